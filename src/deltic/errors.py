@@ -1,0 +1,162 @@
+"""Every error that Deltic raises on purpose, as one tree.
+
+A message says what is wrong, where in the user's text (with a caret), what was expected, and what to do.
+Bad input raises one of these; a broken invariant of Deltic's own is an `assert`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A place in a user's text: characters [start, end) of `text`, which came from `name`."""
+
+    text: str
+    start: int
+    end: int
+    name: str = "<sql>"
+
+    @property
+    def line(self) -> int:
+        """Counted from 1."""
+        return self.text.count("\n", 0, self.start) + 1
+
+    @property
+    def column(self) -> int:
+        """Counted from 1."""
+        return self.start - (self.text.rfind("\n", 0, self.start) + 1) + 1
+
+    def picture(self) -> str:
+        """The line of the text with carets under the span."""
+        begin = self.text.rfind("\n", 0, self.start) + 1
+        stop = self.text.find("\n", self.start)
+        line = self.text[begin:] if stop < 0 else self.text[begin:stop]
+        indent = "".join("\t" if c == "\t" else " " for c in line[: self.start - begin])
+        width = max(1, min(self.end, begin + len(line)) - self.start)
+        return f"  {line}\n  {indent}{'^' * width}"
+
+
+class DelticError(Exception):
+    """Base of every error of Deltic.
+
+    message: what is wrong, one sentence without a final stop.
+    span: where in the user's text, if it is there.
+    expected: what would have been right.
+    remedy: what to do.
+    """
+
+    def __init__(self, message: str, *, span: Span | None = None, expected: str | None = None, remedy: str | None = None) -> None:
+        self.message, self.span, self.expected, self.remedy = message, span, expected, remedy
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        lines = [self.message if self.span is None else f"{self.span.name}:{self.span.line}:{self.span.column}: {self.message}"]
+        if self.span is not None:
+            lines.append(self.span.picture())
+        if self.expected:
+            lines.append(f"expected: {self.expected}")
+        if self.remedy:
+            lines.append(f"help: {self.remedy}")
+        return "\n".join(lines)
+
+
+class QueryError(DelticError):
+    """A statement that Deltic refuses: its text, its names, or its types."""
+
+
+class SyntaxFailure(QueryError):
+    """The text does not parse."""
+
+
+class UnknownName(QueryError):
+    """A table, view, column or function that is not there."""
+
+
+class AmbiguousName(QueryError):
+    """A name that means more than one column."""
+
+
+class TypeMismatch(QueryError):
+    """An expression whose types do not fit."""
+
+
+class Unsupported(QueryError):
+    """Something that SQL has and Deltic has not (yet); the remedy says what is possible instead."""
+
+
+class CatalogError(QueryError):
+    """A name defined twice, or dropped while another view reads it."""
+
+
+class DataError(DelticError):
+    """Changes that do not fit their table; nothing of the tick is applied."""
+
+
+class FrameError(DataError):
+    """A frame with a missing or extra column, or a wrong type."""
+
+
+class ConstraintViolation(DataError):
+    """NULL in a NOT NULL column, or a value out of its type's range."""
+
+
+class DuplicateKey(ConstraintViolation):
+    """Two rows under one primary key."""
+
+
+class AbsentRow(DataError):
+    """A delete or update of a row that is not there."""
+
+
+class EvaluationError(DelticError):
+    """An expression that fails on a row (Spark's ANSI rules); the tick is rolled back."""
+
+
+class ArithmeticOverflow(EvaluationError):
+    """A number that leaves its type."""
+
+
+class DivisionByZero(EvaluationError):
+    """Division or modulo by zero."""
+
+
+class CastFailure(EvaluationError):
+    """A value that cannot be cast."""
+
+
+class WeightOverflow(EvaluationError):
+    """A weight that leaves 64 bits."""
+
+
+class StringCollision(DelticError):
+    """Two strings with one 64-bit hash."""
+
+
+class SubscriberError(DelticError):
+    """Subscribers that raised after a commit; the tick stays. `causes` has their exceptions."""
+
+    def __init__(self, message: str, *, causes: tuple[BaseException, ...] = ()) -> None:
+        self.causes = causes
+        super().__init__(message)
+
+
+class StateError(DelticError):
+    """A state folder that cannot be used as it is."""
+
+
+class CorruptState(StateError):
+    """Bytes that are not what the manifest says."""
+
+
+class StateInUse(StateError):
+    """Another live writer holds the state folder."""
+
+
+class StateTakenOver(StateError):
+    """A newer writer has taken the state folder; this one may not commit."""
+
+
+class SetupError(DelticError):
+    """The machine lacks something: Java, an extra, a data set."""

@@ -1,0 +1,104 @@
+"""Scalar expressions: frozen, typed, data only.
+
+An expression is made whole: every node knows its type and whether it can be NULL, and function calls are resolved
+(expr/functions.py) with their arguments already cast to what the function takes. Columns are positions in the input row.
+Spans say where in the user's text an expression stood; they take no part in equality or hashing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from dataclasses import dataclass, field
+
+from deltic.errors import Span
+from deltic.schema import BOOLEAN, Type
+
+Value = bool | int | float | str | decimal.Decimal | datetime.date | datetime.datetime | None
+"""A value of a row in Python. Timestamps are aware datetimes in UTC; FLOAT is a Python float that float32 can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The value at position `index` of the input row."""
+
+    index: int
+    type: Type
+    nullable: bool
+    name: str = field(default="", compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant. 0.0 and -0.0, and 1 and 1.0, are different literals when their types or signs differ (see `identity`)."""
+
+    value: Value
+    type: Type
+    span: Span | None = field(default=None, compare=False, repr=False)
+    identity: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "identity", repr(self.value))
+
+    @property
+    def nullable(self) -> bool:
+        return self.value is None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function or operator by its canonical name in expr/functions.py ('add', 'and', 'upper', …)."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    type: Type
+    nullable: bool
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """CAST (ANSI), or TRY_CAST when `lenient`: then what fails is NULL."""
+
+    argument: Expr
+    type: Type
+    nullable: bool
+    lenient: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """CASE WHEN c THEN v … ELSE otherwise END; branches are evaluated only on the rows that reach them."""
+
+    branches: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr
+    type: Type
+    nullable: bool
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Expr = Column | Literal | Call | Cast | Case
+
+TRUE = Literal(True, BOOLEAN)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct parts of an expression, in order of evaluation."""
+    match expr:
+        case Column() | Literal():
+            return ()
+        case Call():
+            return expr.arguments
+        case Cast():
+            return (expr.argument,)
+        case Case():
+            return (*(part for branch in expr.branches for part in branch), expr.otherwise)
+
+
+def columns_of(expr: Expr) -> frozenset[int]:
+    """Positions of the input row that the expression reads."""
+    if isinstance(expr, Column):
+        return frozenset((expr.index,))
+    return frozenset().union(*(columns_of(part) for part in children(expr)))

@@ -1,0 +1,222 @@
+"""What is asked: relational algebra over whole relations, as frozen data-only nodes.
+
+A relation is a multiset of rows (a Z-set whose weights are positive). Every node computes its `schema` when it is made and
+asserts that its parts fit; frontends report users' errors before they make nodes. Positions, not names, refer to columns:
+an expression of a node reads the columns of its input, and of (left, right) laid side by side in a join.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+
+from deltic.errors import Span
+from deltic.expr.nodes import Expr, Value
+from deltic.schema import BOOLEAN, Field, Schema, TableSchema, Type
+
+JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti", "not_in"]
+SetKind = OneOf["except", "except_all", "intersect", "intersect_all"]
+AggregateFunction = OneOf["count", "sum", "avg", "min", "max"]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A base table."""
+
+    table: TableSchema
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        return self.table.schema
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A constant relation; SELECT without FROM is one row without columns."""
+
+    rows: tuple[tuple[Value, ...], ...]
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One output column for each (name, expression)."""
+
+    input: Plan
+    columns: tuple[tuple[str, Expr], ...]
+
+    @property
+    def schema(self) -> Schema:
+        return Schema(tuple(Field(name, e.type, e.nullable) for name, e in self.columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The rows on which `predicate` is TRUE (not NULL)."""
+
+    input: Plan
+    predicate: Expr
+
+    def __post_init__(self) -> None:
+        assert self.predicate.type == BOOLEAN
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """An equality join with an optional residual condition over (left, right).
+
+    keys: pairs (expression over left, expression over right) of equal types; a NULL key matches nothing. () is a cross join.
+    residual: must be TRUE as well for two rows to match.
+    kind: semi and anti keep left rows with, or without, a match and have left's schema. `not_in` is NOT IN: `value` is the pair
+    (left value, right value), and a left row stays iff, among the right rows with its keys, there is none at all, or its
+    value is not NULL and none of these has a NULL or an equal value.
+    """
+
+    left: Plan
+    right: Plan
+    kind: JoinKind
+    keys: tuple[tuple[Expr, Expr], ...] = ()
+    residual: Expr | None = None
+    value: tuple[Expr, Expr] | None = None
+
+    def __post_init__(self) -> None:
+        assert all(a.type == b.type for a, b in self.keys)
+        assert self.residual is None or self.residual.type == BOOLEAN
+        assert (self.value is not None) == (self.kind == "not_in")
+
+    @property
+    def schema(self) -> Schema:
+        if self.kind in ("semi", "anti", "not_in"):
+            return self.left.schema
+        left = _nullable(self.left.schema) if self.kind in ("right", "full") else self.left.schema
+        right = _nullable(self.right.schema) if self.kind in ("left", "full") else self.right.schema
+        return Schema(left.fields + right.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """One aggregate of a GROUP BY. `argument` None is COUNT(*); COUNT(DISTINCT a, b) has several `arguments`.
+
+    filter: FILTER (WHERE …): only rows on which it is TRUE count.
+    type: the result's type (Spark's); nullable: whether a group can yield NULL.
+    """
+
+    function: AggregateFunction
+    arguments: tuple[Expr, ...]
+    type: Type
+    nullable: bool
+    distinct: bool = False
+    filter: Expr | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """GROUP BY: output columns are the keys, then the aggregates. Without keys there is one row, whatever the input.
+
+    NULL is a key like any other; -0.0 and 0.0 are one key, 0.0; all NaN are one key.
+    """
+
+    input: Plan
+    keys: tuple[tuple[str, Expr], ...]
+    aggregates: tuple[tuple[str, AggregateCall], ...]
+
+    @property
+    def schema(self) -> Schema:
+        keys = tuple(Field(name, e.type, e.nullable) for name, e in self.keys)
+        return Schema(keys + tuple(Field(name, a.type, a.nullable) for name, a in self.aggregates))
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """Each row once. -0.0 and 0.0 are one value here, 0.0; NULL equals NULL."""
+
+    input: Plan
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """UNION ALL of inputs with equal types; names come from the first."""
+
+    inputs: tuple[Plan, ...]
+
+    def __post_init__(self) -> None:
+        assert self.inputs
+        assert len({tuple(f.type for f in i.schema) for i in self.inputs}) == 1
+
+    @property
+    def schema(self) -> Schema:
+        first, *rest = (i.schema for i in self.inputs)
+        return Schema(tuple(Field(f.name, f.type, f.nullable or any(r[i].nullable for r in rest)) for i, f in enumerate(first)))
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperation:
+    """EXCEPT and INTERSECT, with and without ALL. NULL equals NULL, -0.0 equals 0.0 (and comes out as 0.0)."""
+
+    left: Plan
+    right: Plan
+    kind: SetKind
+
+    def __post_init__(self) -> None:
+        assert [f.type for f in self.left.schema] == [f.type for f in self.right.schema]
+
+    @property
+    def schema(self) -> Schema:
+        if self.kind in ("except", "except_all"):
+            return self.left.schema
+        return Schema(tuple(Field(f.name, f.type, f.nullable and g.nullable) for f, g in zip(self.left.schema, self.right.schema, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One term of ORDER BY."""
+
+    expr: Expr
+    descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """The first `limit` rows by `order`, ties by the whole row in column order (ascending, NULLs first, strings by bytes).
+
+    A row of weight w counts as w rows. Floats order as Spark's: -inf < … < inf < NaN; -0.0 equals 0.0.
+    """
+
+    input: Plan
+    order: tuple[Order, ...]
+    limit: int
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+
+Plan = Table | Values | Project | Filter | Join | Aggregate | Distinct | Union | SetOperation | TopK
+
+
+def inputs(plan: Plan) -> tuple[Plan, ...]:
+    """The relations that a node reads directly."""
+    match plan:
+        case Table() | Values():
+            return ()
+        case Join() | SetOperation():
+            return (plan.left, plan.right)
+        case Union():
+            return plan.inputs
+        case _:
+            return (plan.input,)
+
+
+def _nullable(schema: Schema) -> Schema:
+    return Schema(tuple(Field(f.name, f.type, True) for f in schema))

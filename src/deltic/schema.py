@@ -1,0 +1,137 @@
+"""Types, fields and schemas, and how they are called in SQL and Arrow.
+
+A type here is Spark's. What always holds: types and schemas are immutable values, equal when they mean the same.
+This module knows nothing of how values are stored (trace/encoding.py does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+INTEGER_BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A Spark SQL type; `precision` and `scale` are those of DECIMAL and 0 elsewhere.
+
+    >>> decimal(10, 2).sql
+    'DECIMAL(10,2)'
+    """
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+
+    @property
+    def sql(self) -> str:
+        """As Spark spells it."""
+        return f"DECIMAL({self.precision},{self.scale})" if self.is_decimal else self.name
+
+    @property
+    def is_integer(self) -> bool:
+        return self.name in INTEGER_BITS
+
+    @property
+    def is_float(self) -> bool:
+        return self.name in ("FLOAT", "DOUBLE")
+
+    @property
+    def is_decimal(self) -> bool:
+        return self.name == "DECIMAL"
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.is_integer or self.is_float or self.is_decimal
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type of a column of this type."""
+        return pa.decimal128(self.precision, self.scale) if self.is_decimal else _ARROW[self.name]
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+BOOLEAN: Final = Type("BOOLEAN")
+TINYINT: Final = Type("TINYINT")
+SMALLINT: Final = Type("SMALLINT")
+INT: Final = Type("INT")
+BIGINT: Final = Type("BIGINT")
+FLOAT: Final = Type("FLOAT")
+DOUBLE: Final = Type("DOUBLE")
+STRING: Final = Type("STRING")
+DATE: Final = Type("DATE")
+TIMESTAMP: Final = Type("TIMESTAMP")
+NULL: Final = Type("VOID")  # the type of a bare NULL
+
+_ARROW: Final = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "STRING": pa.string(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+    "VOID": pa.null(),
+}
+
+
+def decimal(precision: int, scale: int) -> Type:
+    """DECIMAL(precision, scale), 1 ≤ precision ≤ 38 and 0 ≤ scale ≤ precision."""
+    assert 1 <= precision <= 38 and 0 <= scale <= precision
+    return Type("DECIMAL", precision, scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named column."""
+
+    name: str
+    type: Type
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Columns in their order. Names are found without regard to case, as in Spark; duplicates may stand in a query's middle."""
+
+    fields: tuple[Field, ...]
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def __getitem__(self, index: int) -> Field:
+        return self.fields[index]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(field.name for field in self.fields)
+
+    def find(self, name: str) -> tuple[int, ...]:
+        """Positions of the columns called `name`."""
+        wanted = name.lower()
+        return tuple(i for i, field in enumerate(self.fields) if field.name.lower() == wanted)
+
+    @property
+    def arrow(self) -> pa.Schema:
+        return pa.schema([pa.field(f.name, f.type.arrow, f.nullable) for f in self.fields])
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """A base table: its columns and the positions of its primary key, () where it is a multiset."""
+
+    name: str
+    schema: Schema
+    key: tuple[int, ...] = ()
