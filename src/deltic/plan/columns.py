@@ -1,0 +1,113 @@
+"""Expressions over other columns: shifting, remapping and substituting their positions, and AND taken apart.
+
+What always holds: a Column agrees with the field that it reads, in type and in whether it can be NULL (`agrees` checks a plan).
+So a column that moves to another input takes that input's nullability; the nodes above keep theirs, which may then be wider
+than needed, never narrower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from deltic.expr.nodes import TRUE, Call, Case, Cast, Column, Expr, Literal, children, columns_of
+from deltic.plan.nodes import Join, Plan, inputs
+from deltic.plan.walk import expressions, nodes
+from deltic.schema import BOOLEAN, Schema
+
+
+def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """The expression with `change` applied to each of its direct parts; the very same one where that changes nothing."""
+    old = children(expr)
+    new = tuple(change(part) for part in old)
+    if all(a is b for a, b in zip(old, new, strict=True)):
+        return expr
+    match expr:
+        case Column() | Literal():
+            return expr
+        case Call():
+            return replace(expr, arguments=new)
+        case Cast():
+            return replace(expr, argument=new[0])
+        case Case():
+            return replace(expr, branches=tuple(zip(new[:-1:2], new[1::2], strict=True)), otherwise=new[-1])
+
+
+def map_columns(expr: Expr, change: Callable[[Column], Expr]) -> Expr:
+    """The expression with every Column replaced by what `change` makes of it."""
+    if isinstance(expr, Column):
+        return change(expr)
+    return map_children(expr, lambda part: map_columns(part, change))
+
+
+def shift(expr: Expr, by: int) -> Expr:
+    """Every position moved by `by`."""
+    return map_columns(expr, lambda column: replace(column, index=column.index + by))
+
+
+def remap(expr: Expr, positions: Mapping[int, int], schema: Schema) -> Expr:
+    """Every position i becomes positions[i], a column of `schema`, and takes that column's nullability."""
+
+    def move(column: Column) -> Column:
+        at = positions[column.index]
+        return replace(column, index=at, nullable=schema[at].nullable)
+
+    return map_columns(expr, move)
+
+
+def substitute(expr: Expr, by: Sequence[Expr]) -> Expr:
+    """Every Column i becomes by[i]."""
+    return map_columns(expr, lambda column: by[column.index])
+
+
+def reference(schema: Schema, index: int) -> Column:
+    """The column at `index` of an input with `schema`."""
+    field = schema[index]
+    return Column(index, field.type, field.nullable, field.name)
+
+
+def conjuncts(expr: Expr) -> tuple[Expr, ...]:
+    """The parts of a tree of ANDs in order of evaluation.
+
+    >>> conjuncts(TRUE)
+    (Literal(value=True, type=Type(name='BOOLEAN', precision=0, scale=0)),)
+    """
+    if isinstance(expr, Call) and expr.function == "and":
+        return tuple(part for argument in expr.arguments for part in conjuncts(argument))
+    return (expr,)
+
+
+def conjunction(parts: Iterable[Expr]) -> Expr:
+    """AND over the parts, to the left; TRUE over none."""
+    whole: Expr | None = None
+    for part in parts:
+        whole = part if whole is None else Call("and", (whole, part), BOOLEAN, whole.nullable or part.nullable)
+    return TRUE if whole is None else whole
+
+
+def agrees(plan: Plan) -> bool:
+    """Whether every Column of the plan is there and agrees with the field that it reads."""
+    return all(_node_agrees(node) for node in nodes(plan))
+
+
+def _node_agrees(node: Plan) -> bool:
+    if isinstance(node, Join):
+        sides = [(ours, node.left.schema) for ours, _ in node.keys] + [(theirs, node.right.schema) for _, theirs in node.keys]
+        if node.value is not None:
+            sides += [(node.value[0], node.left.schema), (node.value[1], node.right.schema)]
+        if node.residual is not None:
+            sides.append((node.residual, Schema(node.left.schema.fields + node.right.schema.fields)))
+    else:
+        sides = [(expr, inputs(node)[0].schema) for expr in expressions(node)]
+    return all(_reads(expr, schema) for expr, schema in sides)
+
+
+def _reads(expr: Expr, schema: Schema) -> bool:
+    if not isinstance(expr, Column):
+        return all(_reads(part, schema) for part in children(expr))
+    return expr.index < len(schema) and (expr.type, expr.nullable) == (schema[expr.index].type, schema[expr.index].nullable)
+
+
+def columns_of_all(exprs: Iterable[Expr]) -> frozenset[int]:
+    """Positions that any of the expressions reads."""
+    return frozenset().union(*(columns_of(expr) for expr in exprs))

@@ -1,0 +1,166 @@
+"""The oracle: what a plan means, computed from scratch over whole relations, as plainly as can be.
+
+Every test of every engine rests on this module, so it is written to be read, not to be fast: it shares no code with what it
+checks (no kernels, no NumPy, no Arrow), keeps no state, and evaluates each expression row by row.
+
+Contracts
+- Tables are multisets: every weight is positive. A row's values fit its schema.
+- Every expression of a node is evaluated on every row of the node's input, but for the arguments of an aggregate, evaluated only
+  where its FILTER is TRUE, and a join's residual, evaluated only on pairs with equal keys. What fails raises an EvaluationError.
+- Values keep the sign of zero, keys do not: keys, DISTINCT and set operations give 0.0 for -0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import assert_never
+
+from deltic.expr.interpreter import evaluate as value_of
+from deltic.expr.nodes import Expr
+from deltic.plan.aggregates import aggregate_value
+from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, SetOperation, Table, TopK, Union, Values
+from deltic.plan.relation import Relation, Row, identity, key_of, normal, normal_row, order_key, total_key
+
+Weighted = tuple[Row, int]
+
+
+def evaluate(plan: Plan, tables: Mapping[str, Mapping[Row, int]]) -> Relation:
+    """The relation that `plan` denotes over `tables`, given by name.
+
+    >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
+    >>> numbers = Table(TableSchema("numbers", Schema((Field("n", BIGINT),))))
+    >>> evaluate(Distinct(Union((numbers, numbers))), {"numbers": {(1,): 2, (None,): 1}})
+    Relation({(1,): 1, (None,): 1})
+    """
+    match plan:
+        case Table():
+            relation = Relation(tables[plan.table.name].items())
+            assert all(weight > 0 for weight in relation.values())
+            return relation
+        case Values():
+            return Relation((row, 1) for row in plan.rows)
+        case Project():
+            return Relation(
+                (tuple(value_of(expr, row) for _, expr in plan.columns), weight) for row, weight in evaluate(plan.input, tables).items()
+            )
+        case Filter():
+            return Relation((row, weight) for row, weight in evaluate(plan.input, tables).items() if value_of(plan.predicate, row) is True)
+        case Join():
+            return Relation(_joined(plan, evaluate(plan.left, tables), evaluate(plan.right, tables)))
+        case Aggregate():
+            return Relation(_aggregated(plan, evaluate(plan.input, tables)))
+        case Distinct():
+            return Relation((row, 1) for row in _normalised(evaluate(plan.input, tables)))
+        case Union():
+            return Relation(pair for part in plan.inputs for pair in evaluate(part, tables).items())
+        case SetOperation():
+            return Relation(_combined(plan, _normalised(evaluate(plan.left, tables)), _normalised(evaluate(plan.right, tables))))
+        case TopK():
+            return Relation(_first(plan, evaluate(plan.input, tables)))
+        case _:
+            assert_never(plan)
+
+
+def _normalised(relation: Relation) -> Relation:
+    return Relation((normal_row(row), weight) for row, weight in relation.items())
+
+
+def _joined(plan: Join, left: Relation, right: Relation) -> Iterator[Weighted]:
+    """Finds each left row's matches, then says what the kind of join makes of them."""
+    matches = _matches(plan, left, right)
+    nothing_left: Row = (None,) * len(plan.left.schema)
+    nothing_right: Row = (None,) * len(plan.right.schema)
+    match plan.kind:
+        case "inner" | "left" | "right" | "full":
+            for (row, weight), found in matches:
+                yield from ((row + other, weight * w) for other, w in found)
+            if plan.kind in ("left", "full"):
+                yield from ((row + nothing_right, weight) for (row, weight), found in matches if not found)
+            if plan.kind in ("right", "full"):
+                matched = {identity(other) for _, found in matches for other, _ in found}
+                yield from ((nothing_left + other, w) for other, w in right.items() if identity(other) not in matched)
+        case "semi":
+            yield from (pair for pair, found in matches if found)
+        case "anti":
+            yield from (pair for pair, found in matches if not found)
+        case "not_in":
+            assert plan.value is not None
+            mine, theirs = plan.value
+            yield from (pair for pair, found in matches if _is_not_in(mine, pair[0], theirs, found))
+        case _:
+            assert_never(plan.kind)
+
+
+def _matches(plan: Join, left: Relation, right: Relation) -> list[tuple[Weighted, list[Weighted]]]:
+    """Every left row with the right rows that have equal keys, none of them NULL, and satisfy the residual."""
+    by_key: dict[Hashable, list[Weighted]] = {}
+    for row, weight in right.items():
+        by_key.setdefault(_join_key((theirs for _, theirs in plan.keys), row), []).append((row, weight))
+    by_key.pop(None, None)
+    found = []
+    for row, weight in left.items():
+        candidates = by_key.get(_join_key((ours for ours, _ in plan.keys), row), [])
+        found.append(((row, weight), [pair for pair in candidates if _satisfies(plan.residual, row + pair[0])]))
+    return found
+
+
+def _join_key(exprs: Iterable[Expr], row: Row) -> Hashable:
+    """None where a part is NULL: it matches nothing."""
+    values = [value_of(expr, row) for expr in exprs]
+    return None if None in values else key_of(values)
+
+
+def _satisfies(condition: Expr | None, row: Row) -> bool:
+    return condition is None or value_of(condition, row) is True
+
+
+def _is_not_in(mine: Expr, row: Row, theirs: Expr, found: list[Weighted]) -> bool:
+    """`mine NOT IN (theirs …)`: TRUE over nothing; else neither side may be NULL, and none equal."""
+    value = value_of(mine, row)
+    others = [value_of(theirs, other) for other, _ in found]
+    if not others:
+        return True
+    return value is not None and None not in others and key_of([value]) not in {key_of([other]) for other in others}
+
+
+def _aggregated(plan: Aggregate, relation: Relation) -> Iterator[Weighted]:
+    """One row for each group; without keys there is one group, also over nothing."""
+    groups: dict[Hashable, tuple[Row, list[Weighted]]] = {}
+    if not plan.keys:
+        groups[()] = ((), [])
+    for row, weight in relation.items():
+        key = tuple(normal(value_of(expr, row)) for _, expr in plan.keys)
+        groups.setdefault(key_of(key), (key, []))[1].append((row, weight))
+    for key, members in groups.values():
+        yield key + tuple(aggregate_value(call, members) for _, call in plan.aggregates), 1
+
+
+def _combined(plan: SetOperation, left: Relation, right: Relation) -> Iterator[Weighted]:
+    for row, weight in left.items():
+        other = right.get(row, 0)
+        match plan.kind:
+            case "except":
+                yield row, 0 if other else 1
+            case "except_all":
+                yield row, max(0, weight - other)
+            case "intersect":
+                yield row, 1 if other else 0
+            case "intersect_all":
+                yield row, min(weight, other)
+            case _:
+                assert_never(plan.kind)
+
+
+def _first(plan: TopK, relation: Relation) -> Iterator[Weighted]:
+    """Sorts by the last criterion first: sorting is stable."""
+    pairs = sorted(relation.items(), key=lambda pair: tuple(total_key(value) for value in pair[0]))
+    for term in reversed(plan.order):
+        valued = [(value_of(term.expr, pair[0]), pair) for pair in pairs]
+        valued.sort(key=lambda item: order_key(item[0]), reverse=term.descending)
+        valued.sort(key=lambda item: (item[0] is None) != term.nulls_first)
+        pairs = [pair for _, pair in valued]
+    room = plan.limit
+    for row, weight in pairs:
+        taken = min(weight, room)
+        room -= taken
+        yield row, taken

@@ -1,0 +1,100 @@
+"""What a plan computes, as a hash: equal fingerprints, equal relations, so state can be shared and outlive a change of program.
+
+Merkle: a node's hash is over its own meaning and its inputs' hashes. Spans, the names of columns and the case in which they are
+written do not count; literals count by type and identity (1 and 1.0, 0.0 and -0.0 differ), tables by name, schema and key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import assert_never
+
+from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal
+from deltic.plan.nodes import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Filter,
+    Join,
+    Plan,
+    Project,
+    SetOperation,
+    Table,
+    TopK,
+    Union,
+    Values,
+    inputs,
+)
+from deltic.schema import Schema
+
+Meaning = str | int | bool | None | tuple["Meaning", ...]
+"""Nested data whose repr is the same in every process."""
+
+
+def fingerprint(plan: Plan) -> str:
+    """64 hexadecimal digits; equal for plans that mean the same up to names and places in the text.
+
+    >>> from deltic.schema import BIGINT, Field, TableSchema
+    >>> one, other = (Values(((1,),), Schema((Field(name, BIGINT, False),))) for name in ("a", "b"))
+    >>> fingerprint(one) == fingerprint(other), fingerprint(one) == fingerprint(Distinct(one))
+    (True, False)
+    """
+    meaning: Meaning = (type(plan).__name__, _own(plan), tuple(fingerprint(below) for below in inputs(plan)))
+    return hashlib.sha256(repr(meaning).encode()).hexdigest()
+
+
+def _own(plan: Plan) -> Meaning:
+    match plan:
+        case Table():
+            fields = tuple((f.name.lower(), f.type.sql, f.nullable) for f in plan.table.schema)
+            return (plan.table.name.lower(), fields, plan.table.key)
+        case Values():
+            return (tuple(tuple(repr(value) for value in row) for row in plan.rows), _types(plan.schema))
+        case Project():
+            return tuple(_expr(expr) for _, expr in plan.columns)
+        case Filter():
+            return _expr(plan.predicate)
+        case Join():
+            keys = tuple((_expr(ours), _expr(theirs)) for ours, theirs in plan.keys)
+            value = None if plan.value is None else (_expr(plan.value[0]), _expr(plan.value[1]))
+            return (plan.kind, keys, _optional(plan.residual), value)
+        case Aggregate():
+            return (tuple(_expr(expr) for _, expr in plan.keys), tuple(_aggregate(call) for _, call in plan.aggregates))
+        case Distinct() | Union():
+            return None
+        case SetOperation():
+            return plan.kind
+        case TopK():
+            return (tuple((_expr(term.expr), term.descending, term.nulls_first) for term in plan.order), plan.limit)
+        case _:
+            assert_never(plan)
+
+
+def _aggregate(call: AggregateCall) -> Meaning:
+    arguments = tuple(_expr(argument) for argument in call.arguments)
+    return (call.function, arguments, call.type.sql, call.nullable, call.distinct, _optional(call.filter))
+
+
+def _types(schema: Schema) -> Meaning:
+    return tuple((field.type.sql, field.nullable) for field in schema)
+
+
+def _optional(expr: Expr | None) -> Meaning:
+    return None if expr is None else _expr(expr)
+
+
+def _expr(expr: Expr) -> Meaning:
+    match expr:
+        case Column():
+            return ("column", expr.index, expr.type.sql, expr.nullable)
+        case Literal():
+            return ("literal", expr.identity, expr.type.sql)
+        case Call():
+            return ("call", expr.function, tuple(_expr(part) for part in expr.arguments), expr.type.sql, expr.nullable)
+        case Cast():
+            return ("cast", _expr(expr.argument), expr.type.sql, expr.nullable, expr.lenient)
+        case Case():
+            branches = tuple((_expr(condition), _expr(value)) for condition, value in expr.branches)
+            return ("case", branches, _expr(expr.otherwise), expr.type.sql, expr.nullable)
+        case _:
+            assert_never(expr)

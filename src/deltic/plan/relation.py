@@ -1,0 +1,110 @@
+"""Relations of the oracle: multisets of Python rows, with equality that Python's own gets wrong for SQL.
+
+Python holds True = 1 = 1.0 and 0.0 = -0.0 to be one dictionary key and NaN to differ from itself. Two rows are the same row
+here iff their values have equal classes and are equal, where NaN is NaN and the sign of zero counts. Keys (joins, groups,
+DISTINCT, set operations) are coarser: `normal` maps -0.0 to 0.0 first. `order_key` is the total order of ORDER BY.
+No kernels, no NumPy, no Arrow: what is checked by this shares no code with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+
+from deltic.expr.nodes import Value
+
+Row = tuple[Value, ...]
+
+
+class Relation(Mapping[Row, int]):
+    """Rows with weights other than 0, consolidated when made: equal rows are one, their weights added. Not mutated afterwards.
+
+    >>> Relation([((0.0,), 1), ((-0.0,), 2), ((0.0,), -1), ((float("nan"),), 1), ((float("nan"),), 1)])
+    Relation({(-0.0,): 2, (nan,): 2})
+    """
+
+    __slots__ = ("_weights",)
+
+    def __init__(self, pairs: Iterable[tuple[Row, int]] = ()) -> None:
+        weights: dict[Hashable, tuple[Row, int]] = {}
+        for row, weight in pairs:
+            key = identity(row)
+            weights[key] = (row, weights[key][1] + weight if key in weights else weight)
+        self._weights = {key: pair for key, pair in weights.items() if pair[1] != 0}
+
+    def __getitem__(self, row: Row) -> int:
+        return self._weights[identity(row)][1]
+
+    def __iter__(self) -> Iterator[Row]:
+        return (row for row, _ in self._weights.values())
+
+    def __len__(self) -> int:
+        return len(self._weights)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        theirs = other if isinstance(other, Relation) else Relation(other.items())
+        return self._content() == theirs._content()
+
+    def __hash__(self) -> int:
+        return hash(self._content())
+
+    def _content(self) -> frozenset[tuple[Hashable, int]]:
+        return frozenset((key, weight) for key, (_, weight) in self._weights.items())
+
+    def __repr__(self) -> str:
+        return f"Relation({dict(self.items())!r})"
+
+    def __add__(self, other: Mapping[Row, int]) -> Relation:
+        return Relation([*self.items(), *other.items()])
+
+    def __sub__(self, other: Mapping[Row, int]) -> Relation:
+        return Relation([*self.items(), *((row, -weight) for row, weight in other.items())])
+
+
+def identity(row: Row) -> Hashable:
+    """Equal iff the rows are the same row: class by class, NaN equal to NaN, 0.0 not -0.0."""
+    return tuple((value.__class__, repr(value) if isinstance(value, float) else value) for value in row)
+
+
+def normal(value: Value) -> Value:
+    """The value as a key has it: 0.0 for -0.0.
+
+    >>> normal(-0.0), normal(2.5)
+    (0.0, 2.5)
+    """
+    return 0.0 if isinstance(value, float) and value == 0.0 else value
+
+
+def normal_row(row: Row) -> Row:
+    """Every value as a key has it."""
+    return tuple(normal(value) for value in row)
+
+
+def key_of(values: Iterable[Value]) -> Hashable:
+    """Equal iff two lists of values are one key: NULL equals NULL, NaN equals NaN, -0.0 equals 0.0."""
+    return identity(normal_row(tuple(values)))
+
+
+def order_key(value: Value) -> tuple[int, ...] | tuple[int, bytes] | tuple[int, object]:
+    """Sorts as ORDER BY … ASC NULLS FIRST: strings by UTF-8 bytes, -inf < … < inf < NaN, -0.0 as 0.0.
+
+    >>> sorted([2.0, float("nan"), None, -1.5], key=order_key)
+    [None, -1.5, 2.0, nan]
+    """
+    match value:
+        case None:
+            return (0,)
+        case str():
+            return (1, value.encode())
+        case float() if math.isnan(value):
+            return (2,)
+        case _:
+            return (1, value)
+
+
+def total_key(value: Value) -> tuple[object, ...]:
+    """`order_key` refined so that only the same value ties: -0.0 before 0.0. MIN, MAX and the ties of top-k go by it."""
+    sign = math.copysign(1.0, value) if isinstance(value, float) else 0.0
+    return (*order_key(value), sign if value == 0.0 else 0.0)

@@ -1,0 +1,129 @@
+"""Plans as text: one line for each node, inputs indented below it. Used by explain, by goldens and by the rules' examples.
+
+    Project region#0, total := (#1 + 1)
+      Aggregate by region#0: #1 = sum(amount#2)
+        Table orders (region, customer, amount)
+
+Columns are written name#position, so that a text names one plan.
+"""
+
+from __future__ import annotations
+
+from typing import Final, assert_never
+
+from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal
+from deltic.plan.nodes import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Filter,
+    Join,
+    Plan,
+    Project,
+    SetOperation,
+    Table,
+    TopK,
+    Union,
+    Values,
+    inputs,
+)
+
+INFIX: Final[dict[str, str]] = {}
+
+
+def show(plan: Plan) -> str:
+    """The whole plan, a line for each node, without a newline at the end."""
+    return "\n".join("  " * depth + line for depth, line in _lines(plan, 0))
+
+
+def _lines(plan: Plan, depth: int) -> list[tuple[int, str]]:
+    return [(depth, show_node(plan)), *(line for below in inputs(plan) for line in _lines(below, depth + 1))]
+
+
+def show_node(plan: Plan) -> str:
+    """The node alone, in one line."""
+    match plan:
+        case Table():
+            return f"Table {plan.table.name} ({', '.join(plan.schema.names)})"
+        case Values():
+            return f"Values ({', '.join(plan.schema.names)}): {len(plan.rows)} rows"
+        case Project():
+            return f"Project {_columns(plan.columns)}"
+        case Filter():
+            return f"Filter {show_expr(plan.predicate)}"
+        case Join():
+            return _join(plan)
+        case Aggregate():
+            keys = f" by {_columns(plan.keys)}" if plan.keys else ""
+            calls = ", ".join(f"{name} := {show_aggregate(call)}" for name, call in plan.aggregates)
+            return f"Aggregate{keys}{': ' if calls else ''}{calls}"
+        case Distinct():
+            return "Distinct"
+        case Union():
+            return "Union"
+        case SetOperation():
+            return plan.kind.replace("_", " ").capitalize()
+        case TopK():
+            terms = ", ".join(_order(show_expr(t.expr), t.descending, t.nulls_first) for t in plan.order)
+            return f"TopK {plan.limit} by {terms}"
+        case _:
+            assert_never(plan)
+
+
+def _columns(columns: tuple[tuple[str, Expr], ...]) -> str:
+    """`name := expression`, or the expression alone where it is a column of that name."""
+    return ", ".join(
+        show_expr(expr) if isinstance(expr, Column) and expr.name == name else f"{name} := {show_expr(expr)}" for name, expr in columns
+    )
+
+
+def _join(plan: Join) -> str:
+    parts = [f"{show_expr(ours)} = {show_expr(theirs)}" for ours, theirs in plan.keys]
+    text = f"Join {plan.kind.replace('_', ' ')}{' on ' if parts else ''}{', '.join(parts)}"
+    if plan.value is not None:
+        text += f" value {show_expr(plan.value[0])}, {show_expr(plan.value[1])}"
+    return text if plan.residual is None else f"{text} where {show_expr(plan.residual)}"
+
+
+def _order(text: str, descending: bool, nulls_first: bool) -> str:
+    """Spark's defaults, NULLs first for ASC and last for DESC, go without saying."""
+    direction = " desc" if descending else ""
+    return text + direction + ("" if nulls_first != descending else " nulls first" if nulls_first else " nulls last")
+
+
+def show_aggregate(call: AggregateCall) -> str:
+    """As SQL has it: `count(*)`, `sum(distinct a#0) filter (where …)`."""
+    arguments = ", ".join(show_expr(argument) for argument in call.arguments) or "*"
+    text = f"{call.function}({'distinct ' if call.distinct else ''}{arguments})"
+    return text if call.filter is None else f"{text} filter (where {show_expr(call.filter)})"
+
+
+def show_expr(expr: Expr) -> str:
+    """One line; operators infix in parentheses, functions as calls, columns as name#position."""
+    match expr:
+        case Column():
+            return f"{expr.name}#{expr.index}"
+        case Literal():
+            return _literal(expr)
+        case Call():
+            parts = [show_expr(part) for part in expr.arguments]
+            if expr.function in INFIX and len(parts) == 2:
+                return f"({parts[0]} {INFIX[expr.function]} {parts[1]})"
+            return f"{expr.function}({', '.join(parts)})"
+        case Cast():
+            return f"{'try_cast' if expr.lenient else 'cast'}({show_expr(expr.argument)} as {expr.type.sql})"
+        case Case():
+            branches = " ".join(f"when {show_expr(condition)} then {show_expr(value)}" for condition, value in expr.branches)
+            return f"case {branches} else {show_expr(expr.otherwise)} end"
+        case _:
+            assert_never(expr)
+
+
+def _literal(expr: Literal) -> str:
+    if expr.value is None:
+        return "null"
+    if isinstance(expr.value, bool):
+        return str(expr.value).lower()
+    if isinstance(expr.value, str):
+        return "'" + expr.value.replace("'", "''") + "'"
+    return str(expr.value) if expr.type.is_numeric else f"{expr.type.sql} '{expr.value}'"

@@ -1,0 +1,104 @@
+"""Going through plans: every node, a node's own expressions, and the same node over other inputs or expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from deltic.expr.nodes import Expr
+from deltic.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Plan,
+    Project,
+    SetOperation,
+    Table,
+    TopK,
+    Union,
+    Values,
+    inputs,
+)
+
+
+def nodes(plan: Plan) -> Iterator[Plan]:
+    """The plan and everything below it, inputs before what reads them, each as often as it stands there."""
+    for below in inputs(plan):
+        yield from nodes(below)
+    yield plan
+
+
+def tables(plan: Plan) -> frozenset[str]:
+    """Names of the base tables that the plan reads."""
+    return frozenset(node.table.name for node in nodes(plan) if isinstance(node, Table))
+
+
+def map_inputs(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
+    """The node with `change` applied to each of its inputs; the very same node where that changes nothing."""
+    old = inputs(plan)
+    new = tuple(change(below) for below in old)
+    if all(a is b for a, b in zip(old, new, strict=True)):
+        return plan
+    match plan:
+        case Table() | Values():
+            return plan
+        case Join() | SetOperation():
+            return replace(plan, left=new[0], right=new[1])
+        case Union():
+            return Union(new)
+        case _:
+            return replace(plan, input=new[0])
+
+
+def transform(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
+    """`change` applied to every node, inputs first."""
+    return change(map_inputs(plan, lambda below: transform(below, change)))
+
+
+def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
+    """The node with `change` applied to each of its own whole expressions (not to those of its inputs)."""
+    match plan:
+        case Table() | Values() | Distinct() | Union() | SetOperation():
+            return plan
+        case Project():
+            return replace(plan, columns=tuple((name, change(expr)) for name, expr in plan.columns))
+        case Filter():
+            return replace(plan, predicate=change(plan.predicate))
+        case Join():
+            return replace(
+                plan,
+                keys=tuple((change(ours), change(theirs)) for ours, theirs in plan.keys),
+                residual=None if plan.residual is None else change(plan.residual),
+                value=None if plan.value is None else (change(plan.value[0]), change(plan.value[1])),
+            )
+        case Aggregate():
+            calls = tuple(
+                (
+                    name,
+                    replace(
+                        call,
+                        arguments=tuple(change(argument) for argument in call.arguments),
+                        filter=None if call.filter is None else change(call.filter),
+                    ),
+                )
+                for name, call in plan.aggregates
+            )
+            return replace(plan, keys=tuple((name, change(expr)) for name, expr in plan.keys), aggregates=calls)
+        case TopK():
+            return replace(plan, order=tuple(replace(term, expr=change(term.expr)) for term in plan.order))
+        case _:
+            assert_never(plan)
+
+
+def expressions(plan: Plan) -> tuple[Expr, ...]:
+    """The node's own whole expressions, in the order of `map_expressions`."""
+    found: list[Expr] = []
+
+    def note(expr: Expr) -> Expr:
+        found.append(expr)
+        return expr
+
+    map_expressions(plan, note)
+    return tuple(found)
