@@ -1,0 +1,1 @@
+"""Sources and sinks: how changes come in, and how views go out."""

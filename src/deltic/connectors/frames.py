@@ -1,0 +1,362 @@
+"""Frames in: what a user hands over, as an Arrow table that exactly fits a table of Deltic.
+
+A frame is a pyarrow Table or RecordBatch, a pandas, Polars or Spark DataFrame (which is collected here), anything with an Arrow C
+stream, or a list of dicts. Its columns may come in any order and any case, but all of them must be there and no other: a missing
+column is an error also where it is nullable. What always holds of a result: the columns are the table's, in its order, with its
+names and Arrow types, and no NOT NULL column has a NULL; Arrow's own `nullable` flags mean nothing. Rows are counted from 0.
+
+Changes of a change frame, by its `_op` (any case) or its `_weight`:
+- insert, i, c, create: the row is added. update, u: the row under its key becomes this one; there must be one. upsert: so, or added.
+- delete, d: where the table has a PRIMARY KEY and every other column is NULL (or left out: by a frame of deletes, or by a dict),
+  the row under the key goes, whatever else it holds; otherwise all columns must match.
+- `_weight`: that many copies more of the row, or fewer if negative; 0 is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from deltic.connectors.fitting import check_nulls, fit
+from deltic.connectors.recognise import Column, Columns, columns_of
+from deltic.errors import FrameError
+from deltic.schema import Field, Schema, TableSchema, Type
+
+OP: Final = "_op"
+WEIGHT: Final = "_weight"
+Words: TypeAlias = NDArray[np.int64]
+
+
+class Op(IntEnum):
+    """What a row of a change frame does; the code that travels with it."""
+
+    INSERT = 0
+    DELETE_ROW = 1
+    UPSERT = 2
+    DELETE_KEY = 3
+    UPDATE = 4
+    WEIGHT = 5
+
+
+_NAMES: Final = {
+    "insert": Op.INSERT,
+    "i": Op.INSERT,
+    "c": Op.INSERT,
+    "create": Op.INSERT,
+    "update": Op.UPDATE,
+    "u": Op.UPDATE,
+    "upsert": Op.UPSERT,
+    "delete": Op.DELETE_ROW,
+    "d": Op.DELETE_ROW,
+}
+_KNOWN: Final = "insert, update, delete or upsert (or i, u, d, c)"
+_DELETES: Final = frozenset(name for name, op in _NAMES.items() if op is Op.DELETE_ROW)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Changes of one table, rows in the order of the frame.
+
+    rows: fits the table; beyond the key, a DELETE_KEY row has NULL, or zero where the column is NOT NULL.
+    ops: int64[n], codes of Op. weights: int64[n], 1 but for WEIGHT, never 0.
+    ordinals: int64[n], distinct: changes apply in this order; without a sequence it is the row's number in the frame.
+    """
+
+    rows: pa.Table
+    ops: Words
+    ordinals: Words
+    weights: Words
+
+
+def rows_frame(frame: Any, table: TableSchema) -> pa.Table:
+    """All columns of `table`. Raises FrameError, ConstraintViolation. Cost: microseconds if the frame fits as it is."""
+    if isinstance(frame, pa.Table) and _fits(frame.schema, table) == "rows":
+        return _without_nulls(frame, table)
+    return _fitted(columns_of(frame, table.schema, _where(table)), table)
+
+
+def keys_or_rows(frame: Any, table: TableSchema) -> tuple[Literal["keys", "rows"], pa.Table]:
+    """What is to be deleted: ("keys", the key's columns in its order) if just these are given, else ("rows", all columns).
+
+    Beside frames it takes a sequence of keys: values, or tuples where the key has several columns.
+    """
+    where = _where(table)
+    if isinstance(frame, (Sequence, np.ndarray, pa.Array, pa.ChunkedArray, set, frozenset)) and not isinstance(frame, str):
+        values = _plain_values(frame)
+        if values and not isinstance(values[0], Mapping):
+            return "keys", _of_keys(values, table)
+        frame = values
+    columns = columns_of(frame, table.schema, where)
+    key = tuple(table.schema[i] for i in table.key)
+    if key and {name.lower() for name in columns.names} == {field.name.lower() for field in key}:
+        return "keys", _fitted(columns, TableSchema(table.name, Schema(key), tuple(range(len(key)))))
+    return "rows", _fitted(columns, table)
+
+
+def change_frame(frame: Any, table: TableSchema, sequence: str | None = None) -> Changes:
+    """Changes with `_op` or `_weight`.
+
+    sequence: a column, of the table or beside it, by which the changes are ordered; equal ones stay in the frame's order.
+    Raises FrameError, ConstraintViolation.
+    """
+    if sequence is None and isinstance(frame, pa.Table) and _fits(frame.schema, table) == "weighted":
+        weights = frame.column(len(table.schema))
+        if not weights.null_count:
+            return _weighted(_without_nulls(frame.remove_column(len(table.schema)), table), weights.to_numpy(), None)
+    return _changes(_complete_deletes(frame, table, sequence), table, sequence)
+
+
+def _where(table: TableSchema) -> str:
+    return f"table {table.name}"
+
+
+# The verdict on a schema is kept per table: comparing names and types costs more than all else on a frame that fits.
+_Verdict: TypeAlias = Literal["rows", "weighted", "no"]
+_verdicts: dict[int, tuple[TableSchema, pa.Schema, _Verdict]] = {}
+_VERDICTS_KEPT: Final = 1024
+
+
+def _fits(found: pa.Schema, table: TableSchema) -> _Verdict:
+    """Whether the columns are exactly the table's, alone or followed by an int64 `_weight`."""
+    known = _verdicts.get(id(table))
+    if known is not None and known[0] is table and known[1].equals(found):
+        return known[2]
+    wanted = [(field.name, field.type.arrow) for field in table.schema]
+    given = [(field.name, field.type) for field in found]
+    verdict: _Verdict = "rows" if given == wanted else "weighted" if given == [*wanted, (WEIGHT, pa.int64())] else "no"
+    if len(_verdicts) >= _VERDICTS_KEPT:
+        _verdicts.clear()
+    _verdicts[id(table)] = (table, found, verdict)
+    return verdict
+
+
+def _without_nulls(rows: pa.Table, table: TableSchema) -> pa.Table:
+    for i, field in enumerate(table.schema.fields):
+        if not field.nullable:
+            check_nulls(rows.column(i), field, _where(table))
+    return rows
+
+
+def _fitted(columns: Columns, table: TableSchema) -> pa.Table:
+    positions = _positions(columns.names, table.schema, _where(table))
+    for field, position in zip(table.schema, positions, strict=True):
+        row = columns.absent.get(columns.names[position])
+        if row is not None:
+            raise FrameError(f"{_where(table)}, row {row}: no column {field.name}", expected=_listed(table.schema), remedy="a NULL is None")
+    given = [columns.columns[i] for i in positions]
+    return _without_nulls(_assemble(given, table), table)
+
+
+def _assemble(columns: Sequence[Column], table: TableSchema) -> pa.Table:
+    fitted = [fit(column, field, _where(table)) for column, field in zip(columns, table.schema, strict=True)]
+    return pa.Table.from_arrays(fitted, schema=pa.schema([(field.name, field.type.arrow) for field in table.schema]))
+
+
+def _positions(names: Sequence[str], schema: Schema, where: str) -> list[int]:
+    """Where each field stands among `names`; every name must be wanted, and every field there, once."""
+    found: dict[str, int] = {}
+    for i, name in enumerate(names):
+        if name.lower() in found:
+            raise FrameError(f"{where}: the frame has the column {name} twice (case does not count)", expected=_listed(schema))
+        found[name.lower()] = i
+    extra = [name for name in names if not schema.find(name)]
+    missing = [name for name in schema.names if name.lower() not in found]
+    if extra:
+        raise FrameError(f"{where}: the frame has a column {extra[0]}, which the table has not", expected=_listed(schema))
+    if missing:
+        raise FrameError(f"{where}: the frame has no column {missing[0]}", expected=_listed(schema), remedy="give NULLs as a column too")
+    return [found[name.lower()] for name in schema.names]
+
+
+def _listed(schema: Schema) -> str:
+    return "the columns " + ", ".join(schema.names)
+
+
+def _plain_values(values: Any) -> Sequence[Any]:
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values.to_pylist()
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def _of_keys(keys: Sequence[Any], table: TableSchema) -> pa.Table:
+    where, fields = _where(table), tuple(table.schema[i] for i in table.key)
+    if not fields:
+        raise FrameError(f"{where}: a key to delete, but the table has no PRIMARY KEY", expected="rows with all columns")
+    tuples = keys if isinstance(keys[0], tuple) else [(key,) for key in keys]
+    for i, key in enumerate(tuples):
+        if not isinstance(key, tuple) or len(key) != len(fields):
+            expected = f"a key ({', '.join(field.name for field in fields)})"
+            raise FrameError(f"{where}, row {i}: found {keys[i]!r}", expected=expected)
+    key_table = TableSchema(table.name, Schema(fields))
+    return _without_nulls(_assemble([list(column) for column in zip(*tuples, strict=True)], key_table), key_table)
+
+
+def _others(table: TableSchema, sequence: str | None) -> list[int]:
+    """The columns beyond the key that say which row a delete means; the sequence only says when."""
+    ignored = {*table.key, *(table.schema.find(sequence) if sequence else ())}
+    return [i for i in range(len(table.schema)) if i not in ignored]
+
+
+def _complete_deletes(frame: Any, table: TableSchema, sequence: str | None) -> Any:
+    """In a list of dicts a delete may have the key alone: the other columns become NULL."""
+    if not isinstance(frame, Sequence) or isinstance(frame, (str, bytes)) or not table.key:
+        return frame
+    others = [table.schema[i].name for i in _others(table, sequence)]
+    known = {name.lower() for name in others}
+    return [{**row, **dict.fromkeys(others)} if _is_bare_delete(row, known) else row for row in frame]
+
+
+def _is_bare_delete(row: object, others: set[str]) -> bool:
+    return isinstance(row, Mapping) and str(row.get(OP)).lower() in _DELETES and not any(str(name).lower() in others for name in row)
+
+
+def _changes(frame: Any, table: TableSchema, sequence: str | None) -> Changes:
+    where = _where(table)
+    columns = columns_of(frame, table.schema, where)
+    if isinstance(frame, Sequence) and not frame:
+        return _nothing(table)
+    marks = {name: columns.columns[i] for i, name in enumerate(columns.names) if name.lower() in (OP, WEIGHT)}
+    _check_marks(columns, marks, where)
+    order = _order(columns, table, sequence)
+    rest = _without(columns, set(marks) | ({sequence} if sequence and not table.schema.find(sequence) else set()))
+    name, mark = next(iter(marks.items()))
+    if name.lower() == WEIGHT:
+        return _weighted(_fitted(rest, table), _weights(mark, table), order)
+    ops = _codes(mark, table)
+    others = _others(table, sequence)
+    rest = _with_missing(rest, ops, table, others)
+    rows, ops = _deletes_by_key(rest, ops, table, others)
+    ordinals = np.arange(len(ops), dtype=np.int64) if order is None else order
+    return Changes(rows, ops, ordinals, np.ones(len(ops), np.int64))
+
+
+def _nothing(table: TableSchema) -> Changes:
+    empty = np.empty(0, np.int64)
+    return Changes(_assemble([[] for _ in table.schema], table), empty, empty, empty)
+
+
+def _check_marks(columns: Columns, marks: Mapping[str, Column], where: str) -> None:
+    if len(marks) != 1:
+        found = "both _op and _weight" if marks else "neither _op nor _weight"
+        raise FrameError(f"{where}: a change frame with {found}", expected=f"one of them: _op ({_KNOWN}) or _weight (an integer)")
+    name = next(iter(marks))
+    if name in columns.absent:
+        raise FrameError(f"{where}, row {columns.absent[name]}: no {name}")
+
+
+def _without(columns: Columns, names: set[str]) -> Columns:
+    lower = {name.lower() for name in names}
+    kept = [i for i, name in enumerate(columns.names) if name.lower() not in lower]
+    return Columns(tuple(columns.names[i] for i in kept), tuple(columns.columns[i] for i in kept), columns.length, columns.absent)
+
+
+def _weighted(rows: pa.Table, weights: Words, order: Words | None) -> Changes:
+    ordinals = np.arange(len(weights), dtype=np.int64) if order is None else order
+    if np.count_nonzero(weights) < len(weights):
+        kept = np.flatnonzero(weights)
+        rows, weights, ordinals = rows.take(kept), weights[kept], ordinals[kept]
+    return Changes(rows, np.full(len(weights), int(Op.WEIGHT), np.int64), ordinals, weights)
+
+
+def _weights(mark: Column, table: TableSchema) -> Words:
+    field = Field(WEIGHT, Type("BIGINT"), nullable=False)
+    fitted = fit(mark, field, _where(table))
+    if fitted.null_count:
+        raise FrameError(f"{_where(table)}, row {_first(fitted.is_null())}: _weight is NULL", expected="an integer")
+    return fitted.to_numpy()
+
+
+def _first(flags: pa.ChunkedArray[Any]) -> int:
+    return int(pc.index(flags, True).as_py())
+
+
+def _codes(mark: Column, table: TableSchema) -> Words:
+    """int64[n] codes of Op; deletes are DELETE_ROW as yet."""
+    names = fit(mark, Field(OP, Type("STRING")), _where(table)).combine_chunks()
+    encoded = names.dictionary_encode(null_encoding="encode")
+    codes = np.array([_code(name, table) for name in encoded.dictionary.to_pylist()], np.int64)
+    indices = encoded.indices.to_numpy()
+    unknown = np.flatnonzero(codes < 0)
+    if len(unknown):
+        row = int(np.flatnonzero(np.isin(indices, unknown))[0])
+        found = names[row].as_py()
+        raise FrameError(f"{_where(table)}, row {row}: _op is {'NULL' if found is None else repr(found)}", expected=_KNOWN)
+    result: Words = codes[indices]
+    _check_keyed(result, table)
+    return result
+
+
+def _code(name: str | None, table: TableSchema) -> int:
+    return -1 if name is None else int(_NAMES.get(name.lower(), -1))
+
+
+def _check_keyed(ops: Words, table: TableSchema) -> None:
+    """A table without a key has nothing that an update could find its row by."""
+    needs_key = np.flatnonzero((ops == Op.UPSERT) | (ops == Op.UPDATE))
+    if not table.key and len(needs_key):
+        row = int(needs_key[0])
+        message = f"{_where(table)}, row {row}: {Op(ops[row]).name.lower()}, but the table has no PRIMARY KEY"
+        raise FrameError(message, expected="insert or delete", remedy="declare a PRIMARY KEY, or delete the old row and insert the new one")
+
+
+def _with_missing(columns: Columns, ops: Words, table: TableSchema, others: Sequence[int]) -> Columns:
+    """A frame of deletes may have the key's columns alone."""
+    names = [table.schema[i].name for i in others]
+    given = {name.lower() for name in columns.names}
+    if not table.key or any(name.lower() in given for name in names) or not np.all(ops == Op.DELETE_ROW):
+        return columns
+    nulls = tuple(pa.chunked_array([pa.nulls(columns.length)]) for _ in names)
+    return Columns((*columns.names, *names), (*columns.columns, *nulls), columns.length, columns.absent)
+
+
+def _deletes_by_key(columns: Columns, ops: Words, table: TableSchema, others: Sequence[int]) -> tuple[pa.Table, Words]:
+    """The rows, and the codes with DELETE_KEY where a delete gives nothing but the key."""
+    if not table.key or not np.any(ops == Op.DELETE_ROW):
+        return _fitted(columns, table), ops
+    lenient = TableSchema(table.name, Schema(tuple(Field(f.name, f.type) for f in table.schema)), table.key)
+    rows = _fitted(columns, lenient)
+    bare = ops == Op.DELETE_ROW
+    for i in others:
+        bare &= rows.column(i).is_null().to_numpy()
+    for i in others:
+        field = table.schema[i]
+        if not field.nullable:
+            rows = rows.set_column(i, field.name, pc.if_else(pa.array(bare), _zero(field.type), rows.column(i)))
+    return _without_nulls(rows, table), np.where(bare, int(Op.DELETE_KEY), ops)
+
+
+def _zero(wanted: Type) -> pa.Scalar[Any]:
+    """A value of the type, for columns that nobody reads."""
+    zero = {"STRING": "", "BOOLEAN": False}.get(wanted.name, 0)
+    return pa.array([zero], wanted.arrow)[0]
+
+
+def _order(columns: Columns, table: TableSchema, sequence: str | None) -> Words | None:
+    """int64[n]: the rank of each row by the sequence column; equal values rank in the frame's order."""
+    if sequence is None:
+        return None
+    where = _where(table)
+    position = next((i for i, name in enumerate(columns.names) if name.lower() == sequence.lower()), None)
+    if position is None:
+        raise FrameError(f"{where}: the frame has no column {sequence}, named as its sequence")
+    column = columns.columns[position]
+    values = _sequence_values(column, sequence, where) if isinstance(column, list) else column
+    if values.null_count:
+        raise FrameError(f"{where}, row {_first(values.is_null())}: the sequence {sequence} is NULL")
+    ranks = np.empty(columns.length, np.int64)
+    ranks[pc.sort_indices(values).to_numpy()] = np.arange(columns.length)
+    return ranks
+
+
+def _sequence_values(values: list[Any], sequence: str, where: str) -> pa.ChunkedArray[Any]:
+    try:
+        return pa.chunked_array([pa.array(values)])
+    except (pa.ArrowException, OverflowError) as error:
+        raise FrameError(f"{where}: the sequence {sequence} has values of different kinds", expected="values that have an order") from error

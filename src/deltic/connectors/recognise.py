@@ -1,0 +1,123 @@
+"""What users hand in, seen as named columns.
+
+Owns: which kinds of frame there are. A kind is recognised by its type's module or by the Arrow C stream that it offers, so that
+pandas, Polars and PySpark are never imported here. Nothing is checked against a table, only against itself: rows are dicts,
+names are strings, columns convert to Arrow. Columns of Python rows stay lists, since only the table says what they should become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltic.errors import FrameError
+from deltic.schema import Schema
+
+Column: TypeAlias = "pa.ChunkedArray[Any] | list[object]"
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Named columns of one length, in the order of the frame. `absent`: name -> the first Python row that lacks it."""
+
+    names: tuple[str, ...]
+    columns: tuple[Column, ...]
+    length: int
+    absent: Mapping[str, int]
+
+
+def is_spark(frame: object) -> bool:
+    """Whether `frame` is a DataFrame of PySpark, classic or Connect."""
+    return any(t.__name__ == "DataFrame" and t.__module__.startswith("pyspark.sql") for t in type(frame).__mro__)
+
+
+def is_pandas(frame: object) -> bool:
+    return any(t.__name__ == "DataFrame" and t.__module__.startswith("pandas.") for t in type(frame).__mro__)
+
+
+def columns_of(frame: Any, schema: Schema, where: str) -> Columns:
+    """The columns of any frame; a Spark DataFrame is collected. `schema` only guides pandas, which has no nullable integers.
+
+    where: how to call the table in an error. Raises FrameError for what is not a frame.
+    """
+    if isinstance(frame, pa.Table):
+        return _of_arrow(frame)
+    if isinstance(frame, pa.RecordBatch):
+        return _of_arrow(pa.Table.from_batches([frame]))
+    if is_spark(frame):
+        return _of_arrow(frame.toArrow())
+    if is_pandas(frame):
+        return _of_pandas(frame, schema, where)
+    if isinstance(frame, Sequence) and not isinstance(frame, (str, bytes)):
+        return _of_rows(frame, schema, where)
+    if hasattr(frame, "__arrow_c_stream__"):
+        return _of_arrow(pa.table(frame))
+    raise not_a_frame(frame, where)
+
+
+def not_a_frame(frame: object, where: str) -> FrameError:
+    kind = type(frame)
+    if kind.__name__ == "LazyFrame":
+        remedy = "call .collect() on it first"
+    elif isinstance(frame, Mapping):
+        remedy = "put the row into a list"
+    else:
+        remedy = "give one of these, or a list of dicts with the column names as keys"
+    kinds = "a pyarrow Table or RecordBatch, a pandas, Polars or Spark DataFrame, or a list of dicts"
+    return FrameError(f"{where}: found {kind.__module__}.{kind.__qualname__}, which is no frame", expected=kinds, remedy=remedy)
+
+
+def _of_arrow(table: pa.Table) -> Columns:
+    return Columns(tuple(table.column_names), tuple(table.columns), table.num_rows, {})
+
+
+def _of_rows(rows: Sequence[Any], schema: Schema, where: str) -> Columns:
+    """Dicts may differ in the order of their keys; an empty list has the columns of the table."""
+    if not rows:
+        return Columns(schema.names, tuple([] for _ in schema), 0, {})
+    names: dict[str, None] = {}
+    for i, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise FrameError(f"{where}, row {i}: found {type(row).__name__}", expected="a dict with the column names as keys")
+        names.update(dict.fromkeys(row))
+    odd = next((n for n in names if not isinstance(n, str)), None)
+    if odd is not None:
+        raise FrameError(f"{where}: a row has the key {odd!r}", expected="column names, which are strings")
+    lists = tuple([row.get(name) for row in rows] for name in names)
+    absent = {name: i for name in names if (i := next((i for i, row in enumerate(rows) if name not in row), -1)) >= 0}
+    return Columns(tuple(names), lists, len(rows), absent)
+
+
+def _of_pandas(frame: Any, schema: Schema, where: str) -> Columns:
+    """NaN and NaT are NULL, as pandas itself reads them; the index is left out."""
+    names = []
+    for name in frame.columns:
+        if not isinstance(name, str):
+            raise FrameError(f"{where}: the frame has a column called {name!r}", expected="column names, which are strings")
+        names.append(name)
+    columns = tuple(_of_series(frame.iloc[:, i], name, schema) for i, name in enumerate(names))
+    return Columns(tuple(names), columns, len(frame), {})
+
+
+def _of_series(series: Any, name: str, schema: Schema) -> Column:
+    """A float column of whole numbers is taken for an integer one: pandas turns integers with a missing value into floats."""
+    try:
+        array = pa.array(series, from_pandas=True)
+    except (pa.ArrowException, OverflowError):
+        return _values(series)
+    if series.dtype == object and not (pa.types.is_string(array.type) or pa.types.is_null(array.type)):
+        return _values(series)  # Arrow's guess can lose: a date beside a datetime makes both dates
+    column: pa.ChunkedArray[Any] = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+    position = schema.find(name)
+    if len(position) == 1 and schema[position[0]].type.is_integer and pa.types.is_floating(column.type):
+        whole = pc.and_(pc.equal(pc.floor(column), column), pc.less_equal(pc.abs(column), pa.scalar(2.0**53)))
+        return column.cast(pa.int64()) if pc.all(whole, min_count=0).as_py() else column
+    return column
+
+
+def _values(series: Any) -> list[object]:
+    return [None if missing else value for value, missing in zip(series, series.isna(), strict=True)]
