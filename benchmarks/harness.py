@@ -1,0 +1,89 @@
+"""What every benchmark shares: a process for each engine, its figures, and the JSON line.
+
+Times are wall clock, memory is the process's highest resident set (VmHWM); a peer that cannot run is {"absent": reason}, never left out.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+Figures = dict[str, Any]
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def progress(text: str) -> None:
+    """A line to stderr; stdout is the JSON's."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def summary(milliseconds: Sequence[float]) -> dict[str, float]:
+    """The median, the 95th percentile (nearest rank) and the maximum."""
+    ordered = sorted(milliseconds)
+    p95 = ordered[round(0.95 * (len(ordered) - 1))]
+    return {"median": round(statistics.median(ordered), 4), "p95": round(p95, 4), "max": round(ordered[-1], 4)}
+
+
+def figures(load_s: float, milliseconds: Sequence[float], peak_mb: float, correct: bool) -> Figures:
+    """One engine's part of the JSON object."""
+    return {"load_s": round(load_s, 4), "tick_ms": summary(milliseconds), "peak_mb": round(peak_mb, 1), "correct": correct}
+
+
+def process_peak_mb(pid: int | str = "self") -> float:
+    """The highest resident set that a process has had (VmHWM)."""
+    return _status_mb(Path(f"/proc/{pid}/status"), "VmHWM:")
+
+
+def proportional_mb(pid: int) -> float:
+    """What a process holds now, pages shared by n processes counted 1/n (PSS)."""
+    return _status_mb(Path(f"/proc/{pid}/smaps_rollup"), "Pss:")
+
+
+def _status_mb(path: Path, key: str) -> float:
+    for line in path.read_text().splitlines():
+        if line.startswith(key):
+            return int(line.split()[1]) / 1024
+    raise AssertionError(f"{path} has no line {key}")
+
+
+def run(command: Sequence[str], timeout_s: float) -> Figures:
+    """Runs an engine in a process of its own; the last line of its stdout is its JSON. What goes wrong is the reason of its absence."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired:
+        return {"absent": f"no answer within {timeout_s:.0f} s"}
+    lines = done.stdout.strip().splitlines()
+    if done.returncode != 0 or not lines:
+        return {"absent": f"it ended with exit code {done.returncode}"}
+    answer: Figures = json.loads(lines[-1])
+    return answer
+
+
+def drive(module: str, folder: Path, timeout_s: float) -> Figures:
+    """Runs a module's engine over the feed in `folder` (see benchmarks.drive) in a process of its own."""
+    return run([sys.executable, "-m", "benchmarks.drive", module, str(folder)], timeout_s)
+
+
+def describe(name: str, figure: Figures) -> str:
+    """An engine's figures as a line of progress."""
+    if "absent" in figure:
+        return f"{name}: absent, {figure['absent']}"
+    tick = figure["tick_ms"]
+    return (
+        f"{name}: load {figure['load_s']:.2f} s, tick {tick['median']:.3f} ms (p95 {tick['p95']:.3f}), "
+        f"peak {figure['peak_mb']:.0f} MB, {'correct' if figure['correct'] else 'WRONG'}"
+    )
+
+
+def emit(result: Figures) -> None:
+    """The last line on stdout. The exit code says whether the engine ran, and whether it and all peers that ran gave the right answers."""
+    print(json.dumps(result), flush=True)
+    peers = result["peers"].values()
+    right = [result, *result.get("cases", {}).values(), *(peer for peer in peers if "absent" not in peer)]
+    if not all(answer.get("correct") for answer in right):
+        sys.exit(1)

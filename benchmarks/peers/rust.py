@@ -1,0 +1,66 @@
+"""Rust's differential dataflow: builds `differential/` with cargo (two to four minutes, once) and runs a workload on it.
+
+The build lies in the user's cache (XDG_CACHE_HOME), so that a checkout stays clean and a second one needs no build.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import statistics
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import checks, harness
+from benchmarks.engine import CHANGE
+
+SOURCE = Path(__file__).resolve().parent / "differential"
+
+
+@functools.cache
+def build() -> Path | str:
+    """The program, or the reason why there is none."""
+    if shutil.which("cargo") is None:
+        return "there is no cargo"
+    target = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deltic" / "differential-peer"
+    harness.progress(f"building the peer differential into {target} …")
+    command = ["cargo", "build", "--release", "--quiet", "--manifest-path", str(SOURCE / "Cargo.toml"), "--target-dir", str(target)]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        return f"cargo build failed: {done.stderr.strip().splitlines()[-1]}"
+    return target / "release" / "differential-peer"
+
+
+def run(
+    workload: str, files: Sequence[Path], kinds: Sequence[str], correct: Callable[[list[object]], bool], timeout_s: float
+) -> harness.Figures:
+    """The figures of a workload; `correct` judges what it reports of the view after every tick."""
+    program = build()
+    if isinstance(program, str):
+        return {"absent": program}
+    answer = harness.run([str(program), workload, *map(str, files)], timeout_s)
+    if "absent" in answer:
+        return answer
+    milliseconds = defaultdict(list)
+    for kind, seconds in zip(kinds, answer["seconds"], strict=True):
+        milliseconds[kind].append(seconds * 1e3)
+    load_ms, *ticks = milliseconds.pop(CHANGE)
+    figures = harness.figures(load_ms / 1e3, ticks, answer["peak_mb"], correct(answer["result"]))
+    return figures | {"by_kind": {kind: round(statistics.median(times), 4) for kind, times in milliseconds.items()}}
+
+
+def join_aggregate(workload: str, folder: Path, timeout_s: float) -> harness.Figures:
+    """The feed in `folder`, as `benchmarks.drive` has it, on `join_aggregate` or `join_aggregate_pushed`."""
+    script = json.loads((folder / "ticks.json").read_text())
+
+    def correct(views: list[object]) -> bool:
+        found = [checks.Accumulated().replace(tuple(np.array(view, np.int64).reshape(-1, 3).T)) for view in views]
+        return found == script["expected"]
+
+    return run(workload, [folder / "orders.bin", folder / "customers.bin"], script["kinds"], correct, timeout_s)

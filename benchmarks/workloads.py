@@ -1,0 +1,191 @@
+"""The benchmarks' workloads: reproducible change feeds as NumPy arrays.
+
+Every feed is an int64[n, 2 + columns] array sorted by its first column: tick (0 loads), weight (+1 or -1), then the row.
+An update is a -1 row and a +1 row. No row is deleted that is not there. `write` makes the files that differential/ reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+Feed = np.ndarray
+Edge = tuple[int, int]
+
+
+def join_aggregate(
+    orders: int = 1_000_000, customers: int = 100_000, ticks: int = 100, changes: int = 1_000, seed: int = 1
+) -> tuple[Feed, Feed]:
+    """Orders (order, customer, amount) and customers (customer, region of 50).
+
+    A tick has 50 % new orders, 25 % deleted ones, 20 % with a new amount, and 5 % of customers who move.
+    """
+    rng = np.random.default_rng(seed)
+    customer = rng.integers(0, customers, orders).tolist()
+    amount = rng.integers(1, 1001, orders).tolist()
+    region = rng.integers(0, 50, customers)
+    feed_orders = [np.column_stack([np.zeros(orders, np.int64), np.ones(orders, np.int64), np.arange(orders), customer, amount])]
+    feed_customers = [np.column_stack([np.zeros(customers, np.int64), np.ones(customers, np.int64), np.arange(customers), region])]
+    live = list(range(orders))
+    for tick in range(1, ticks + 1):
+        rows, moves = [], []
+        pick = _each_once(rng, len(live))
+        deleted = [pick() for _ in range(changes // 4)]
+        for order in (live[position] for position in deleted):
+            rows.append((tick, -1, order, customer[order], amount[order]))
+        for order in (live[pick()] for _ in range(changes // 5)):
+            changed = (amount[order] + int(rng.integers(0, 999))) % 1000 + 1
+            rows += [(tick, -1, order, customer[order], amount[order]), (tick, 1, order, customer[order], changed)]
+            amount[order] = changed
+        for _ in range(changes // 2):
+            customer.append(int(rng.integers(0, customers)))
+            amount.append(int(rng.integers(1, 1001)))
+            live.append(len(customer) - 1)
+            rows.append((tick, 1, live[-1], customer[-1], amount[-1]))
+        for who in rng.choice(customers, changes // 20, replace=False):
+            moved = (region[who] + 1 + rng.integers(0, 49)) % 50
+            moves += [(tick, -1, who, region[who]), (tick, 1, who, moved)]
+            region[who] = moved
+        for position in sorted(deleted, reverse=True):
+            live[position] = live[-1]
+            live.pop()
+        feed_orders.append(np.array(rows, np.int64))
+        feed_customers.append(np.array(moves, np.int64))
+    return np.concatenate(feed_orders).astype(np.int64), np.concatenate(feed_customers).astype(np.int64)
+
+
+def single_changes(orders: Feed, customers: Feed, after: int, ticks: int, seed: int = 7) -> tuple[Feed, Feed]:
+    """The feeds of `join_aggregate` with `ticks` more of one change each behind tick `after`.
+
+    Each changes an order's amount and the next one changes it back, so that the ticks that follow fit as they did.
+    """
+    assert ticks % 2 == 0, "changes come in pairs"
+    rng = np.random.default_rng(seed)
+    before = orders[orders[:, 0] <= after]
+    alive, last = np.zeros(int(before[:, 2].max()) + 1, np.int64), np.zeros((int(before[:, 2].max()) + 1, 3), np.int64)
+    np.add.at(alive, before[:, 2], before[:, 1])
+    inserted = before[before[:, 1] > 0]
+    last[inserted[:, 2]] = inserted[:, 2:]
+    rows = []
+    for tick in range(after + 1, after + ticks + 1, 2):
+        order, customer, amount = last[rng.choice(np.flatnonzero(alive))].tolist()
+        changed = amount % 1000 + 1
+        rows += [(tick, -1, order, customer, amount), (tick, 1, order, customer, changed)]
+        rows += [(tick + 1, -1, order, customer, changed), (tick + 1, 1, order, customer, amount)]
+    return np.concatenate([before, np.array(rows, np.int64).reshape(-1, 5), _later(orders, after, ticks)]), np.concatenate(
+        [customers[customers[:, 0] <= after], _later(customers, after, ticks)]
+    )
+
+
+def _later(feed: Feed, after: int, ticks: int) -> Feed:
+    rest = feed[feed[:, 0] > after].copy()
+    rest[:, 0] += ticks
+    return rest
+
+
+def power_law(
+    nodes: int = 200_000, edges: int = 1_000_000, exponent: float = 0.6, ticks: int = 100, changes: int = 1_000, seed: int = 2
+) -> Feed:
+    """Directed edges whose endpoints are drawn with probability ~ (rank + 10)^-exponent, ranks shuffled; 70 % inserts."""
+    rng = np.random.default_rng(seed)
+    weight = (np.arange(nodes) + 10.0) ** -exponent
+    cumulative = np.cumsum(weight / weight.sum())
+    node = rng.permutation(nodes)
+    return _graph(
+        lambda: _pairs(rng, lambda n: node[np.minimum(np.searchsorted(cumulative, rng.random(n)), nodes - 1)]),
+        edges,
+        ticks,
+        changes,
+        0.7,
+        rng,
+    )
+
+
+def hub(edges: int = 20_000, ticks: int = 100, changes: int = 100, seed: int = 3) -> Feed:
+    """Node 0 has 45 % of the edges coming in and 45 % going out; the rest are random; 70 % inserts."""
+    rng = np.random.default_rng(seed)
+
+    def draw() -> list[Edge]:
+        kind, a, b = rng.random(10_000), rng.integers(1, edges + 1, 10_000), rng.integers(1, edges + 1, 10_000)
+        return list(zip(np.where((kind >= 0.45) & (kind < 0.9), 0, a).tolist(), np.where(kind < 0.45, 0, b).tolist(), strict=True))
+
+    return _graph(draw, edges, ticks, changes, 0.7, rng)
+
+
+def nearly_acyclic(
+    nodes: int = 2_000, edges: int = 4_000, backward: float = 0.01, ticks: int = 50, changes: int = 10, seed: int = 15
+) -> Feed:
+    """Random edges from smaller to larger node, but for a share `backward`; half of the changes are deletions."""
+    rng = np.random.default_rng(seed)
+
+    def draw() -> list[Edge]:
+        ends = np.sort(rng.integers(0, nodes, (10_000, 2)), axis=1)
+        flip = rng.random(10_000) < backward
+        ends[flip] = ends[flip][:, ::-1]
+        return [tuple(edge) for edge in ends.tolist()]
+
+    return _graph(draw, edges, ticks, changes, 0.5, rng)
+
+
+def uniform(nodes: int = 100_000, edges: int = 400_000, ticks: int = 50, changes: int = 100, seed: int = 5) -> Feed:
+    """Uniformly random edges; half of the changes are deletions."""
+    rng = np.random.default_rng(seed)
+    return _graph(lambda: _pairs(rng, lambda n: rng.integers(0, nodes, n)), edges, ticks, changes, 0.5, rng)
+
+
+def write(feed: Feed, path: str | Path) -> None:
+    """Rows of little-endian int64, as differential/ reads them."""
+    np.ascontiguousarray(feed, dtype="<i8").tofile(path)
+
+
+def _each_once(rng: np.random.Generator, count: int) -> Callable[[], int]:
+    """Draws from 0 to count - 1 without repetition."""
+    drawn: set[int] = set()
+
+    def pick() -> int:
+        while True:
+            position = int(rng.integers(0, count))
+            if position not in drawn:
+                drawn.add(position)
+                return position
+
+    return pick
+
+
+def _pairs(rng: np.random.Generator, draw: Callable[[int], np.ndarray]) -> list[Edge]:
+    return list(zip(draw(10_000).tolist(), draw(10_000).tolist(), strict=True))
+
+
+def _graph(draw: Callable[[], list[Edge]], edges: int, ticks: int, changes: int, inserts: float, rng: np.random.Generator) -> Feed:
+    """Loads `edges` distinct edges without loops, then changes that many a tick; nothing is inserted and deleted in one tick."""
+    pool: list[Edge] = []
+
+    def fresh(known: set[Edge]) -> Edge:
+        while True:
+            if not pool:
+                pool.extend(draw())
+            edge = pool.pop()
+            if edge[0] != edge[1] and edge not in known:
+                return edge
+
+    known: set[Edge] = set()
+    while len(known) < edges:
+        known.add(fresh(known))
+    live = sorted(known)
+    feed = [(0, 1, *edge) for edge in live]
+    for tick in range(1, ticks + 1):
+        count = round(changes * inserts)
+        added: list[Edge] = []
+        while len(added) < count:
+            added.append(fresh(known))
+            known.add(added[-1])
+        for position in sorted(rng.choice(len(live), changes - count, replace=False).tolist(), reverse=True):
+            feed.append((tick, -1, *live[position]))
+            known.discard(live[position])
+            live[position] = live[-1]
+            live.pop()
+        feed += [(tick, 1, *edge) for edge in added]
+        live += added
+    return np.array(feed, np.int64)
