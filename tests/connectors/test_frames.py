@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltic.connectors.frames import Op, change_frame, keys_or_rows, rows_frame
+from deltic.connectors.frames import change_frame, keys_or_rows, rows_frame
 from deltic.errors import ConstraintViolation, FrameError
 from deltic.schema import (
     BIGINT,
@@ -28,6 +28,7 @@ from deltic.schema import (
     TIMESTAMP,
     TINYINT,
     Field,
+    Op,
     Schema,
     TableSchema,
     Type,

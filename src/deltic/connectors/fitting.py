@@ -67,16 +67,16 @@ def _may_become(found: pa.DataType, wanted: Type) -> bool:
     if t.is_null(found):
         return True
     if wanted.is_integer:
-        return t.is_integer(found)
+        return bool(t.is_integer(found))
     if wanted.is_float:
-        return t.is_integer(found) or (t.is_floating(found) and found.bit_width <= wanted.arrow.bit_width)
+        return bool(t.is_integer(found) or (t.is_floating(found) and found.bit_width <= wanted.arrow.bit_width))
     if wanted.is_decimal:
-        return t.is_integer(found) or t.is_decimal(found)
+        return bool(t.is_integer(found) or t.is_decimal(found))
     if wanted.name == "STRING":
-        return t.is_large_string(found) or t.is_string_view(found)
+        return bool(t.is_large_string(found) or t.is_string_view(found))
     if wanted.name == "DATE":
-        return t.is_date64(found)
-    return wanted.name == "TIMESTAMP" and t.is_timestamp(found)
+        return bool(t.is_date64(found))
+    return wanted.name == "TIMESTAMP" and bool(t.is_timestamp(found))
 
 
 def _cast(part: pa.ChunkedArray[Any], wanted: Type) -> pa.ChunkedArray[Any]:

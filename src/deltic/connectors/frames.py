@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -27,22 +26,11 @@ from numpy.typing import NDArray
 from deltic.connectors.fitting import check_nulls, fit
 from deltic.connectors.recognise import Column, Columns, columns_of
 from deltic.errors import FrameError
-from deltic.schema import Field, Schema, TableSchema, Type
+from deltic.schema import BIGINT, STRING, Field, Op, Schema, TableSchema, Type
 
 OP: Final = "_op"
 WEIGHT: Final = "_weight"
 Words: TypeAlias = NDArray[np.int64]
-
-
-class Op(IntEnum):
-    """What a row of a change frame does; the code that travels with it."""
-
-    INSERT = 0
-    DELETE_ROW = 1
-    UPSERT = 2
-    DELETE_KEY = 3
-    UPDATE = 4
-    WEIGHT = 5
 
 
 _NAMES: Final = {
@@ -181,8 +169,8 @@ def _listed(schema: Schema) -> str:
 
 def _plain_values(values: Any) -> Sequence[Any]:
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        return values.to_pylist()
-    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+        return list(values.to_pylist())
+    return list(values.tolist() if isinstance(values, np.ndarray) else values)
 
 
 def _of_keys(keys: Sequence[Any], table: TableSchema) -> pa.Table:
@@ -266,11 +254,12 @@ def _weighted(rows: pa.Table, weights: Words, order: Words | None) -> Changes:
 
 
 def _weights(mark: Column, table: TableSchema) -> Words:
-    field = Field(WEIGHT, Type("BIGINT"), nullable=False)
+    field = Field(WEIGHT, BIGINT, nullable=False)
     fitted = fit(mark, field, _where(table))
     if fitted.null_count:
         raise FrameError(f"{_where(table)}, row {_first(fitted.is_null())}: _weight is NULL", expected="an integer")
-    return fitted.to_numpy()
+    weights: Words = fitted.to_numpy()
+    return weights
 
 
 def _first(flags: pa.ChunkedArray[Any]) -> int:
@@ -279,7 +268,7 @@ def _first(flags: pa.ChunkedArray[Any]) -> int:
 
 def _codes(mark: Column, table: TableSchema) -> Words:
     """int64[n] codes of Op; deletes are DELETE_ROW as yet."""
-    names = fit(mark, Field(OP, Type("STRING")), _where(table)).combine_chunks()
+    names = fit(mark, Field(OP, STRING), _where(table)).combine_chunks()
     encoded = names.dictionary_encode(null_encoding="encode")
     codes = np.array([_code(name, table) for name in encoded.dictionary.to_pylist()], np.int64)
     indices = encoded.indices.to_numpy()
