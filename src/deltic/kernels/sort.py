@@ -1,0 +1,296 @@
+"""Kernels that bring rows into order and merge equal ones.
+
+A table is an int64 array of the addresses of `columns` key columns followed by `weights` weight columns, each of n words.
+Order is lexicographic over the key columns, signed. Nothing here writes to its inputs.
+Sorting: the leading bits of the row, compressed by each column's range, and the row's number make one unsigned word; these words are
+radix sorted; rows that the bits could not tell apart are refined in the same way on what follows. Cost O(n) for rows of bounded width.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deltic.kernels.compiler import kernel, part
+from deltic.kernels.memory import Words, load, store
+
+SMALL = 24
+RUN = 64
+DIGIT_BITS = 11
+
+
+@part
+def compare_rows(left: Words, left_at: int, i: int, right: Words, right_at: int, j: int, columns: int) -> int:
+    """-1, 0 or 1: row i of the columns at left[left_at:] against row j of those at right[right_at:]."""
+    for c in range(columns):
+        x = load(left[left_at + c], i)
+        y = load(right[right_at + c], j)
+        if x != y:
+            return -1 if x < y else 1
+    return 0
+
+
+@part
+def insertion_sort(keys: Words, start: int, end: int) -> None:
+    """Sorts keys[start:end] (unsigned) in place; meant for short or nearly sorted runs."""
+    for i in range(start + 1, end):
+        key = keys[i]
+        j = i
+        while j > start and keys[j - 1] > key:
+            keys[j] = keys[j - 1]
+            j -= 1
+        keys[j] = key
+
+
+@part
+def bit_length(word: int) -> int:
+    """Significant bits of an unsigned word."""
+    bits = 0
+    step = 32
+    while step > 0:
+        if word >> np.uint64(step):
+            word >>= np.uint64(step)
+            bits += step
+        step >>= 1
+    return bits + (1 if word else 0)
+
+
+@part
+def radix_pass(keys: Words, spare: Words, counts: Words, start: int, end: int, idle: int) -> tuple[int, int]:
+    """One stable radix pass over keys[start:end] by their highest differing bits; the low `idle` bits do not count.
+
+    Returns (buckets, rows of the largest bucket), (0, 0) when all are equal; counts[b] is then the end of bucket b.
+    """
+    low = high = keys[start]
+    for i in range(start + 1, end):
+        key = keys[i]
+        low = min(low, key)
+        high = max(high, key)
+    width = bit_length((high >> np.uint64(idle)) - (low >> np.uint64(idle)))
+    if width == 0:
+        return 0, 0
+    digit = min(DIGIT_BITS, max(4, bit_length(np.uint64(end - start))), width)
+    shift = np.uint64(idle + width - digit)
+    floor = low >> shift
+    buckets = np.int64((high >> shift) - floor) + 1
+    counts[:buckets] = 0
+    for i in range(start, end):
+        counts[np.int64((keys[i] >> shift) - floor)] += 1
+    position = start
+    largest = 0
+    for b in range(buckets):
+        count = counts[b]
+        largest = max(largest, count)
+        counts[b] = position
+        position += count
+    for i in range(start, end):
+        b = np.int64((keys[i] >> shift) - floor)
+        spare[counts[b]] = keys[i]
+        counts[b] += 1
+    keys[start:end] = spare[start:end]
+    return buckets, largest
+
+
+@part
+def radix_sort(keys: Words, spare: Words, counts: Words, idle: int) -> None:
+    """Sorts the unsigned keys; their low `idle` bits ascend among equals to begin with and need no sorting."""
+    pending = np.empty((len(keys) // RUN + 2, 2), np.int64)
+    pending[0, 0], pending[0, 1] = 0, len(keys)
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        start, end = pending[depth, 0], pending[depth, 1]
+        if end - start <= RUN:
+            insertion_sort(keys, start, end)
+            continue
+        buckets, largest = radix_pass(keys, spare, counts, start, end, idle)
+        if largest <= RUN:
+            if buckets > 0:
+                insertion_sort(keys, start, end)
+            continue
+        position = start
+        for b in range(buckets):
+            stop = counts[b]
+            if stop - position > RUN:
+                pending[depth, 0], pending[depth, 1] = position, stop
+                depth += 1
+            else:
+                insertion_sort(keys, position, stop)
+            position = stop
+
+
+@part
+def pack(table: Words, columns: int, order: Words, start: int, end: int, keys: Words, idle: int) -> bool:
+    """keys[i] = the leading bits of row order[start + i], compressed by range, above `idle` bits with i.
+
+    Returns whether the bits tell all the columns.
+    """
+    count = end - start
+    room = 64 - idle
+    for i in range(count):
+        keys[i] = np.uint64(0)
+    for c in range(columns):
+        column = table[c]
+        low = high = load(column, order[start])
+        for i in range(start + 1, end):
+            word = load(column, order[i])
+            low = min(low, word)
+            high = max(high, word)
+        floor = np.uint64(low)
+        bits = bit_length(np.uint64(high) - floor)
+        if bits == 0:
+            continue
+        if room == 0:
+            return False
+        taken = min(bits, room)
+        cut = np.uint64(bits - taken)
+        grow = np.uint64(taken)
+        if taken == 64:
+            for i in range(count):
+                keys[i] = np.uint64(load(column, order[start + i])) - floor
+        else:
+            for i in range(count):
+                keys[i] = (keys[i] << grow) | ((np.uint64(load(column, order[start + i])) - floor) >> cut)
+        room -= taken
+        if taken < bits:
+            return False
+    return True
+
+
+@part
+def sort_short(table: Words, columns: int, order: Words, same: Words, start: int, end: int) -> None:
+    """Sorts order[start:end] by comparing rows, and marks in `same` each row that equals the one before it."""
+    for i in range(start + 1, end):
+        row = order[i]
+        j = i
+        while j > start and compare_rows(table, 0, order[j - 1], table, 0, row, columns) > 0:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = row
+    for i in range(start + 1, end):
+        same[i] = 1 if compare_rows(table, 0, order[i - 1], table, 0, order[i], columns) == 0 else 0
+
+
+@part
+def sort_rows(table: Words, columns: int, order: Words, same: Words) -> None:
+    """Sorts the row numbers `order` by their rows; same[i] tells whether row order[i] equals row order[i - 1]."""
+    n = len(order)
+    pending = np.empty((n // SMALL + 2, 2), np.int64)
+    pending[0, 0], pending[0, 1] = 0, n
+    depth = 1
+    keys = np.empty(n if n > SMALL else 0, np.uint64)
+    spare = np.empty(n if n > SMALL else 0, np.uint64)
+    moved = np.empty(n if n > SMALL else 0, np.int64)
+    counts = np.empty(1 << DIGIT_BITS, np.int64)
+    while depth > 0:
+        depth -= 1
+        start, end = pending[depth, 0], pending[depth, 1]
+        count = end - start
+        if count <= SMALL:
+            sort_short(table, columns, order, same, start, end)
+            continue
+        idle = bit_length(np.uint64(count - 1))
+        exact = pack(table, columns, order, start, end, keys, idle)
+        number = np.uint64(idle)
+        mask = (np.uint64(1) << number) - np.uint64(1)
+        for i in range(count):
+            keys[i] = (keys[i] << number) | np.uint64(i)
+        radix_sort(keys[:count], spare[:count], counts, idle)
+        for i in range(count):
+            moved[i] = order[start + np.int64(keys[i] & mask)]
+        order[start:end] = moved[:count]
+        i = 0
+        while i < count:
+            stop = i + 1
+            while stop < count and keys[stop] >> number == keys[i] >> number:
+                stop += 1
+            if stop - i > 1:
+                if exact:
+                    same[start + i + 1 : start + stop] = 1
+                else:
+                    pending[depth, 0], pending[depth, 1] = start + i, start + stop
+                    if stop - i <= SMALL:
+                        sort_short(table, columns, order, same, start + i, start + stop)
+                    else:
+                        depth += 1
+            i = stop
+
+
+@part
+def add_up(column: int, order: Words, starts: Words, groups: int, target: int) -> bool:
+    """target[g] = the sum of column over the rows order[starts[g]:starts[g + 1]]; False if a sum leaves 64 bits."""
+    for g in range(groups):
+        total = load(column, order[starts[g]])
+        wraps = 0
+        for i in range(starts[g] + 1, starts[g + 1]):
+            word = load(column, order[i])
+            partial = total + word
+            if ((partial ^ total) & (partial ^ word)) < 0:
+                wraps += 1 if word > 0 else -1
+            total = partial
+        if wraps != 0:
+            return False
+        store(target, g, total)
+    return True
+
+
+@part
+def drop_zeros(target: Words, columns: int, weights: int, starts: Words, groups: int) -> int:
+    """Removes the groups whose weights are all 0 from the target weights and from starts; returns how many are left."""
+    kept = 0
+    for g in range(groups):
+        live = False
+        for w in range(weights):
+            live |= load(target[columns + w], g) != 0
+        if live:
+            if kept < g:
+                starts[kept] = starts[g]
+                for w in range(weights):
+                    store(target[columns + w], kept, load(target[columns + w], g))
+            kept += 1
+    return kept
+
+
+@kernel("int64(int64[::1], int64, int64, int64)")
+def sortedness(table: Words, columns: int, weights: int, n: int) -> int:
+    """2: strictly ascending rows, none of them with all weights 0; 1: ascending; 0: neither."""
+    level = 2
+    for i in range(1, n):
+        order = compare_rows(table, 0, i - 1, table, 0, i, columns)
+        if order > 0:
+            return 0
+        if order == 0:
+            level = 1
+    for i in range(n):
+        live = False
+        for w in range(weights):
+            live |= load(table[columns + w], i) != 0
+        if not live:
+            return 1
+    return level
+
+
+@kernel("int64(int64[::1], int64, int64, int64, int64[::1], int64)")
+def consolidate(table: Words, columns: int, weights: int, n: int, target: Words, ascending: int) -> int:
+    """Writes the sorted rows with equal ones merged and zeros dropped to target; returns how many, or -1 on weight overflow."""
+    order = np.arange(n)
+    same = np.zeros(n, np.uint8)
+    if ascending:
+        for i in range(1, n):
+            same[i] = 1 if compare_rows(table, 0, i - 1, table, 0, i, columns) == 0 else 0
+    else:
+        sort_rows(table, columns, order, same)
+    starts = np.empty(n + 1, np.int64)
+    groups = 0
+    for i in range(n):
+        if same[i] == 0:
+            starts[groups] = i
+            groups += 1
+    starts[groups] = n
+    for w in range(weights):
+        if not add_up(table[columns + w], order, starts, groups, target[columns + w]):
+            return -1
+    groups = drop_zeros(target, columns, weights, starts, groups)
+    for c in range(columns):
+        for g in range(groups):
+            store(target[c], g, load(table[c], order[starts[g]]))
+    return groups

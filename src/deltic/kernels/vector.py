@@ -1,0 +1,132 @@
+"""Kernels over plain columns: addresses, checked arithmetic, hash partitioning, intersection of sorted columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deltic.kernels.compiler import kernel, part, seal
+from deltic.kernels.memory import WORD_MIN, Words, load, product_overflows, store
+
+ADDRESSABLE = "int64(int64[::1])", "int64(Array(int64, 1, 'C', readonly=True))"
+
+
+@kernel(*ADDRESSABLE)
+def address(words: Words) -> int:
+    """Where a contiguous int64 array begins; it takes nothing else, and so checks dtype, dimension and contiguity."""
+    return words.ctypes.data
+
+
+seal(address, ADDRESSABLE)
+
+
+@kernel("int64(int64, int64, int64, int64)")
+def multiply(left: int, right: int, n: int, target: int) -> int:
+    """target[i] = left[i] * right[i]; returns the first i that leaves 64 bits, else n."""
+    for i in range(n):
+        x = load(left, i)
+        y = load(right, i)
+        if product_overflows(x, y):
+            return i
+        store(target, i, x * y)
+    return n
+
+
+@kernel("int64(int64, int64, int64, int64)")
+def add(left: int, right: int, n: int, target: int) -> int:
+    """target[i] = left[i] + right[i]; returns the first i that leaves 64 bits, else n."""
+    for i in range(n):
+        x = load(left, i)
+        y = load(right, i)
+        total = x + y
+        if ((total ^ x) & (total ^ y)) < 0:
+            return i
+        store(target, i, total)
+    return n
+
+
+@part
+def mix(word: int) -> int:
+    """A bijective mixing of 64 bits, its own: neither the strings' hash nor the radix index see it."""
+    word ^= word >> np.uint64(32)
+    word *= np.uint64(0xD6E8FEB86659FD93)
+    word ^= word >> np.uint64(29)
+    word *= np.uint64(0xA0761D6478BD642F)
+    return word ^ (word >> np.uint64(32))
+
+
+@kernel("int64(int64[::1], int64, int64, int64, int64[::1], int64[::1])")
+def shard_rows(keys: Words, width: int, n: int, shards: int, homes: Words, counts: Words) -> int:
+    """homes[i] = the shard of key i, by a hash of its words (the NULL marker hashes as 0); counts[s] += its rows."""
+    for i in range(n):
+        state = np.uint64(width)
+        for c in range(width):
+            word = load(keys[c], i)
+            state = mix(state ^ np.uint64(0 if word == WORD_MIN else word)) + np.uint64(0x9E3779B97F4A7C15)
+        home = np.int64(mix(state) % np.uint64(shards))
+        homes[i] = home
+        counts[home] += 1
+    return n
+
+
+@kernel("int64(int64[::1], int64, int64, int64[::1], int64[::1], int64[::1])")
+def scatter(table: Words, width: int, n: int, homes: Words, begins: Words, target: Words) -> int:
+    """Copies the rows of each shard together, in their order, from begins[shard] on."""
+    place = np.empty(n, np.int64)
+    for i in range(n):
+        place[i] = begins[homes[i]]
+        begins[homes[i]] += 1
+    for c in range(width):
+        for i in range(n):
+            store(target[c], place[i], load(table[c], i))
+    return n
+
+
+@part
+def gallop(column: int, start: int, end: int, word: int) -> int:
+    """The first place in the sorted column[start:end] with a word >= `word`; costs the logarithm of the way."""
+    if start >= end or load(column, start) >= word:
+        return start
+    step = 1
+    while start + step < end and load(column, start + step) < word:
+        start += step
+        step *= 2
+    low = start + 1
+    high = min(start + step, end)
+    while low < high:
+        middle = (low + high) >> 1
+        if load(column, middle) < word:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel("int64(int64[::1], int64[::1], int64, int64)")
+def intersect(table: Words, lengths: Words, count: int, target: int) -> int:
+    """Writes the words that all `count` strictly ascending columns have; returns how many (leapfrog by galloping)."""
+    positions = np.zeros(count, np.int64)
+    found = agreed = turn = 0
+    if lengths[0] == 0:
+        return 0
+    word = load(table[0], 0)
+    while True:
+        place = gallop(table[turn], positions[turn], lengths[turn], word)
+        positions[turn] = place
+        if place == lengths[turn]:
+            return found
+        here = load(table[turn], place)
+        if here == word:
+            agreed += 1
+            if agreed == count:
+                store(target, found, word)
+                found += 1
+                agreed = 0
+                positions[turn] += 1
+                if positions[turn] == lengths[turn]:
+                    return found
+                word = load(table[turn], positions[turn])
+                continue
+        else:
+            word = here
+            agreed = 1
+        turn = (turn + 1) % count

@@ -1,0 +1,83 @@
+"""Batch: sorted, consolidated, immutable rows with a radix index over the leading column.
+
+Always: rows strictly ascend lexicographically (signed words); no row has all weights 0; arrays are contiguous and never mutated.
+The index (layout in `kernels/index.py`) holds no addresses: it can be stored beside the columns and mapped back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from deltic.kernels import sort
+from deltic.kernels.index import INDEX_HEADER, build_index, index_room
+from deltic.kernels.memory import Words
+from deltic.kernels.vector import address
+from deltic.trace.rows import Rows
+
+
+class Batch(Rows):
+    """Rows in order, each once. Made by `consolidate`, `merge`, or `Batch.trusted`."""
+
+    __slots__ = ("_entry", "_index")
+
+    def __init__(self, columns: Sequence[Words], weights: Sequence[Words], index: Words | None = None) -> None:
+        super().__init__(columns, weights)
+        self._index = index
+        self._entry: Words | None = None
+        assert sort.sortedness(self.table, len(self.columns), len(self.weights), self.length) == 2, "rows are not consolidated"
+
+    @classmethod
+    def trusted(cls, columns: Sequence[Words], weights: Sequence[Words], index: Words | None = None) -> Batch:
+        """A batch of arrays that are known to be sorted and consolidated (and to go with the index); costs nothing per row."""
+        batch = cls.__new__(cls)
+        Rows.__init__(batch, columns, weights)
+        batch._index = index
+        batch._entry = None
+        return batch
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Batch.trusted, (self.columns, self.weights, self._index)
+
+    @property
+    def index(self) -> Words:
+        """The radix index, built at first use; empty without columns."""
+        if self._index is None:
+            self._index = self._built_index()
+        return self._index
+
+    def _built_index(self) -> Words:
+        if not self.columns:
+            return np.empty(0, np.int64)
+        room = index_room(self.length)
+        index = np.empty(INDEX_HEADER + room + 1, np.int64)
+        return index[: build_index(int(self.table[0]), self.length, address(index), room)]
+
+    @property
+    def entry(self) -> Words:
+        """This batch's part of a directory: rows, address of the index, addresses of columns and weights; cached."""
+        if self._entry is None:
+            self._entry = np.concatenate((np.array([self.length, address(self.index)], np.int64), self.table))
+        return self._entry
+
+    @property
+    def addresses(self) -> Words:
+        """The addresses of columns and weights."""
+        return self.table
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the words and of the index, if it is there."""
+        return super().nbytes + (0 if self._index is None else self._index.nbytes)
+
+    @staticmethod
+    def empty(columns: int, weights: int) -> Batch:
+        """No rows."""
+        none = Rows.empty(columns, weights)
+        return Batch.trusted(none.columns, none.weights)
+
+    def slice(self, start: int, end: int) -> Batch:
+        """Rows start to end, as a batch that shares the arrays."""
+        return Batch.trusted([c[start:end] for c in self.columns], [w[start:end] for w in self.weights])

@@ -1,0 +1,44 @@
+"""consolidate: rows to a batch: sorted, equal rows merged by adding their weights, rows with all weights 0 dropped."""
+
+from __future__ import annotations
+
+from deltic.errors import WeightOverflow
+from deltic.kernels import sort
+from deltic.kernels.memory import Words
+from deltic.kernels.table import block
+from deltic.trace.batch import Batch
+from deltic.trace.rows import Rows
+
+
+def overflow(where: str) -> WeightOverflow:
+    """The error for a weight that leaves 64 bits."""
+    return WeightOverflow(
+        f"weight overflow: {where} gives a weight beyond 64 bits",
+        remedy="a row's multiplicity or a sum must stay within ±9223372036854775807",
+    )
+
+
+def cut_batch(words: Words, columns: int, length: int, index: Words | None = None) -> Batch:
+    """The first `length` rows of a kernel's output as a batch; copied if most of a large output is not used."""
+    if length < words.shape[1]:
+        words = words[:, :length].copy() if 2 * length < words.shape[1] else words[:, :length]
+    rows = tuple(words)
+    return Batch.trusted(rows[:columns], rows[columns:], index)
+
+
+def consolidate(rows: Rows) -> Batch:
+    """The batch equal to `rows` as a Z-set; shares the arrays if they are in order already. O(n) for rows of bounded width.
+
+    Raises WeightOverflow if a sum of weights leaves 64 bits, whatever the order of adding.
+    """
+    if isinstance(rows, Batch):
+        return rows
+    columns, weights = len(rows.columns), len(rows.weights)
+    order = sort.sortedness(rows.table, columns, weights, rows.length)
+    if order == 2:
+        return Batch.trusted(rows.columns, rows.weights)
+    words, target = block(columns + weights, rows.length)
+    length = sort.consolidate(rows.table, columns, weights, rows.length, target, order)
+    if length < 0:
+        raise overflow("adding equal rows")
+    return cut_batch(words, columns, length)

@@ -1,0 +1,30 @@
+"""What an operator did: plain counts that readers and operators add to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Counters:
+    """Sums over calls.
+
+    rows_in, rows_out: rows that an operator took and gave.
+    touched: rows and index entries that kernels really inspected in traces.
+    batches: batches read, counted once per call.
+    seconds: time spent.
+    """
+
+    rows_in: int = 0
+    rows_out: int = 0
+    touched: int = 0
+    batches: int = 0
+    seconds: float = 0.0
+
+    def __iadd__(self, other: Counters) -> Counters:
+        self.rows_in += other.rows_in
+        self.rows_out += other.rows_out
+        self.touched += other.touched
+        self.batches += other.batches
+        self.seconds += other.seconds
+        return self

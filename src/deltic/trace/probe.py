@@ -1,0 +1,107 @@
+"""The readers of a spine: lookup, probe and first. Each is one kernel call over all its batches, for n keys at once.
+
+keys: one int64[n] for each leading column sought; without any, the one empty key, which every row begins with.
+Each adds what it inspected to `counters` (index entries, rows compared or added), and the batches read.
+Raise WeightOverflow when weights of different batches add up beyond 64 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from deltic.kernels import read
+from deltic.kernels.memory import Words
+from deltic.kernels.table import addresses, block
+from deltic.trace.consolidate import overflow
+from deltic.trace.counters import Counters
+from deltic.trace.spine import Spine
+
+
+def _count(keys: Sequence[Words]) -> int:
+    return len(keys[0]) if keys else 1
+
+
+def lookup(spine: Spine, keys: Sequence[Words], counters: Counters) -> tuple[Words, ...]:
+    """int64[n] per weight: the weights summed over all rows whose leading columns equal key i, 0 if there are none.
+
+    O(n · log state + rows added).
+    """
+    n = _count(keys)
+    batches, directory = spine.view
+    words, target = block(spine.weights, n)
+    report = np.zeros(4, np.int64)
+    outcome = read.lookup(directory, len(batches), spine.columns, spine.weights, addresses(keys, n), len(keys), n, target, report)
+    if outcome < 0:
+        raise overflow("adding the weights of a key")
+    counters.touched += int(report[read.TOUCHED])
+    counters.batches += len(batches)
+    return tuple(words)
+
+
+def probe(
+    spine: Spine, keys: Sequence[Words], columns: Sequence[int], counters: Counters
+) -> tuple[Words, tuple[Words, ...], tuple[Words, ...]]:
+    """Every stored row whose leading columns equal key i: (its key i, ascending; the requested columns; all weights), int64[m] each.
+
+    The rows of one key come batch by batch, in order within each; they are not consolidated. O(n · log state + m).
+    """
+    n = _count(keys)
+    batches, directory = spine.view
+    width = spine.columns + spine.weights
+    found, hits = block(4, n * len(batches))
+    report = np.zeros(4, np.int64)
+    count = read.seek(directory, len(batches), spine.columns, spine.weights, addresses(keys, n), len(keys), n, hits, report)
+    wanted = np.array([*columns, *range(spine.columns, width)], np.int64)
+    words, target = block(1 + len(wanted), int(report[read.MATCHES]))
+    read.expand(directory, 2 + width, hits, count, wanted, len(wanted), target)
+    counters.touched += int(report[read.TOUCHED])
+    counters.batches += len(batches)
+    del found
+    out = tuple(words)
+    return out[0], out[1 : 1 + len(columns)], out[1 + len(columns) :]
+
+
+def first(
+    spine: Spine, prefixes: Sequence[Words], starts: Sequence[Words] | None, limit: int, counters: Counters
+) -> tuple[Words, tuple[Words, ...], tuple[Words, ...]]:
+    """The first rows of each prefix i, in order: (i, ascending; all columns; all weights summed over the batches), int64[m] each.
+
+    A row counts if its weight 0 is positive, and then for that many copies; rows are given until `limit` copies are reached or the
+    prefix ends. starts: the least allowed values, inclusive, of the columns that follow the prefix; with them rows before cost nothing,
+    otherwise cancelled rows are stepped over one by one. O(n · (log state + rows stepped over)).
+    """
+    starts = starts or ()
+    n = _count((*prefixes, *starts))
+    batches, directory = spine.view
+    keys, begins = addresses(prefixes, n), addresses(starts, n)
+    parts: list[Words] = []
+    done, room = 0, 2 * n * min(limit, 4) + 16
+    while done < n:
+        words, target = block(1 + spine.columns + spine.weights, room)
+        report = np.zeros(4, np.int64)
+        done = read.first(
+            directory,
+            len(batches),
+            spine.columns,
+            spine.weights,
+            keys,
+            len(prefixes),
+            begins,
+            len(starts),
+            done,
+            n,
+            limit,
+            target,
+            room,
+            report,
+        )
+        if report[read.OVERFLOW]:
+            raise overflow("adding the weights of a row")
+        parts.append(words[:, : report[read.MATCHES]])
+        counters.touched += int(report[read.TOUCHED])
+        room *= 2
+    counters.batches += len(batches)
+    out = tuple(np.ascontiguousarray(np.concatenate(parts, axis=1)))
+    return out[0], out[1 : 1 + spine.columns], out[1 + spine.columns :]

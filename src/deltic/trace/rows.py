@@ -1,0 +1,78 @@
+"""Rows: a struct of arrays with weights, in any order, duplicates allowed. What flows between operators.
+
+columns: int64[n] each, the words of the rows. weights: int64[n] each, one or more accumulators per row that add when rows merge.
+The arrays are never mutated once they are handed in, and may be shared with others or mapped from files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from deltic.kernels.memory import Words
+from deltic.kernels.table import addresses
+
+
+class Rows:
+    """n rows of any number of columns (also none) with at least one weight."""
+
+    __slots__ = ("_table", "columns", "length", "weights")
+
+    columns: tuple[Words, ...]
+    weights: tuple[Words, ...]
+    length: int
+
+    def __init__(self, columns: Sequence[Words], weights: Sequence[Words]) -> None:
+        """The arrays must be contiguous int64 of one length; that is checked when a kernel first reads them."""
+        assert len(weights) > 0
+        self.columns = tuple(columns)
+        self.weights = tuple(weights)
+        self.length = len(weights[0])
+        self._table: Words | None = None
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.columns, self.weights)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.length} rows, {len(self.columns)} columns, {len(self.weights)} weights)"
+
+    @property
+    def table(self) -> Words:
+        """The addresses of columns and weights, checked; cached."""
+        if self._table is None:
+            self._table = addresses((*self.columns, *self.weights), self.length)
+        return self._table
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the words (shared arrays are counted in each owner)."""
+        return 8 * self.length * (len(self.columns) + len(self.weights))
+
+    @staticmethod
+    def empty(columns: int, weights: int) -> Rows:
+        """No rows."""
+        none = np.empty(0, np.int64)
+        return Rows((none,) * columns, (none,) * weights)
+
+    def select(self, columns: Sequence[int]) -> Rows:
+        """The same rows with these columns, in this order; nothing is copied."""
+        return Rows([self.columns[c] for c in columns], self.weights)
+
+    def take(self, rows: np.ndarray[Any, Any]) -> Rows:
+        """The rows at these positions, or where a mask is true."""
+        return Rows([c[rows] for c in self.columns], [w[rows] for w in self.weights])
+
+    @staticmethod
+    def concat(parts: Sequence[Rows]) -> Rows:
+        """All rows of one or more parts of one shape; empty parts cost nothing."""
+        assert parts
+        full = [part for part in parts if part.length] or [parts[0]]
+        if len(full) == 1:
+            return full[0]
+        columns = [np.concatenate(arrays) for arrays in zip(*(part.columns for part in full), strict=True)]
+        return Rows(columns, [np.concatenate(arrays) for arrays in zip(*(part.weights for part in full), strict=True)])

@@ -1,0 +1,179 @@
+"""Spine: a trace as levels of immutable batches, merged little by little.
+
+Small batches (below BASE rows) are kept apart, at most SMALL_BATCHES of them; when together they reach BASE they become one run of
+level 1. Level i holds at most one run, of at most BASE · RATIO^i rows, or one running merge into it. A run that comes to a level with
+another starts a merge of both, into the first level that has room. Each append works on the running merges, smallest first, in
+proportion to its rows; a merge's inputs are read until it is done.
+
+Always: the sum of `batches` is the sum of all that was appended. The tuple is replaced atomically, so that any thread may take a
+snapshot while another appends; two threads must not append.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from deltic.kernels.memory import Words
+from deltic.trace.batch import Batch
+from deltic.trace.merge import EVERYTHING, Merge, merge
+
+BASE = 1 << 14
+RATIO = 4
+SMALL_BATCHES = 4
+LEAST_FUEL = 64
+
+
+class Spine:
+    """A trace of rows of `columns` columns and `weights` weights."""
+
+    __slots__ = ("_merges", "_runs", "_small", "columns", "read_only", "view", "weights")
+
+    view: tuple[tuple[Batch, ...], Words]
+
+    def __init__(self, columns: int, weights: int, batches: Iterable[Batch] = ()) -> None:
+        self.columns, self.weights = columns, weights
+        self.read_only = False
+        self._small: list[Batch] = []
+        self._runs: dict[int, Batch] = {}
+        self._merges: dict[int, Merge] = {}
+        for batch in batches:
+            self._add(batch)
+        self._publish()
+
+    @staticmethod
+    def of(batch: Batch) -> Spine:
+        """One batch as a read-only spine."""
+        spine = Spine(len(batch.columns), len(batch.weights))
+        spine._small = [batch] if batch.length else []
+        spine.read_only = True
+        spine._publish()
+        return spine
+
+    @property
+    def batches(self) -> tuple[Batch, ...]:
+        """All batches, the settled ones first; their sum is the trace."""
+        return self.view[0]
+
+    @property
+    def rows(self) -> int:
+        """Stored rows; more than there are different ones if a row is in several batches."""
+        return sum(batch.length for batch in self.batches)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all batches, indexes included."""
+        return sum(batch.nbytes for batch in self.batches)
+
+    def snapshot(self) -> Spine:
+        """The trace as it is now, read-only; shares the batches and costs O(1)."""
+        spine = Spine.__new__(Spine)
+        spine.columns, spine.weights, spine.read_only = self.columns, self.weights, True
+        spine._small, spine._runs, spine._merges = [], {}, {}
+        spine.view = self.view
+        return spine
+
+    def with_batch(self, batch: Batch) -> Spine:
+        """The trace as it is now and one batch more, read-only; shares the batches."""
+        spine = self.snapshot()
+        if batch.length:
+            spine.view = ((*self.batches, batch), np.concatenate((self.view[1], batch.entry)))
+        return spine
+
+    def scan(self) -> Batch:
+        """The whole trace as one batch. O(rows)."""
+        batches = self.batches
+        return merge(batches) if batches else Batch.empty(self.columns, self.weights)
+
+    def append(self, batch: Batch) -> None:
+        """Adds a batch, and works on the running merges in proportion to its rows.
+
+        If it raises WeightOverflow (a merge met one), the batch is not added and the trace is as before.
+        """
+        assert not self.read_only, "a snapshot cannot be appended to"
+        assert len(batch.columns) == self.columns and len(batch.weights) == self.weights
+        before = [*self._small], {**self._runs}, {**self._merges}
+        try:
+            if self._merges:
+                self._work(max(batch.length, LEAST_FUEL) * 2 * (1 + max(self._merges)))
+            if batch.length:
+                self._add(batch)
+        except BaseException:
+            self._small, self._runs, self._merges = before
+            raise
+        self._publish()
+
+    def _publish(self) -> None:
+        batches: list[Batch] = []
+        for level in sorted({*self._runs, *self._merges}, reverse=True):
+            batches += self._merges[level].inputs if level in self._merges else ()
+            batches += (self._runs[level],) if level in self._runs else ()
+        batches += self._small
+        directory = np.concatenate([batch.entry for batch in batches]) if batches else np.empty(0, np.int64)
+        self.view = (tuple(batches), directory)
+
+    def _add(self, batch: Batch) -> None:
+        if batch.length >= BASE:
+            self._arrive([batch], _level(batch.length))
+            return
+        self._small.append(batch)
+        if sum(small.length for small in self._small) >= BASE:
+            small, self._small = merge(self._small), []
+            if small.length:
+                self._arrive([small], 1)
+        elif len(self._small) > SMALL_BATCHES:
+            self._merge_small()
+
+    def _merge_small(self) -> None:
+        """Merges the newest small batches, as many as keep each left over no smaller than all after it."""
+        keep = len(self._small) - 2
+        rows = sum(small.length for small in self._small[keep:])
+        while keep > 0 and self._small[keep - 1].length < rows:
+            keep -= 1
+            rows += self._small[keep].length
+        merged = merge(self._small[keep:])
+        self._small[keep:] = [merged] if merged.length else []
+
+    def _arrive(self, runs: list[Batch], level: int) -> None:
+        """Brings runs to a level: merges them with what is there, or takes all of it further where there is room."""
+        while True:
+            if level in self._merges:
+                self._finish(level)
+            if level in self._runs:
+                runs.append(self._runs.pop(level))
+            if len(runs) == 1 or sum(run.length for run in runs) <= BASE * RATIO**level:
+                break
+            level += 1
+        if len(runs) == 1:
+            self._runs[level] = runs[0]
+        else:
+            self._merges[level] = Merge(runs)
+
+    def _finish(self, level: int) -> None:
+        running = self._merges[level]
+        running.work(EVERYTHING)
+        self._settle(level)
+
+    def _settle(self, level: int) -> None:
+        result = self._merges.pop(level).result()
+        if result.length:
+            self._runs[level] = result
+
+    def _work(self, fuel: int) -> None:
+        for level in sorted(self._merges):
+            running = self._merges[level]
+            left = running.left
+            if running.work(fuel):
+                self._settle(level)
+            fuel -= left
+            if fuel <= 0:
+                return
+
+
+def _level(rows: int) -> int:
+    """The first level with room for a run of so many rows."""
+    level = 1
+    while BASE * RATIO**level < rows:
+        level += 1
+    return level

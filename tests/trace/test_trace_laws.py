@@ -1,0 +1,371 @@
+"""Laws of rows, batches and spines: everything against plain dictionaries."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from deltic.errors import WeightOverflow
+from deltic.trace import spine as spine_module
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
+from deltic.trace.counters import Counters
+from deltic.trace.intersect import intersect
+from deltic.trace.merge import Merge, merge
+from deltic.trace.partition import partition
+from deltic.trace.probe import first, lookup, probe
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+from deltic.trace.weights import add_checked, multiply
+
+LOW, HIGH = -(2**63), 2**63 - 1
+Record = tuple[tuple[int, ...], tuple[int, ...]]
+Table = tuple[int, int, list[list[Record]]]
+Content = dict[tuple[int, ...], tuple[int, ...]]
+
+words = st.one_of(st.integers(-2, 2), st.sampled_from([LOW, LOW + 1, HIGH, HIGH - 1, 0]), st.integers(LOW, HIGH))
+small_weights = st.integers(-2, 2)
+
+
+def make(records: Sequence[Record], columns: int, weights: int) -> Rows:
+    return Rows(
+        [np.array([key[c] for key, _ in records], np.int64) for c in range(columns)],
+        [np.array([weight[w] for _, weight in records], np.int64) for w in range(weights)],
+    )
+
+
+def content(records: Sequence[Record]) -> Content:
+    """What the records sum to, in order; fails where a sum leaves 64 bits."""
+    sums: dict[tuple[int, ...], list[int]] = {}
+    for key, weight in records:
+        total = sums.setdefault(key, [0] * len(weight))
+        for w, x in enumerate(weight):
+            total[w] += x
+    return {key: tuple(total) for key, total in sorted(sums.items()) if any(total)}
+
+
+def listed(rows: Rows) -> list[Record]:
+    keys = zip(*(c.tolist() for c in rows.columns), strict=True) if rows.columns else [()] * rows.length
+    return list(zip(keys, zip(*(w.tolist() for w in rows.weights), strict=True), strict=True))
+
+
+def flat(parts: Iterable[Sequence[Record]]) -> list[Record]:
+    return [record for part in parts for record in part]
+
+
+@st.composite
+def tables(draw: st.DrawFn, parts: int = 1, word: st.SearchStrategy[int] = words) -> Table:
+    columns, weights = draw(st.integers(0, 3)), draw(st.integers(1, 3))
+    record = st.tuples(st.tuples(*[word] * columns), st.tuples(*[small_weights] * weights))
+    return columns, weights, [draw(st.lists(record, max_size=40)) for _ in range(parts)]
+
+
+@settings(deadline=None)
+@given(tables())
+def test_consolidate_sums_equal_rows(table: Table) -> None:
+    columns, weights, [records] = table
+    batch = consolidate(make(records, columns, weights))
+    assert listed(batch) == list(content(records).items())
+    Batch(batch.columns, batch.weights)
+
+
+@pytest.mark.parametrize("n", [25, 65, 1000, 20_000])
+@pytest.mark.parametrize("spread", [1, 3, 1000, 2**40, 2**63 - 1])
+@pytest.mark.parametrize("columns", [1, 2, 4])
+def test_consolidate_of_many_rows(n: int, spread: int, columns: int) -> None:
+    """All ways through the radix sort: narrow and wide columns, ties, runs that must be refined, equal rows."""
+    rng = np.random.default_rng([n, spread % 1009, columns])
+    rows = Rows([rng.integers(-spread, spread, n, endpoint=True) for _ in range(columns)], [rng.integers(-1, 2, n)])
+    rows.columns[0][: n // 2] = rows.columns[0][0]
+    assert listed(consolidate(rows)) == list(content(listed(rows)).items())
+
+
+def test_consolidate_refines_long_runs_of_wide_words() -> None:
+    """The leading columns take a few values from all of 64 bits, so that the first word cannot tell the rows."""
+    rng = np.random.default_rng(7)
+    wide = rng.integers(LOW, HIGH, 3)
+    n = 5000
+    columns = wide[rng.integers(0, 3, n)], wide[rng.integers(0, 3, n)] + rng.integers(0, 2, n), rng.integers(LOW, HIGH, n)
+    rows = Rows(columns, [np.ones(n, np.int64)])
+    doubled = Rows.concat([rows, rows])
+    assert listed(consolidate(doubled)) == list(content(listed(doubled)).items())
+
+
+def test_consolidated_rows_are_shared_not_copied() -> None:
+    rows = make([((1, 2), (1,)), ((1, 3), (-1,))], 2, 1)
+    batch = consolidate(rows)
+    assert all(a is b for a, b in zip(batch.columns, rows.columns, strict=True))
+    assert consolidate(batch) is batch
+
+
+def test_sorted_rows_with_equal_or_zero_rows_are_still_consolidated() -> None:
+    assert listed(consolidate(make([((1,), (1,)), ((1,), (2,)), ((2,), (0,))], 1, 1))) == [((1,), (3,))]
+    assert listed(consolidate(make([((1,), (1,)), ((2,), (0,))], 1, 1))) == [((1,), (1,))]
+
+
+@settings(deadline=None)
+@given(tables(parts=3))
+def test_merge_is_consolidate_of_concat(table: Table) -> None:
+    columns, weights, parts = table
+    rows = [make(part, columns, weights) for part in parts]
+    merged = merge([consolidate(part) for part in rows])
+    assert listed(merged) == listed(consolidate(Rows.concat(rows))) == list(content(flat(parts)).items())
+    Batch(merged.columns, merged.weights)
+
+
+@settings(deadline=None)
+@given(tables(parts=3), st.integers(1, 9))
+def test_resumed_merge_equals_merge_at_once(table: Table, fuel: int) -> None:
+    columns, weights, parts = table
+    batches = [consolidate(make(part, columns, weights)) for part in parts]
+    running = Merge(batches)
+    steps = 1
+    while not running.work(fuel):
+        steps += 1
+        assert running.left > 0
+    assert steps <= running.rows // fuel + 2
+    once, stepwise = merge(batches), running.result()
+    assert listed(stepwise) == listed(once)
+    if stepwise.length and columns:
+        rebuilt = Spine.of(Batch.trusted(stepwise.columns, stepwise.weights))
+        key = [stepwise.columns[0]]
+        assert_same(lookup(Spine.of(stepwise), key, Counters()), lookup(rebuilt, key, Counters()))
+
+
+def assert_same(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> None:
+    assert [x.tolist() for x in left] == [x.tolist() for x in right]
+
+
+def spine_of(parts: Sequence[Sequence[Record]], columns: int, weights: int) -> Spine:
+    """A spine that keeps each part as a batch of its own."""
+    batches = [batch for part in parts if (batch := consolidate(make(part, columns, weights))).length]
+    spine = Spine(columns, weights)
+    spine._small = batches
+    spine._publish()
+    return spine
+
+
+@settings(deadline=None)
+@given(tables(parts=3), st.integers(0, 3), st.lists(st.tuples(words, words, words), max_size=8))
+def test_lookup_and_probe_equal_a_scan(table: Table, width: int, strangers: list[tuple[int, int, int]]) -> None:
+    columns, weights, parts = table
+    width = min(width, columns)
+    spine = spine_of(parts, columns, weights)
+    records = flat(listed(batch) for batch in spine.batches)
+    sought = [key[:width] for key, _ in records] + [stranger[:width] for stranger in strangers] if width else [()]
+    keys = [np.array([key[c] for key in sought], np.int64) for c in range(width)]
+    counters = Counters()
+    sums = lookup(spine, keys, counters)
+    for i, key in enumerate(sought):
+        matches = [weight for row, weight in records if row[:width] == key]
+        assert [int(s[i]) for s in sums] == [sum(w[j] for w in matches) for j in range(weights)]
+    wanted = list(range(columns))[::-1]
+    source, found, found_weights = probe(spine, keys, wanted, counters)
+    got = sorted(zip(source.tolist(), listed(Rows(found, found_weights)), strict=True))
+    want = sorted((i, (row[::-1], weight)) for i, key in enumerate(sought) for row, weight in records if row[:width] == key)
+    assert got == want
+    assert source.tolist() == sorted(source.tolist())
+    assert counters.batches == 2 * len(spine.batches) and counters.touched >= len(want)
+
+
+@settings(deadline=None)
+@given(
+    tables(parts=3, word=st.one_of(st.integers(-2, 2), st.sampled_from([LOW, HIGH]))),
+    st.integers(0, 3),
+    st.integers(0, 3),
+    st.integers(1, 6),
+)
+def test_first_equals_a_scan(table: Table, prefix: int, width: int, limit: int) -> None:
+    columns, weights, parts = table
+    prefix = min(prefix, columns)
+    width = min(width, columns - prefix)
+    spine = spine_of(parts, columns, weights)
+    records = list(content(flat(listed(batch) for batch in spine.batches)).items())
+    sought = sorted({key[: prefix + width] for key, _ in records} | {(-1, 0, 1)[: prefix + width]}) if prefix + width else [()]
+    prefixes = [np.array([key[c] for key in sought], np.int64) for c in range(prefix)]
+    starts = [np.array([key[prefix + c] for key in sought], np.int64) for c in range(width)]
+    source, found, found_weights = first(spine, prefixes, starts or None, limit, Counters())
+    want = []
+    for i, key in enumerate(sought):
+        copies = 0
+        for row, weight in records:
+            if row[:prefix] == key[:prefix] and row[prefix:] >= key[prefix:] and weight[0] > 0 and copies < limit:
+                want.append((i, (row, weight)))
+                copies += weight[0]
+    assert list(zip(source.tolist(), listed(Rows(found, found_weights)), strict=True)) == want
+
+
+def test_first_grows_its_output() -> None:
+    n = 3000
+    spine = Spine.of(consolidate(Rows([np.repeat(np.arange(3), n // 3), np.arange(n)], [np.ones(n, np.int64)])))
+    source, columns, _ = first(spine, [np.arange(3)], None, 10**15, Counters())
+    assert source.tolist() == columns[0].tolist() and columns[1].tolist() == list(range(n))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 2),
+    st.lists(st.lists(st.tuples(st.tuples(st.integers(0, 60), st.integers(0, 1)), st.tuples(small_weights)), max_size=60), max_size=30),
+)
+@example(0, [[((1, 1), (1,))], [((1, 1), (-1,))]])
+def test_spine_is_the_sum_of_its_appends(columns: int, appends: list[list[Record]]) -> None:
+    """With tiny levels, so that merges of all levels run and overlap."""
+    appends = [[(key[:columns], weight) for key, weight in part] for part in appends]
+    base, spine_module.BASE = spine_module.BASE, 16
+    least, spine_module.LEAST_FUEL = spine_module.LEAST_FUEL, 1
+    try:
+        spine = Spine(columns, 1)
+        done: list[Record] = []
+        for part in appends:
+            snapshot, was = spine.snapshot(), list(content(done).items())
+            spine.append(consolidate(make(part, columns, 1)))
+            done += part
+            assert listed(spine.scan()) == list(content(done).items())
+            assert listed(snapshot.scan()) == was
+            assert all(batch.length for batch in spine.batches)
+    finally:
+        spine_module.BASE, spine_module.LEAST_FUEL = base, least
+
+
+def test_few_batches_whatever_the_sizes() -> None:
+    """At most four small ones, and about two for each level."""
+    rng = np.random.default_rng(3)
+    for size in (1, 37, 1200, 9000):
+        spine = Spine(1, 1)
+        most = 0
+        for _ in range(200_000 // size if size > 1 else 3000):
+            spine.append(consolidate(Rows([rng.integers(0, 2**40, size)], [np.ones(size, np.int64)])))
+            most = max(most, len(spine.batches))
+        assert most <= 4 + 2 * 3
+        assert sum(batch.length < spine_module.BASE for batch in spine.batches) <= 4
+
+
+def test_bulk_appends_become_runs_at_once() -> None:
+    n = 200_000
+    spine = Spine(1, 1)
+    spine.append(consolidate(Rows([np.arange(n)], [np.ones(n, np.int64)])))
+    assert len(spine.batches) == 1
+    spine.append(consolidate(Rows([np.arange(n)], [-np.ones(n, np.int64)])))
+    spine.append(consolidate(Rows([np.array([5])], [np.array([1])])))
+    assert listed(spine.scan()) == [((5,), (1,))]
+
+
+def overflowing(parts: Sequence[int]) -> list[Batch]:
+    return [consolidate(Rows([np.array([7])], [np.array([1]), np.array([part])])) for part in parts]
+
+
+def test_overflow_is_an_error_everywhere() -> None:
+    rows = Rows([np.array([1, 1])], [np.array([HIGH, 1])])
+    with pytest.raises(WeightOverflow, match="weight overflow: adding equal rows"):
+        consolidate(rows)
+    batches = overflowing([HIGH, 1])
+    with pytest.raises(WeightOverflow, match="weight overflow: merging"):
+        merge(batches)
+    spine = Spine(1, 2)
+    for batch in batches:
+        spine.append(batch)
+    for read in (lambda: lookup(spine, [np.array([7])], Counters()), lambda: first(spine, [np.array([7])], None, 9, Counters())):
+        with pytest.raises(WeightOverflow, match="weight overflow: "):
+            read()
+    with pytest.raises(WeightOverflow, match=r"weight overflow: the product 2 \* 4611686018427387904"):
+        multiply(np.array([1, 2]), np.array([HIGH, 2**62]))
+    with pytest.raises(WeightOverflow, match="weight overflow: the sum"):
+        add_checked(np.array([LOW]), np.array([-1]))
+    assert multiply(np.array([LOW, 3]), np.array([1, -3])).tolist() == [LOW, -9]
+    assert add_checked(np.array([HIGH]), np.array([LOW])).tolist() == [-1]
+
+
+def test_only_the_total_must_fit() -> None:
+    rows = Rows([np.zeros(4, np.int64)], [np.array([HIGH, HIGH, LOW, LOW])])
+    assert listed(consolidate(rows)) == [((0,), (-2,))]
+    batches = overflowing([HIGH, 5, -5])
+    assert listed(merge(batches)) == [((7,), (3, HIGH))]
+    spine = spine_of([listed(batch) for batch in batches], 1, 2)
+    assert [int(x[0]) for x in lookup(spine, [np.array([7])], Counters())] == [3, HIGH]
+
+
+def test_a_failed_append_leaves_the_spine_as_it_was() -> None:
+    spine = Spine(1, 2)
+    good = overflowing([HIGH])[0]
+    spine.append(good)
+    for _ in range(3):
+        spine.append(consolidate(Rows([np.array([8])], [np.array([1]), np.array([1])])))
+    before = spine.batches
+    bad = overflowing([HIGH])[0]
+    with pytest.raises(WeightOverflow):
+        for _ in range(20):
+            before = spine.batches
+            spine.append(bad)
+    assert spine.batches == before
+
+
+@settings(deadline=None)
+@given(tables(), st.integers(1, 5))
+def test_partition_keeps_rows_and_keys_together(table: Table, shards: int) -> None:
+    columns, weights, [records] = table
+    key = list(range(columns))[:2]
+    parts = partition(make(records, columns, weights), key, shards)
+    assert len(parts) == shards
+    assert sorted(flat(listed(part) for part in parts)) == sorted(records)
+    homes: dict[tuple[int, ...], int] = {}
+    for shard, part in enumerate(parts):
+        for row, _ in listed(part):
+            assert homes.setdefault(row[:2], shard) == shard
+        assert listed(part) == [record for record in records if homes.get(record[0][:2]) == shard]
+
+
+def test_partition_spreads_and_is_the_same_everywhere() -> None:
+    n = 40_000
+    rows = Rows([np.arange(n) * 64], [np.ones(n, np.int64)])
+    sizes = [part.length for part in partition(rows, [0], 8)]
+    assert min(sizes) > n / 8 * 0.9
+    nulls = Rows([np.array([LOW, 0])], [np.array([1, 1])])
+    assert sorted(part.length for part in partition(nulls, [0], 3)) == [0, 0, 2]
+    assert [part.columns[0].tolist() for part in partition(Rows([np.arange(10)], [np.ones(10, np.int64)]), [0], 3)] == [
+        [6, 7, 8, 9],
+        [0],
+        [1, 2, 3, 4, 5],
+    ]
+
+
+@settings(deadline=None)
+@given(st.lists(st.sets(st.one_of(st.integers(-20, 20), words)), min_size=1, max_size=4))
+def test_intersect(sets: list[set[int]]) -> None:
+    columns = [np.array(sorted(members), np.int64) for members in sets]
+    assert intersect(columns).tolist() == sorted(set.intersection(*sets))
+
+
+def test_rows_select_take_concat_and_pickle() -> None:
+    rows = make([((1, 2), (3,)), ((4, 5), (6,))], 2, 1)
+    assert listed(rows.select([1, 0])) == [((2, 1), (3,)), ((5, 4), (6,))]
+    assert listed(rows.take(np.array([1]))) == [((4, 5), (6,))]
+    assert listed(Rows.concat([Rows.empty(2, 1), rows, rows])) == listed(rows) * 2
+    batch = consolidate(rows)
+    batch.table, batch.entry  # noqa: B018  a pickle must not carry addresses
+    again = pickle.loads(pickle.dumps(batch))
+    assert listed(again) == listed(batch) and again._table is None
+
+
+@pytest.mark.parametrize("bad", [np.zeros(3), np.zeros(6, np.int64)[::2], np.zeros(2, np.int64), np.zeros((3, 1), np.int64)])
+def test_what_is_no_column_never_reaches_a_kernel(bad: np.ndarray) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        consolidate(Rows([bad], [np.ones(3, np.int64)]))
+
+
+def test_unsorted_arrays_are_no_batch() -> None:
+    with pytest.raises(AssertionError):
+        Batch([np.array([2, 1])], [np.array([1, 1])])
+
+
+def test_read_only_arrays_with_a_stored_index_make_a_batch() -> None:
+    batch = consolidate(Rows([np.array([LOW, 5, 9])], [np.array([1, 2, 3])]))
+    arrays = [array.copy() for array in (*batch.columns, *batch.weights, batch.index)]
+    for array in arrays:
+        array.flags.writeable = False
+    mapped = Batch.trusted(arrays[:1], arrays[1:2], arrays[2])
+    assert lookup(Spine.of(mapped), [np.array([9, LOW, 6])], Counters())[0].tolist() == [3, 1, 0]
