@@ -91,7 +91,10 @@ class CatalogError(QueryError):
 
 
 class DataError(DelticError):
-    """Changes that do not fit their table; nothing of the tick is applied."""
+    """Changes that do not fit their table; nothing of the tick is applied. `table` and `ordinal` say which row, where known."""
+
+    table: str = ""
+    ordinal: int = 0
 
 
 class FrameError(DataError):

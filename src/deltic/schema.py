@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final
 
 import pyarrow as pa
@@ -135,3 +136,17 @@ class TableSchema:
     name: str
     schema: Schema
     key: tuple[int, ...] = ()
+
+
+class Op(IntEnum):
+    """What a row of changes asks for; the code that travels with it.
+
+    WEIGHT rows are a Z-set: their order does not matter, and only the sum of a tick is checked.
+    """
+
+    INSERT = 0
+    DELETE_ROW = 1
+    UPSERT = 2
+    DELETE_KEY = 3
+    UPDATE = 4
+    WEIGHT = 5

@@ -1,0 +1,104 @@
+"""Puts circuits together, node by node, so that equal nodes on equal inputs are one node."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable
+
+from deltic.circuit.nodes import ArrangementSpec, Circuit, Level, Node, NodeKind, Port, Shape
+from deltic.circuit.operator import Operator
+from deltic.circuit.operators.linear import Exchange
+from deltic.schema import BIGINT, Field, Schema
+
+OPERATION = Schema((Field("_op", BIGINT, False), Field("_ordinal", BIGINT, False)))
+"""What stands behind a table's own columns in the changes that are asked of it."""
+
+
+class CircuitBuilder:
+    """Mutable while a program is lowered; `finish` gives the frozen circuit."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.arrangements: dict[str, ArrangementSpec] = {}
+        self.tables: dict[str, str] = {}
+        self.views: dict[str, str] = {}
+        self._known: dict[str, int] = {}
+
+    def add(
+        self,
+        operator: Operator,
+        inputs: tuple[int, ...],
+        shape: Shape,
+        partition: tuple[int, ...] | None,
+        *,
+        kind: NodeKind = NodeKind.OPERATOR,
+        owns: str | None = None,
+        reads: Iterable[str] = (),
+    ) -> int:
+        """The id of the node; the one that is there already if an equal one is."""
+        mark = self.digest(operator, *(self.nodes[i].fingerprint for i in inputs))
+        if mark in self._known:
+            return self._known[mark]
+        level = max((self.nodes[i].level for i in inputs), default=0) + isinstance(operator, Exchange)
+        node = Node((len(self.nodes),), kind, operator, inputs, shape, partition, level, mark, owns, tuple(reads))
+        self.nodes.append(node)
+        self._known[mark] = node.id
+        return node.id
+
+    def digest(self, *parts: object) -> str:
+        """A hash of frozen data that is the same in every process."""
+        return hashlib.sha256(repr([canonical(part) for part in parts]).encode()).hexdigest()[:32]
+
+    def name(self, role: str, *parts: object) -> str:
+        """An arrangement's id, from all that determines its content."""
+        return f"{role}-{self.digest(*parts)}"
+
+    def fingerprint(self, node: int) -> str:
+        return self.nodes[node].fingerprint
+
+    def specify(self, spec: ArrangementSpec) -> None:
+        self.arrangements.setdefault(spec.id, spec)
+
+    def finish(self) -> Circuit:
+        nodes = tuple(self.nodes)
+        ports = self._ports()
+        levels = []
+        for index in range(max((n.level for n in nodes), default=0) + 1):
+            here = tuple(n for n in nodes if n.level == index and not isinstance(n.operator, Exchange))
+            owned = tuple(name for n in here for name in self._owned(n))
+            reads = tuple(dict.fromkeys((*owned, *(name for n in here for name in n.reads))))
+            arrives = tuple(p for p in ports if p.target_level == index)
+            leaves = tuple(p for p in ports if p.source_level == index)
+            levels.append(Level(index, here, arrives, leaves, owned, reads))
+        return Circuit(nodes, tuple(levels), dict(self.arrangements), dict(self.tables), dict(self.views))
+
+    @staticmethod
+    def _owned(node: Node) -> tuple[str, ...]:
+        return (node.owns,) if node.owns else ()
+
+    def _ports(self) -> list[Port]:
+        """What crosses levels: asked changes to their table, exchanged streams, and streams that a later level reads again."""
+        ports: dict[str, Port] = {}
+        for node in self.nodes:
+            if node.kind is NodeKind.SOURCE and hasattr(node.operator, "table"):
+                table = node.operator.table
+                shape = Shape(Schema(table.schema.fields + OPERATION.fields))
+                ports[f"table:{table.name}"] = Port(f"table:{table.name}", node.id, shape, -1, node.level)
+            for i in node.inputs:
+                source = self.nodes[i]
+                if isinstance(node.operator, Exchange):
+                    ports[f"x{node.id}"] = Port(f"x{node.id}", node.id, node.shape, source.level, node.level)
+                elif source.level < node.level:
+                    name = f"f{i}.{node.level}"
+                    ports[name] = Port(name, i, source.shape, source.level, node.level)
+        return list(ports.values())
+
+
+def canonical(value: object) -> object:
+    """Frozen data as nested tuples of text, without what takes no part in equality (spans, derived fields)."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return (type(value).__name__, *(canonical(getattr(value, f.name)) for f in dataclasses.fields(value) if f.compare))
+    if isinstance(value, tuple | list):
+        return tuple(canonical(v) for v in value)
+    return repr(value)

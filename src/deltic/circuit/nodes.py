@@ -1,0 +1,156 @@
+"""Circuits as data: nodes with ids, scopes, levels, and what crosses from one level to the next.
+
+A circuit is a scope of nodes in topological order. Edges are the ids of the nodes that they connect; a stream is never an
+object of its own, it is the cell that holds its producer's value at the current time. Every node has a local id (its index
+in its scope) and a global id (the path of local ids from the root). Everything here is frozen and picklable; the state that
+a node owns is named by its arrangement id, a Merkle hash of all that determines its content, so that a changed program finds
+the state that did not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from deltic.circuit.operator import Operator
+from deltic.schema import Schema
+from deltic.trace.encoding import Layout
+
+class NodeKind(Enum):
+    """What a node is to its scope (inputs, outputs)."""
+
+    OPERATOR = "operator"  # n, 1
+    CHILD = "child"  # 0, n: a scope run to its fixed point in each step of its parent
+    FEEDBACK = "feedback"  # 1, 1: what it got in the previous iteration
+    IMPORT = "import"  # 1, 1: a parent's stream, whole at iteration 0 and empty afterwards
+    SOURCE = "source"  # 0, 1
+    SINK = "sink"  # n, 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What flows along an edge: rows of `schema` as words, with `weights` weights a row (more than one: a ring of sums)."""
+
+    schema: Schema
+    weights: int = 1
+
+    @property
+    def layout(self) -> Layout:
+        return Layout.of(self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One vertex.
+
+    inputs: local ids. partition: the word columns whose hash gives a row's shard; () is the home shard, None any shard.
+    level: how many exchanges lie before it. owns: the arrangement that it appends to. reads: arrangements whose old version it reads.
+    """
+
+    path: tuple[int, ...]
+    kind: NodeKind
+    operator: Operator
+    inputs: tuple[int, ...]
+    shape: Shape
+    partition: tuple[int, ...] | None
+    level: int
+    fingerprint: str
+    owns: str | None = None
+    reads: tuple[str, ...] = ()
+    label: str = field(default="", compare=False)
+
+    @property
+    def id(self) -> int:
+        return self.path[-1]
+
+    @property
+    def name(self) -> str:
+        """The global id as text: '3', or '3.1' inside child 3."""
+        return ".".join(map(str, self.path))
+
+
+@dataclass(frozen=True, slots=True)
+class ArrangementSpec:
+    """State of one node: a spine of rows of `shape`, sorted by their words.
+
+    key: how many leading fields readers look up by. view: the view whose content it is. table: the table whose content it is.
+    order: for views and tables, the position in the user's schema of each stored field.
+    """
+
+    id: str
+    shape: Shape
+    level: int
+    key: int
+    view: str | None = None
+    table: str | None = None
+    order: tuple[int, ...] = ()
+
+    @property
+    def columns(self) -> int:
+        return self.shape.layout.width
+
+    @property
+    def weights(self) -> int:
+        return self.shape.weights
+
+    @property
+    def strings(self) -> tuple[int, ...]:
+        return self.shape.layout.strings
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """Rows that cross from the node `node` at level `source_level` (-1: from outside) to `target_level`."""
+
+    name: str
+    node: int
+    shape: Shape
+    source_level: int
+    target_level: int
+
+    @property
+    def columns(self) -> int:
+        return self.shape.layout.width
+
+    @property
+    def weights(self) -> int:
+        return self.shape.weights
+
+    @property
+    def strings(self) -> tuple[int, ...]:
+        return self.shape.layout.strings
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The nodes between two exchanges: what one task runs on one shard."""
+
+    index: int
+    nodes: tuple[Node, ...]
+    arrives: tuple[Port, ...]
+    leaves: tuple[Port, ...]
+    owned: tuple[str, ...]
+    reads: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """A whole program. `tables` maps a table to its arrangement, `views` a view to its."""
+
+    nodes: tuple[Node, ...]
+    levels: tuple[Level, ...]
+    arrangements: Mapping[str, ArrangementSpec]
+    tables: Mapping[str, str]
+    views: Mapping[str, str]
+
+    def upstream(self, arrangements: frozenset[str]) -> frozenset[int]:
+        """Local ids of the nodes that own one of `arrangements`, or that such a node depends on."""
+        wanted: set[int] = set()
+        owners = {node.owns: node.id for node in self.nodes if node.owns}
+        for node in reversed(self.nodes):
+            if node.id in wanted or node.owns in arrangements:
+                wanted.add(node.id)
+                wanted.update(node.inputs)
+                wanted.update(owners[name] for name in node.reads)
+        return frozenset(wanted)

@@ -1,0 +1,158 @@
+"""aggregate: GROUP BY over changes. Reads the sums, limbs and extremes of the groups that changed, and nothing else.
+
+The inputs are arranged by group before they come here: the sums (count first, then each measure's words), the limbs of float
+sums, and for each MIN or MAX its values. A group's old row is retracted and its new one emitted where they differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from deltic.circuit.extremes import Extreme, new_extremes
+from deltic.circuit.operator import HOME, Context, Delta
+from deltic.circuit.results import Result, float_sums, result_words
+from deltic.schema import Schema
+from deltic.trace.batch import Batch
+from deltic.trace.encoding import Layout
+from deltic.trace.consolidate import consolidate
+from deltic.trace.probe import lookup, probe
+from deltic.trace.weights import add_checked
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+
+Words = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One row per group: its `key` words, then the words of `results`.
+
+    sums: the arrangement group → weights, of `weights` words. floats: the arrangement (group, slot, position) → limb, if any
+    result is a float sum. extremes: one per MIN or MAX. memory: this node's own arrangement of the rows it has emitted, kept where
+    the old row cannot be read off the sums. always: a group without rows has a row too (there are no GROUP BY columns).
+    Inputs: the changes of sums, of floats if there are any, then of the extremes.
+    """
+
+    key: int
+    target: Schema
+    results: tuple[Result, ...]
+    sums: str
+    weights: int
+    floats: str | None = None
+    float_slots: int = 0
+    extremes: tuple[Extreme, ...] = ()
+    memory: str | None = None
+    always: bool = False
+    offsets: tuple[slice, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        layout = Layout.of(self.target)
+        slices = [layout.slices[len(self.target) - len(self.results) + i] for i in range(len(self.results))]
+        object.__setattr__(self, "offsets", tuple(slices))
+
+    @property
+    def name(self) -> str:
+        return "aggregate"
+
+    @property
+    def eager(self) -> bool:
+        return self.always
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        groups = self._groups(inputs, context)
+        if groups is None:
+            return Rows.empty(self.key + self._width, 1)
+        sums = inputs[0]
+        before = lookup(context.old(self.sums, self.key, self.weights), groups, context.counters)
+        if len(inputs) == 1 and len(sums) == len(groups[0]):
+            change: Words = tuple(sums.weights)
+        else:
+            change = lookup(Spine.of(_batch(sums)), groups, context.counters)
+        after = tuple(add_checked(a, b) for a, b in zip(before, change, strict=True))
+        assert (after[0] >= 0).all(), "a group has fewer than no rows"
+        there, here = before[0] > 0, after[0] > 0
+        if self.always:
+            here = np.ones(len(here), bool)
+            there = np.full(len(here), not context.backfill)
+        if self.memory is None:
+            old = self._rendered(before, (), ())
+            new = self._rendered(after, (), ())
+        else:
+            old = self._remembered(groups, context)
+            floats = self._float_sums(groups, inputs, context)
+            new = self._rendered(after, floats, self._extremes(groups, old, there, inputs, context))
+        return self._emit(groups, old, new, there, here, context)
+
+    @property
+    def _width(self) -> int:
+        return sum(s.stop - s.start for s in self.offsets)
+
+    def _groups(self, inputs: Sequence[Delta], context: Context) -> Words | None:
+        """The words of the groups to look at again, each once; None if there are none."""
+        if self.always:
+            if context.shard != HOME or (not context.backfill and not any(len(d) for d in inputs)):
+                return None
+            return (np.zeros(1, np.int64),)
+        some = [d for d in inputs if len(d)]
+        if len(inputs) == 1 and isinstance(inputs[0], Batch):
+            return inputs[0].columns if some else None
+        if not some:
+            return None
+        keys = tuple(np.concatenate([d.columns[i] for d in some]) for i in range(self.key))
+        return consolidate(Rows(keys, (np.ones(len(keys[0]), np.int64),))).columns
+
+    def _rendered(self, sums: Words, floats: Sequence[np.ndarray], extremes: Sequence[Words]) -> Words:
+        return tuple(w for r in self.results for w in result_words(r, sums, floats, extremes))
+
+    def _remembered(self, groups: Words, context: Context) -> Words:
+        """The result words that stand for each group now; zeros where it has none."""
+        assert self.memory is not None
+        n, width = len(groups[0]), self._width
+        spine = context.old(self.memory, self.key + width, 1)
+        source, columns, weights = probe(spine, groups, range(self.key, self.key + width), context.counters)
+        rows = consolidate(Rows((source, *columns), (weights[0],)))
+        words = tuple(np.zeros(n, np.int64) for _ in range(width))
+        for word, column in zip(words, rows.columns[1:], strict=True):
+            word[rows.columns[0]] = column
+        return words
+
+    def _float_sums(self, groups: Words, inputs: Sequence[Delta], context: Context) -> Sequence[np.ndarray]:
+        if self.floats is None:
+            return ()
+        old = context.old(self.floats, self.key + 2, 1)
+        delta = inputs[1]
+        spine = old.with_batch(_batch(delta))
+        source, columns, weights = probe(spine, groups, (self.key, self.key + 1), context.counters)
+        return float_sums(source, columns, weights[0], len(groups[0]), self.float_slots)
+
+    def _extremes(self, groups: Words, old: Words, there: np.ndarray, inputs: Sequence[Delta], context: Context) -> list[Words]:
+        found = []
+        first = len(inputs) - len(self.extremes)
+        for i, extreme in enumerate(self.extremes):
+            at = next(j for j, r in enumerate(self.results) if r.kind == "extreme" and r.slot == i)
+            start = self.offsets[at].start - self.offsets[0].start
+            words = old[start : start + self.offsets[at].stop - self.offsets[at].start]
+            found.append(new_extremes(extreme, groups, words, there, inputs[first + i], context))
+        return found
+
+    def _emit(self, groups: Words, old: Words, new: Words, there: np.ndarray, here: np.ndarray, context: Context) -> Delta:
+        differs = there != here
+        for a, b in zip(old, new, strict=True):
+            differs |= a != b
+        gone, come = np.flatnonzero(differs & there), np.flatnonzero(differs & here)
+        at = np.concatenate([gone, come])
+        columns = (*(g[at] for g in groups), *(np.concatenate([a[gone], b[come]]) for a, b in zip(old, new, strict=True)))
+        weights = np.concatenate([np.full(len(gone), -1, np.int64), np.ones(len(come), np.int64)])
+        rows = Rows(columns, (weights,))
+        if self.memory is None:
+            return rows
+        batch = consolidate(rows)
+        context.append(self.memory, batch)
+        return batch
+
+
+def _batch(delta: Delta) -> Batch:
+    return delta if isinstance(delta, Batch) else consolidate(delta)

@@ -1,0 +1,84 @@
+"""join_trace: Δ(A ⋈ B) = ΔA ⋈ B + A ⋈ ΔB + ΔA ⋈ ΔB over the old versions of two arrangements. Bilinear.
+
+Work is in proportion to the changes and their matches: only the changes' keys are looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deltic.circuit.measures import carry_pairs
+from deltic.circuit.operator import Context, Delta
+from deltic.errors import WeightOverflow
+from deltic.trace.batch import Batch
+from deltic.trace.probe import probe
+from deltic.trace.weights import multiply
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+
+Words = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Rows of two arrangements whose first `key` words are equal.
+
+    output: (side, word) for each output word; side 0 is left. weights: (left weight, right weight) whose product each output
+    weight is. widths: (columns, weights) of the two arrangements. limbs: pairs (high, low) of *output* weights that stand for
+    high·2^32 + low; where a product of a low limb would leave 64 bits its carry moves into the high limb first.
+    """
+
+    left: str
+    right: str
+    key: int
+    widths: tuple[tuple[int, int], tuple[int, int]]
+    output: tuple[tuple[int, int], ...]
+    weights: tuple[tuple[int, int], ...] = ((0, 0),)
+    limbs: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return "join_trace"
+
+    @property
+    def eager(self) -> bool:
+        return False
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        left, right = inputs
+        parts = []
+        if len(left):
+            parts.append(self._match(left, 0, context.old(self.right, *self.widths[1]), context))
+            if len(right):
+                assert isinstance(right, Batch)
+                parts.append(self._match(left, 0, Spine.of(right), context))
+        if len(right):
+            parts.append(self._match(right, 1, context.old(self.left, *self.widths[0]), context))
+        parts = [part for part in parts if len(part)]
+        if len(parts) == 1:
+            return parts[0]
+        return Rows.concat(parts) if parts else Rows.empty(len(self.output), len(self.weights))
+
+    def _match(self, delta: Delta, side: int, spine: Spine, context: Context) -> Rows:
+        """Rows of `delta`, which is the change of `side`, with what `spine`, the other side, has under their keys."""
+        theirs = [word for other, word in self.output if other != side]
+        source, found, their_weights = probe(spine, delta.columns[: self.key], theirs, context.counters)
+        if not len(source):
+            return Rows.empty(len(self.output), len(self.weights))
+        found_words = iter(found)
+        columns = tuple(next(found_words) if other != side else delta.columns[word][source] for other, word in self.output)
+        ours = tuple(w[source] for w in delta.weights)
+        mine, other_side = (ours, their_weights) if side == 0 else (their_weights, ours)
+        return Rows(columns, self._products(mine, other_side))
+
+    def _products(self, left: Words, right: Words) -> Words:
+        try:
+            return tuple(multiply(left[i], right[j]) for i, j in self.weights)
+        except WeightOverflow:
+            if not self.limbs:
+                raise
+            left, right = carry_pairs(self.limbs, self.weights, left, right)
+            return tuple(multiply(left[i], right[j]) for i, j in self.weights)

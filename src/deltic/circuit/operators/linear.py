@@ -1,0 +1,95 @@
+"""The small linear operators: plus, negate, exchange, constant rows, and weights laid side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deltic.circuit.operator import HOME, Context, Delta
+from deltic.expr.nodes import Value
+from deltic.schema import Schema
+from deltic.trace.encoding import encode_rows
+from deltic.trace.rows import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Plus:
+    """The sum of its inputs."""
+
+    @property
+    def name(self) -> str:
+        return "plus"
+
+    @property
+    def eager(self) -> bool:
+        return False
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        some = [delta for delta in inputs if len(delta)]
+        return some[0] if len(some) == 1 else Rows.concat(some)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Weight i of the input becomes weight positions[i] of `weights` weights, the rest are 0 (a place in a direct sum); None drops it."""
+
+    positions: tuple[int | None, ...]
+    weights: int
+
+    @property
+    def name(self) -> str:
+        return "place"
+
+    @property
+    def eager(self) -> bool:
+        return False
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        placed = [np.zeros(len(inputs[0]), np.int64)] * self.weights
+        for weight, position in zip(inputs[0].weights, self.positions, strict=True):
+            if position is not None:
+                placed[position] = weight
+        return Rows(tuple(inputs[0].columns), tuple(placed))
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Sends each row to the shard that the hash of its `key` words names; () is the home shard.
+
+    The runtime moves the rows, so a step has nothing to do.
+    """
+
+    key: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return "exchange"
+
+    @property
+    def eager(self) -> bool:
+        return False
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        return inputs[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Rows that are there from the start: they are emitted when they fill something, once, on the home shard."""
+
+    schema: Schema
+    rows: tuple[tuple[Value, ...], ...]
+
+    @property
+    def name(self) -> str:
+        return "constant"
+
+    @property
+    def eager(self) -> bool:
+        return True
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        rows = self.rows if context.backfill and context.shard == HOME else ()
+        return Rows(encode_rows(rows, self.schema, context.strings), (np.ones(len(rows), np.int64),))

@@ -1,0 +1,229 @@
+"""A base table: turns the changes that users ask for into an exact delta, or refuses them all.
+
+Asked rows arrive as the table's words in the user's column order, then an op code and an ordinal (the row's place in the tick),
+with one weight. The output is the table's exact change, sorted with the primary key first. Every check happens here:
+a delete of what is not there, a key that is there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deltic.circuit.operator import Context, Delta
+from deltic.circuit.operators.arrange import check_sums
+from deltic.errors import AbsentRow, DataError, DuplicateKey
+from deltic.schema import Op, TableSchema
+from deltic.trace.batch import Batch
+from deltic.trace.encoding import Layout, decode
+from deltic.trace.consolidate import consolidate
+from deltic.trace.probe import lookup, probe
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+
+Words = Sequence[np.ndarray]
+UNORDERED = -1
+"""The ordinal of a row whose place in the tick is unknown: its key may occur only once."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableInput:
+    """The source node of a table.
+
+    order: the word columns of the user's schema in stored order, primary key first. key: how many of them are the key
+    (0: a multiset, whose rows are their own key).
+    """
+
+    table: TableSchema
+    arrangement: str
+    order: tuple[int, ...]
+    key: int
+
+    @property
+    def name(self) -> str:
+        return "source"
+
+    @property
+    def eager(self) -> bool:
+        return True
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        stored = context.state[self.arrangement]
+        if context.backfill:
+            whole = stored.scan()
+            context.counters.touched += len(whole)
+            context.append(self.arrangement, whole)
+            return whole
+        asked = inputs[0]
+        if not len(asked):
+            return Rows.empty(len(self.order), 1)
+        columns = tuple(asked.columns[i] for i in self.order)
+        ops = asked.columns[-2]
+        if ops[0] == Op.WEIGHT and (ops == Op.WEIGHT).all():
+            delta = consolidate(Rows(columns, asked.weights))
+            self._check_weights(delta, stored, asked, context)
+        else:
+            delta = self._resolve(columns, asked, stored, context)
+        if not self.key:
+            check_sums(delta, self.arrangement, context)
+        context.append(self.arrangement, delta)
+        return delta
+
+    def _check_weights(self, delta: Batch, stored: Spine, asked: Delta, context: Context) -> None:
+        """After the tick every row must be there at least 0 times, and every key at most once."""
+        (weights,) = delta.weights
+        gone = np.flatnonzero(weights < 0)
+        if len(gone):
+            (had,) = lookup(stored, [c[gone] for c in delta.columns], context.counters)
+            if (short := had + weights[gone] < 0).any():
+                raise self._absent([c[gone[short][:1]] for c in delta.columns], context, asked, gone=True)
+        if not self.key:
+            return
+        net = consolidate(Rows(delta.columns[: self.key], delta.weights))
+        new = np.flatnonzero(net.weights[0] > 0)
+        if len(new):
+            keys = [c[new] for c in net.columns]
+            (had,) = lookup(stored, keys, context.counters)
+            if (twice := had + net.weights[0][new] > 1).any():
+                raise self._duplicate([c[twice][:1] for c in keys], context, asked)
+
+    def _resolve(self, columns: Words, asked: Delta, stored: Spine, context: Context) -> Batch:
+        """The delta of a sequence of operations, each seeing those before it."""
+        ops, ordinals = asked.columns[-2], asked.columns[-1]
+        key = columns[: self.key] if self.key else columns
+        by_key = np.lexsort((ordinals, *reversed(key)))
+        key = [c[by_key] for c in key]
+        rows, ops, ordinals = [c[by_key] for c in columns], ops[by_key], ordinals[by_key]
+        first = np.ones(len(ops), bool)
+        if len(ops) > 1:
+            first[1:] = np.logical_or.reduce([c[1:] != c[:-1] for c in key])
+        if ((ordinals == UNORDERED) & ~(first & np.append(first[1:], True))).any():
+            at = int(np.flatnonzero((ordinals == UNORDERED) & ~first)[0])
+            raise self._unordered([c[at : at + 1] for c in key], context)
+        if self.key:
+            return self._resolve_keyed(rows, key, ops, ordinals, first, stored, context)
+        return self._resolve_multiset(rows, ops, ordinals, first, stored, context)
+
+    def _resolve_multiset(
+        self, rows: Words, ops: np.ndarray, ordinals: np.ndarray, first: np.ndarray, stored: Spine, context: Context
+    ) -> Batch:
+        change = np.where(ops == Op.INSERT, 1, -1)
+        starts = np.flatnonzero(first)
+        (had,) = lookup(stored, [c[starts] for c in rows], context.counters)
+        group = np.cumsum(first) - 1
+        running = np.cumsum(change)
+        running = running - (running[starts] - change[starts])[group] + had[group]
+        if (bad := np.flatnonzero(running < 0)).size:
+            at = bad[np.argmin(ordinals[bad])]
+            raise self._absent([c[at : at + 1] for c in rows], context, ordinal=int(ordinals[at]))
+        return consolidate(Rows(tuple(rows), (change.astype(np.int64),)))
+
+    def _resolve_keyed(
+        self, rows: Words, key: Words, ops: np.ndarray, ordinals: np.ndarray, first: np.ndarray, stored: Spine, context: Context
+    ) -> Batch:
+        starts = np.flatnonzero(first)
+        old = self._stored_rows(stored, [c[starts] for c in key], context)
+        exists, before = self._before(rows, ops, first, old)
+        removes = (ops == Op.DELETE_ROW) | (ops == Op.DELETE_KEY)
+        duplicate = (ops == Op.INSERT) & exists
+        absent = (removes | (ops == Op.UPDATE)) & ~exists
+        differs = np.logical_or.reduce([a != b for a, b in zip(rows, before, strict=True)])
+        absent |= (ops == Op.DELETE_ROW) & differs
+        if (bad := np.flatnonzero(duplicate | absent)).size:
+            at = bad[np.argmin(ordinals[bad])]
+            if duplicate[at]:
+                raise self._duplicate([c[at : at + 1] for c in key], context, ordinal=int(ordinals[at]))
+            place = [c[at : at + 1] for c in (rows if ops[at] == Op.DELETE_ROW else key)]
+            raise self._absent(place, context, ordinal=int(ordinals[at]))
+        last = np.flatnonzero(np.append(first[1:], True) & ~removes)
+        gone, old_rows = old
+        columns = tuple(np.concatenate([a[gone], b[last]]) for a, b in zip(old_rows, rows, strict=True))
+        weights = np.concatenate([np.full(int(gone.sum()), -1, np.int64), np.ones(len(last), np.int64)])
+        return consolidate(Rows(columns, (weights,)))
+
+    def _stored_rows(self, stored: Spine, key: Words, context: Context) -> tuple[np.ndarray, list[np.ndarray]]:
+        """(bool[n]: the key is there, the stored row's words or zeros) for distinct keys."""
+        n, width = len(key[0]), len(self.order)
+        source, columns, weights = probe(stored, key, range(width), context.counters)
+        found = consolidate(Rows((source, *columns), (weights[0],)))
+        exists, rows = np.zeros(n, bool), [np.zeros(n, np.int64) for _ in range(width)]
+        at = found.columns[0]
+        exists[at] = True
+        for row, column in zip(rows, found.columns[1:], strict=True):
+            row[at] = column
+        return exists, rows
+
+    def _before(
+        self, rows: Words, ops: np.ndarray, first: np.ndarray, old: tuple[np.ndarray, list[np.ndarray]]
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """What stands under each operation's key when its turn comes."""
+        there, old_rows = old
+        group = np.cumsum(first) - 1
+        kept = np.append(True, (ops != Op.DELETE_ROW) & (ops != Op.DELETE_KEY))[:-1]
+        exists = np.where(first, there[group], kept)
+        before = [np.where(first, a[group], np.append(0, b)[:-1]) for a, b in zip(old_rows, rows, strict=True)]
+        return exists, before
+
+    def _show(self, words: Words, context: Context) -> str:
+        """'id=3, customer=7' for one row given by its first words in stored order."""
+        layout = Layout.of(self.table.schema)
+        place = {word: words[i] for i, word in enumerate(self.order[: len(words)])}
+        shown = []
+        for i, field in enumerate(self.table.schema):
+            cells = [place.get(w) for w in range(layout.slices[i].start, layout.slices[i].stop)]
+            if all(cell is not None for cell in cells):
+                value = decode([c for c in cells if c is not None], field, context.strings)[0].as_py()
+                shown.append(f"{field.name}={'NULL' if value is None else repr(value) if isinstance(value, str) else value}")
+        return ", ".join(shown)
+
+    def _find(self, words: Words, asked: Delta, gone: bool) -> int:
+        """The least ordinal of an asked row that begins with `words` (and takes rows away, where `gone`)."""
+        mask = np.logical_and.reduce([asked.columns[self.order[i]] == word[0] for i, word in enumerate(words)])
+        mask &= asked.weights[0] < 0 if gone else asked.weights[0] > 0
+        at = asked.columns[-1][mask]
+        return int(at.min()) if len(at) else 0
+
+    def _absent(self, words: Words, context: Context, asked: Delta | None = None, *, ordinal: int = 0, gone: bool = True) -> DataError:
+        if asked is not None:
+            ordinal = self._find(words, asked, gone)
+        return located(
+            AbsentRow(
+                f"table {self.table.name} has no row {self._show(words, context)}",
+                expected="deletes and updates of rows that are there",
+                remedy="use upsert where a row may be new, and delete by key where only the key is known",
+            ),
+            self.table.name,
+            ordinal,
+        )
+
+    def _duplicate(self, words: Words, context: Context, asked: Delta | None = None, *, ordinal: int = 0) -> DataError:
+        if asked is not None:
+            ordinal = self._find(words, asked, gone=False)
+        return located(
+            DuplicateKey(
+                f"table {self.table.name} already has a row with primary key {self._show(words, context)}",
+                expected="at most one row for each primary key",
+                remedy="use upsert to replace a row, or delete the old one first",
+            ),
+            self.table.name,
+            ordinal,
+        )
+
+    def _unordered(self, words: Words, context: Context) -> DataError:
+        return located(
+            DataError(
+                f"table {self.table.name} is changed twice in one tick under {self._show(words, context)}, in no known order",
+                expected="each key once in a Spark DataFrame of changes",
+                remedy="name the column that orders the changes: session.apply(…, sequence='column')",
+            ),
+            self.table.name,
+            0,
+        )
+
+
+def located(error: DataError, table: str, ordinal: int) -> DataError:
+    """The error with its place among the tick's changes, by which the least of several is chosen."""
+    error.table, error.ordinal = table, ordinal
+    return error

@@ -1,0 +1,126 @@
+"""top_k: the first rows in an order, under deletions.
+
+All rows lie sorted in an arrangement whose words begin with a constant, go on with the order's words, and end with the row.
+The search starts at the lesser of the first row that was in the result and the first row inserted now, since nothing before
+it is present; a change behind a full result costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deltic.circuit.operator import Context, Delta
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
+from deltic.trace.probe import first, probe
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+from deltic.trace.strings import PREFIX_BYTES
+
+Words = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """The first `limit` rows of `arrangement`.
+
+    width: its words. output: those to pass on. memory: this node's own arrangement of the present result.
+    texts: (position of a string's id, whether it sorts descending), in order; the id's order words stand before it.
+    """
+
+    arrangement: str
+    memory: str
+    width: int
+    limit: int
+    output: tuple[int, ...]
+    texts: tuple[tuple[int, bool], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return "top_k"
+
+    @property
+    def eager(self) -> bool:
+        return False
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        delta = inputs[0]
+        assert isinstance(delta, Batch)
+        old = context.old(self.memory, self.width, 1).scan()
+        context.counters.touched += len(old)
+        if self.limit == 0 or (self._full(old) and self._behind(delta, old)):
+            return Rows.empty(len(self.output), 1)
+        new = self._first_rows(delta, old, context)
+        change = consolidate(
+            Rows(
+                tuple(np.concatenate([a, b]) for a, b in zip(new.columns, old.columns, strict=True)),
+                (np.concatenate([new.weights[0], -old.weights[0]]),),
+            )
+        )
+        context.append(self.memory, change)
+        return Rows(tuple(change.columns[i] for i in self.output), change.weights)
+
+    def _full(self, old: Batch) -> bool:
+        return int(old.weights[0].sum()) == self.limit
+
+    def _behind(self, delta: Batch, old: Batch) -> bool:
+        """Whether all of the change sorts after the last row of the result, whatever the bytes of long strings are."""
+        ids = {at for at, _ in self.texts}
+        words = [i for i in range(self.width) if i not in ids]
+        return [int(delta.columns[i][0]) for i in words] > [int(old.columns[i][-1]) for i in words]
+
+    def _first_rows(self, delta: Batch, old: Batch, context: Context) -> Rows:
+        spine = context.old(self.arrangement, self.width, 1)
+        now = spine.with_batch(delta)
+        heads = [tuple(int(c[0]) for c in old.columns)] if len(old) else []
+        come = np.flatnonzero(delta.weights[0] > 0)
+        if len(come):
+            heads.append(tuple(int(c[come[0]]) for c in delta.columns))
+        if not heads:
+            return Rows.empty(self.width, 1)
+        start = [np.array([word], np.int64) for word in min(heads)]
+        _, columns, weights = first(now, start[:1], start[1:], self.limit, context.counters)
+        rows = Rows(tuple(columns), (self._cut(weights[0], self.limit),))
+        return self._by_bytes(now, rows, context) if self.texts and len(rows) else rows
+
+    @staticmethod
+    def _cut(weights: np.ndarray, limit: int) -> np.ndarray:
+        """The weights with no more than `limit` copies in all."""
+        before = np.cumsum(weights) - weights
+        return np.clip(limit - before, 0, weights)
+
+    def _by_bytes(self, now: Spine, rows: Rows, context: Context) -> Rows:
+        """Mends the end of the result where a long string leaves it open which rows come first."""
+        ids = np.array([rows.columns[at][-1] for at, _ in self.texts])
+        long = np.flatnonzero(context.strings.exceeds(ids, PREFIX_BYTES))
+        if not len(long) or not self._full_rows(rows):
+            return rows
+        cut = self.texts[int(long[0])][0]
+        prefix = [c[-1:] for c in rows.columns[:cut]]
+        _, columns, weights = probe(now, prefix, range(self.width), context.counters)
+        tied = consolidate(Rows(tuple(columns), (weights[0],)))
+        keep = np.logical_or.reduce([c != p for c, p in zip(rows.columns[:cut], prefix, strict=True)])
+        order = self._exact_order(tied, context)
+        order = order[tied.weights[0][order] > 0]
+        sure = Rows(tuple(c[keep] for c in rows.columns), (rows.weights[0][keep],))
+        room = self.limit - int(sure.weights[0].sum())
+        chosen = Rows(tuple(c[order] for c in tied.columns), (self._cut(tied.weights[0][order], room),))
+        return Rows.concat([sure, chosen])
+
+    def _full_rows(self, rows: Rows) -> bool:
+        return int(rows.weights[0].sum()) >= self.limit
+
+    def _exact_order(self, rows: Batch, context: Context) -> np.ndarray:
+        """Positions of the rows in the exact order, strings by their bytes."""
+        order = list(range(len(rows)))
+        texts = dict(self.texts)
+        for i in range(self.width - 1, -1, -1):
+            if i in texts:
+                values = [(text or "").encode() for text in context.strings.decode(rows.columns[i]).to_pylist()]
+                order.sort(key=values.__getitem__, reverse=texts[i])
+            else:
+                order.sort(key=rows.columns[i].tolist().__getitem__)
+        return np.array(order, np.int64)

@@ -1,0 +1,151 @@
+"""The stage function: what every runtime runs, for one shard of one level.
+
+It is pure: from the shard's state as of the last commit and the changes that arrived, it gives the changes that leave and the
+batches to append. It does no I/O and keeps nothing. A user's error is a value, not an exception, so that no runtime retries it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from time import perf_counter
+
+from deltic import errors
+from deltic.circuit.nodes import Circuit, Level, Node, NodeKind, Port
+from deltic.circuit.operator import Context, Delta, Tick
+from deltic.circuit.operators.linear import Exchange
+from deltic.circuit.operators.table import TableInput
+from deltic.errors import DataError, DelticError, EvaluationError, Span
+from deltic.trace.batch import Batch
+from deltic.trace.counters import Counters
+from deltic.trace.consolidate import consolidate
+from deltic.trace.partition import partition
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+from deltic.trace.strings import StringTable
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A user's error as data. Of several, the least by (table, ordinal, message) is reported, whatever the number of shards."""
+
+    table: str
+    ordinal: int
+    message: str
+    kind: str
+    span: Span | None
+    expected: str | None
+    remedy: str | None
+
+    @classmethod
+    def of(cls, error: DelticError) -> Failure:
+        table, ordinal = (error.table, error.ordinal) if isinstance(error, DataError) else ("\uffff", 0)
+        return cls(table, ordinal, error.message, type(error).__name__, error.span, error.expected, error.remedy)
+
+    @property
+    def rank(self) -> tuple[str, int, str]:
+        return (self.table, self.ordinal, self.message)
+
+    def error(self) -> DelticError:
+        """The exception that it stands for."""
+        kind = getattr(errors, self.kind, None)
+        assert isinstance(kind, type) and issubclass(kind, DelticError)
+        found = kind(self.message, span=self.span, expected=self.expected, remedy=self.remedy)
+        if isinstance(found, DataError):
+            found.table, found.ordinal = self.table, self.ordinal
+        return found
+
+
+@dataclass(slots=True)
+class LevelResult:
+    """sent: for each port its rows for each shard. appended: by arrangement. counters: by node name. failure: nothing else counts."""
+
+    sent: dict[str, list[Delta]] = field(default_factory=dict)
+    appended: dict[str, Batch] = field(default_factory=dict)
+    counters: dict[str, Counters] = field(default_factory=dict)
+    failure: Failure | None = None
+
+
+def run_level(
+    circuit: Circuit,
+    level: int,
+    shard: int,
+    shards: int,
+    state: Mapping[str, Spine],
+    strings: StringTable,
+    arrived: Mapping[str, Delta],
+    tick: Tick,
+) -> LevelResult:
+    """Runs one level on one shard.
+
+    state: arrangement → its old version, asked only for what is read. arrived: port → rows; a port that is not there is empty.
+    """
+    plan = circuit.levels[level]
+    context = Context(shard, shards, tick, state, strings)
+    result = LevelResult(appended=context.appended)
+    try:
+        values = _run_nodes(circuit, plan, context, arrived, result)
+    except (DataError, EvaluationError) as error:
+        return LevelResult(failure=Failure.of(error))
+    for port in plan.leaves:
+        result.sent[port.name] = _send(circuit.nodes[port.node], port, values, shard, shards)
+    return result
+
+
+def _run_nodes(circuit: Circuit, level: Level, context: Context, arrived: Mapping[str, Delta], result: LevelResult) -> dict[int, Delta]:
+    values: dict[int, Delta] = {port.node: _arrived(port, arrived) for port in level.arrives}
+    needed = None if context.tick.fresh is None else circuit.upstream(context.tick.fresh)
+    for node in level.nodes:
+        operator = node.operator
+        inputs: Sequence[Delta] = [values[node.id]] if node.kind is NodeKind.SOURCE and node.id in values else [values[i] for i in node.inputs]
+        if (needed is not None and node.id not in needed) or not (operator.eager or any(len(delta) for delta in inputs)):
+            values[node.id] = _empty(node.shape.layout.width, node.shape.weights)
+            continue
+        counters = context.counters = result.counters[node.name] = Counters()
+        start = perf_counter()
+        output = values[node.id] = operator.step(inputs, context)
+        counters.seconds = perf_counter() - start
+        counters.rows_in = sum(map(len, inputs))
+        counters.rows_out = len(output)
+    return values
+
+
+@cache
+def _empty(columns: int, weights: int) -> Rows:
+    return Rows.empty(columns, weights)
+
+
+def _arrived(port: Port, arrived: Mapping[str, Delta]) -> Delta:
+    rows = arrived.get(port.name)
+    return _empty(port.columns, port.weights) if rows is None else rows
+
+
+def _send(node: Node, port: Port, values: Mapping[int, Delta], shard: int, shards: int) -> list[Delta]:
+    """The port's rows for each shard: by the hash of the key through an exchange, else for this shard."""
+    exchange = port.source_level < node.level
+    rows = values[node.inputs[0] if exchange else node.id]
+    if shards == 1:
+        return [rows]
+    none = _empty(port.columns, port.weights)
+    if not len(rows):
+        return [none] * shards
+    if not exchange:
+        return [rows if i == shard else none for i in range(shards)]
+    assert isinstance(node.operator, Exchange)
+    return route(rows if isinstance(rows, Batch) else consolidate(rows), node.operator.key, shards)
+
+
+def route(rows: Delta, key: tuple[int, ...], shards: int) -> list[Delta]:
+    """Rows for each shard by the hash of the `key` words; () is all for the home shard."""
+    if shards == 1:
+        return [rows]
+    if not key:
+        return [rows, *([_empty(len(rows.columns), len(rows.weights))] * (shards - 1))]
+    return list(partition(Rows(rows.columns, rows.weights), key, shards))
+
+
+def table_route(circuit: Circuit, table: str) -> tuple[int, ...]:
+    """The word columns, in the user's order, whose hash says on which shard a table's row lives."""
+    source = next(n.operator for n in circuit.nodes if isinstance(n.operator, TableInput) and n.operator.table.name == table)
+    return source.order[: source.key] if source.key else source.order

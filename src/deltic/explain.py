@@ -1,0 +1,197 @@
+"""Pictures of a program: the plan of each view, and the circuit that keeps it exact, as text or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltic.circuit.nodes import Circuit, Node
+from deltic.circuit.operators.join import Join
+from deltic.circuit.operators.linear import Exchange
+from deltic.circuit.operators.semijoin import SemiJoin
+from deltic.circuit.operators.top_k import TopK
+from deltic.plan.nodes import Plan
+from deltic.plan.show import show
+from deltic.runtimes import TickResult
+
+LINEAR = "linear"
+CLASSES = {
+    "map": LINEAR,
+    "filter": LINEAR,
+    "explode": LINEAR,
+    "plus": LINEAR,
+    "place": LINEAR,
+    "order": LINEAR,
+    "limbs": LINEAR,
+    "exchange": LINEAR,
+    "constant": "source",
+    "source": "source",
+    "trace_append": "integral",
+    "join_trace": "bilinear",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorPicture:
+    """One node: id, operator, class, key it works by, inputs, level and where its rows live, state, what the last tick did."""
+
+    id: str
+    operator: str
+    kind: str
+    key: str
+    inputs: tuple[str, ...]
+    level: int
+    partition: str
+    columns: tuple[str, ...]
+    weights: int
+    state: str | None
+    reads: tuple[str, ...]
+    state_rows: int
+    state_bytes: int
+    views: tuple[str, ...]
+    rows_in: int
+    rows_out: int
+    rows_touched: int
+    batches_read: int
+    seconds: float
+
+    def line(self) -> str:
+        head = f"{self.id:>3} {self.operator}"
+        facts = [self.kind]
+        if self.key:
+            facts.append(f"key ({self.key})")
+        if self.inputs:
+            facts.append(f"from {', '.join(self.inputs)}")
+        facts.append(self.partition)
+        if self.weights > 1:
+            facts.append(f"{self.weights} weights")
+        if self.state is not None:
+            facts.append(f"state {self.state}: {self.state_rows:,} rows, {self.state_bytes:,} bytes")
+        facts += [f"reads {name}" for name in self.reads if name != self.state]
+        if len(self.views) > 1:
+            facts.append(f"shared by {', '.join(self.views)}")
+        return f"{head:<22} [{', '.join(self.columns)}] {'; '.join(facts)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Print it, or take `.json()`."""
+
+    plans: Mapping[str, str]
+    operators: tuple[OperatorPicture, ...]
+    shards: int
+    levels: int
+    exchanges: int
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = []
+        for view, plan in self.plans.items():
+            lines += [f"view {view}", *(f"  {line}" for line in plan.splitlines()), ""]
+        lines.append(f"circuit: {len(self.operators)} operators in {self.levels} levels, {self.exchanges} exchanges, {self.shards} shards")
+        level = -1
+        for operator in self.operators:
+            if operator.level != level:
+                level = operator.level
+                lines.append(f"  level {level}")
+            lines.append(f"    {operator.line()}")
+        lines += [f"note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        fields = OperatorPicture.__slots__
+        operators = [{f: getattr(o, f) for f in fields} for o in self.operators]
+        return {
+            "plans": dict(self.plans),
+            "operators": operators,
+            "shards": self.shards,
+            "levels": self.levels,
+            "exchanges": self.exchanges,
+            "notes": list(self.notes),
+        }
+
+
+def explain(plans: Mapping[str, Plan], circuit: Circuit, statistics: Mapping[str, tuple[int, int]], last: TickResult | None, shards: int) -> Explanation:
+    """The picture of the views of `plans` in `circuit`. statistics: (rows, bytes) by arrangement."""
+    users: dict[int, list[str]] = {}
+    for view, arrangement in circuit.views.items():
+        for node in circuit.upstream(frozenset((arrangement,))):
+            users.setdefault(node, []).append(view)
+    shown = [n for n in circuit.nodes if set(users.get(n.id, ())) & set(plans)]
+    shown.sort(key=lambda n: (n.level, n.id))
+    pictures = tuple(_picture(n, circuit, statistics, last, tuple(sorted(users[n.id]))) for n in shown)
+    exchanges = sum(isinstance(n.operator, Exchange) for n in shown)
+    levels = 1 + max((n.level for n in shown), default=-1)
+    return Explanation({v: show(p) for v, p in plans.items()}, pictures, shards, levels, exchanges, tuple(_notes(shown)))
+
+
+def _picture(node: Node, circuit: Circuit, statistics: Mapping[str, tuple[int, int]], last: TickResult | None, views: tuple[str, ...]) -> OperatorPicture:
+    rows, size = statistics.get(node.owns or "", (0, 0))
+    did = None if last is None else last.counters.get(node.name)
+    return OperatorPicture(
+        node.name,
+        node.operator.name,
+        CLASSES.get(node.operator.name, "non-linear"),
+        _key(node, circuit),
+        tuple(circuit.nodes[i].name for i in node.inputs),
+        node.level,
+        _partition(node),
+        node.shape.schema.names,
+        node.shape.weights,
+        _short(node.owns) if node.owns else None,
+        tuple(map(_short, node.reads)),
+        rows,
+        size,
+        views,
+        did.rows_in if did else 0,
+        did.rows_out if did else 0,
+        did.touched if did else 0,
+        did.batches if did else 0,
+        did.seconds if did else 0.0,
+    )
+
+
+def _short(arrangement: str) -> str:
+    """Enough of an arrangement's id to tell it apart."""
+    role, _, digest = arrangement.rpartition("-")
+    return f"{role}-{digest[:8]}"
+
+
+def _words(node: Node) -> list[str]:
+    """A column's name for each word."""
+    layout = node.shape.layout
+    return [f.name for f, s in zip(node.shape.schema, layout.slices, strict=True) for _ in range(s.start, s.stop)]
+
+
+def _key(node: Node, circuit: Circuit) -> str:
+    operator = node.operator
+    if isinstance(operator, Join | SemiJoin):
+        return ", ".join(_words(circuit.nodes[node.inputs[0]])[: operator.key])
+    if isinstance(operator, Exchange):
+        return ", ".join(_words(node)[w] for w in operator.key)
+    if node.owns in circuit.arrangements:
+        spec = circuit.arrangements[node.owns or ""]
+        return ", ".join(spec.shape.schema.names[: spec.key])
+    return ""
+
+
+def _partition(node: Node) -> str:
+    if node.partition is None:
+        return "any shard"
+    if not node.partition:
+        return "home shard"
+    words = _words(node)
+    return f"by hash ({', '.join(dict.fromkeys(words[w] for w in node.partition))})"
+
+
+def _notes(nodes: list[Node]) -> list[str]:
+    """Where work cannot be bounded by the change, and why."""
+    notes = []
+    for node in nodes:
+        if isinstance(node.operator, Join | SemiJoin) and node.partition == ():
+            notes.append(f"operator {node.name} has no equality key: each change meets every row of the other side, all on the home shard")
+        if isinstance(node.operator, TopK):
+            notes.append(f"operator {node.name}: a change within the first {node.operator.limit} rows reads up to that many rows")
+    return notes

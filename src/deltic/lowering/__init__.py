@@ -1,0 +1,7 @@
+"""Plan to circuit: the only room that knows both."""
+
+from __future__ import annotations
+
+from deltic.lowering.lower import lower
+
+__all__ = ["lower"]

@@ -1,0 +1,214 @@
+"""Joins of every kind, from three operators: join, semijoin, antijoin.
+
+An outer join is the inner join plus the rows of the kept side without a match, padded with NULLs. A condition beyond equal keys is
+tested on the joined rows; for semi and anti joins it leads to the left rows that match, and these are compared whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from deltic.circuit.nodes import Shape
+from deltic.circuit.operators.join import Join as JoinOperator
+from deltic.circuit.operators.semijoin import SemiJoin
+from deltic.circuit.operators.table import TableInput
+from deltic.expr.nodes import Call, Column, Expr, Literal
+from deltic.lowering.streams import ZERO, Arranged, is_any_null, is_not_null, normalized
+from deltic.plan.columns import map_columns, reference
+from deltic.plan.nodes import Filter, Join, Plan, Project, Union
+from deltic.schema import BOOLEAN, Field, Schema
+from deltic.trace.encoding import words_of
+
+if TYPE_CHECKING:
+    from deltic.lowering.lower import Lowering
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a join: the arrangement, and for each payload field its words there."""
+
+    arranged: Arranged
+    payload: tuple[tuple[int, ...], ...]
+
+
+def lower_join(lowering: Lowering, plan: Join) -> int:
+    match plan.kind:
+        case "inner":
+            return _inner(lowering, plan)
+        case "semi" | "anti":
+            return _semi(lowering, plan)
+        case "not_in":
+            return lowering.relation(_not_in(plan))
+        case _:
+            return lowering.relation(_outer(plan))
+
+
+def side(lowering: Lowering, stream: int, keys: Sequence[Expr], payload: Sequence[Expr]) -> Side:
+    """Arranges `payload` (expressions over the stream) by `keys`, without the rows that have a NULL key."""
+    if shared := table_side(lowering, stream, keys, payload):
+        return shared
+    names = [f"k{i}" for i in range(len(keys))]
+    key_fields = [Field(n, k.type, False) for n, k in zip(names, keys, strict=True)]
+    places: list[int] = []
+    extra: list[Expr] = []
+    for expr in payload:
+        at = _same_words(expr, keys)
+        if at is None and expr in extra:
+            at = len(keys) + extra.index(expr)
+        if at is None:
+            at = len(keys) + len(extra)
+            extra.append(expr)
+        places.append(at)
+    fields = [*key_fields, *(Field(f"p{i}", e.type, e.nullable) for i, e in enumerate(extra))]
+    mapped = lowering.streams.map(stream, [*map(normalized, keys), *extra], Schema(tuple(fields)), is_not_null(keys))
+    return arranged_by_key(lowering, mapped, keys, places)
+
+
+def arranged_by_key(lowering: Lowering, mapped: int, keys: Sequence[Expr], places: Sequence[int]) -> Side:
+    width = lowering.streams.shape(mapped).layout.slices[len(keys) - 1].stop
+    route = () if list(keys) == [ZERO] else tuple(range(width))
+    arranged = lowering.streams.arrange(lowering.streams.exchange(mapped, route), len(keys))
+    return Side(arranged, tuple(arranged.fields[p] for p in places))
+
+
+def table_side(lowering: Lowering, stream: int, keys: Sequence[Expr], payload: Sequence[Expr]) -> Side | None:
+    """The table's own arrangement, where the keys are its primary key and the payload are columns."""
+    found = lowering.streams.as_table(stream)
+    if found is None or not all(isinstance(e, Column) for e in (*keys, *payload)):
+        return None
+    source, fields = found
+    node = lowering.streams.builder.nodes[source]
+    assert isinstance(node.operator, TableInput) and node.owns is not None
+    name, wanted = node.owns, [fields[e.index] for e in keys if isinstance(e, Column)]
+    if not node.operator.key or wanted != list(range(len(node.operator.table.key))) or any(k.type.is_float for k in keys):
+        return None
+    arranged = lowering.streams.arranged(source, name, len(wanted))
+    return Side(arranged, tuple(arranged.fields[fields[e.index]] for e in payload if isinstance(e, Column)))
+
+
+def _same_words(expr: Expr, keys: Sequence[Expr]) -> int | None:
+    """The key whose words are the expression's, once no key is NULL."""
+    if expr.type.is_float or words_of(expr.type, expr.nullable) != words_of(expr.type, False):
+        return None
+    return list(keys).index(expr) if expr in keys else None
+
+
+def joined(
+    lowering: Lowering,
+    left: Side,
+    right: Side,
+    order: Sequence[tuple[int, int]],
+    schema: Schema,
+    weights: tuple[tuple[int, int], ...] = ((0, 0),),
+    limbs: tuple[tuple[int, int], ...] = (),
+) -> int:
+    """The join of two arranged sides. order: (side, payload field) for each field of `schema`."""
+    a, b = left.arranged, right.arranged
+    output = tuple((s, word) for s, i in order for word in (left, right)[s].payload[i])
+    operator = JoinOperator(a.id, b.id, a.key, ((a.width, a.weights), (b.width, b.weights)), output, weights, limbs)
+    key = lowering.streams.partition(a.node)
+    partition = _joined_partition(key, output)
+    return lowering.streams.builder.add(operator, (a.node, b.node), Shape(schema, len(weights)), partition, reads=(a.id, b.id))
+
+
+def _joined_partition(key: tuple[int, ...] | None, output: tuple[tuple[int, int], ...]) -> tuple[int, ...] | None:
+    if not key:
+        return key
+    places = {pair: at for at, pair in reversed(list(enumerate(output)))}
+    found = [places.get((0, w), places.get((1, w))) for w in key]
+    return None if any(f is None for f in found) else tuple(f for f in found if f is not None)
+
+
+def _inner(lowering: Lowering, plan: Join) -> int:
+    keys = plan.keys or ((ZERO, ZERO),)
+    left, right = lowering.relation(plan.left), lowering.relation(plan.right)
+    sides = [
+        side(lowering, s, [k[i] for k in keys], [reference(p.schema, j) for j in range(len(p.schema))])
+        for i, (s, p) in enumerate(((left, plan.left), (right, plan.right)))
+    ]
+    order = [(i, j) for i, p in enumerate((plan.left, plan.right)) for j in range(len(p.schema))]
+    stream = joined(lowering, sides[0], sides[1], order, plan.schema)
+    return stream if plan.residual is None else lowering.streams.filter(stream, plan.residual)
+
+
+def _semi(lowering: Lowering, plan: Join) -> int:
+    left = lowering.relation(plan.left)
+    fields = [reference(plan.left.schema, i) for i in range(len(plan.left.schema))]
+    anti = plan.kind == "anti"
+    if plan.residual is not None:
+        matches = Project(Join(plan.left, plan.right, "inner", plan.keys, plan.residual), tuple((f.name, f) for f in fields))
+        return _semi_whole(lowering, left, lowering.relation(matches), anti)
+    keys = plan.keys or ((ZERO, ZERO),)
+    ours, theirs = [k[0] for k in keys], [k[1] for k in keys]
+    result = _semi_keyed(lowering, side(lowering, left, ours, fields), side(lowering, lowering.relation(plan.right), theirs, ()), plan.left.schema, anti)
+    without_key = is_any_null(ours) if anti else None
+    return result if without_key is None else lowering.streams.plus([result, lowering.streams.filter(left, without_key)])
+
+
+def _semi_keyed(lowering: Lowering, left: Side, right: Side, schema: Schema, anti: bool) -> int:
+    a, b = left.arranged, right.arranged
+    output = tuple(word for words in left.payload for word in words)
+    operator = SemiJoin(a.id, b.id, a.key, a.width, b.width, output, anti)
+    partition = _joined_partition(lowering.streams.partition(a.node), tuple((0, w) for w in output))
+    return lowering.streams.builder.add(operator, (a.node, b.node), Shape(schema), partition, reads=(a.id, b.id))
+
+
+def _semi_whole(lowering: Lowering, left: int, matches: int, anti: bool) -> int:
+    """Left rows that are, or are not, among `matches`, which are left rows too; NULL equals NULL here."""
+    schema = lowering.streams.schema(left)
+    width = lowering.streams.shape(left).layout.width
+    arranged = [lowering.streams.arrange(lowering.streams.exchange(s, tuple(range(width))), len(schema)) for s in (left, matches)]
+    sides = [Side(a, a.fields) for a in arranged]
+    return _semi_keyed(lowering, sides[0], sides[1], schema, anti)
+
+
+def _outer(plan: Join) -> Plan:
+    """LEFT, RIGHT and FULL as unions of the inner join and padded antijoins."""
+    schema = plan.schema
+    width = len(plan.left.schema)
+    inner = Join(plan.left, plan.right, "inner", plan.keys, plan.residual)
+    parts: list[Plan] = [Project(inner, tuple((f.name, reference(inner.schema, i)) for i, f in enumerate(schema)))]
+    if plan.kind in ("left", "full"):
+        parts.append(_padded(Join(plan.left, plan.right, "anti", plan.keys, plan.residual), schema, 0))
+    if plan.kind in ("right", "full"):
+        flipped = tuple((b, a) for a, b in plan.keys)
+        residual = None if plan.residual is None else _flip(plan.residual, width, len(plan.right.schema))
+        parts.append(_padded(Join(plan.right, plan.left, "anti", flipped, residual), schema, width))
+    return Union(tuple(parts))
+
+
+def _padded(rows: Join, schema: Schema, start: int) -> Project:
+    """The rows as the fields of `schema` from `start` on, NULLs elsewhere."""
+    width = len(rows.schema)
+    return Project(
+        rows,
+        tuple(
+            (f.name, reference(rows.schema, i - start) if start <= i < start + width else Literal(None, f.type)) for i, f in enumerate(schema)
+        ),
+    )
+
+
+def _flip(expr: Expr, left: int, right: int) -> Expr:
+    """The condition over (right, left) instead of (left, right)."""
+    return map_columns(expr, lambda c: replace(c, index=c.index + right if c.index < left else c.index - left))
+
+
+def _not_in(plan: Join) -> Plan:
+    """NOT IN by antijoins: rows whose value is NULL stay only where the right side has no row at all; then a NULL on the right
+    removes whatever is left under its key."""
+    assert plan.value is not None
+    ours, theirs = plan.value
+    left, right = plan.left, plan.right
+    valued: Plan = left
+    parts: list[Plan] = []
+    if ours.nullable:
+        valued = Filter(left, Call("is_not_null", (ours,), BOOLEAN, False))
+        parts.append(Join(Filter(left, Call("is_null", (ours,), BOOLEAN, False)), right, "anti", plan.keys, plan.residual))
+    parts.append(Join(valued, right, "anti", (*plan.keys, (ours, theirs)), plan.residual))
+    whole = parts[0] if len(parts) == 1 else Union(tuple(parts))
+    if not theirs.nullable:
+        return whole
+    nulls = Filter(right, Call("is_null", (theirs,), BOOLEAN, False))
+    return Join(whole, nulls, "anti", plan.keys, plan.residual)

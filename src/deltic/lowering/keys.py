@@ -1,0 +1,30 @@
+"""Which output columns identify a row of a plan, so that views can be looked up by them."""
+
+from __future__ import annotations
+
+from deltic.expr.nodes import Column
+from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Table, TopK
+
+
+def unique_key(plan: Plan) -> tuple[int, ...] | None:
+    """Positions of columns that no two rows share, () for at most one row; None where none are known."""
+    match plan:
+        case Table():
+            return plan.table.key or None
+        case Filter() | TopK():
+            return unique_key(plan.input)
+        case Aggregate():
+            return tuple(range(len(plan.keys)))
+        case Join() if plan.kind in ("semi", "anti", "not_in"):
+            return unique_key(plan.left)
+        case Project():
+            return _projected(plan, unique_key(plan.input))
+        case _:
+            return None
+
+
+def _projected(plan: Project, key: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    if key is None:
+        return None
+    places = {e.index: i for i, (_, e) in reversed(list(enumerate(plan.columns))) if isinstance(e, Column)}
+    return tuple(places[k] for k in key) if all(k in places for k in key) else None

@@ -1,0 +1,213 @@
+"""The steps that every lowering is made of: maps that fuse, exchanges where they are needed, arrangements that are shared.
+
+A stream is the id of the node that produces it. `Streams` owns the circuit while it is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deltic.circuit.builder import CircuitBuilder
+from deltic.circuit.measures import Measure
+from deltic.circuit.nodes import ArrangementSpec, NodeKind, Shape
+from deltic.circuit.operators.arrange import Arrange
+from deltic.circuit.operators.linear import Exchange, Plus
+from deltic.circuit.operators.map import Map
+from deltic.circuit.operators.table import TableInput
+from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal
+from deltic.plan.columns import conjunction, reference, substitute
+from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema
+from deltic.trace.encoding import Layout
+
+ZERO = Literal(0, BIGINT)
+"""The key of what has no key: everything is in one group, on the home shard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """A stream that is arranged: its node's output is the change as a batch, `id` names its state.
+
+    key: words to look up by. width, weights: of the arrangement. fields: for each payload field, its words there.
+    """
+
+    node: int
+    id: str
+    key: int
+    width: int
+    weights: int
+    fields: tuple[tuple[int, ...], ...]
+
+
+class Streams:
+    """Adds operators to a circuit. Stream ids in, stream ids out."""
+
+    def __init__(self) -> None:
+        self.builder = CircuitBuilder()
+
+    def shape(self, stream: int) -> Shape:
+        return self.builder.nodes[stream].shape
+
+    def schema(self, stream: int) -> Schema:
+        return self.shape(stream).schema
+
+    def partition(self, stream: int) -> tuple[int, ...] | None:
+        return self.builder.nodes[stream].partition
+
+    def table(self, table: TableSchema) -> int:
+        """The source of a base table, in the user's column order."""
+        layout = Layout.of(table.schema)
+        fields = (*table.key, *(i for i in range(len(table.schema)) if i not in table.key))
+        order = tuple(w for i in fields for w in range(layout.slices[i].start, layout.slices[i].stop))
+        key = sum(layout.slices[i].stop - layout.slices[i].start for i in table.key)
+        stored = Schema(tuple(table.schema[i] for i in fields))
+        name = self.builder.name("table", table)
+        route = tuple(range(key or layout.width))
+        source = self.builder.add(TableInput(table, name, order, key), (), Shape(stored), route, kind=NodeKind.SOURCE, owns=name)
+        self.builder.specify(ArrangementSpec(name, Shape(stored), 0, len(table.key) or len(stored), table=table.name, order=fields))
+        self.builder.tables[table.name] = name
+        return self.map(source, [reference(stored, fields.index(i)) for i in range(len(fields))], table.schema)
+
+    def map(
+        self,
+        stream: int,
+        columns: Sequence[Expr],
+        target: Schema,
+        predicate: Expr | None = None,
+        measures: tuple[Measure, ...] = (),
+    ) -> int:
+        """map and filter; fused with a map before it where no expression would be evaluated twice."""
+        node = self.builder.nodes[stream]
+        inner = node.operator
+        if isinstance(inner, Map) and not inner.measures and _fusible(inner, [*columns, *([predicate] if predicate else []), *(m.argument for m in measures)]):
+            columns = [substitute(e, inner.columns) for e in columns]
+            measures = tuple(Measure(m.kind, substitute(m.argument, inner.columns)) for m in measures)
+            parts = [inner.predicate, None if predicate is None else substitute(predicate, inner.columns)]
+            some = [p for p in parts if p is not None]
+            predicate = conjunction(some) if some else None
+            return self.map(node.inputs[0], columns, target, predicate, measures)
+        operator = Map(node.shape.schema, target, tuple(columns), predicate, measures)
+        if operator.identity and predicate is None and not measures:
+            return stream
+        weights = operator.weights if measures else node.shape.weights
+        return self.builder.add(operator, (stream,), Shape(target, weights), _kept_partition(node.partition, operator))
+
+    def filter(self, stream: int, predicate: Expr) -> int:
+        schema = self.schema(stream)
+        return self.map(stream, [reference(schema, i) for i in range(len(schema))], schema, predicate)
+
+    def conform(self, stream: int, schema: Schema) -> int:
+        """The same rows with the nullability of `schema`."""
+        own = self.schema(stream)
+        return self.map(stream, [reference(own, i) for i in range(len(own))], schema)
+
+    def plus(self, streams: Sequence[int]) -> int:
+        """The sum of streams of one shape."""
+        if len(streams) == 1:
+            return streams[0]
+        partitions = {self.partition(s) for s in streams}
+        partition = partitions.pop() if len(partitions) == 1 else None
+        return self.builder.add(Plus(), tuple(streams), self.shape(streams[0]), partition)
+
+    def exchange(self, stream: int, key: tuple[int, ...]) -> int:
+        """The stream, each row on the shard of its `key` words; itself where it is so already."""
+        if self.partition(stream) == key:
+            return stream
+        return self.builder.add(Exchange(key), (stream,), self.shape(stream), key)
+
+    def gather(self, stream: int, words: int) -> int:
+        """The stream, so that rows with equal first `words` words are on one shard."""
+        partition = self.partition(stream)
+        if partition is not None and all(w < words for w in partition):
+            return stream
+        return self.exchange(stream, tuple(range(words)))
+
+    def arrange(self, stream: int, key_fields: int, role: str = "trace") -> Arranged:
+        """trace_append of the stream as it is laid out, its first `key_fields` fields being the key."""
+        shape = self.shape(stream)
+        name = self.builder.name(role, self.builder.fingerprint(stream))
+        node = self.builder.add(Arrange(name), (stream,), shape, self.partition(stream), owns=name)
+        self.builder.specify(ArrangementSpec(name, shape, self.builder.nodes[node].level, key_fields))
+        return self.arranged(node, name, key_fields)
+
+    def arranged(self, node: int, name: str, key_fields: int) -> Arranged:
+        layout = self.shape(node).layout
+        key = layout.slices[key_fields - 1].stop if key_fields else 0
+        fields = tuple(tuple(range(s.start, s.stop)) for s in layout.slices)
+        return Arranged(node, name, key, layout.width, self.shape(node).weights, fields)
+
+    def as_table(self, stream: int) -> tuple[int, tuple[int, ...]] | None:
+        """(source node, its field for each field of the stream), where the stream is a table with columns left out or moved."""
+        node = self.builder.nodes[stream]
+        if isinstance(node.operator, TableInput):
+            return stream, tuple(range(len(node.shape.schema)))
+        operator = node.operator
+        if not isinstance(operator, Map) or operator.predicate is not None or operator.measures:
+            return None
+        below = self.builder.nodes[node.inputs[0]]
+        if not isinstance(below.operator, TableInput) or operator.target != Schema(
+            tuple(Field(f.name, e.type, e.nullable) for f, e in zip(operator.target, operator.columns, strict=True))
+        ):
+            return None
+        columns = [e.index for e in operator.columns if isinstance(e, Column)]
+        return (below.id, tuple(columns)) if len(columns) == len(operator.columns) else None
+
+
+def normalized(expr: Expr) -> Expr:
+    """The expression as a key: -0.0 becomes 0.0."""
+    return Call("normalize", (expr,), expr.type, expr.nullable) if expr.type.is_float else expr
+
+
+def is_not_null(exprs: Sequence[Expr]) -> Expr | None:
+    """TRUE where no expression is NULL; None where none can be."""
+    checks = [Call("is_not_null", (e,), BOOLEAN, False) for e in exprs if e.nullable]
+    return conjunction(checks) if checks else None
+
+
+def is_any_null(exprs: Sequence[Expr]) -> Expr | None:
+    """TRUE where some expression is NULL; None where none can be."""
+    all_there = is_not_null(exprs)
+    return None if all_there is None else Call("not", (all_there,), BOOLEAN, False)
+
+
+def guarded(expr: Expr, condition: Expr | None) -> Expr:
+    """The expression where the condition is TRUE, else NULL, and evaluated only there."""
+    return expr if condition is None or condition == TRUE else Case(((condition, expr),), Literal(None, expr.type), expr.type, True)
+
+
+def key_field(name: str, expr: Expr, *, nullable: bool) -> Field:
+    return Field(name, expr.type, nullable)
+
+
+def _fusible(inner: Map, outer: Sequence[Expr]) -> bool:
+    """Whether each computed column of `inner` is read at most once."""
+    reads = [0] * len(inner.columns)
+    for expr in outer:
+        _count(expr, reads)
+    return all(n <= 1 or isinstance(e, Column | Literal) for n, e in zip(reads, inner.columns, strict=True))
+
+
+def _count(expr: Expr, reads: list[int]) -> None:
+    if isinstance(expr, Column):
+        reads[expr.index] += 1
+    elif isinstance(expr, Call):
+        for part in expr.arguments:
+            _count(part, reads)
+    elif isinstance(expr, Case):
+        for part in (*(p for branch in expr.branches for p in branch), expr.otherwise):
+            _count(part, reads)
+    elif not isinstance(expr, Literal):
+        _count(expr.argument, reads)
+
+
+def _kept_partition(partition: tuple[int, ...] | None, operator: Map) -> tuple[int, ...] | None:
+    """Where the words that the input is partitioned by stand in the output; None if one of them is gone."""
+    if not partition:
+        return partition
+    layout = Layout.of(operator.target)
+    places: dict[int, int] = {}
+    for move, target in zip(operator.moves, layout.slices, strict=True):
+        if move is not None:
+            for back in range(1, min(move.stop - move.start, target.stop - target.start) + 1):
+                places.setdefault(move.stop - back, target.stop - back)
+    return tuple(places[w] for w in partition) if all(w in places for w in partition) else None

@@ -1,0 +1,59 @@
+"""What a runtime is: it holds the state of a circuit and takes it from tick to tick, all or nothing.
+
+Both runtimes run the same stage function (circuit/stage.py); they differ in where shards live and how rows move between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from deltic.circuit.nodes import Circuit
+from deltic.trace.batch import Batch
+from deltic.trace.counters import Counters
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+from deltic.trace.strings import StringTable
+
+
+@dataclass(frozen=True, slots=True)
+class TickResult:
+    """A committed tick: the change of each view that changed, what each node did (summed over shards), and how long it took."""
+
+    epoch: int
+    changes: Mapping[str, Batch]
+    counters: Mapping[str, Counters]
+    seconds: float
+
+
+class Runtime(Protocol):
+    """Runs one program. Not for use by two threads at once, but for `read` and `lookup`, which see the last committed epoch."""
+
+    strings: StringTable
+    shards: int
+
+    @property
+    def epoch(self) -> int:
+        """How many ticks have been committed."""
+        ...
+
+    def install(self, circuit: Circuit) -> TickResult:
+        """Takes a new program: state that it knows is kept, state that it lacks is filled in one tick, the rest goes."""
+        ...
+
+    def tick(self, changes: Mapping[str, Rows]) -> TickResult:
+        """Applies the asked changes of tables (in the words of circuit/operators/table.py) and commits, or raises and nothing happened."""
+        ...
+
+    def snapshot(self, arrangement: str) -> list[Spine]:
+        """The arrangement as of the last commit, one read-only spine for each part."""
+        ...
+
+    def statistics(self) -> Mapping[str, tuple[int, int]]:
+        """(rows, bytes) of each arrangement's state."""
+        ...
+
+    def close(self) -> None:
+        """Frees what it holds."""
+        ...

@@ -1,0 +1,132 @@
+"""Runs a circuit in this process: each level on each shard, then one commit.
+
+Until the commit nothing of the state is touched, so a tick that fails has not happened. Readers on other threads take snapshots
+under the lock that a commit holds: they see an epoch as a whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from threading import Lock
+
+from deltic.circuit.nodes import Circuit
+from deltic.circuit.operator import Delta, Tick
+from deltic.circuit.stage import LevelResult, route, run_level, table_route
+from deltic.runtimes import TickResult
+from deltic.trace.batch import Batch
+from deltic.trace.counters import Counters
+from deltic.trace.merge import merge
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+from deltic.trace.strings import StringTable
+
+State = list[dict[str, Spine]]
+DEFAULT_SEED = 0x5DEECE66D
+
+
+class Embedded:
+    """shards: how many hash ranges the state is split into; one is fastest here."""
+
+    def __init__(self, shards: int = 1, seed: int = DEFAULT_SEED) -> None:
+        assert shards >= 1
+        self.shards = shards
+        self.strings = StringTable(seed)
+        self._circuit = Circuit((), (), {}, {}, {})
+        self._state: State = [{} for _ in range(shards)]
+        self._epoch = 0
+        self._lock = Lock()
+
+    @property
+    def epoch(self) -> int:
+        return self._epoch
+
+    def install(self, circuit: Circuit) -> TickResult:
+        """A new program; see Runtime. O(content) for what has to be filled, O(1) for the rest."""
+        fresh = frozenset(circuit.arrangements) - frozenset(self._state[0])
+        state: State = [
+            {name: shard[name] if name in shard else Spine(spec.columns, spec.weights) for name, spec in circuit.arrangements.items()}
+            for shard in self._state
+        ]
+        if not fresh:
+            with self._lock:
+                self._circuit, self._state = circuit, state
+            return TickResult(self._epoch, {}, {}, 0.0)
+        tick = Tick(self._epoch + 1, time.time_ns() // 1000, fresh)
+        return self._run(circuit, state, tick, [{} for _ in range(self.shards)])
+
+    def tick(self, changes: Mapping[str, Rows]) -> TickResult:
+        """One tick; see Runtime."""
+        arrived: list[dict[str, Delta]] = [{} for _ in range(self.shards)]
+        for table, rows in changes.items():
+            for shard, part in enumerate(route(rows, table_route(self._circuit, table), self.shards)):
+                arrived[shard][f"table:{table}"] = part
+        return self._run(self._circuit, self._state, Tick(self._epoch + 1, time.time_ns() // 1000), arrived)
+
+    def _run(self, circuit: Circuit, state: State, tick: Tick, arrived: list[dict[str, Delta]]) -> TickResult:
+        start = time.perf_counter()
+        appended: list[dict[str, Batch]] = [{} for _ in range(self.shards)]
+        counters: dict[str, Counters] = {}
+        for level in circuit.levels:
+            results = [
+                run_level(circuit, level.index, shard, self.shards, state[shard], self.strings, arrived[shard], tick)
+                for shard in range(self.shards)
+            ]
+            failures = [r.failure for r in results if r.failure is not None]
+            if failures:
+                raise min(failures, key=lambda f: f.rank).error()
+            for shard, result in enumerate(results):
+                appended[shard].update(result.appended)
+                for name, counted in result.counters.items():
+                    counters[name] = counted if name not in counters else _sum(counters[name], counted)
+            self._deliver(results, arrived)
+        self._commit(circuit, state, appended)
+        return TickResult(self._epoch, _view_changes(circuit, appended), counters, time.perf_counter() - start)
+
+    def _deliver(self, results: list[LevelResult], arrived: list[dict[str, Delta]]) -> None:
+        if self.shards == 1:
+            arrived[0].update((port, rows[0]) for port, rows in results[0].sent.items())
+            return
+        for port in results[0].sent:
+            for shard in range(self.shards):
+                parts = [part for result in results if len(part := result.sent[port][shard])]
+                if parts:
+                    arrived[shard][port] = parts[0] if len(parts) == 1 else Rows.concat(parts)
+
+    def _commit(self, circuit: Circuit, state: State, appended: list[dict[str, Batch]]) -> None:
+        with self._lock:
+            for shard, batches in zip(state, appended, strict=True):
+                for name, batch in batches.items():
+                    shard[name].append(batch)
+            self._circuit, self._state = circuit, state
+            self._epoch += 1
+
+    def snapshot(self, arrangement: str) -> list[Spine]:
+        with self._lock:
+            return [shard[arrangement].snapshot() for shard in self._state]
+
+    def statistics(self) -> Mapping[str, tuple[int, int]]:
+        with self._lock:
+            return {
+                name: (sum(s[name].rows for s in self._state), sum(s[name].nbytes for s in self._state)) for name in self._circuit.arrangements
+            }
+
+    def close(self) -> None:
+        self._state = [{} for _ in range(self.shards)]
+
+
+def _sum(a: Counters, b: Counters) -> Counters:
+    a += b
+    return a
+
+
+def _view_changes(circuit: Circuit, appended: list[dict[str, Batch]]) -> dict[str, Batch]:
+    """The change of each view that changed, its shards merged."""
+    changes = {}
+    for view, arrangement in circuit.views.items():
+        parts = [batches[arrangement] for batches in appended if arrangement in batches]
+        if parts and len(merged := parts[0] if len(parts) == 1 else merge(parts)):
+            changes[view] = merged
+    return changes
+
+

@@ -1,0 +1,9 @@
+"""A session: tables, views, and the runtime that keeps the views exact."""
+
+from __future__ import annotations
+
+from deltic.session.session import Session
+from deltic.session.transaction import Transaction
+from deltic.session.view import View
+
+__all__ = ["Session", "Transaction", "View"]

@@ -1,0 +1,234 @@
+"""The session: what a user holds. It assembles front end, optimizer, lowering and runtime, and is safe to share between threads.
+
+One lock orders ticks and definitions; reads take none and see the last commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from threading import RLock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deltic.circuit.nodes import ArrangementSpec, Circuit
+from deltic.connectors.frames import change_frame
+from deltic.errors import CatalogError, DelticError, SubscriberError, UnknownName
+from deltic.explain import Explanation, explain
+from deltic.frontends.sql import parse_script
+from deltic.lowering import lower
+from deltic.optimizer import optimize
+from deltic.runtimes import Runtime, TickResult
+from deltic.runtimes.embedded import Embedded
+from deltic.schema import TableSchema
+from deltic.session.catalog import Catalog
+from deltic.session.transaction import Asked, Transaction, unknown_table
+from deltic.session.view import Subscriber, View, change_table
+from deltic.trace.spine import Spine
+from deltic.trace.strings import StringTable
+
+if TYPE_CHECKING:
+    import pyspark.sql
+
+
+class Session:
+    """Tables and views that stay exact.
+
+    spark, state: a SparkSession and a folder make every tick run on Spark with its state in the folder; without them all is in this
+    process. shards: into how many hash ranges state is split (embedded: 1; on Spark: its default parallelism).
+    """
+
+    def __init__(self, *, spark: pyspark.sql.SparkSession | None = None, state: str | None = None, shards: int | None = None) -> None:
+        self.spark = spark
+        self._lock = RLock()
+        self._catalog = Catalog()
+        self._circuit = Circuit((), (), {}, {}, {})
+        self._runtime = _runtime(spark, state, shards)
+        self._last: TickResult | None = None
+        self._decoded: dict[str, pa.Table] = {}
+        self._subscribers: dict[str, list[Subscriber]] = {}
+        self._closed = False
+
+    def sql(self, script: str, *, name: str = "<sql>") -> None:
+        """Runs CREATE and DROP statements: all of them, or none if one is refused. New views are filled in one tick.
+
+        Raises QueryError with the place in the script; EvaluationError if a new view's query fails on the data that is there.
+        """
+        with self._lock:
+            self._check_open()
+            catalog = self._catalog
+            for statement in parse_script(script, name, _Live(lambda: catalog)):
+                catalog = catalog.apply(statement)
+            self._install(catalog)
+
+    def transaction(self) -> Transaction:
+        """A tick in the making; use it in a `with` block."""
+        self._check_open()
+        return Transaction(self, Asked(self._runtime.strings))
+
+    def apply(self, changes: Mapping[str, Any], *, sequence: str | Mapping[str, str] | None = None) -> None:
+        """One tick of change frames by table: the table's columns and `_op` or `_weight`.
+
+        sequence: the column that orders the changes of a frame, or one for each table.
+        """
+        self._check_open()
+        asked = Asked(self._runtime.strings)
+        for name, frame in changes.items():
+            table = self.table(name)
+            column = sequence if sequence is None or isinstance(sequence, str) else sequence.get(name)
+            asked.add_changes(table, change_frame(frame, table, column))
+        self.commit(asked)
+
+    def commit(self, asked: Asked) -> None:
+        """Makes what was asked one tick. Subscribers run after the commit, on this thread."""
+        with self._lock:
+            self._check_open()
+            self._finish(self._runtime.tick(asked.rows()))
+            heard = [(view, callback) for view in self._changed() for callback in self._subscribers.get(view, ())]
+            calls = [(callback, self.last_change(view)) for view, callback in heard]
+        _notify(calls)
+
+    def view(self, name: str) -> View:
+        """A materialized view by its name."""
+        definition = self._catalog.views.get(name.lower())
+        if definition is None:
+            known = ", ".join(v.name for v in self._catalog.views.values())
+            raise UnknownName(f"there is no view {name}", expected=f"one of {known}" if known else "a view made by CREATE MATERIALIZED VIEW")
+        if not definition.materialized:
+            raise CatalogError(f"view {definition.name} is not materialized", remedy="CREATE MATERIALIZED VIEW keeps its content")
+        return View(self, definition.name)
+
+    def table(self, name: str) -> TableSchema:
+        """A table's schema by its name."""
+        table = self._catalog.tables.get(name.lower())
+        if table is None:
+            raise unknown_table(name, self.tables)
+        return table
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return tuple(t.name for t in self._catalog.tables.values())
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """Names of the materialized views."""
+        return tuple(v.name for v in self._catalog.views.values() if v.materialized)
+
+    @property
+    def epoch(self) -> int:
+        """How many ticks have been committed, definitions that filled something included."""
+        return self._runtime.epoch
+
+    @property
+    def last_tick(self) -> TickResult | None:
+        """What the last tick did: counters by node, seconds."""
+        return self._last
+
+    def explain(self, view: str | None = None) -> Explanation:
+        """Plan and circuit of one view, or of all; print it, or take its `.json()`."""
+        with self._lock:
+            if view is not None:
+                view = self.view(view).name
+            plans = {v.name: v.plan for v in self._catalog.views.values() if v.materialized and view in (None, v.name)}
+            return explain({n: optimize(p) for n, p in plans.items()}, self._circuit, self._runtime.statistics(), self._last, self._runtime.shards)
+
+    def close(self) -> None:
+        """Frees the state; views can no longer be read."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._runtime.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    # What views ask of their session.
+
+    @property
+    def strings(self) -> StringTable:
+        return self._runtime.strings
+
+    def arrangement(self, view: str) -> ArrangementSpec:
+        self._check_open()
+        if view not in self._circuit.views:
+            raise UnknownName(f"view {view} has been dropped")
+        return self._circuit.arrangements[self._circuit.views[view]]
+
+    def snapshot(self, arrangement: str) -> list[Spine]:
+        return self._runtime.snapshot(arrangement)
+
+    def last_change(self, view: str) -> pa.Table:
+        spec = self.arrangement(view)
+        with self._lock:
+            if view not in self._decoded:
+                change = None if self._last is None else self._last.changes.get(view)
+                self._decoded[view] = change_table(spec, change, self)
+            return self._decoded[view]
+
+    def subscribe(self, view: str, callback: Subscriber) -> Callable[[], None]:
+        with self._lock:
+            self._subscribers.setdefault(view, []).append(callback)
+
+        def unsubscribe() -> None:
+            with self._lock:
+                if callback in self._subscribers.get(view, []):
+                    self._subscribers[view].remove(callback)
+
+        return unsubscribe
+
+    def _install(self, catalog: Catalog) -> None:
+        views = {v.name: optimize(v.plan) for v in catalog.views.values() if v.materialized}
+        circuit = lower(views, {t.name: t for t in catalog.tables.values()})
+        result = self._runtime.install(circuit)
+        self._catalog, self._circuit = catalog, circuit
+        self._subscribers = {v: s for v, s in self._subscribers.items() if v in circuit.views}
+        self._finish(result)
+
+    def _finish(self, result: TickResult) -> None:
+        self._last, self._decoded = result, {}
+
+    def _changed(self) -> list[str]:
+        return [] if self._last is None else list(self._last.changes)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise DelticError("the session is closed", remedy="make a new deltic.Session")
+
+
+class _Live:
+    """The catalog as it stands while a script is read."""
+
+    def __init__(self, current: Callable[[], Catalog]) -> None:
+        self._current = current
+
+    def relation(self, name: str) -> Any:
+        return self._current().relation(name)
+
+    def names(self) -> tuple[str, ...]:
+        return self._current().names()
+
+
+def _notify(calls: list[tuple[Subscriber, pa.Table]]) -> None:
+    causes = []
+    for callback, change in calls:
+        try:
+            callback(change)
+        except Exception as error:  # a subscriber's own failure; it is reported when all have run
+            causes.append(error)
+    if causes:
+        first = causes[0]
+        raise SubscriberError(
+            f"{len(causes)} of {len(calls)} subscribers raised, the first {type(first).__name__}: {first}; the tick is committed", causes=tuple(causes)
+        ) from first
+
+
+def _runtime(spark: pyspark.sql.SparkSession | None, state: str | None, shards: int | None) -> Runtime:
+    if spark is None:
+        return Embedded(shards or 1)
+    from deltic.runtimes.spark import SparkRuntime
+
+    return SparkRuntime(spark, state, shards)

@@ -1,0 +1,126 @@
+"""Changes asked of tables, gathered until they become one tick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from deltic.connectors.frames import Changes, change_frame, keys_or_rows, rows_frame
+from deltic.errors import DataError, UnknownName
+from deltic.schema import Op, Schema, TableSchema
+from deltic.trace.encoding import Layout, encode_table
+from deltic.trace.rows import Rows
+from deltic.trace.strings import StringTable
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from deltic.session.session import Session
+
+
+class Asked:
+    """The rows asked of each table, encoded, in order."""
+
+    def __init__(self, strings: StringTable) -> None:
+        self._strings = strings
+        self._parts: dict[str, list[Rows]] = {}
+        self._next = 0
+
+    def add(self, table: TableSchema, op: Op, rows: pa.Table) -> None:
+        """All rows of the frame under one operation. A DELETE_KEY frame has the key's columns alone."""
+        _check_key(table, (op,))
+        n = rows.num_rows
+        if op is Op.DELETE_KEY:
+            words = self._key_words(table, rows)
+        else:
+            words = encode_table(rows, table.schema, self._strings)
+        ordinals = np.arange(self._next, self._next + n)
+        self._append(table, words, np.full(n, op, np.int64), ordinals, np.ones(n, np.int64))
+        self._next += n
+
+    def add_changes(self, table: TableSchema, changes: Changes) -> None:
+        """A change frame."""
+        _check_key(table, changes.ops[:1] if changes.ops[:1] == Op.WEIGHT else np.unique(changes.ops))
+        words = encode_table(changes.rows, table.schema, self._strings)
+        self._append(table, words, changes.ops, changes.ordinals + self._next, changes.weights)
+        self._next += len(changes.ops)
+
+    def rows(self) -> Mapping[str, Rows]:
+        """What was asked, by the table's name."""
+        return {name: Rows.concat(parts) for name, parts in self._parts.items()}
+
+    def _append(self, table: TableSchema, words: Any, ops: Any, ordinals: Any, weights: Any) -> None:
+        self._parts.setdefault(table.name, []).append(Rows((*words, ops, ordinals), (weights,)))
+
+    def _key_words(self, table: TableSchema, keys: pa.Table) -> list[Any]:
+        """Words of whole rows of which only the key matters."""
+        layout = Layout.of(table.schema)
+        key = encode_table(keys, Schema(tuple(table.schema[i] for i in table.key)), self._strings)
+        words: list[Any] = [np.zeros(keys.num_rows, np.int64)] * layout.width
+        places = (w for i in table.key for w in range(layout.slices[i].start, layout.slices[i].stop))
+        for place, word in zip(places, key, strict=True):
+            words[place] = word
+        return words
+
+
+class Transaction:
+    """One tick in the making: everything or nothing. Made by `Session.transaction()`; commits when its block ends without an error.
+
+    Operations apply in the order of the calls, rows in the order of the frame.
+    """
+
+    def __init__(self, session: Session, asked: Asked) -> None:
+        self._session, self._asked = session, asked
+
+    def insert(self, table: str, frame: Any) -> None:
+        """New rows. A primary key that is there already is an error."""
+        schema = self._session.table(table)
+        self._asked.add(schema, Op.INSERT, rows_frame(frame, schema))
+
+    def upsert(self, table: str, frame: Any) -> None:
+        """Rows that replace what stands under their primary key, or are new."""
+        schema = self._session.table(table)
+        self._asked.add(schema, Op.UPSERT, rows_frame(frame, schema))
+
+    def update(self, table: str, frame: Any) -> None:
+        """Rows that replace what stands under their primary key, which must be there."""
+        schema = self._session.table(table)
+        self._asked.add(schema, Op.UPDATE, rows_frame(frame, schema))
+
+    def delete(self, table: str, keys_or_whole_rows: Any) -> None:
+        """Rows to take away: by primary key (values, tuples, or frames of just the key's columns), or whole rows that must match."""
+        schema = self._session.table(table)
+        kind, rows = keys_or_rows(keys_or_whole_rows, schema)
+        self._asked.add(schema, Op.DELETE_KEY if kind == "keys" else Op.DELETE_ROW, rows)
+
+    def apply(self, table: str, changes: Any, *, sequence: str | None = None) -> None:
+        """A change frame: the table's columns and `_op` or `_weight`."""
+        schema = self._session.table(table)
+        self._asked.add_changes(schema, change_frame(changes, schema, sequence))
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self._session.commit(self._asked)
+
+
+def _check_key(table: TableSchema, ops: Any) -> None:
+    if table.key:
+        return
+    for op in ops:
+        if op in (Op.UPSERT, Op.UPDATE, Op.DELETE_KEY):
+            what = {Op.UPSERT: "upsert", Op.UPDATE: "update", Op.DELETE_KEY: "delete by key"}[Op(op)]
+            raise DataError(
+                f"table {table.name} has no PRIMARY KEY, so {what} is not possible",
+                expected="insert, and delete of whole rows",
+                remedy=f"declare a PRIMARY KEY on {table.name}",
+            )
+
+
+def unknown_table(name: str, known: tuple[str, ...]) -> UnknownName:
+    return UnknownName(f"there is no table {name}", expected=f"one of {', '.join(known)}" if known else "a table made by CREATE TABLE")

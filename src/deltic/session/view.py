@@ -1,0 +1,148 @@
+"""A view's content, its last change, and those who want to hear of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from deltic.circuit.nodes import ArrangementSpec
+from deltic.errors import DataError, SetupError
+from deltic.schema import Schema
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
+from deltic.trace.counters import Counters
+from deltic.trace.encoding import Layout, decode, encode_rows
+from deltic.trace.merge import merge
+from deltic.trace.probe import probe
+from deltic.trace.rows import Rows
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyspark.sql
+
+    from deltic.session.session import Session
+
+WEIGHT = "_weight"
+Subscriber = Callable[[pa.Table], object]
+
+
+class View:
+    """A materialized view of a session, as of the last commit. Every read decodes what it needs: O(rows read)."""
+
+    def __init__(self, session: Session, name: str) -> None:
+        self._session, self.name = session, name
+
+    @property
+    def schema(self) -> Schema:
+        """Columns in the order of the query."""
+        return user_schema(self._session.arrangement(self.name))
+
+    def to_arrow(self) -> pa.Table:
+        """The content; a row that is there w times stands w times."""
+        spec = self._session.arrangement(self.name)
+        whole = self._content(spec)
+        (weights,) = whole.weights
+        columns = whole.columns if (weights == 1).all() else [np.repeat(c, weights) for c in whole.columns]
+        return _table(spec, columns, int(weights.sum()), self._session)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The content as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        """The content as a Polars DataFrame; needs polars."""
+        try:
+            import polars
+        except ImportError as error:
+            raise SetupError("polars is not installed", remedy="pip install polars") from error
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def to_spark(self) -> pyspark.sql.DataFrame:
+        """The content as a Spark DataFrame of the session's Spark."""
+        spark = self._session.spark
+        if spark is None:
+            raise SetupError("this session has no Spark", remedy="make it with deltic.Session(spark=spark, state='folder')")
+        return spark.createDataFrame(self.to_arrow())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The content as dicts."""
+        return self.to_arrow().to_pylist()
+
+    def lookup(self, key: Any) -> list[dict[str, Any]]:
+        """The rows under a key: a value, a tuple, or a dict over the view's key columns (`key_columns`) or the first of them.
+
+        O(log state + rows found).
+        """
+        spec = self._session.arrangement(self.name)
+        values = self._key_values(spec, key)
+        words = encode_rows([values], Schema(spec.shape.schema.fields[: len(values)]), self._session.strings)
+        width = spec.shape.layout.width
+        parts = []
+        for spine in self._session.snapshot(spec.id):
+            _, columns, weights = probe(spine, words, range(width), Counters())
+            parts.append(Rows(columns, weights))
+        found = consolidate(Rows.concat(parts))
+        columns = [np.repeat(c, found.weights[0]) for c in found.columns]
+        return _table(spec, columns, int(found.weights[0].sum()), self._session).to_pylist()
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns that `lookup` takes: those that identify a row where there are such, else all."""
+        spec = self._session.arrangement(self.name)
+        return tuple(f.name for f in spec.shape.schema.fields[: spec.key])
+
+    def changes(self) -> pa.Table:
+        """The last tick's change: the view's columns and `_weight`; a row that came has a positive weight, one that went a negative."""
+        return self._session.last_change(self.name)
+
+    def subscribe(self, callback: Subscriber) -> Callable[[], None]:
+        """Calls `callback(changes)` after each commit that changes the view. Returns a function that ends the subscription."""
+        return self._session.subscribe(self.name, callback)
+
+    def _content(self, spec: ArrangementSpec) -> Batch:
+        parts = [spine.scan() for spine in self._session.snapshot(spec.id)]
+        return parts[0] if len(parts) == 1 else merge(parts)
+
+    def _key_values(self, spec: ArrangementSpec, key: Any) -> tuple[Any, ...]:
+        names = [f.name for f in spec.shape.schema.fields[: spec.key]]
+        if isinstance(key, Mapping):
+            given = {str(name).lower(): value for name, value in key.items()}
+            values = [given.pop(n.lower()) for n in names[: len(given)] if n.lower() in given]
+            if given or len(values) != len(key):
+                raise DataError(f"view {self.name} cannot be looked up by {', '.join(map(str, key))}", expected=f"{', '.join(names)}, or the first of them")
+            return tuple(values)
+        values = list(key) if isinstance(key, Sequence) and not isinstance(key, str) else [key]
+        if not 1 <= len(values) <= len(names):
+            raise DataError(f"view {self.name} has no key of {len(values)} columns", expected=f"{', '.join(names)}, or the first of them")
+        return tuple(values)
+
+
+def user_schema(spec: ArrangementSpec) -> Schema:
+    """The columns in the user's order."""
+    stored = spec.shape.schema
+    return Schema(tuple(stored[spec.order.index(i)] for i in range(len(spec.order))))
+
+
+def change_table(spec: ArrangementSpec, change: Batch | None, session: Session) -> pa.Table:
+    """A change as Arrow: the view's columns in the user's order, then `_weight`."""
+    if change is None:
+        change = Batch.empty(spec.columns, 1)
+    (weights,) = change.weights
+    return _table(spec, change.columns, len(change), session).append_column(pa.field(WEIGHT, pa.int64(), False), pa.array(weights))
+
+
+def _table(spec: ArrangementSpec, words: Sequence[np.ndarray], length: int, session: Session) -> pa.Table:
+    schema = user_schema(spec)
+    layout: Layout = spec.shape.layout
+    arrays = []
+    for i, f in enumerate(schema):
+        at = layout.slices[spec.order.index(i)]
+        arrays.append(decode(words[at], f, session.strings))
+    assert all(len(a) == length for a in arrays)
+    return pa.Table.from_arrays(arrays, schema=schema.arrow)
