@@ -28,7 +28,22 @@ from deltic.plan.nodes import (
     inputs,
 )
 
-INFIX: Final[dict[str, str]] = {}
+INFIX: Final = {
+    "equal": "=",
+    "not_equal": "<>",
+    "same": "<=>",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "and": "and",
+    "or": "or",
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "remainder": "%",
+}
 
 
 def show(plan: Plan) -> str:

@@ -1,0 +1,99 @@
+"""DISTINCT over rows that are distinct already, or whose copies nobody counts, goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from deltic.expr.nodes import Column
+from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, SetOperation, Table, TopK
+from deltic.plan.walk import transform
+from deltic.schema import Schema
+
+
+def drop_distinct(plan: Plan) -> Plan:
+    """DISTINCT goes where some columns of its input are a key and none can hold -0.0, which DISTINCT makes 0.0.
+
+    The right side of SEMI, ANTI and NOT IN needs no DISTINCT either: one match is as good as two.
+
+    >>> from deltic.plan.show import show
+    >>> from deltic.schema import BIGINT, Field, TableSchema
+    >>> t = Table(TableSchema("t", Schema((Field("a", BIGINT, False), Field("b", BIGINT))), key=(0,)))
+    >>> print(show(drop_distinct(Distinct(t))))
+    Table t (a, b)
+    >>> print(show(drop_distinct(Distinct(Project(t, (("b", Column(1, BIGINT, True, "b")),))))))
+    Distinct
+      Project b#1
+        Table t (a, b)
+    """
+    return transform(plan, _drop)
+
+
+def _drop(plan: Plan) -> Plan:
+    match plan:
+        case Distinct():
+            unique = unique_key(plan.input) is not None and all(_is_normal(plan.input, i) for i in range(len(plan.schema)))
+            return plan.input if unique else plan
+        case Join(kind="semi" | "anti" | "not_in", right=Distinct() as right) if _has_no_float(right.schema):
+            return replace(plan, right=right.input)
+        case _:
+            return plan
+
+
+def unique_key(plan: Plan) -> frozenset[int] | None:
+    """Columns in which no two rows (and no two copies of a row) are equal; None where none are known."""
+    match plan:
+        case Table(table=table) if table.key:
+            return frozenset(table.key) if not any(table.schema[i].type.is_float for i in table.key) else None
+        case Aggregate():
+            return frozenset(range(len(plan.keys)))
+        case Distinct() | SetOperation(kind="except" | "intersect"):
+            return frozenset(range(len(plan.schema)))
+        case Filter() | TopK():
+            return unique_key(plan.input)
+        case Project():
+            return _projected_key(plan)
+        case Join():
+            return _joined_key(plan)
+        case _:
+            return None
+
+
+def _projected_key(plan: Project) -> frozenset[int] | None:
+    """The input's key, where every column of it is kept as it is."""
+    key = unique_key(plan.input)
+    kept = {expr.index: i for i, (_, expr) in enumerate(plan.columns) if isinstance(expr, Column)}
+    return None if key is None or not key <= kept.keys() else frozenset(kept[i] for i in key)
+
+
+def _joined_key(plan: Join) -> frozenset[int] | None:
+    """A pair of keys is a key of the pairs. In a FULL join an unmatched row may look like one of the other side with NULL keys."""
+    left = unique_key(plan.left)
+    if plan.kind in ("semi", "anti", "not_in"):
+        return left
+    right = unique_key(plan.right)
+    if left is None or right is None or plan.kind == "full":
+        return None
+    width = len(plan.left.schema)
+    return left | {width + i for i in right}
+
+
+def _is_normal(plan: Plan, index: int) -> bool:
+    """Whether the column cannot hold -0.0."""
+    if not plan.schema[index].type.is_float:
+        return True
+    match plan:
+        case Distinct() | SetOperation():
+            return True
+        case Aggregate():
+            return index < len(plan.keys) or plan.aggregates[index - len(plan.keys)][1].function == "sum"
+        case Filter() | TopK():
+            return _is_normal(plan.input, index)
+        case Project():
+            expr = plan.columns[index][1]
+            return isinstance(expr, Column) and _is_normal(plan.input, expr.index)
+        case _:
+            return False
+
+
+def _has_no_float(schema: Schema) -> bool:
+    return not any(field.type.is_float for field in schema)

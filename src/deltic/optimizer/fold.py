@@ -1,0 +1,68 @@
+"""Constant folding: what has no columns in it is computed once, unless computing it fails.
+
+A failure stays where it is, to be raised on the rows that reach it and on no other. Nor does a shortcut swallow one: `x AND FALSE`
+stays, since x may fail; `FALSE AND x` is FALSE, since x is never evaluated.
+"""
+
+from __future__ import annotations
+
+from deltic.errors import EvaluationError
+from deltic.expr.interpreter import evaluate
+from deltic.expr.nodes import Call, Case, Cast, Expr, Literal, children
+from deltic.plan.columns import map_children
+
+
+def fold(expr: Expr) -> Expr:
+    """The expression with its constant parts computed.
+
+    >>> from deltic.plan.show import show_expr
+    >>> from deltic.schema import BOOLEAN
+    >>> b = Column(0, BOOLEAN, True, "b")
+    >>> both = Call("and", (Literal(True, BOOLEAN), b), BOOLEAN, True)
+    >>> show_expr(both), show_expr(fold(both))
+    ('(true and b#0)', 'b#0')
+    """
+    expr = map_children(expr, fold)
+    match expr:
+        case Call() | Cast() if children(expr) and all(isinstance(part, Literal) for part in children(expr)):
+            return _computed(expr)
+        case Call(function="and" | "or"):
+            return _fold_logic(expr)
+        case Case():
+            return _fold_case(expr)
+        case _:
+            return expr
+
+
+def _computed(expr: Expr) -> Expr:
+    try:
+        return Literal(evaluate(expr, ()), expr.type, expr.span)
+    except EvaluationError:
+        return expr
+
+
+def _fold_logic(expr: Call) -> Expr:
+    """TRUE AND x, x AND TRUE: x; FALSE AND x: FALSE; and OR with the roles changed."""
+    neutral = expr.function == "and"
+    rest = [part for part in expr.arguments if not (isinstance(part, Literal) and part.value is neutral)]
+    if not rest:
+        return Literal(neutral, expr.type, expr.span)
+    first = rest[0]
+    if len(rest) == 1 or (isinstance(first, Literal) and first.value is (not neutral)):
+        return first
+    return expr
+
+
+def _fold_case(expr: Case) -> Expr:
+    """Branches never taken go; one that is always taken ends the list."""
+    branches: list[tuple[Expr, Expr]] = []
+    otherwise = expr.otherwise
+    for condition, value in expr.branches:
+        if not isinstance(condition, Literal):
+            branches.append((condition, value))
+        elif condition.value is True:
+            otherwise = value
+            break
+    if not branches:
+        return otherwise
+    return Case(tuple(branches), otherwise, expr.type, expr.nullable, expr.span)

@@ -1,0 +1,55 @@
+"""Two projections in a row become one, and a projection below an aggregate becomes part of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from deltic.expr.nodes import Column, Expr, children
+from deltic.plan.columns import substitute
+from deltic.plan.failure import is_cheap
+from deltic.plan.nodes import Aggregate, Plan, Project
+from deltic.plan.walk import expressions, map_expressions, map_inputs, transform
+
+
+def merge_projections(plan: Plan) -> Plan:
+    """Substitutes the inner expressions where none but a cheap one would be computed more than once.
+
+    An inner expression was evaluated on every row, so evaluating it where the outer one asks for it adds no failure.
+
+    >>> from deltic.plan.show import show
+    >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
+    >>> from deltic.plan.nodes import Table
+    >>> t = Table(TableSchema("t", Schema((Field("a", BIGINT), Field("b", BIGINT)))))
+    >>> inner = Project(t, (("x", Column(1, BIGINT, True, "b")), ("y", Column(0, BIGINT, True, "a"))))
+    >>> plan = Project(inner, (("z", Column(1, BIGINT, True, "y")),))
+    >>> print(show(plan))
+    Project z := y#1
+      Project x := b#1, y := a#0
+        Table t (a, b)
+    >>> print(show(merge_projections(plan)))
+    Project z := a#0
+      Table t (a, b)
+    """
+    return transform(plan, _merge)
+
+
+def _merge(plan: Plan) -> Plan:
+    if isinstance(plan, Project | Aggregate) and isinstance(plan.input, Project):
+        inner = [expr for _, expr in plan.input.columns]
+        if _computes_once(expressions(plan), inner):
+            below = plan.input.input
+            return map_inputs(map_expressions(plan, lambda expr: substitute(expr, inner)), lambda _: below)
+    return plan
+
+
+def _computes_once(outer: Sequence[Expr], inner: Sequence[Expr]) -> bool:
+    uses = Counter(index for expr in outer for index in _uses(expr))
+    return all(count <= 1 or is_cheap(inner[index]) for index, count in uses.items())
+
+
+def _uses(expr: Expr) -> list[int]:
+    """Positions of the columns read, as often as they stand there."""
+    if isinstance(expr, Column):
+        return [expr.index]
+    return [index for part in children(expr) for index in _uses(part)]

@@ -1,0 +1,127 @@
+"""Columns and aggregates that nothing reads are dropped, down to the tables.
+
+DISTINCT, set operations and top-k need every column (a tie in top-k is broken by the whole row), and an aggregate its keys. An
+expression that can fail is dropped like any other: the query asks for less, so less can go wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import assert_never
+
+from deltic.expr.nodes import Expr
+from deltic.plan.columns import columns_of_all, reference, remap
+from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, SetOperation, Table, TopK, Union, Values
+from deltic.plan.walk import expressions, map_expressions, map_inputs
+from deltic.schema import Schema
+
+Pruned = tuple[Plan, tuple[int, ...]]
+"""A plan with fewer columns, and which columns of the old one they are, in ascending order."""
+
+
+def prune_columns(plan: Plan) -> Plan:
+    """The same columns at the root; below it only those that are read, and the sides of joins no wider than that.
+
+    >>> from deltic.plan.show import show
+    >>> from deltic.expr.nodes import Column
+    >>> from deltic.schema import BIGINT, Field, TableSchema
+    >>> t, u = (Table(TableSchema(n, Schema(tuple(Field(c, BIGINT) for c in "abc")))) for n in "tu")
+    >>> a, c = Column(0, BIGINT, True, "a"), Column(5, BIGINT, True, "c")
+    >>> plan = Project(Join(t, u, "inner", ((a, a),)), (("c", c),))
+    >>> print(show(plan))
+    Project c#5
+      Join inner on a#0 = a#0
+        Table t (a, b, c)
+        Table u (a, b, c)
+    >>> print(show(prune_columns(plan)))
+    Project c#2
+      Join inner on a#0 = a#0
+        Project a#0
+          Table t (a, b, c)
+        Project a#0, c#2
+          Table u (a, b, c)
+    """
+    return _narrow(plan, range(len(plan.schema)))
+
+
+def _narrow(plan: Plan, wanted: Sequence[int]) -> Plan:
+    """Exactly the columns `wanted` (ascending)."""
+    pruned, kept = _prune(plan, frozenset(wanted))
+    if kept == tuple(wanted):
+        return pruned
+    schema = pruned.schema
+    return Project(pruned, tuple((schema[i].name, reference(schema, i)) for i in (kept.index(old) for old in wanted)))
+
+
+def _prune(plan: Plan, needed: frozenset[int]) -> Pruned:
+    """At least the columns `needed`; more where dropping them would take a node."""
+    wanted = tuple(sorted(needed))
+    every = tuple(range(len(plan.schema)))
+    match plan:
+        case Table():
+            return plan, every
+        case Values():
+            rows = tuple(tuple(row[i] for i in wanted) for row in plan.rows)
+            return Values(rows, Schema(tuple(plan.schema[i] for i in wanted))), wanted
+        case Project():
+            return _over(replace(plan, columns=tuple(plan.columns[i] for i in wanted))), wanted
+        case Filter():
+            below, kept = _prune(plan.input, needed | columns_of_all(expressions(plan)))
+            return Filter(below, _moved(plan.predicate, kept, below.schema)), kept
+        case Join():
+            return _prune_join(plan, needed)
+        case Aggregate():
+            return _prune_aggregate(plan, needed)
+        case Distinct() | TopK():
+            return replace(plan, input=prune_columns(plan.input)), every
+        case SetOperation():
+            return replace(plan, left=prune_columns(plan.left), right=prune_columns(plan.right)), every
+        case Union():
+            return Union(tuple(_narrow(part, wanted) for part in plan.inputs)), wanted
+        case _:
+            assert_never(plan)
+
+
+def _over(plan: Project | Aggregate) -> Plan:
+    """The node over an input pruned to what it reads."""
+    below, kept = _prune(plan.input, columns_of_all(expressions(plan)))
+    return map_inputs(map_expressions(plan, lambda expr: _moved(expr, kept, below.schema)), lambda _: below)
+
+
+def _prune_aggregate(plan: Aggregate, needed: frozenset[int]) -> Pruned:
+    """Keys stay, since they make the groups. A global aggregate of which nothing is read is its one row."""
+    keys = len(plan.keys)
+    calls = [i for i in range(len(plan.aggregates)) if keys + i in needed]
+    if not keys and not calls:
+        return Values(((),), Schema(())), ()
+    kept = (*range(keys), *(keys + i for i in calls))
+    return _over(replace(plan, aggregates=tuple(plan.aggregates[i] for i in calls))), kept
+
+
+def _prune_join(plan: Join, needed: frozenset[int]) -> Pruned:
+    width = len(plan.left.schema)
+    values = () if plan.value is None else (plan.value,)
+    over_both = columns_of_all([plan.residual]) if plan.residual is not None else frozenset[int]()
+    whole = needed | over_both
+    ours = columns_of_all(left for left, _ in (*plan.keys, *values)) | {i for i in whole if i < width}
+    theirs = columns_of_all(right for _, right in (*plan.keys, *values)) | {i - width for i in whole if i >= width}
+    left_kept, right_kept = tuple(sorted(ours)), tuple(sorted(theirs))
+    left, right = _narrow(plan.left, left_kept), _narrow(plan.right, right_kept)
+    kept = (*left_kept, *(width + i for i in right_kept))
+    pairs = [(_moved(a, left_kept, left.schema), _moved(b, right_kept, right.schema)) for a, b in (*plan.keys, *values)]
+    both = Schema(left.schema.fields + right.schema.fields)
+    pruned = replace(
+        plan,
+        left=left,
+        right=right,
+        keys=tuple(pairs[: len(plan.keys)]),
+        residual=None if plan.residual is None else _moved(plan.residual, kept, both),
+        value=pairs[-1] if values else None,
+    )
+    return pruned, left_kept if plan.kind in ("semi", "anti", "not_in") else kept
+
+
+def _moved(expr: Expr, kept: Sequence[int], schema: Schema) -> Expr:
+    positions: Mapping[int, int] = {old: new for new, old in enumerate(kept)}
+    return remap(expr, positions, schema)

@@ -1,0 +1,185 @@
+"""Filters move towards the tables, and equalities over a join become its keys.
+
+A predicate is taken apart at its ANDs. A part that can fail stays behind everything that it stood behind; the others move:
+through projections whose expressions it reads are cheap, to the sides of joins that it reads alone, through unions, through
+DISTINCT, set operations and the keys of aggregates. The last three give 0.0 for -0.0, so only parts that cannot tell the two apart
+pass. What a join's ON says of one side moves into that side where the kind of join allows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from deltic.expr.nodes import Call, Expr, columns_of
+from deltic.plan.columns import columns_of_all, conjunction, conjuncts, remap, substitute
+from deltic.plan.failure import can_fail, ignores_sign_of_zero, is_cheap
+from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, JoinKind, Plan, Project, SetOperation, Union
+from deltic.plan.walk import transform
+from deltic.schema import Schema
+
+# Which sides a filter above the join may move to, and which sides a condition in its ON may.
+FROM_ABOVE: Final[dict[JoinKind, tuple[str, ...]]] = {
+    "inner": ("left", "right"),
+    "left": ("left",),
+    "right": ("right",),
+    "full": (),
+    "semi": ("left",),
+    "anti": ("left",),
+    "not_in": ("left",),
+}
+FROM_CONDITION: Final[dict[JoinKind, tuple[str, ...]]] = {
+    "inner": ("left", "right"),
+    "left": ("right",),
+    "right": ("left",),
+    "full": (),
+    "semi": ("left", "right"),
+    "anti": ("right",),
+    "not_in": ("right",),
+}
+
+
+def push_filters_down(plan: Plan) -> Plan:
+    """Every filter as deep as it may go; an inner join's residual counts as a filter above it.
+
+    >>> from deltic.plan.show import show
+    >>> from deltic.expr.nodes import Column
+    >>> from deltic.plan.nodes import Table
+    >>> from deltic.schema import BIGINT, BOOLEAN, Field, TableSchema
+    >>> t, u = (Table(TableSchema(n, Schema((Field("a", BIGINT), Field("ok", BOOLEAN))))) for n in "tu")
+    >>> a, ok, b = Column(0, BIGINT, True, "a"), Column(1, BOOLEAN, True, "ok"), Column(2, BIGINT, True, "a")
+    >>> plan = Filter(Join(t, u, "inner"), conjunction([Call("equal", (a, b), BOOLEAN, True), ok]))
+    >>> print(show(plan))
+    Filter ((a#0 = a#2) and ok#1)
+      Join inner
+        Table t (a, ok)
+        Table u (a, ok)
+    >>> print(show(push_filters_down(plan)))
+    Join inner on a#0 = a#0
+      Filter ok#1
+        Table t (a, ok)
+      Table u (a, ok)
+    """
+    return transform(plan, _push)
+
+
+def _push(plan: Plan) -> Plan:
+    match plan:
+        case Filter():
+            return _sink(plan.input, conjuncts(plan.predicate))
+        case Join() if plan.residual is not None:
+            return _without_residual(plan) if plan.kind == "inner" else _split_condition(plan)
+        case _:
+            return plan
+
+
+def _sink(plan: Plan, parts: Sequence[Expr]) -> Plan:
+    """The rows of `plan` on which all `parts`, evaluated in this order, are TRUE; each part as deep as it may go."""
+    below: Plan
+    match plan:
+        case Filter():
+            return _sink_filter(plan, parts)
+        case Project():
+            exprs = [expr for _, expr in plan.columns]
+            moving, staying = _split(parts, lambda part: all(is_cheap(exprs[i]) for i in columns_of(part)))
+            below = replace(plan, input=_sink(plan.input, [substitute(part, exprs) for part in moving]))
+        case Join():
+            below, staying = _sink_join(plan, parts)
+        case Aggregate() if plan.keys:
+            exprs = [expr for _, expr in plan.keys]
+            moving, staying = _split(parts, lambda part: _reads_keys(part, exprs))
+            below = replace(plan, input=_sink(plan.input, [substitute(part, exprs) for part in moving]))
+        case Distinct():
+            moving, staying = _split(parts, ignores_sign_of_zero)
+            below = Distinct(_sink(plan.input, moving))
+        case Union():
+            moving, staying = _split(parts, lambda _: True)
+            below = Union(tuple(_sink(part, _moved(moving, part.schema)) for part in plan.inputs))
+        case SetOperation():
+            moving, staying = _split(parts, ignores_sign_of_zero)
+            left, right = (_sink(side, _moved(moving, side.schema)) for side in (plan.left, plan.right))
+            below = replace(plan, left=left, right=right)
+        case _:
+            below, staying = plan, list(parts)
+    return _filter(below, staying)
+
+
+def _sink_filter(plan: Filter, parts: Sequence[Expr]) -> Plan:
+    """Under AND a part is also evaluated where the one before is NULL: what can fail keeps a filter of its own."""
+    moving, staying = _split(parts, lambda _: True)
+    if not plan.predicate.nullable:
+        moving, staying = list(parts), []
+    return _filter(_sink(plan.input, [*conjuncts(plan.predicate), *moving]), staying)
+
+
+def _sink_join(plan: Join, parts: Sequence[Expr]) -> tuple[Plan, list[Expr]]:
+    """Sides first, then keys; the rest stays above."""
+    width = len(plan.left.schema)
+    sides = FROM_ABOVE[plan.kind]
+    to_left, rest = _split(parts, lambda part: "left" in sides and all(i < width for i in columns_of(part)))
+    to_right, rest = _split(rest, lambda part: "right" in sides and all(i >= width for i in columns_of(part)))
+    keys, rest = _split(rest, lambda part: plan.kind == "inner" and _is_key(part, width))
+    return _with_parts(plan, to_left, to_right, keys), rest
+
+
+def _without_residual(plan: Join) -> Plan:
+    assert plan.residual is not None
+    return _sink(replace(plan, residual=None), conjuncts(plan.residual))
+
+
+def _split_condition(plan: Join) -> Join:
+    """The ON of a join that is not inner: what it says of one side alone, and its equalities, leave the residual."""
+    assert plan.residual is not None
+    width = len(plan.left.schema)
+    sides = FROM_CONDITION[plan.kind]
+    parts = conjuncts(plan.residual)
+    to_left, rest = _split(parts, lambda part: "left" in sides and all(i < width for i in columns_of(part)))
+    to_right, rest = _split(rest, lambda part: "right" in sides and all(i >= width for i in columns_of(part)))
+    keys, rest = _split(rest, lambda part: _is_key(part, width))
+    return replace(_with_parts(plan, to_left, to_right, keys), residual=conjunction(rest) if rest else None)
+
+
+def _with_parts(plan: Join, to_left: Sequence[Expr], to_right: Sequence[Expr], equalities: Sequence[Expr]) -> Join:
+    width = len(plan.left.schema)
+    back = {width + i: i for i in range(len(plan.right.schema))}
+    same = {i: i for i in range(width)}
+    keys = list(plan.keys)
+    for equality in equalities:
+        assert isinstance(equality, Call)
+        ours, theirs = sorted(equality.arguments, key=lambda side: min(columns_of(side)))
+        pair = (remap(ours, same, plan.left.schema), remap(theirs, back, plan.right.schema))
+        if pair not in keys:
+            keys.append(pair)
+    left = _sink(plan.left, [remap(part, same, plan.left.schema) for part in to_left])
+    right = _sink(plan.right, [remap(part, back, plan.right.schema) for part in to_right])
+    return replace(plan, left=left, right=right, keys=tuple(keys))
+
+
+def _is_key(part: Expr, width: int) -> bool:
+    """An equality of something over the left alone with something over the right alone."""
+    if not (isinstance(part, Call) and part.function == "equal"):
+        return False
+    one, other = part.arguments
+    sides = [{i < width for i in columns_of(side)} for side in (one, other)]
+    return one.type == other.type and sides in ([{True}, {False}], [{False}, {True}])
+
+
+def _reads_keys(part: Expr, keys: Sequence[Expr]) -> bool:
+    return ignores_sign_of_zero(part) and all(i < len(keys) and is_cheap(keys[i]) for i in columns_of(part))
+
+
+def _split(parts: Sequence[Expr], may_move: Callable[[Expr], bool]) -> tuple[list[Expr], list[Expr]]:
+    """What may move and cannot fail, and the rest, both in the order given."""
+    moving = [part for part in parts if not can_fail(part) and may_move(part)]
+    return moving, [part for part in parts if part not in moving]
+
+
+def _moved(parts: Sequence[Expr], schema: Schema) -> list[Expr]:
+    """The parts over an input with the same columns, which may differ in nullability."""
+    same = {i: i for i in columns_of_all(parts)}
+    return [remap(part, same, schema) for part in parts]
+
+
+def _filter(plan: Plan, parts: Sequence[Expr]) -> Plan:
+    return Filter(plan, conjunction(parts)) if parts else plan

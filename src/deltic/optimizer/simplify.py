@@ -1,0 +1,98 @@
+"""Nodes and expressions that say nothing go: TRUE filters, identity projections, constants, relations known to be empty."""
+
+from __future__ import annotations
+
+from deltic.expr.nodes import Column, Expr, Literal
+from deltic.optimizer.fold import fold
+from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, SetOperation, TopK, Union, Values, inputs
+from deltic.plan.walk import map_expressions, transform
+
+
+def simplify(plan: Plan) -> Plan:
+    """Bottom up, so that what becomes empty empties what reads it.
+
+    >>> from deltic.expr.nodes import TRUE
+    >>> from deltic.plan.nodes import Table
+    >>> from deltic.plan.show import show
+    >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
+    >>> t = Table(TableSchema("t", Schema((Field("a", BIGINT),))))
+    >>> plan = Union((Union((Filter(t, TRUE), t)), Project(t, (("a", Column(0, BIGINT, True, "a")),))))
+    >>> print(show(plan))
+    Union
+      Union
+        Filter true
+          Table t (a)
+        Table t (a)
+      Project a#0
+        Table t (a)
+    >>> print(show(simplify(plan)))
+    Union
+      Table t (a)
+      Table t (a)
+      Table t (a)
+    """
+    return transform(plan, _simplify)
+
+
+def _simplify(plan: Plan) -> Plan:
+    plan = map_expressions(plan, _folded if isinstance(plan, Project | Aggregate) else fold)
+    if _is_surely_empty(plan):
+        return Values((), plan.schema)
+    match plan:
+        case Filter(predicate=Literal(value=True)):
+            return plan.input
+        case Project() if _is_identity(plan):
+            return plan.input
+        case Union():
+            return _flat(plan)
+        case Distinct(input=Distinct()):
+            return plan.input
+        case Join(kind="anti" | "not_in") if _is_empty(plan.right):
+            return plan.left
+        case _:
+            return plan
+
+
+def _folded(expr: Expr) -> Expr:
+    """Folded, unless the column that it makes would no longer be nullable: a schema does not change under its readers."""
+    folded = fold(expr)
+    return folded if folded.nullable == expr.nullable else expr
+
+
+def _is_identity(plan: Project) -> bool:
+    """Names apart: inside a plan they mean nothing, and the root's are restored."""
+    kept = [expr.index for _, expr in plan.columns if isinstance(expr, Column)]
+    return len(kept) == len(plan.columns) and kept == list(range(len(plan.input.schema)))
+
+
+def _flat(plan: Union) -> Plan:
+    """Without unions below and without empty inputs, where the schema allows it."""
+    parts: list[Plan] = []
+    for part in plan.inputs:
+        parts.extend(part.inputs if isinstance(part, Union) else [] if _is_empty(part) else [part])
+    flat = parts[0] if len(parts) == 1 else Union(tuple(parts))
+    same = [field.nullable for field in flat.schema] == [field.nullable for field in plan.schema]
+    return flat if same else plan
+
+
+def _is_surely_empty(plan: Plan) -> bool:
+    """Whether the node has no rows, whatever the tables hold."""
+    match plan:
+        case Values():
+            return False
+        case Filter(predicate=Literal(value=False | None)) | TopK(limit=0):
+            return True
+        case Aggregate(keys=()):
+            return False
+        case Join():
+            left, right = _is_empty(plan.left), _is_empty(plan.right)
+            return {"inner": left or right, "semi": left or right, "right": right, "full": left and right}.get(plan.kind, left)
+        case SetOperation():
+            return _is_empty(plan.left) or (plan.kind.startswith("intersect") and _is_empty(plan.right))
+        case _:
+            below = inputs(plan)
+            return bool(below) and all(_is_empty(part) for part in below)
+
+
+def _is_empty(plan: Plan) -> bool:
+    return isinstance(plan, Values) and not plan.rows

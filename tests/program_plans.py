@@ -1,0 +1,399 @@
+"""Random plans, built as nodes, typed, and biased so that joins match and outputs are not empty.
+
+No expression of these plans can fail on the data of program_data.py: every exact number carries a bound on its size, and arithmetic
+and sums are made only where the result's type holds the bound. `Programs.failing` alone makes expressions that fail on some rows, and
+puts them where no optimizer may drop them: at the top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import get_args
+
+from program_data import Source, domain
+
+from deltic.expr.functions import resolve
+from deltic.expr.nodes import Column, Expr, Literal, Value
+from deltic.expr.typing import bounded, case, cast
+from deltic.plan.columns import reference
+from deltic.plan.nodes import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Filter,
+    Join,
+    JoinKind,
+    Order,
+    Plan,
+    Project,
+    SetKind,
+    SetOperation,
+    Table,
+    TopK,
+    Union,
+    Values,
+)
+from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, INTEGER_BITS, STRING, Field, Schema, Type
+
+MANY = 10**6  # more rows than any group of these programs has
+CROWD = 250  # where a join may have about this many rows, something else is made instead
+
+Bound = int | None
+Scalar = tuple[Expr, Bound]
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """A plan, the bounds of its columns' exact numbers (None for other types), and about how many rows it has."""
+
+    plan: Plan
+    bounds: tuple[Bound, ...]
+    rows: float
+
+    @property
+    def schema(self) -> Schema:
+        return self.plan.schema
+
+    def column(self, index: int) -> Scalar:
+        return reference(self.schema, index), self.bounds[index]
+
+
+def beside(left: Sized, right: Sized) -> Sized:
+    """Both laid side by side, as a join's residual sees them."""
+    return Sized(Join(left.plan, right.plan, "inner"), left.bounds + right.bounds, left.rows * right.rows)
+
+
+def holds(type: Type, size: int) -> bool:
+    """Whether every number of at most that size is in the type."""
+    if type.is_integer:
+        return size < 1 << (INTEGER_BITS[type.name] - 1)
+    return not type.is_decimal or size < 10 ** (type.precision - type.scale)
+
+
+class Scalars:
+    """Random expressions over the columns of a plan."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+
+    def literal(self, type: Type) -> Scalar:
+        value: Value = None if self.rng.random() < 0.05 else self.rng.choice(domain(type)[:5])
+        return Literal(value, type), 12 if type.is_integer or type.is_decimal else None
+
+    def column(self, source: Sized, fits: Callable[[Type], bool] = lambda _: True, *, but: int = -1) -> Scalar | None:
+        """One of the columns whose type fits, if there is one."""
+        found = [i for i, field in enumerate(source.schema) if i != but and fits(field.type)]
+        return source.column(self.rng.choice(found)) if found else None
+
+    def any(self, source: Sized, depth: int = 2) -> Scalar:
+        """An expression of any type."""
+        if depth == 0 or self.rng.random() < 0.4:
+            return self.column(source) or self.literal(INT)
+        makers = (self._arithmetic, self._text, self._widened, self._coalesced, self._chosen, self._truth)
+        return self.rng.choice(makers)(source, depth - 1) or self.column(source) or self.literal(BIGINT)
+
+    def _arithmetic(self, source: Sized, depth: int) -> Scalar | None:
+        left = self.column(source, lambda type: type.is_numeric)
+        if left is None:
+            return None
+        right = self.rng.choice([self.column(source, lambda type: type.is_numeric), self.literal(left[0].type)])
+        assert right is not None
+        function = self.rng.choice(["add", "subtract", "multiply"])
+        made = resolve(function, [left[0], right[0]])
+        if made.type.is_float:
+            return made, None
+        if left[1] is None or right[1] is None:
+            return None
+        size = left[1] * right[1] if function == "multiply" else left[1] + right[1]
+        return (made, size + 1) if holds(made.type, size + 1) else None
+
+    def _text(self, source: Sized, depth: int) -> Scalar | None:
+        found = self.column(source, lambda type: type == STRING)
+        if found is None:
+            return None
+        match self.rng.choice(["upper", "lower", "concat", "length", "substring"]):
+            case "concat":
+                return resolve("concat", [found[0], self.literal(STRING)[0]]), None
+            case "length":
+                return resolve("length", [found[0]]), 10_000
+            case "substring":
+                return resolve("substring", [found[0], Literal(1, INT), Literal(self.rng.randint(0, 3), INT)]), None
+            case name:
+                return resolve(name, [found[0]]), None
+
+    def _widened(self, source: Sized, depth: int) -> Scalar | None:
+        found = self.column(source, lambda type: type.is_integer)
+        if found is None:
+            return None
+        type = self.rng.choice([BIGINT, DOUBLE, STRING])
+        return cast(found[0], type), found[1] if type == BIGINT else None
+
+    def _coalesced(self, source: Sized, depth: int) -> Scalar:
+        found = self.column(source) or self.literal(INT)
+        other, size = self.literal(found[0].type)
+        return resolve("coalesce", [found[0], other]), None if found[1] is None or size is None else max(found[1], size)
+
+    def _chosen(self, source: Sized, depth: int) -> Scalar:
+        found = self.column(source) or self.literal(INT)
+        other, size = self.literal(found[0].type)
+        chosen = case([(self.predicate(source, depth), found[0])], self.rng.choice([None, other]))
+        return chosen, None if found[1] is None or size is None else max(found[1], size)
+
+    def _truth(self, source: Sized, depth: int) -> Scalar:
+        return self.predicate(source, depth), None
+
+    def predicate(self, source: Sized, depth: int = 2) -> Expr:
+        """A condition that many rows satisfy."""
+        roll = self.rng.random()
+        if depth and roll < 0.3:
+            function = self.rng.choice(["and", "or", "or"])
+            return resolve(function, [self.predicate(source, depth - 1), self.predicate(source, depth - 1)])
+        if depth and roll < 0.35:
+            return resolve("not", [self.selective(source)])
+        found = self.column(source)
+        if found is None:
+            return Literal(True, BOOLEAN)
+        expr, _ = found
+        assert isinstance(expr, Column)
+        if expr.type == BOOLEAN and roll < 0.7:
+            return expr
+        if roll < 0.5:
+            return resolve("is_not_null", [expr])
+        other = self.column(source, lambda type: type == expr.type, but=expr.index) if roll < 0.65 else None
+        function = self.rng.choice(["less_equal", "greater_equal", "not_equal", "less_equal", "greater_equal", "less", "greater", "equal"])
+        return resolve(function, [expr, (other or self.literal(expr.type))[0]])
+
+    def selective(self, source: Sized) -> Expr:
+        """A condition that few rows satisfy."""
+        expr, _ = self.column(source) or self.literal(BOOLEAN)
+        if self.rng.random() < 0.2:
+            return resolve("is_null", [expr])
+        if self.rng.random() < 0.3:
+            return resolve("in", [expr, self.literal(expr.type)[0], self.literal(expr.type)[0]])
+        return resolve("equal", [expr, self.literal(expr.type)[0]])
+
+
+class Programs:
+    """Random plans over the tables given; later plans share parts of earlier ones."""
+
+    def __init__(self, rng: Random, sources: Sequence[Source], rows: int) -> None:
+        self.rng = rng
+        self.scalars = Scalars(rng)
+        self.tables = [Sized(Table(source.table), source.bounds, rows) for source in sources]
+        self.made: list[Sized] = []
+
+    def view(self) -> Sized:
+        """A plan of 1 to 5 operators in depth."""
+        return self.relation(self.rng.choice([1, 2, 3, 3, 4, 4, 5]), sharing=True)
+
+    def relation(self, depth: int, *, sharing: bool = False) -> Sized:
+        if depth <= 0:
+            return self.leaf(sharing)
+        maker = self.rng.choices([maker for maker, _ in MAKERS], [weight for _, weight in MAKERS])[0]
+        made = maker(self, depth - 1)
+        self.made.append(made)
+        return made
+
+    def leaf(self, sharing: bool) -> Sized:
+        if sharing and self.made and self.rng.random() < 0.4:
+            return self.rng.choice(self.made)
+        return self.constants() if self.rng.random() < 0.04 else self.rng.choice(self.tables)
+
+    def constants(self) -> Sized:
+        """A few rows that look like those of a table."""
+        fields = self.rng.choice(self.tables).schema.fields
+        rows = [tuple(self.rng.choice(domain(field.type)[:4]) for field in fields) for _ in range(3)]
+        schema = Schema(tuple(Field(field.name, field.type, False) for field in fields))
+        sizes = tuple(10**12 if field.type.is_integer or field.type.is_decimal else None for field in fields)
+        return Sized(Values(tuple(rows), schema), sizes, 3)
+
+    def other(self, depth: int) -> Sized:
+        """The second input of a node: not as deep as the first."""
+        return self.relation(self.rng.randint(0, min(2, depth)), sharing=True)
+
+    def project(self, depth: int) -> Sized:
+        source = self.relation(depth)
+        kept = [source.column(i) for i in range(len(source.schema)) if self.rng.random() < 0.6]
+        scalars = kept + [self.scalars.any(source) for _ in range(self.rng.randint(0 if kept else 1, 2))]
+        self.rng.shuffle(scalars)
+        return self._projected(source, scalars)
+
+    def _projected(self, source: Sized, scalars: Sequence[Scalar]) -> Sized:
+        columns = tuple((f"p{i}", expr) for i, (expr, _) in enumerate(scalars))
+        return Sized(Project(source.plan, columns), tuple(size for _, size in scalars), source.rows)
+
+    def filter(self, depth: int) -> Sized:
+        source = self.relation(depth)
+        return Sized(Filter(source.plan, self.scalars.predicate(source)), source.bounds, source.rows * 0.6)
+
+    def thinned(self, source: Sized) -> Sized:
+        """A small part of it."""
+        return Sized(Filter(source.plan, self.scalars.selective(source)), source.bounds, source.rows * 0.3)
+
+    def join(self, depth: int) -> Sized:
+        kind = self.rng.choice(get_args(JoinKind))
+        left, right = self.relation(depth), self.other(depth)
+        if kind in ("anti", "not_in") and self.rng.random() < 0.7:
+            right = self.thinned(right)
+        keys = self._keys(left, right)
+        rows = left.rows * right.rows * 0.3 ** len(keys)
+        if rows > CROWD and kind not in ("semi", "anti", "not_in"):
+            kind = self.rng.choice(["semi", "anti"])  # type: ignore[list-item]
+        value = None
+        if kind == "not_in":
+            pairs = keys or self._keys(left, right)
+            if not pairs:
+                kind = "anti"
+            else:
+                value, keys = pairs[0], pairs[1:]
+        residual = self.scalars.predicate(beside(left, right), 1) if self.rng.random() < 0.3 else None
+        plan = Join(left.plan, right.plan, kind, tuple(keys), residual, value)
+        if kind in ("semi", "anti", "not_in"):
+            return Sized(plan, left.bounds, left.rows * 0.7)
+        return Sized(plan, left.bounds + right.bounds, rows + left.rows + right.rows)
+
+    def _keys(self, left: Sized, right: Sized) -> list[tuple[Expr, Expr]]:
+        """One or two pairs of columns of one type, sometimes under a function; none where no types meet, and now and then."""
+        if self.rng.random() < 0.06:
+            return []
+        pairs = [(i, j) for i, f in enumerate(left.schema) for j, g in enumerate(right.schema) if f.type == g.type]
+        pairs.sort(key=lambda pair: (left.schema[pair[0]].type == BOOLEAN, self.rng.random()))
+        chosen = pairs[: 2 if self.rng.random() < 0.2 else 1]
+        keys: list[tuple[Expr, Expr]] = []
+        for i, j in chosen:
+            ours, theirs = left.column(i)[0], right.column(j)[0]
+            if self.rng.random() < 0.1:
+                default, _ = self.scalars.literal(ours.type)
+                ours, theirs = resolve("coalesce", [ours, default]), resolve("coalesce", [theirs, default])
+            keys.append((ours, theirs))
+        return keys
+
+    def aggregate(self, depth: int) -> Sized:
+        source = self.relation(depth)
+        keys = [self.scalars.any(source, 1) for _ in range(self.rng.choice([0, 1, 1, 1, 2]))]
+        calls = [self.call(source) for _ in range(self.rng.randint(0 if keys else 1, 3))]
+        plan = Aggregate(
+            source.plan,
+            tuple((f"k{i}", expr) for i, (expr, _) in enumerate(keys)),
+            tuple((f"a{i}", call) for i, (call, _) in enumerate(calls)),
+        )
+        return Sized(plan, tuple(size for _, size in (*keys, *calls)), max(1.0, source.rows * 0.4))
+
+    def call(self, source: Sized) -> tuple[AggregateCall, Bound]:
+        where = self.scalars.predicate(source, 1) if self.rng.random() < 0.25 else None
+        distinct = self.rng.random() < 0.2
+        match self.rng.choice(["count", "count", "sum", "sum", "avg", "min", "max"]):
+            case "sum" | "avg" as function:
+                return self._total(source, function, distinct, where) or self._count(source, distinct, where)
+            case "min" | "max" as function:
+                expr, size = self.scalars.any(source, 1)
+                return AggregateCall(function, (expr,), expr.type, True, False, where), size
+            case _:
+                return self._count(source, distinct, where)
+
+    def _count(self, source: Sized, distinct: bool, where: Expr | None) -> tuple[AggregateCall, Bound]:
+        arguments = tuple(self.scalars.any(source, 1)[0] for _ in range(self.rng.choice([1, 1, 2])))
+        if not distinct and self.rng.random() < 0.5:
+            arguments = ()
+        return AggregateCall("count", arguments, BIGINT, False, distinct, where), MANY * 1000
+
+    def _total(self, source: Sized, function: str, distinct: bool, where: Expr | None) -> tuple[AggregateCall, Bound] | None:
+        """SUM or AVG of a number, where the type of the sum holds many of them."""
+        found = self.scalars.column(source, lambda type: type.is_numeric)
+        if found is None:
+            return None
+        expr, size = found
+        type = result_type(function, expr.type)
+        if function == "sum":
+            size = None if size is None else size * MANY
+        if size is not None and not (holds(type, size) and holds(result_type("sum", expr.type), size * (1 if function == "sum" else MANY))):
+            return None
+        exact = size if type.is_integer or type.is_decimal else None
+        return AggregateCall(function, (expr,), type, True, distinct, where), exact  # type: ignore[arg-type]
+
+    def distinct(self, depth: int) -> Sized:
+        source = self.relation(depth)
+        if len(source.schema) > 2 and self.rng.random() < 0.5:
+            source = self._projected(source, [source.column(i) for i in self.rng.sample(range(len(source.schema)), 2)])
+        return Sized(Distinct(source.plan), source.bounds, source.rows * 0.7)
+
+    def union(self, depth: int) -> Sized:
+        left, right = self._aligned(self.relation(depth), self.other(depth))
+        parts = [left, right, left] if self.rng.random() < 0.2 else [left, right]
+        return Sized(Union(tuple(part.plan for part in parts)), _widest(left, right), left.rows + right.rows)
+
+    def set_operation(self, depth: int) -> Sized:
+        kind = self.rng.choice(get_args(SetKind))
+        left, right = self._aligned(self.relation(depth), self.other(depth))
+        if kind.startswith("except") and self.rng.random() < 0.6:
+            right = self.thinned(right)
+        return Sized(SetOperation(left.plan, right.plan, kind), _widest(left, right), left.rows * 0.6)
+
+    def _aligned(self, left: Sized, right: Sized) -> tuple[Sized, Sized]:
+        """Both with the same types: one or two columns that they share, or else two parts of the left one."""
+        if [f.type for f in left.schema] == [f.type for f in right.schema] and self.rng.random() < 0.5:
+            return left, right
+        pairs = [(i, j) for i, f in enumerate(left.schema) for j, g in enumerate(right.schema) if f.type == g.type]
+        if not pairs:
+            return left, Sized(Filter(left.plan, self.scalars.predicate(left)), left.bounds, left.rows * 0.6)
+        chosen = self.rng.sample(pairs, min(len(pairs), self.rng.randint(1, 2)))
+        return (
+            self._projected(left, [left.column(i) for i, _ in chosen]),
+            self._projected(right, [right.column(j) for _, j in chosen]),
+        )
+
+    def top_k(self, depth: int) -> Sized:
+        source = self.relation(depth)
+        limit = self.rng.choice([1, 2, 3, 5])
+        order = []
+        for _ in range(self.rng.randint(1, 2)):
+            descending = self.rng.random() < 0.5
+            order.append(Order(self.scalars.any(source, 1)[0], descending, (not descending) if self.rng.random() < 0.75 else descending))
+        return Sized(TopK(source.plan, tuple(order), limit), source.bounds, limit)
+
+    def failing(self, depth: int) -> Sized:
+        """A view whose topmost expression fails on some rows that it may meet, each on its own account and in one way alone."""
+        source = self.relation(depth)
+        expr = self._failing_scalar(source)
+        if self.rng.random() < 0.3:
+            return Sized(Filter(source.plan, resolve("is_not_null", [expr])), source.bounds, source.rows)
+        return self._projected(source, [*(source.column(i) for i in range(len(source.schema))), (expr, None)])
+
+    def _failing_scalar(self, source: Sized) -> Expr:
+        text = self.scalars.column(source, lambda type: type == STRING)
+        number = self.scalars.column(source, lambda type: type.is_integer)
+        if text is not None and (number is None or self.rng.random() < 0.5):
+            return cast(text[0], INT)
+        if number is None:
+            return resolve("add", [cast(self.scalars.literal(INT)[0], INT), Literal(2**31 - 1, INT)])
+        divided = resolve("divide", [Literal(1, INT), number[0]])
+        if self.rng.random() < 0.3:
+            # Guarded: this one never fails, and no rewrite may make it.
+            return case([(resolve("not_equal", [number[0], Literal(0, number[0].type)]), divided)], None)
+        return divided
+
+
+def result_type(function: str, argument: Type) -> Type:
+    """Spark's type of SUM or AVG."""
+    if argument.is_decimal:
+        more = (10, 0) if function == "sum" else (4, 4)
+        return bounded(argument.precision + more[0], argument.scale + more[1])
+    return BIGINT if function == "sum" and argument.is_integer else DOUBLE
+
+
+def _widest(left: Sized, right: Sized) -> tuple[Bound, ...]:
+    return tuple(None if a is None or b is None else max(a, b) for a, b in zip(left.bounds, right.bounds, strict=True))
+
+
+MAKERS: list[tuple[Callable[[Programs, int], Sized], int]] = [
+    (Programs.project, 12),
+    (Programs.filter, 12),
+    (Programs.join, 34),
+    (Programs.aggregate, 16),
+    (Programs.distinct, 7),
+    (Programs.union, 9),
+    (Programs.set_operation, 22),
+    (Programs.top_k, 8),
+]

@@ -1,0 +1,199 @@
+"""Random programs for differential tests: tables, views over them, and ticks of changes, all from one integer.
+
+    for seed in range(500):
+        program = case(seed)
+        for tick, outcome in zip(program.ticks, expected(program)):
+            …apply the tick to an engine; its views must equal `outcome`, or it must fail with that error and change nothing…
+
+`Mix` says what was in the cases, and whether they were fair: enough ticks that retract rows, every kind of operator with rows to show.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from program_data import KEY_TYPES, Content, Source, Tick, random_source
+from program_plans import Programs
+
+from deltic.errors import EvaluationError
+from deltic.plan.evaluate import evaluate
+from deltic.plan.nodes import Join, Plan, SetOperation
+from deltic.plan.relation import Relation
+from deltic.plan.walk import nodes
+from deltic.schema import TableSchema
+
+Tables = dict[str, Relation]
+Outcome = dict[str, Relation] | type[EvaluationError]
+"""What every view holds after a tick, or the error with which the tick fails; then nothing of it has happened."""
+
+KINDS = (
+    *("Project", "Filter", "Aggregate", "Distinct", "Union", "TopK"),
+    *(f"Join {kind}" for kind in ("inner", "left", "right", "full", "semi", "anti", "not_in")),
+    *(f"SetOperation {kind}" for kind in ("except", "except_all", "intersect", "intersect_all")),
+)
+LARGEST = 2_000  # rows of any node after the load; programs that explode are made again
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A program. The first tick is the load. `fails`: some ticks may fail; the ticks after one build on what was before it."""
+
+    seed: int
+    tables: Mapping[str, TableSchema]
+    views: Mapping[str, Plan]
+    ticks: Sequence[Tick]
+    fails: bool
+
+    def __str__(self) -> str:
+        return f"case({self.seed})"
+
+
+def case(seed: int) -> Case:
+    """The program of this seed; one in ten has expressions that fail on some rows."""
+    for attempt in range(100):
+        rng = Random(f"{seed}.{attempt}")
+        made = _made(seed, rng)
+        if made is not None:
+            return made
+    raise AssertionError(f"no small program for seed {seed}")
+
+
+def _made(seed: int, rng: Random) -> Case | None:
+    theme = rng.choice(KEY_TYPES)
+    sources = [random_source(rng, name, theme) for name in "tuv"[: rng.randint(1, 3)]]
+    size = rng.randint(5, 12)
+    programs = Programs(rng, sources, size)
+    fails = seed % 10 == 9
+    plans = [programs.failing(rng.randint(0, 3))] if fails else []
+    plans += [programs.view() for _ in range(rng.randint(1, 3))]
+    views = {f"view{i}": sized.plan for i, sized in enumerate(plans)}
+    tables = {source.table.name: source.table for source in sources}
+    if fails and not isinstance(outcome(views, empty(tables)), dict):
+        return None  # it would fail before there is any data: over the one row of a global aggregate, say
+    ticks = _failing_ticks(rng, sources, views) if fails else _ticks(rng, sources, size)
+    if not fails and _explodes(list(views.values()), applied(empty(tables), ticks[0])):
+        return None
+    return Case(seed, tables, views, ticks, fails)
+
+
+def empty(tables: Mapping[str, TableSchema]) -> Tables:
+    return {name: Relation() for name in tables}
+
+
+def applied(tables: Mapping[str, Relation], tick: Tick) -> Tables:
+    """The tables after the tick."""
+    return {name: relation + Relation(tick.get(name, ())) for name, relation in tables.items()}
+
+
+def _ticks(rng: Random, sources: Sequence[Source], size: int) -> list[Tick]:
+    contents = [Content(source) for source in sources]
+    return [_load(rng, contents, size), *(_tick(rng, contents) for _ in range(rng.randint(3, 6)))]
+
+
+def _load(rng: Random, contents: Sequence[Content], size: int) -> Tick:
+    return {content.source.table.name: content.load(rng, size) for content in contents}
+
+
+def _tick(rng: Random, contents: Sequence[Content]) -> Tick:
+    tick: Tick = {}
+    for _ in range(rng.choice([1, 1, 2, 3, 5])):
+        content = rng.choice(contents)
+        tick.setdefault(content.source.table.name, []).extend(content.change(rng))
+    return tick
+
+
+def _failing_ticks(rng: Random, sources: Sequence[Source], views: Mapping[str, Plan]) -> list[Tick]:
+    """Ticks of which some fail: the next one starts from what was before. The load is small, or all would fail at once."""
+    contents = [Content(source) for source in sources]
+    tables = empty({source.table.name: source.table for source in sources})
+    ticks: list[Tick] = []
+    for turn in range(rng.randint(5, 8)):
+        before = [list(content.rows) for content in contents]
+        ticks.append(_load(rng, contents, 2) if turn == 0 else _tick(rng, contents))
+        after = applied(tables, ticks[-1])
+        if isinstance(outcome(views, after), dict):
+            tables = after
+        else:
+            for content, rows in zip(contents, before, strict=True):
+                content.rows = rows
+    return ticks
+
+
+def _explodes(views: Sequence[Plan], tables: Tables) -> bool:
+    return any(sum(evaluate(node, tables).values()) > LARGEST for plan in views for node in nodes(plan) if isinstance(node, Join))
+
+
+def outcome(views: Mapping[str, Plan], tables: Mapping[str, Relation]) -> Outcome:
+    """What the views hold over these tables, by the oracle."""
+    try:
+        return {name: evaluate(plan, tables) for name, plan in views.items()}
+    except EvaluationError as error:
+        return type(error)
+
+
+def expected(program: Case) -> list[Outcome]:
+    """The outcome of each tick, by the oracle."""
+    tables = empty(program.tables)
+    outcomes: list[Outcome] = []
+    for tick in program.ticks:
+        after = applied(tables, tick)
+        outcomes.append(outcome(program.views, after))
+        if isinstance(outcomes[-1], dict):
+            tables = after
+    return outcomes
+
+
+@dataclass(slots=True)
+class Mix:
+    """What the cases recorded had in them."""
+
+    cases: int = 0
+    ticks: int = 0
+    retracting: int = 0
+    failing: int = 0
+    shown: Counter[str] = field(default_factory=Counter)
+
+    def record(self, program: Case, outcomes: Sequence[Outcome]) -> None:
+        """Counts the case: ticks after the load that take away a row of a view or fail, and kinds of operators that had rows."""
+        self.cases += 1
+        before: dict[str, Relation] = {}
+        for i, now in enumerate(outcomes):
+            if not isinstance(now, dict):
+                self.failing += 1
+                continue
+            if i:
+                self.ticks += 1
+                self.retracting += any(weight < 0 for name in now for weight in (now[name] - before.get(name, {})).values())
+            before = now
+        self.shown.update(_shown(program, outcomes))
+
+    def assert_fair(self) -> None:
+        """30 % of the ticks retract a row of a view, and every kind of operator has rows in 10 % of the cases."""
+        assert self.retracting >= 0.3 * self.ticks, str(self)
+        rare = [kind for kind in KINDS if self.shown[kind] < 0.1 * self.cases]
+        assert not rare, f"{rare}: {self}"
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{kind} {self.shown[kind] / max(1, self.cases):.0%}" for kind in KINDS)
+        share = self.retracting / max(1, self.ticks)
+        return f"{self.cases} cases, {self.ticks} ticks, {share:.0%} retract, {self.failing} fail; with rows: {kinds}"
+
+
+def kind_of(node: Plan) -> str:
+    """The node's name, with its kind where it has one."""
+    name = type(node).__name__
+    return f"{name} {node.kind}" if isinstance(node, Join | SetOperation) else name
+
+
+def _shown(program: Case, outcomes: Sequence[Outcome]) -> set[str]:
+    """Kinds of operators that have rows after the load, or at the end."""
+    found: set[str] = set()
+    tables = empty(program.tables)
+    for i, (tick, now) in enumerate(zip(program.ticks, outcomes, strict=True)):
+        tables = applied(tables, tick) if isinstance(now, dict) else tables
+        if i in (0, len(outcomes) - 1):
+            found |= {kind_of(n) for plan in program.views.values() for n in nodes(plan) if kind_of(n) not in found and evaluate(n, tables)}
+    return found
