@@ -109,6 +109,7 @@ def test_the_tables_at_any_moment_are_what_the_ticks_so_far_amount_to(feed: Feed
                 held[key] = row
         tables = feed.tables(tick.until_s)
         assert {tuple(row[name] for name in KEY): row for row in tables["flights"].to_pylist()} == held
+        assert feed.sizes(tick.until_s) == {name: table.num_rows for name, table in tables.items()}
     assert len(held) > 4_000
     assert 0 < feed.tables(tick.until_s)["weather"].num_rows < 26_115
 

@@ -80,13 +80,23 @@ class Feed:
                 yield Tick(until, changes)
             at, still = (flight, hour), {}
 
+    def sizes(self, until_s: int) -> dict[str, int]:
+        """Rows of each table when all before `until_s` has happened."""
+        happened, measured = self._reached(until_s)
+        kinds = self.kinds[:happened]
+        flights = int(np.count_nonzero(kinds == INSERTED) - np.count_nonzero(kinds == CANCELLED))
+        return {"flights": flights, "weather": measured, "airlines": self.airlines.num_rows, "planes": self.planes.num_rows}
+
+    def _reached(self, until_s: int) -> tuple[int, int]:
+        """Changes of flights and of weather before `until_s`."""
+        return int(np.searchsorted(self.moments_s, until_s)), int(np.searchsorted(self.hours_s, until_s))
+
     def tables(self, until_s: int) -> dict[str, pa.Table]:
         """What the tables hold when all before `until_s` has happened: computed from the source, not from any engine."""
-        happened = int(np.searchsorted(self.moments_s, until_s))
+        happened, measured = self._reached(until_s)
         _, from_the_end = np.unique(self.subjects[:happened][::-1], return_index=True)
         latest = np.sort(happened - 1 - from_the_end)
         kept = latest[self.kinds[latest] != CANCELLED]
-        measured = int(np.searchsorted(self.hours_s, until_s))
         frames = {
             "flights": self.flights.take(kept),
             "weather": self.weather.slice(0, measured),

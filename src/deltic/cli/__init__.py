@@ -1,0 +1,43 @@
+"""The command `deltic`: explain, doctor, demo. Each command has a module of its own, imported only when it runs.
+
+Exit codes (cli/exits.py): what the user's text or data did wrong is told on stderr, without a traceback, and ends with a code of its
+own; a traceback is a defect of Deltic.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App
+
+from deltic import __version__
+from deltic.cli.exits import HELP, Exit
+from deltic.errors import DelticError, SetupError
+
+app = App(
+    name="deltic",
+    help="SQL views kept exact under inserts, updates and deletes: in one Python process, and on Spark.",
+    help_epilogue=HELP,
+    help_format="plaintext",
+    version=f"deltic {__version__}",
+)
+app.command("deltic.cli.explain:explain", name="explain", help="Show plan and circuit of a script's views.")
+app.command("deltic.cli.doctor:doctor", name="doctor", help="Say what is installed, what is lacking, and what would make ticks faster.")
+app.command("deltic.cli.demo:app", name="demo", help="Run a whole pipeline over real data.")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; the console script's entry point. Returns the exit code, but a usage error raises SystemExit(2)."""
+    try:
+        code = app(arguments, result_action="return_value")
+    except SetupError as error:
+        print(f"deltic: {error}", file=sys.stderr)
+        return Exit.SETUP
+    except DelticError as error:
+        print(f"deltic: {error}", file=sys.stderr)
+        return Exit.INPUT
+    except KeyboardInterrupt:
+        print("deltic: interrupted", file=sys.stderr)
+        return Exit.INTERRUPTED
+    return code if isinstance(code, int) else Exit.OK

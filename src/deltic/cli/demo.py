@@ -1,0 +1,63 @@
+"""`deltic demo`: whole pipelines over real data."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Annotated, Any, Final, Literal
+
+from cyclopts import App, Parameter, validators
+
+from deltic.cli.exits import Exit
+from deltic.examples.flights.run import Options, run
+from deltic.kernels import warm_up
+
+app = App(name="demo", help="Run a whole pipeline over real data.", help_format="plaintext")
+
+_UNITS_S: Final = {"s": 1, "m": 60, "h": 3_600}
+_LONGEST_S: Final = 12 * 3_600
+
+
+def seconds(text: str) -> int:
+    """A stretch of time such as 12h, 90m or 1h30m, in seconds. Raises ValueError.
+
+    >>> seconds("1h30m")
+    5400
+    """
+    parts = re.findall(r"(\d+)([smh])", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise ValueError(f"{text!r} is no stretch of time; write 12h, 90m or 1h30m")
+    total = sum(int(number) * _UNITS_S[unit] for number, unit in parts)
+    if not 0 < total <= _LONGEST_S:
+        raise ValueError(f"a tick is at most 12h and more than nothing, not {text}")
+    return total
+
+
+def _stretch(type_: Any, tokens: Any) -> int:
+    return seconds(tokens[0].value)
+
+
+@app.command
+def flights(
+    *,
+    engine: Literal["spark", "embedded"] = "spark",
+    limit: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+    every: Annotated[int, Parameter(converter=_stretch, metavar="TIME", show_default=lambda _: "12h")] = _LONGEST_S,
+    shards: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+) -> int:
+    """Replay every flight that left New York City in 2013, and keep six views exact through it.
+
+    Parameters
+    ----------
+    engine
+        Where ticks run: on a local Spark session, or in this process.
+    limit
+        Stop at the end of the tick in which this many changes have been applied. Default: the whole year.
+    every
+        Event time in one tick, at most 12h.
+    shards
+        How many parts the state is kept in. Default: the engine's own choice.
+    """
+    warm_up(lambda line: print(line, file=sys.stderr))
+    agreed = run(Options(engine=engine, limit=limit, every_s=every, shards=shards))
+    return Exit.OK if agreed else Exit.DIFFERS

@@ -1,0 +1,53 @@
+"""`deltic explain`: what a script's views are turned into."""
+
+from __future__ import annotations
+
+import json as encoder
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter, validators
+
+from deltic.cli.exits import Exit
+from deltic.errors import SyntaxFailure
+from deltic.session import Session
+
+
+def explain(
+    script: Annotated[Path, Parameter(validator=validators.Path(exists=True, dir_okay=False))],
+    view: str | None = None,
+    /,
+    *,
+    json: bool = False,
+) -> int:
+    """Show plan and circuit of a script's views: operators by name, class, key, state, exchanges and sharing.
+
+    Nothing is run but the definitions, in this process and on empty tables.
+
+    Parameters
+    ----------
+    script
+        A file of CREATE TABLE and CREATE MATERIALIZED VIEW statements.
+    view
+        One view of it. Default: all of them together.
+    json
+        Print one JSON object instead of text.
+    """
+    text = _read(script)
+    with Session() as session:
+        session.sql(text, name=str(script))
+        explanation = session.explain(view)
+    if json:
+        encoder.dump(explanation.json(), sys.stdout, indent=2)
+        print()
+    else:
+        print(explanation)
+    return Exit.OK
+
+
+def _read(script: Path) -> str:
+    try:
+        return script.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SyntaxFailure(f"{script}: byte {error.start} is not UTF-8", expected="a script in UTF-8") from error
