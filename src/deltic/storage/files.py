@@ -1,0 +1,211 @@
+"""Data files: written once, synced before their name is told, mapped and checked when read.
+
+A file belongs to one shard and one level of the circuit in one epoch. Its name has the writer's generation, the epoch, the shard, the
+level and 64 random bits, since Spark may run a task twice; only a manifest that names a file makes it real.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from deltic.errors import CorruptState
+from deltic.storage.dictionary import Dictionary
+from deltic.storage.layout import (
+    HEADER_BYTES,
+    REMEDY,
+    Block,
+    Role,
+    SegmentPlace,
+    Words,
+    aligned,
+    checksum,
+    directory_json,
+    header_of,
+    parse_directory,
+    read_header,
+)
+from deltic.trace.batch import Batch
+
+DATA: Final = "data"
+INDEXED_ROWS: Final = 4096
+"""From how many rows on a batch's index is stored; a smaller one is built in microseconds when the batch is read."""
+_NAME: Final = re.compile(r"([0-9a-f]{8})-(\d{12})-(\d{5})-(\d{3})-([0-9a-f]{16})\.deltic")
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """A data file as a manifest names it. checksum: CRC-32 of its directory, which has those of its blocks."""
+
+    name: str
+    size_bytes: int
+    checksum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which task wrote a file, as its name says."""
+
+    generation: int
+    epoch: int
+    shard: int
+    level: int
+
+    def new_name(self) -> str:
+        """A name that no other attempt of the same task gets."""
+        return f"{self.generation:08x}-{self.epoch:012d}-{self.shard:05d}-{self.level:03d}-{secrets.token_hex(8)}.deltic"
+
+
+def origin_of(name: str) -> Origin | None:
+    """What a name says; None for what is no data file's name."""
+    found = _NAME.fullmatch(name)
+    return None if found is None else Origin(int(found[1], 16), *(int(found[i]) for i in (2, 3, 4)))
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """One batch to be written. strings: its columns that hold string ids."""
+
+    arrangement: str
+    batch: Batch
+    strings: tuple[int, ...] = ()
+    role: Role = "batch"
+
+
+def write_file(root: str, origin: Origin, contents: Sequence[Content], dictionary: Dictionary) -> FileRef:
+    """Writes and syncs one file, and syncs its folder: what is returned survives a power failure. O(bytes)."""
+    blocks: list[Any] = []
+    offset = 0
+    segments = []
+    for content in contents:
+        words = _words(content.batch)
+        segments.append(_segment_entry(content, words, offset))
+        blocks += words
+        offset += sum(aligned(word.nbytes) for word in words)
+    parts: list[Any] = [dictionary.ids, dictionary.offsets, dictionary.text]
+    size = offset + sum(aligned(part.nbytes) for part in parts)
+    entry = {"count": len(dictionary), "bytes": dictionary.text.nbytes, "offset": offset, "checksums": [checksum(p) for p in parts]}
+    directory = directory_json(segments, entry)
+    header = header_of(directory, HEADER_BYTES + len(directory) + size)
+    name = origin.new_name()
+    _write(Path(root) / DATA, name, [header, directory, *blocks, *parts])
+    return FileRef(name, HEADER_BYTES + len(directory) + size, read_header(header, name)[0])
+
+
+def _words(batch: Batch) -> list[Words]:
+    index = [batch.index] if batch.columns and len(batch) >= INDEXED_ROWS else []
+    return [np.ascontiguousarray(words, "<i8") for words in (*batch.columns, *batch.weights, *index)]
+
+
+def _segment_entry(content: Content, words: Sequence[Words], offset: int) -> dict[str, Any]:
+    batch = content.batch
+    return {
+        "arrangement": content.arrangement,
+        "role": content.role,
+        "rows": len(batch),
+        "columns": len(batch.columns),
+        "weights": len(batch.weights),
+        "index": len(words[-1]) if len(words) > len(batch.columns) + len(batch.weights) else 0,
+        "strings": list(content.strings),
+        "offset": offset,
+        "checksums": [checksum(word) for word in words],
+    }
+
+
+def _write(folder: Path, name: str, parts: Iterable[Any]) -> None:
+    descriptor = os.open(folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
+    with os.fdopen(descriptor, "wb") as file:
+        for part in parts:
+            size = len(part) if isinstance(part, bytes) else part.nbytes
+            file.write(part)
+            file.write(bytes(aligned(size) - size))
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder survive a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class DataFile:
+    """One file, mapped. Length, header and directory are checked when it is opened, a block when it is first read.
+
+    The arrays of its batches are views of the map and keep it alive; deleting the file meanwhile does no harm.
+    """
+
+    __slots__ = ("_batches", "_dictionary", "_map", "_segments", "directory", "name")
+
+    def __init__(self, root: str, ref: FileRef) -> None:
+        self.name = ref.name
+        self._map = _mapped(Path(root) / DATA / ref.name, ref)
+        crc, size, _ = read_header(self._map[:HEADER_BYTES], ref.name)
+        text = self._map[HEADER_BYTES : HEADER_BYTES + size]
+        if crc != ref.checksum or header_of(text, ref.size_bytes) != self._map[:HEADER_BYTES]:
+            raise CorruptState(f"{ref.name}: the directory is damaged", remedy=REMEDY)
+        self.directory = parse_directory(text, HEADER_BYTES + size)
+        self._segments = {(segment.arrangement, segment.role): segment for segment in self.directory.segments}
+        self._batches: dict[tuple[str, Role], Batch] = {}
+        self._dictionary: Dictionary | None = None
+
+    def place(self, arrangement: str, role: Role = "batch") -> SegmentPlace:
+        """Where a batch stands. Raises CorruptState if the file has none, though a manifest says so."""
+        if (found := self._segments.get((arrangement, role))) is None:
+            raise CorruptState(f"{self.name}: there is no {role} of {arrangement} in it", remedy=REMEDY)
+        return found
+
+    def batch(self, arrangement: str, role: Role = "batch") -> Batch:
+        """A stored batch; its blocks are checked the first time. Zero-copy."""
+        if (arrangement, role) not in self._batches:
+            place = self.place(arrangement, role)
+            columns, weights = [self._read(b) for b in place.columns], [self._read(b) for b in place.weights]
+            index = None if place.index is None else self._read(place.index)
+            self._batches[arrangement, role] = Batch.trusted(columns, weights, index)
+        return self._batches[arrangement, role]
+
+    def dictionary(self) -> Dictionary:
+        """All strings that the file's batches name."""
+        if self._dictionary is None:
+            place = self.directory.dictionary
+            self._dictionary = Dictionary(self._read(place.ids), self._read(place.offsets), self._read(place.text, np.uint8))
+        return self._dictionary
+
+    def verify(self) -> None:
+        """Checks every block. O(bytes)."""
+        for segment in self.directory.segments:
+            self.batch(segment.arrangement, segment.role)
+        self.dictionary()
+
+    def _read(self, block: Block, dtype: Any = "<i8") -> Any:
+        padded = memoryview(self._map)[block.offset : block.offset + aligned(block.size_bytes)]
+        if checksum(padded) != block.checksum:
+            place = f"bytes {block.offset} to {block.offset + len(padded)}"
+            raise CorruptState(f"{self.name}: {block.name} is damaged ({place})", remedy=REMEDY)
+        return np.frombuffer(self._map, dtype, block.size_bytes // np.dtype(dtype).itemsize, block.offset)
+
+
+def _mapped(path: Path, ref: FileRef) -> mmap.mmap:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise CorruptState(f"{ref.name}: the file is missing, though the manifest names it", remedy=REMEDY) from None
+    try:
+        size = os.fstat(descriptor).st_size
+        if size != ref.size_bytes or size < HEADER_BYTES:
+            raise CorruptState(f"{ref.name}: the file has {size} bytes", expected=f"{ref.size_bytes} bytes", remedy=REMEDY)
+        return mmap.mmap(descriptor, size, prot=mmap.PROT_READ)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,94 @@
+"""Merges: which batches of an arrangement become one, and the pure function that makes it.
+
+Tiered by rows with ratio 4: tier 0 has batches of up to 256 rows, tier t up to 256 · 4^t. As soon as a tier has four batches, they
+are merged. So a row is rewritten about once per tier, an arrangement of 10M rows has a dozen batches, and a merge costs in
+proportion to the rows that came. Merges below 16k rows are made by the tick's own task, larger ones beside the ticks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from deltic.storage.dictionary import Dictionary, named
+from deltic.storage.files import Content, FileRef, Origin, write_file
+from deltic.storage.manifest import Manifest, SegmentRef
+from deltic.storage.reading import OpenFiles
+from deltic.trace.merge import merge
+
+RATIO: Final = 4
+BASE_ROWS: Final = 256
+TICK_ROWS: Final = 1 << 14
+"""Merges of fewer rows are made by the tick's task."""
+
+
+def tier(rows: int) -> int:
+    """
+    >>> [tier(n) for n in (1, 256, 257, 1024, 1025)]
+    [0, 0, 1, 1, 2]
+    """
+    found, room = 0, BASE_ROWS
+    while room < rows:
+        found, room = found + 1, room * RATIO
+    return found
+
+
+def due(rows: Sequence[int]) -> list[int]:
+    """The positions of the batches to be merged now, in order; [] if there is nothing to do.
+
+    Of the lowest tier with four or more, and of a higher one too where the result would be its fourth.
+
+    >>> due([1000, 10, 10, 10, 10]), due([1000, 1000, 1000, 256, 256, 256, 256]), due([10, 10])
+    ([1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6], [])
+    """
+    tiers: dict[int, list[int]] = defaultdict(list)
+    for position, count in enumerate(rows):
+        tiers[tier(count)].append(position)
+    full = [level for level in sorted(tiers) if len(tiers[level]) >= RATIO]
+    if not full:
+        return []
+    chosen = list(tiers[full[0]])
+    while True:
+        above = [i for i in tiers[tier(sum(rows[i] for i in chosen))] if i not in chosen]
+        if len(above) < RATIO - 1:
+            return sorted(chosen)
+        chosen += above
+
+
+def small_merge(rows: Sequence[int]) -> list[int]:
+    """`due`, where the tick's task is to do it: the result has fewer than 16k rows."""
+    small = [i for i, count in enumerate(rows) if count < TICK_ROWS]
+    chosen = [small[i] for i in due([rows[i] for i in small])]
+    return chosen if sum(rows[i] for i in chosen) < TICK_ROWS else []
+
+
+def large_merges(manifest: Manifest) -> list[tuple[SegmentRef, ...]]:
+    """What is to be merged beside the ticks: groups of batches, each of one arrangement of one shard."""
+    groups = []
+    for shelf in manifest.shelves:
+        for segments in shelf.values():
+            chosen = due([segment.rows for segment in segments])
+            if sum(segments[i].rows for i in chosen) >= TICK_ROWS:
+                groups.append(tuple(segments[i] for i in chosen))
+    return groups
+
+
+def merge_segments(
+    root: str, refs: Mapping[str, FileRef], segments: Sequence[SegmentRef], origin: Origin
+) -> tuple[FileRef | None, SegmentRef | None]:
+    """Writes the sum of batches of one arrangement to a file of its own, with the strings that it names; (None, None) if all cancels.
+
+    A pure function of the batches, whatever their order, but for the file's name. Raises WeightOverflow, CorruptState.
+    """
+    files = OpenFiles(root)
+    opened = [files[refs[segment.file]] for segment in segments]
+    arrangement = segments[0].arrangement
+    strings = opened[0].place(arrangement).strings
+    merged = merge([file.batch(arrangement) for file in opened])
+    if not len(merged):
+        return None, None
+    known = Dictionary.union([file.dictionary() for file in opened] if strings else [])
+    dictionary = known.restrict(named(merged, strings))
+    ref = write_file(root, origin, [Content(arrangement, merged, strings)], dictionary)
+    return ref, SegmentRef(segments[0].shard, arrangement, ref.name, len(merged))

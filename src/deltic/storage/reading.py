@@ -1,0 +1,90 @@
+"""Reading state: open files kept between ticks, and a shard's arrangements as spines over mapped batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from deltic.storage.dictionary import Dictionary
+from deltic.storage.files import DataFile, FileRef
+from deltic.storage.manifest import SegmentRef
+from deltic.trace.batch import Batch
+from deltic.trace.spine import Spine
+
+
+class OpenFiles:
+    """The data files of one state folder that are open here."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._open: dict[str, DataFile] = {}
+
+    def __getitem__(self, ref: FileRef) -> DataFile:
+        """Opens the file if it is not open yet. Raises CorruptState."""
+        if ref.name not in self._open:
+            self._open[ref.name] = DataFile(self.root, ref)
+        return self._open[ref.name]
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Closes all but these; maps that a batch still uses live on with it."""
+        wanted = set(names)
+        for name in [name for name in self._open if name not in wanted]:
+            del self._open[name]
+
+
+def spine_over(columns: int, weights: int, batches: Sequence[Batch]) -> Spine:
+    """A read-only spine of exactly these batches: nothing is merged, nothing is read."""
+    spine = Spine(columns, weights).snapshot()
+    full = tuple(batch for batch in batches if len(batch))
+    spine.view = (full, np.concatenate([batch.entry for batch in full]) if full else np.empty(0, np.int64))
+    return spine
+
+
+class Shelved(Mapping[str, Spine]):
+    """A shard's arrangements, each opened when it is first asked for.
+
+    widths: arrangement → (columns, weights). segments: arrangement → its batches; one that is not there is empty.
+    before: the same shard's arrangements of an earlier epoch, from which the unchanged ones are taken over.
+    """
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        refs: Mapping[str, FileRef],
+        segments: Mapping[str, Sequence[SegmentRef]],
+        widths: Mapping[str, tuple[int, int]],
+        before: Shelved | None = None,
+    ) -> None:
+        self._files, self._refs, self._segments, self._widths = files, refs, segments, widths
+        self._spines: dict[str, Spine] = {}
+        for arrangement, spine in before._spines.items() if before else ():
+            if arrangement in widths and before is not None and before.names(arrangement) == self.names(arrangement):
+                self._spines[arrangement] = spine
+
+    def __getitem__(self, arrangement: str) -> Spine:
+        if arrangement not in self._spines:
+            self._spines[arrangement] = spine_over(*self._widths[arrangement], self.batches(arrangement))
+        return self._spines[arrangement]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._widths)
+
+    def __len__(self) -> int:
+        return len(self._widths)
+
+    def names(self, arrangement: str) -> tuple[str, ...]:
+        """The files in which its batches stand."""
+        return tuple(segment.file for segment in self._segments.get(arrangement, ()))
+
+    def batches(self, arrangement: str) -> list[Batch]:
+        """Its batches, mapped and checked."""
+        return [self.file(name).batch(arrangement) for name in self.names(arrangement)]
+
+    def file(self, name: str) -> DataFile:
+        return self._files[self._refs[name]]
+
+    def dictionaries(self) -> list[Dictionary]:
+        """Those of all the files, the newest first: recent strings are asked for most."""
+        names = {segment.file for segments in self._segments.values() for segment in segments}
+        return [self.file(name).dictionary() for name in sorted(names, reverse=True)]

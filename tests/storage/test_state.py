@@ -1,0 +1,302 @@
+"""State folders: epochs are all or nothing, one writer wins, and garbage goes when nothing needs it."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import zlib
+from pathlib import Path
+
+import pytest
+from stored import as_rows, batch_of
+
+from deltic.errors import CorruptState, StateError, StateInUse, StateTakenOver
+from deltic.storage.dictionary import Dictionary
+from deltic.storage.files import Content, DataFile, FileRef, write_file
+from deltic.storage.folder import Folder
+from deltic.storage.manifest import Change, Manifest, SegmentRef
+from deltic.storage.state import State
+
+
+def put(state: State, key: int, *, drop: tuple[SegmentRef, ...] = (), view: bool = False) -> SegmentRef:
+    """One epoch that appends a row to arrangement a."""
+    batch = batch_of((key, 1))
+    contents = [Content("a", batch), *([Content("a", batch, role="change")] if view else [])]
+    ref = write_file(state.root, state.origin(0, 0), contents, Dictionary.empty())
+    segment = SegmentRef(0, "a", ref.name, 1)
+    state.commit(Change((ref,), (segment,), drop, (segment,) if view else (), {"last": key}))
+    return segment
+
+
+def keys(state: State) -> list[int]:
+    found = [as_rows(DataFile(state.root, state.manifest.files[s.file]).batch("a"))[0][0] for s in state.manifest.segments()]
+    return sorted(found)
+
+
+def data(state: State) -> set[str]:
+    return set(os.listdir(Path(state.root) / "data"))
+
+
+def test_what_is_committed_is_there_when_opened_again(tmp_path: Path) -> None:
+    state = State.open(tmp_path, shards=2, facts={"seed": 5})
+    for key in range(7):
+        put(state, key)
+    state.close()
+    again = State.open(tmp_path)
+    assert keys(again) == list(range(7))
+    assert again.manifest.notes == {"seed": 5, "last": 6}
+    assert (again.manifest.shards, again.generation, again.epoch) == (2, 2, 8)
+
+
+def test_manifests_are_incremental(tmp_path: Path) -> None:
+    state = State.open(tmp_path, whole_every=1000)
+    sizes = []
+    for key in range(60):
+        put(state, key)
+        sizes.append(os.stat(tmp_path / "manifests" / f"{state.epoch:012d}.json").st_size)
+    assert sizes[-1] <= sizes[0] + 10
+    before = state.manifest
+    state.close()
+    again = State.open(tmp_path).manifest
+    assert (again.shelves, again.files, again.notes) == (before.shelves, before.files, before.notes)
+
+
+def test_replaced_segments_and_removed_notes(tmp_path: Path) -> None:
+    state = State.open(tmp_path)
+    first = put(state, 1)
+    put(state, 2, drop=(first,))
+    state.commit(Change(notes={"last": None}))
+    assert keys(state) == [2]
+    assert "last" not in state.manifest.notes
+    assert not state.manifest.holds([first])
+    assert len(state.manifest.files) == 1
+
+
+def test_a_second_writer_is_refused_while_the_first_lives(tmp_path: Path) -> None:
+    state = State.open(tmp_path)
+    with pytest.raises(StateInUse, match=f"in use by process {os.getpid()} on "):
+        State.open(tmp_path)
+    state.close()
+    State.open(tmp_path).close()
+
+
+def test_the_lock_dies_with_its_holder(tmp_path: Path) -> None:
+    program = "import sys, time; from deltic.storage.state import State; s = State.open(sys.argv[1]); print('open', flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == b"open\n"
+        with pytest.raises(StateInUse, match=f"process {holder.pid} "):
+            State.open(tmp_path)
+        os.kill(holder.pid, signal.SIGKILL)
+    State.open(tmp_path).close()
+
+
+def test_the_older_writer_is_fenced_off(tmp_path: Path) -> None:
+    old = State.open(tmp_path)
+    put(old, 1)
+    old.folder.unlock()  # as on a file system without locks
+    new = State.open(tmp_path)
+    with pytest.raises(StateTakenOver, match=r"taken over by a newer writer; epoch 2 is not committed"):
+        put(old, 2)
+    put(new, 3)
+    assert keys(new) == [1, 3]
+    with pytest.raises(StateTakenOver):
+        put(old, 4)
+
+
+def test_a_commit_whose_answer_was_lost_is_known_as_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State.open(tmp_path)
+    create = Folder.create
+    monkeypatch.setattr(Folder, "create", lambda self, name, content: create(self, name, content) and False)
+    put(state, 1)
+    assert state.epoch == 1
+
+
+def test_nothing_is_committed_by_a_commit_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State.open(tmp_path)
+    put(state, 1)
+
+    def fails(*_: object) -> bool:
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "create", fails)
+        with pytest.raises(OSError, match="disk full"):
+            put(state, 2)
+    assert keys(state) == [1]
+    put(state, 3)
+    state.close()
+    assert keys(State.open(tmp_path)) == [1, 3]
+
+
+def _race(root: str, name: str, count: int) -> list[bool]:
+    barrier = threading.Barrier(count)
+    won: list[bool] = []
+
+    def run(i: int) -> None:
+        folder = Folder(root)
+        barrier.wait()
+        won.append(folder.create(name, b"%d" % i))
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return won
+
+
+def test_of_racing_writers_exactly_one_wins(tmp_path: Path) -> None:
+    for round_ in range(20):
+        assert sum(_race(str(tmp_path), f"manifests/{round_}", 8)) == 1
+    assert Folder(tmp_path).names("manifests") == sorted(map(str, range(20)))
+
+
+def _racing_process(root: str, start: object, results: object) -> None:
+    folder = Folder(root)
+    start.wait()  # type: ignore[attr-defined]
+    results.put([folder.create(f"manifests/{i}", b"x") for i in range(20)])  # type: ignore[attr-defined]
+
+
+def test_of_racing_processes_exactly_one_wins(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    start, results = context.Barrier(3), context.Queue()
+    processes = [context.Process(target=_racing_process, args=(str(tmp_path), start, results)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    won = [results.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join()
+    assert [sum(wins) for wins in zip(*won, strict=True)] == [1] * 20
+
+
+def test_another_number_of_shards_is_refused(tmp_path: Path) -> None:
+    State.open(tmp_path, shards=2).close()
+    with pytest.raises(StateError, match="has 2 shards\nexpected: 3 shards"):
+        State.open(tmp_path, shards=3)
+    State.open(tmp_path, shards=2).close()
+
+
+@pytest.mark.parametrize("position", [0, 8, 40, -2, -1])
+def test_a_damaged_manifest_is_found(tmp_path: Path, position: int) -> None:
+    state = State.open(tmp_path)
+    put(state, 1)
+    state.close()
+    path = tmp_path / "manifests" / "000000000001.json"
+    damaged = bytearray(path.read_bytes())
+    damaged[position] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(CorruptState, match=r"manifests/000000000001\.json is damaged"):
+        State.open(tmp_path)
+    path.write_bytes(damaged[:-10])
+    with pytest.raises(CorruptState, match="is damaged"):
+        State.open(tmp_path)
+
+
+def test_a_missing_and_a_foreign_manifest_are_found(tmp_path: Path) -> None:
+    state = State.open(tmp_path / "one")
+    other = State.open(tmp_path / "other")
+    for key in range(3):
+        put(state, key)
+        put(other, key + 10)
+    state.close()
+    path = tmp_path / "one" / "manifests" / "000000000002.json"
+    path.write_bytes((tmp_path / "other" / "manifests" / "000000000002.json").read_bytes())
+    with pytest.raises(CorruptState, match=r"manifests/000000000002.json does not follow the manifest before it"):
+        State.open(tmp_path / "one")
+    path.unlink()
+    with pytest.raises(CorruptState, match=r"manifests/000000000002.json is missing"):
+        State.open(tmp_path / "one")
+
+
+def test_a_newer_manifest_is_refused(tmp_path: Path) -> None:
+    State.open(tmp_path).close()
+    path = tmp_path / "manifests" / "000000000000.json"
+    body = json.loads(path.read_bytes().partition(b"\n")[2])
+    body["version"] = 2
+    text = json.dumps(body).encode()
+    path.write_bytes(b'{"crc":%d}\n%s\n' % (zlib.crc32(text), text))
+    with pytest.raises(StateError, match="format version 2"):
+        State.open(tmp_path)
+
+
+def test_files_go_when_no_retained_epoch_names_them(tmp_path: Path) -> None:
+    state = State.open(tmp_path, retain=5)
+    segment = put(state, 0)
+    for key in range(1, 12):
+        gone, segment = segment, put(state, key, drop=(segment,))
+        assert gone.file in data(state)
+        assert len(data(state)) <= 6
+    assert keys(state) == [11]
+    state.close()
+    assert keys(State.open(tmp_path, retain=5)) == [11]
+
+
+def test_old_manifests_go_and_the_rest_can_be_read(tmp_path: Path) -> None:
+    state = State.open(tmp_path, retain=10, whole_every=7)
+    for key in range(220):
+        put(state, key)
+    assert len(os.listdir(tmp_path / "manifests")) < 130
+    state.close()
+    again = State.open(tmp_path, retain=10, whole_every=7)
+    assert len(os.listdir(tmp_path / "manifests")) <= 20
+    assert keys(again) == list(range(220))
+
+
+def _stray(state: State, epoch_ahead: int = 0) -> FileRef:
+    origin = state.origin(0, 0)
+    origin = type(origin)(origin.generation, origin.epoch - 1 + epoch_ahead, 0, 0)
+    return write_file(state.root, origin, [Content("a", batch_of((9, 9)))], Dictionary.empty())
+
+
+def test_strays_of_failed_ticks_go_and_running_ticks_keep_theirs(tmp_path: Path) -> None:
+    state = State.open(tmp_path)
+    put(state, 1)
+    stray, running = _stray(state), _stray(state, epoch_ahead=1)
+    state.sweep()
+    assert stray.name not in data(state)
+    assert running.name in data(state)
+    state.close()
+    again = State.open(tmp_path)
+    assert data(again) == set(again.manifest.files)
+
+
+def test_a_running_merge_keeps_its_inputs_and_its_output(tmp_path: Path) -> None:
+    state = State.open(tmp_path, retain=0)
+    first = put(state, 1)
+    with state.merging() as origin:
+        output = write_file(state.root, origin, [Content("a", batch_of((1, 1)))], Dictionary.empty())
+        put(state, 2, drop=(first,))
+        put(state, 3)
+        state.sweep()
+        assert {first.file, output.name} <= data(state)
+    put(state, 4)
+    state.sweep()
+    assert not {first.file, output.name} & data(state)
+
+
+def test_a_views_change_stays_as_long_as_its_epoch(tmp_path: Path) -> None:
+    state = State.open(tmp_path, retain=3)
+    ref = write_file(state.root, state.origin(0, 0), [Content("v", batch_of((1, 1)), role="change")], Dictionary.empty())
+    state.commit(Change((ref,), views=(SegmentRef(0, "v", ref.name, 1),)))
+    last = put(state, 1)
+    for key in range(2, 4):
+        last = put(state, key, drop=(last,))
+        state.sweep()
+        assert ref.name in data(state)
+    state.close()
+    again = State.open(tmp_path, retain=3)
+    for key in range(5):
+        last = put(again, key, drop=(last,))
+    again.sweep()
+    assert ref.name not in data(again)
+
+
+def test_a_manifest_after_a_change_is_a_new_value() -> None:
+    before = Manifest.before(1)
+    after = before.after(Change((FileRef("f", 1, 2),), (SegmentRef(0, "a", "f", 1),)), 1)
+    assert not before.files and list(after.files) == ["f"]
