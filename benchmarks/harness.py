@@ -83,7 +83,7 @@ def describe(name: str, figure: Figures) -> str:
 def emit(result: Figures) -> None:
     """The last line on stdout. The exit code says whether the engine ran, and whether it and all peers that ran gave the right answers."""
     print(json.dumps(result), flush=True)
-    peers = result["peers"].values()
-    right = [result, *result.get("cases", {}).values(), *(peer for peer in peers if "absent" not in peer)]
-    if not all(answer.get("correct") for answer in right):
+    answers = [result, *result.get("cases", {}).values()]
+    peers = [peer for answer in answers for peer in answer.get("peers", {}).values() if "absent" not in peer]
+    if not all(answer.get("correct") for answer in answers + peers):
         sys.exit(1)

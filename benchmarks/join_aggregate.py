@@ -59,7 +59,7 @@ class Embedded:
         return self.session.view("spend").changes()
 
     def answer(self, read: pa.Table) -> Answer:
-        return Answer([_words(read, name) for name in ("region", "orders", "amount")], _words(read, "_weight"))
+        return Answer(*view_columns(read))
 
 
 def upserts(change: Change, names: Sequence[str]) -> pa.Table:
@@ -69,6 +69,11 @@ def upserts(change: Change, names: Sequence[str]) -> pa.Table:
     kept = new | ~np.isin(key, key[new])
     operation = np.where(new[kept], "upsert", "delete")
     return pa.table([*(column[kept] for column in change[1:]), pa.array(operation.tolist(), pa.string())], names=[*names, "_op"])
+
+
+def view_columns(changes: pa.Table) -> tuple[list[Words], Words]:
+    """The columns and the weights of a change of the view spend."""
+    return [_words(changes, name) for name in ("region", "orders", "amount")], _words(changes, "_weight")
 
 
 def _without_empty(tick: Tick) -> Tick:

@@ -6,7 +6,7 @@ An update is a -1 row and a +1 row. No row is deleted that is not there. `write`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +16,12 @@ Edge = tuple[int, int]
 
 
 def join_aggregate(
-    orders: int = 1_000_000, customers: int = 100_000, ticks: int = 100, changes: int = 1_000, seed: int = 1
+    orders: int = 1_000_000, customers: int = 100_000, ticks: int = 100, changes: int | Sequence[int] = 1_000, seed: int = 1
 ) -> tuple[Feed, Feed]:
     """Orders (order, customer, amount) and customers (customer, region of 50).
 
-    A tick has 50 % new orders, 25 % deleted ones, 20 % with a new amount, and 5 % of customers who move.
+    `changes` is the size of a tick, or a size for each tick (then `ticks` is not read). A tick has 50 % new orders, 25 % deleted ones,
+    20 % with a new amount, and 5 % of customers who move.
     """
     rng = np.random.default_rng(seed)
     customer = rng.integers(0, customers, orders).tolist()
@@ -29,30 +30,31 @@ def join_aggregate(
     feed_orders = [np.column_stack([np.zeros(orders, np.int64), np.ones(orders, np.int64), np.arange(orders), customer, amount])]
     feed_customers = [np.column_stack([np.zeros(customers, np.int64), np.ones(customers, np.int64), np.arange(customers), region])]
     live = list(range(orders))
-    for tick in range(1, ticks + 1):
+    sizes = [changes] * ticks if isinstance(changes, int) else changes
+    for tick, size in enumerate(sizes, 1):
         rows, moves = [], []
         pick = _each_once(rng, len(live))
-        deleted = [pick() for _ in range(changes // 4)]
+        deleted = [pick() for _ in range(size // 4)]
         for order in (live[position] for position in deleted):
             rows.append((tick, -1, order, customer[order], amount[order]))
-        for order in (live[pick()] for _ in range(changes // 5)):
+        for order in (live[pick()] for _ in range(size // 5)):
             changed = (amount[order] + int(rng.integers(0, 999))) % 1000 + 1
             rows += [(tick, -1, order, customer[order], amount[order]), (tick, 1, order, customer[order], changed)]
             amount[order] = changed
-        for _ in range(changes // 2):
+        for _ in range(size // 2):
             customer.append(int(rng.integers(0, customers)))
             amount.append(int(rng.integers(1, 1001)))
             live.append(len(customer) - 1)
             rows.append((tick, 1, live[-1], customer[-1], amount[-1]))
-        for who in rng.choice(customers, changes // 20, replace=False):
+        for who in rng.choice(customers, size // 20, replace=False):
             moved = (region[who] + 1 + rng.integers(0, 49)) % 50
             moves += [(tick, -1, who, region[who]), (tick, 1, who, moved)]
             region[who] = moved
         for position in sorted(deleted, reverse=True):
             live[position] = live[-1]
             live.pop()
-        feed_orders.append(np.array(rows, np.int64))
-        feed_customers.append(np.array(moves, np.int64))
+        feed_orders.append(np.array(rows, np.int64).reshape(-1, 5))
+        feed_customers.append(np.array(moves, np.int64).reshape(-1, 4))
     return np.concatenate(feed_orders).astype(np.int64), np.concatenate(feed_customers).astype(np.int64)
 
 

@@ -1,0 +1,46 @@
+"""The memory of this process and of those that it started: Python's (PSS, as Spark's workers share pages) apart from the JVM's."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.harness import process_peak_mb, proportional_mb
+
+
+class Memory:
+    """The highest sums seen by `sample`, in MB."""
+
+    def __init__(self) -> None:
+        self.python_mb = self.jvm_mb = 0.0
+
+    def sample(self) -> None:
+        """Looks at all processes below this one; those that end meanwhile do not count."""
+        python = jvm = 0.0
+        for pid in (os.getpid(), *descendants(os.getpid())):
+            try:
+                name = Path(f"/proc/{pid}/comm").read_text().strip()
+                if name == "java":
+                    jvm += process_peak_mb(pid)
+                elif name.startswith("python"):
+                    python += proportional_mb(pid)
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+        self.python_mb, self.jvm_mb = max(self.python_mb, round(python, 1)), max(self.jvm_mb, round(jvm, 1))
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """The processes that a process started, and theirs."""
+    children = defaultdict(list)
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = stat.read_text().rpartition(")")[2].split()[1]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        children[int(parent)].append(int(stat.parent.name))
+    found = children[pid]
+    while found:
+        yield from found
+        found = [grandchild for child in found for grandchild in children[child]]

@@ -1,0 +1,159 @@
+"""One state size on Spark, in a process of its own: `python -m benchmarks.spark_case FOLDER`; FOLDER is what benchmarks.spark_tick wrote.
+
+Deltic, the bare job and Spark's recompute run in one session, interleaved tick by tick, so that what disturbs one disturbs all. The bare
+job has as many exchanges of as many bytes as Spark wrote for Deltic's tick just before. Prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+import deltic
+from benchmarks import checks, harness
+from benchmarks.engine import arrow
+from benchmarks.join_aggregate import CUSTOMER_COLUMNS, ORDER_COLUMNS, SCRIPT, view_columns
+from benchmarks.peers import spark_bare
+from benchmarks.peers.spark_recompute import Recompute
+from benchmarks.processes import Memory
+from benchmarks.spark_stages import Shuffled, Stages
+
+SHARDS = 2
+Tick = dict[str, pa.Table]
+
+
+@dataclass
+class Timings:
+    """One engine's ticks of one size, and whether all its answers were right."""
+
+    milliseconds: list[float] = field(default_factory=list)
+    correct: bool = True
+
+    def add(self, seconds: float, correct: bool) -> None:
+        self.milliseconds.append(seconds * 1e3)
+        self.correct = self.correct and correct
+
+    def figures(self, warm_up: int) -> harness.Figures:
+        """Without the first ticks, which warm up."""
+        return {"tick_ms": harness.summary(self.milliseconds[warm_up:]), "correct": self.correct}
+
+
+@dataclass
+class Size:
+    """The ticks of one size, and what Spark did for Deltic's."""
+
+    deltic: Timings = field(default_factory=Timings)
+    bare: Timings = field(default_factory=Timings)
+    recompute: Timings = field(default_factory=Timings)
+    shuffled: list[Shuffled] = field(default_factory=list)
+
+    def figures(self) -> harness.Figures:
+        warm_up = min(5, len(self.shuffled) // 3)
+        written = [sum(shuffled.written_bytes) for shuffled in self.shuffled]
+        return {
+            "deltic": self.deltic.figures(warm_up),
+            "spark_bare": self.bare.figures(warm_up),
+            "spark": self.recompute.figures(0),
+            "jobs_per_tick": statistics.mean(shuffled.jobs for shuffled in self.shuffled),
+            "exchanges": statistics.median(len(shuffled.written_bytes) for shuffled in self.shuffled),
+            "exchanged_bytes": round(statistics.median(written)),
+        }
+
+
+class Case:
+    """Deltic's session, the recomputing peer and the feed's ticks over one Spark session."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.stages = spark, Stages(spark)
+        self.memory = Memory()
+        self.view = checks.Accumulated()
+        script = json.loads((folder / "ticks.json").read_text())
+        self.changes, self.recomputed, self.expected = script["changes"], script["recomputed"], script["expected"]
+        self.load, *self.ticks = _ticks(folder, len(self.changes))
+        self.loaded = {name: _stored(spark, table, folder / f"{name}.parquet") for name, table in self.load.items()}
+        self.session = deltic.Session(spark=spark, state=str(folder / "state"), shards=SHARDS)
+        self.session.sql(SCRIPT)
+
+    def run(self) -> harness.Figures:
+        """The load, then all ticks."""
+        load_s, correct = self._apply(dict(self.loaded), self.expected[0])
+        start = time.perf_counter()
+        recompute = Recompute(self.spark, *self.loaded.values())
+        recompute_load_s = time.perf_counter() - start
+        sizes: dict[int, Size] = defaultdict(Size)
+        harness.progress(f"loaded in {load_s:.1f} s; {len(self.ticks)} ticks follow")
+        for tick, changes, recomputed, expected in zip(self.ticks, self.changes[1:], self.recomputed[1:], self.expected[1:], strict=True):
+            self._tick(tick, sizes[changes], expected)
+            recompute.add(tick)
+            if recomputed:
+                sizes[changes].recompute.add(*_timed(partial(_right, recompute, expected)))
+        self.session.close()
+        return {
+            "load_s": round(load_s, 3),
+            "recompute_load_s": round(recompute_load_s, 3),
+            "correct": correct,
+            "peak_mb": self.memory.python_mb,
+            "jvm_mb": self.memory.jvm_mb,
+            "cases": {changes: size.figures() for changes, size in sizes.items()},
+        }
+
+    def _tick(self, tick: Tick, size: Size, expected: int) -> None:
+        before = self.stages.mark()
+        size.deltic.add(*self._apply(dict(tick), expected))
+        shuffled = self.stages.since(before)
+        size.shuffled.append(shuffled)
+        exchanges = len(shuffled.written_bytes)
+        size_bytes = sum(shuffled.written_bytes) // exchanges // SHARDS * SHARDS
+        size.bare.add(*_timed(lambda: spark_bare.run(self.spark, SHARDS, exchanges, size_bytes) == size_bytes))
+
+    def _apply(self, changes: dict[str, pa.Table | DataFrame], expected: int) -> tuple[float, bool]:
+        start = time.perf_counter()
+        self.session.apply(changes)
+        change = self.session.view("spend").changes()
+        seconds = time.perf_counter() - start
+        self.memory.sample()
+        return seconds, self.view.add(*view_columns(change)) == expected
+
+
+def _right(recompute: Recompute, expected: int) -> bool:
+    return checks.Accumulated().replace(recompute.answer()) == expected
+
+
+def _timed(run: Callable[[], bool]) -> tuple[float, bool]:
+    start = time.perf_counter()
+    correct = run()
+    return time.perf_counter() - start, correct
+
+
+def _ticks(folder: Path, ticks: int) -> list[Tick]:
+    orders = checks.split(np.fromfile(folder / "orders.bin", "<i8").reshape(-1, 5), ticks)
+    customers = checks.split(np.fromfile(folder / "customers.bin", "<i8").reshape(-1, 4), ticks)
+    pairs = zip(orders, customers, strict=True)
+    return [{"orders": arrow(order, ORDER_COLUMNS), "customers": arrow(customer, CUSTOMER_COLUMNS)} for order, customer in pairs]
+
+
+def _stored(spark: SparkSession, table: pa.Table, path: Path) -> DataFrame:
+    pq.write_table(table, path)
+    return spark.read.parquet(str(path))
+
+
+def main(folder: str) -> None:
+    spark = deltic.spark.local_session("local[2]")
+    print(json.dumps(Case(spark, Path(folder)).run()))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,92 @@
+"""The view of join_aggregate on Spark local[2]: `python -m benchmarks.spark_tick [--orders N …] [--quick]`.
+
+States of 1M and 10M orders, ticks of 10, 1,000 and 100,000 changes. Peers: `spark_bare`, a job with as many exchanges of as many bytes
+between Python stages that do nothing, and `spark`, the query over cached tables. The figures at the top are those of the first state and
+1,000 changes, `growth` is the last state's median tick at 1,000 changes over the first's, all others stand in `cases`. `peak_mb` is the
+PSS of all Python processes (they also hold the feed and the peers), the JVM stands apart in `params`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import checks, harness, workloads
+from benchmarks.harness import Figures
+
+STATES = [1_000_000, 10_000_000]
+CUSTOMERS = 100_000
+CHANGES = 1_000
+TICKS = {10: 30, CHANGES: 40, 100_000: 10}
+RECOMPUTED = 5
+TIMEOUT_S = 1800.0
+
+
+def write_feed(folder: Path, orders: int, ticks: dict[int, int]) -> None:
+    """The load and the ticks of every size, which of them Spark recomputes, and the view's checksum after each."""
+    sizes = [changes for changes, count in ticks.items() for _ in range(count)]
+    recomputed = [number >= count - RECOMPUTED for count in ticks.values() for number in range(count)]
+    fed_orders, fed_customers = workloads.join_aggregate(orders, CUSTOMERS, changes=sizes)
+    workloads.write(fed_orders, folder / "orders.bin")
+    workloads.write(fed_customers, folder / "customers.bin")
+    expected = [checks.Accumulated().replace(view) for view in checks.spend(fed_orders, fed_customers)]
+    script = {"changes": [0, *sizes], "recomputed": [False, *recomputed], "expected": expected}
+    (folder / "ticks.json").write_text(json.dumps(script))
+
+
+def measure(orders: int, ticks: dict[int, int]) -> Figures:
+    """One state size in a process of its own; its cases are named by state and changes."""
+    harness.progress(f"{orders:,} orders, ticks of {', '.join(f'{changes:,}' for changes in ticks)} changes")
+    with tempfile.TemporaryDirectory(prefix="deltic-bench-") as folder:
+        write_feed(Path(folder), orders, ticks)
+        answer = harness.run([sys.executable, "-m", "benchmarks.spark_case", folder], TIMEOUT_S)
+    if "absent" in answer:
+        sys.exit(f"{orders:,} orders: {answer['absent']}")
+    return {_name(orders, int(changes)): _case(answer, case) for changes, case in answer["cases"].items()}
+
+
+def _name(orders: int, changes: int) -> str:
+    return f"{orders:,} orders, {changes:,} changes"
+
+
+def _case(answer: Figures, case: Figures) -> Figures:
+    """One case with the benchmark's keys; all engines share the processes, hence the peak."""
+    shared = {"peak_mb": answer["peak_mb"]}
+    peers = {
+        "spark_bare": {"load_s": None} | case["spark_bare"] | shared,
+        "spark": {"load_s": answer["recompute_load_s"]} | case["spark"] | shared,
+    }
+    params = {name: case[name] for name in ("jobs_per_tick", "exchanges", "exchanged_bytes")} | {"jvm_mb": answer["jvm_mb"]}
+    correct: Figures = {"correct": answer["correct"] and case["deltic"]["correct"]}
+    return {"load_s": answer["load_s"], **case["deltic"], **correct, **shared, "params": params, "peers": peers}
+
+
+def report(cases: dict[str, Figures], states: Sequence[int]) -> Figures:
+    """The JSON object; the first state at 1,000 changes is its face."""
+    face, last = cases[_name(states[0], CHANGES)], cases[_name(states[-1], CHANGES)]
+    params = {"orders": states[0], "customers": CUSTOMERS, "changes": CHANGES, "master": "local[2]"} | face["params"]
+    growth = round(last["tick_ms"]["median"] / face["tick_ms"]["median"], 3) if len(states) > 1 else None
+    return {"benchmark": "spark_tick", "engine": "deltic", **face, "params": params, "growth": growth, "cases": cases}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.spark_tick", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--orders", type=int, nargs="+", default=STATES, help="the states' sizes")
+    parser.add_argument("--quick", action="store_true", help="one state of a tenth, few ticks, none of 100,000 changes")
+    options = parser.parse_args()
+    states, ticks = (options.orders, TICKS) if not options.quick else ([options.orders[0] // 10], {10: 10, CHANGES: 10})
+    cases: dict[str, Figures] = {}
+    for orders in states:
+        cases |= measure(orders, ticks)
+    for name, case in cases.items():
+        bare, recompute = (case["peers"][peer]["tick_ms"]["median"] for peer in ("spark_bare", "spark"))
+        harness.progress(f"{harness.describe(name, case)}; bare {bare:.1f} ms, recompute {recompute:.1f} ms")
+    harness.emit(report(cases, states))
+
+
+if __name__ == "__main__":
+    main()
