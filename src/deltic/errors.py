@@ -95,6 +95,7 @@ class DataError(DelticError):
 
     table: str = ""
     ordinal: int = 0
+    row: int | None = None
 
 
 class FrameError(DataError):

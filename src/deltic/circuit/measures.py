@@ -17,11 +17,9 @@ import pyarrow.compute as pc
 
 from deltic.expr.nodes import Expr
 from deltic.trace.weights import multiply
-from deltic.trace.sums import decimal_limbs, split64
+from deltic.trace.sums import carry, decimal_limbs, split64
 
 MeasureKind = OneOf["count", "int", "bigint", "rounded", "decimal"]
-LOW = np.int64(0xFFFFFFFF)
-SHIFT = np.int64(32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +56,6 @@ def measure_weights(measure: Measure, values: pa.Array | None, weight: np.ndarra
         numbers = (values.fill_null(0) if values.null_count else values).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         limbs = (numbers,) if measure.kind == "int" else split64(numbers) if measure.kind == "bigint" else _split_rounded(numbers)
     return tuple(multiply(limb, weight) for limb in limbs)
-
-
-def carry(limbs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """The same numbers with every limb but the highest in [0, 2^32)."""
-    result = list(limbs)
-    for i in range(len(result) - 1, 0, -1):
-        result[i - 1] = result[i - 1] + (result[i] >> SHIFT)
-        result[i] = result[i] & LOW
-    return tuple(result)
 
 
 def carry_pairs(

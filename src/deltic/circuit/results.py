@@ -9,13 +9,12 @@ from typing import Literal as OneOf
 import numpy as np
 import pyarrow as pa
 
-from deltic.circuit.measures import carry
 from deltic.errors import ArithmeticOverflow, Span
 from deltic.schema import BIGINT, Field
 from deltic.trace.encoding import encode_words
 from deltic.trace.consolidate import consolidate
 from deltic.trace.rows import Rows
-from deltic.trace.sums import divide_decimal, join64, join_decimal, round_limbs
+from deltic.trace.sums import carry, divide_decimal, join64, join_decimal, round_limbs
 
 Words = tuple[np.ndarray, ...]
 ResultKind = OneOf["count", "sum_int", "sum_bigint", "sum_decimal", "sum_float", "avg_int", "avg_rounded", "avg_decimal", "avg_float", "extreme"]

@@ -1,0 +1,75 @@
+"""Test support: runs random cases on the engines and compares every view after every tick with the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from deltic.circuit.nodes import Circuit
+from deltic.lowering import lower
+from deltic.optimizer import optimize
+from deltic.plan.nodes import Plan
+from deltic.runtimes import Runtime, TickResult
+from deltic.runtimes.embedded import Embedded
+from deltic.schema import Op, Schema, TableSchema
+from deltic.trace.batch import Batch
+from deltic.trace.encoding import decode, encode_rows
+from deltic.trace.merge import merge
+from deltic.trace.rows import Rows
+
+Row = tuple[Any, ...]
+Changes = Mapping[str, Iterable[tuple[Row, int]]]
+
+
+class Engine:
+    """Plans on a runtime, fed with weighted rows."""
+
+    def __init__(self, runtime: Runtime, tables: Mapping[str, TableSchema], views: Mapping[str, Plan]) -> None:
+        self.runtime, self.tables = runtime, tables
+        self.circuit: Circuit = lower({name: optimize(plan) for name, plan in views.items()}, tables)
+        self.runtime.install(self.circuit)
+
+    def tick(self, changes: Changes) -> TickResult:
+        """Weighted rows for each table, as one tick."""
+        asked = {}
+        for name, rows in changes.items():
+            weighted = list(rows)
+            if not weighted:
+                continue
+            schema = self.tables[name].schema
+            words = encode_rows([row for row, _ in weighted], schema, self.runtime.strings)
+            n = len(weighted)
+            weights = np.array([w for _, w in weighted], np.int64)
+            asked[name] = Rows((*words, np.full(n, Op.WEIGHT, np.int64), np.arange(n)), (weights,))
+        return self.runtime.tick(asked)
+
+    def view(self, name: str) -> dict[Row, int]:
+        """The view's content: row → weight."""
+        spec = self.circuit.arrangements[self.circuit.views[name]]
+        whole = merge([spine.scan() for spine in self.runtime.snapshot(spec.id)])
+        return self._decoded(name, whole)
+
+    def change(self, name: str, result: TickResult) -> dict[Row, int]:
+        """The view's change in a tick."""
+        batch = result.changes.get(name)
+        return {} if batch is None else self._decoded(name, batch)
+
+    def _decoded(self, name: str, batch: Batch) -> dict[Row, int]:
+        spec = self.circuit.arrangements[self.circuit.views[name]]
+        stored: Schema = spec.shape.schema
+        layout = spec.shape.layout
+        columns = [decode(batch.columns[s], f, self.runtime.strings).to_pylist() for s, f in zip(layout.slices, stored, strict=True)]
+        order = [spec.order.index(i) for i in range(len(stored))]
+        rows = zip(*(columns[i] for i in order), strict=True) if columns else iter([()] * len(batch))
+        found: dict[Row, int] = {}
+        for row, weight in zip(rows, batch.weights[0].tolist(), strict=True):
+            assert row not in found, "a row stands twice in a consolidated view"
+            found[row] = weight
+        return found
+
+
+def embedded(tables: Mapping[str, TableSchema], views: Mapping[str, Plan], shards: int = 1) -> Engine:
+    """The case on the embedded runtime."""
+    return Engine(Embedded(shards), tables, views)
