@@ -116,13 +116,15 @@ def main() -> None:
         own = harness.drive("benchmarks.join_aggregate", Path(folder), TIMEOUT_S)
         harness.progress(harness.describe("deltic", own))
         peers = measure_peers(Path(folder)) if options.peers else {}
-    grown = measure_growth(options) if options.growth else None
-    by_kind = own.pop("by_kind", {})
+    grown = measure_growth(options) if options.growth else {}
+    kinds = own.pop("by_kind", {})
     params = {"orders": options.orders, "customers": options.customers, "ticks": options.ticks, "changes": CHANGES}
-    params |= {"one_change_ms": by_kind.get(SINGLE), "upsert_ms": by_kind.get(UPSERT)}
+    params |= {"one_change_ms": kinds.get(SINGLE), "upsert_ms": kinds.get(UPSERT)}
+    params["peers_one_change_ms"] = {name: peer.pop("by_kind")[SINGLE] for name, peer in peers.items() if "by_kind" in peer}
     result = {"benchmark": "join_aggregate", "engine": "deltic", "params": params, **own, "peers": peers, "growth": None}
-    if grown is not None and "tick_ms" in grown and "tick_ms" in own:
+    if "tick_ms" in grown and "tick_ms" in own:
         result["growth"] = round(grown["tick_ms"]["median"] / own["tick_ms"]["median"], 3)
+        del grown["by_kind"]
         result["cases"] = {f"{GROWTH * options.orders:,} orders": grown}
     harness.emit(result)
 
@@ -146,12 +148,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows and of the ticks, without growth")
     options = parser.parse_args()
     if options.quick:
-        options.orders, options.customers, options.ticks, options.growth = (
-            options.orders // 10,
-            options.customers // 10,
-            options.ticks // 10,
-            False,
-        )
+        options.growth = False
+        for name in ("orders", "customers", "ticks"):
+            setattr(options, name, getattr(options, name) // 10)
     return options
 
 
