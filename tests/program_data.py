@@ -10,7 +10,7 @@ import datetime
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 from random import Random
 
 from deltic.expr.nodes import Value
@@ -39,6 +39,7 @@ Tick = dict[str, list[Change]]
 
 TYPES = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, decimal(5, 2), decimal(18, 4), decimal(30, 10), STRING, DATE, TIMESTAMP)
 KEY_TYPES = (INT, BIGINT, SMALLINT, STRING, DATE)
+EXACT = Context(prec=38)
 LONG = "a long string, the same for its first bytes: "
 
 
@@ -67,9 +68,9 @@ def domain(type: Type, *, extreme: bool = False) -> tuple[Value, ...]:
         half = 1 << (INTEGER_BITS[type.name] - 1)
         return (1, 2, 3, 0, *((half - 1, -half) if extreme else (-1, 5)), 4, 7, 8, 9, 10, 11)
     if type.is_decimal:
-        unit = Decimal(1).scaleb(-type.scale)
-        large = Decimal(10) ** min(12, type.precision - type.scale) - 1
-        return (Decimal(1), Decimal(2), Decimal("0.5"), -unit, unit, Decimal(0), large)
+        one = 10**type.scale
+        large = 10 ** min(12 + type.scale, type.precision) - 1
+        return tuple(EXACT.scaleb(Decimal(units), -type.scale) for units in (one, 2 * one, one // 2, -1, 1, 0, large))
     fixed: dict[str, tuple[Value, ...]] = {
         "BOOLEAN": (True, False),
         "FLOAT": FLOATS,

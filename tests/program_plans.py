@@ -1,8 +1,8 @@
 """Random plans, built as nodes, typed, and biased so that joins match and outputs are not empty.
 
 No expression of these plans can fail on the data of program_data.py: every exact number carries a bound on its size, and arithmetic
-and sums are made only where the result's type holds the bound. `Programs.failing` alone makes expressions that fail on some rows, and
-puts them where no optimizer may drop them: at the top.
+and sums are made only where the result's type holds the bound. `Programs.failing` makes expressions that fail on some rows, and puts
+them where no optimizer may drop them: at the top. Daring programs have such expressions anywhere.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ def holds(type: Type, size: int) -> bool:
 
 
 class Scalars:
-    """Random expressions over the columns of a plan."""
+    """Random expressions over the columns of a plan; a share of them, `daring`, may fail."""
 
-    def __init__(self, rng: Random) -> None:
-        self.rng = rng
+    def __init__(self, rng: Random, daring: float = 0.0) -> None:
+        self.rng, self.daring = rng, daring
 
     def literal(self, type: Type) -> Scalar:
         value: Value = None if self.rng.random() < 0.05 else self.rng.choice(domain(type)[:5])
@@ -89,6 +89,8 @@ class Scalars:
 
     def any(self, source: Sized, depth: int = 2) -> Scalar:
         """An expression of any type."""
+        if self._dares():
+            return self.failing(source), None
         if depth == 0 or self.rng.random() < 0.4:
             return self.column(source) or self.literal(INT)
         makers = (self._arithmetic, self._text, self._widened, self._coalesced, self._chosen, self._truth)
@@ -146,6 +148,8 @@ class Scalars:
 
     def predicate(self, source: Sized, depth: int = 2) -> Expr:
         """A condition that many rows satisfy."""
+        if self._dares():
+            return resolve("is_not_null", [self.failing(source)])
         roll = self.rng.random()
         if depth and roll < 0.3:
             function = self.rng.choice(["and", "or", "or"])
@@ -174,13 +178,30 @@ class Scalars:
             return resolve("in", [expr, self.literal(expr.type)[0], self.literal(expr.type)[0]])
         return resolve("equal", [expr, self.literal(expr.type)[0]])
 
+    def failing(self, source: Sized) -> Expr:
+        """An expression that fails on some rows, in one way alone; or one that would, were it not guarded."""
+        text = self.column(source, lambda type: type == STRING)
+        number = self.column(source, lambda type: type.is_integer)
+        if text is not None and (number is None or self.rng.random() < 0.5):
+            return cast(text[0], INT)
+        if number is None:
+            return resolve("add", [cast(self.literal(INT)[0], INT), Literal(2**31 - 1, INT)])
+        divided = resolve("divide", [Literal(1, INT), number[0]])
+        if self.rng.random() < 0.3:
+            # Guarded: this one never fails, and no rewrite may make it.
+            return case([(resolve("not_equal", [number[0], Literal(0, number[0].type)]), divided)], None)
+        return divided
+
+    def _dares(self) -> bool:
+        return self.daring > 0 and self.rng.random() < self.daring
+
 
 class Programs:
     """Random plans over the tables given; later plans share parts of earlier ones."""
 
-    def __init__(self, rng: Random, sources: Sequence[Source], rows: int) -> None:
+    def __init__(self, rng: Random, sources: Sequence[Source], rows: int, daring: float = 0.0) -> None:
         self.rng = rng
-        self.scalars = Scalars(rng)
+        self.scalars = Scalars(rng, daring)
         self.tables = [Sized(Table(source.table), source.bounds, rows) for source in sources]
         self.made: list[Sized] = []
 
@@ -226,7 +247,20 @@ class Programs:
 
     def filter(self, depth: int) -> Sized:
         source = self.relation(depth)
+        if isinstance(source.plan, Join) and self.rng.random() < 0.5:
+            return self._equated(source, source.plan)
         return Sized(Filter(source.plan, self.scalars.predicate(source)), source.bounds, source.rows * 0.6)
+
+    def _equated(self, source: Sized, join: Join) -> Sized:
+        """The rows of a join in which a column of one side equals one of the other, where types meet and the join has both."""
+        width = len(join.left.schema)
+        right = range(width, len(source.schema))
+        pairs = [(i, j) for i in range(width) for j in right if source.schema[i].type == source.schema[j].type]
+        if not pairs:
+            return Sized(Filter(source.plan, self.scalars.predicate(source)), source.bounds, source.rows * 0.6)
+        i, j = self.rng.choice(pairs)
+        equal = resolve("equal", [source.column(i)[0], source.column(j)[0]])
+        return Sized(Filter(source.plan, equal), source.bounds, source.rows * 0.4)
 
     def thinned(self, source: Sized) -> Sized:
         """A small part of it."""
@@ -356,23 +390,10 @@ class Programs:
     def failing(self, depth: int) -> Sized:
         """A view whose topmost expression fails on some rows that it may meet, each on its own account and in one way alone."""
         source = self.relation(depth)
-        expr = self._failing_scalar(source)
+        expr = self.scalars.failing(source)
         if self.rng.random() < 0.3:
             return Sized(Filter(source.plan, resolve("is_not_null", [expr])), source.bounds, source.rows)
         return self._projected(source, [*(source.column(i) for i in range(len(source.schema))), (expr, None)])
-
-    def _failing_scalar(self, source: Sized) -> Expr:
-        text = self.scalars.column(source, lambda type: type == STRING)
-        number = self.scalars.column(source, lambda type: type.is_integer)
-        if text is not None and (number is None or self.rng.random() < 0.5):
-            return cast(text[0], INT)
-        if number is None:
-            return resolve("add", [cast(self.scalars.literal(INT)[0], INT), Literal(2**31 - 1, INT)])
-        divided = resolve("divide", [Literal(1, INT), number[0]])
-        if self.rng.random() < 0.3:
-            # Guarded: this one never fails, and no rewrite may make it.
-            return case([(resolve("not_equal", [number[0], Literal(0, number[0].type)]), divided)], None)
-        return divided
 
 
 def result_type(function: str, argument: Type) -> Type:
@@ -389,7 +410,7 @@ def _widest(left: Sized, right: Sized) -> tuple[Bound, ...]:
 
 MAKERS: list[tuple[Callable[[Programs, int], Sized], int]] = [
     (Programs.project, 12),
-    (Programs.filter, 12),
+    (Programs.filter, 14),
     (Programs.join, 34),
     (Programs.aggregate, 16),
     (Programs.distinct, 7),

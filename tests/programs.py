@@ -61,6 +61,18 @@ def case(seed: int) -> Case:
     raise AssertionError(f"no small program for seed {seed}")
 
 
+def daring(seed: int) -> Case:
+    """A program with expressions that may fail anywhere in it: what an optimizer may drop, but not bring about. Not for engines."""
+    rng = Random(f"daring {seed}")
+    theme = rng.choice(KEY_TYPES)
+    sources = [random_source(rng, name, theme) for name in "tu"]
+    programs = Programs(rng, sources, 3, daring=0.2)
+    views = {f"view{i}": programs.relation(rng.randint(2, 4)).plan for i in range(3)}
+    contents = [Content(source) for source in sources]
+    ticks = [_load(rng, contents, 3), *(_tick(rng, contents) for _ in range(4))]
+    return Case(seed, {source.table.name: source.table for source in sources}, views, ticks, True)
+
+
 def _made(seed: int, rng: Random) -> Case | None:
     theme = rng.choice(KEY_TYPES)
     sources = [random_source(rng, name, theme) for name in "tuv"[: rng.randint(1, 3)]]
@@ -123,7 +135,7 @@ def _failing_ticks(rng: Random, sources: Sequence[Source], views: Mapping[str, P
 
 
 def _explodes(views: Sequence[Plan], tables: Tables) -> bool:
-    return any(sum(evaluate(node, tables).values()) > LARGEST for plan in views for node in nodes(plan) if isinstance(node, Join))
+    return any(sum(weight for _, weight in evaluate(node, tables).pairs()) > LARGEST for plan in views for node in nodes(plan) if isinstance(node, Join))
 
 
 def outcome(views: Mapping[str, Plan], tables: Mapping[str, Relation]) -> Outcome:
@@ -166,7 +178,7 @@ class Mix:
                 continue
             if i:
                 self.ticks += 1
-                self.retracting += any(weight < 0 for name in now for weight in (now[name] - before.get(name, {})).values())
+                self.retracting += any(weight < 0 for name in now for _, weight in (now[name] - before.get(name, Relation())).pairs())
             before = now
         self.shown.update(_shown(program, outcomes))
 

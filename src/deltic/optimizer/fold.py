@@ -15,6 +15,7 @@ from deltic.plan.columns import map_children
 def fold(expr: Expr) -> Expr:
     """The expression with its constant parts computed.
 
+    >>> from deltic.expr.nodes import Column
     >>> from deltic.plan.show import show_expr
     >>> from deltic.schema import BOOLEAN
     >>> b = Column(0, BOOLEAN, True, "b")

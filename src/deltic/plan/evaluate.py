@@ -34,17 +34,15 @@ def evaluate(plan: Plan, tables: Mapping[str, Mapping[Row, int]]) -> Relation:
     """
     match plan:
         case Table():
-            relation = Relation(tables[plan.table.name].items())
-            assert all(weight > 0 for weight in relation.values())
-            return relation
+            return _table(tables[plan.table.name])
         case Values():
             return Relation((row, 1) for row in plan.rows)
         case Project():
             return Relation(
-                (tuple(value_of(expr, row) for _, expr in plan.columns), weight) for row, weight in evaluate(plan.input, tables).items()
+                (tuple(value_of(expr, row) for _, expr in plan.columns), weight) for row, weight in evaluate(plan.input, tables).pairs()
             )
         case Filter():
-            return Relation((row, weight) for row, weight in evaluate(plan.input, tables).items() if value_of(plan.predicate, row) is True)
+            return Relation((row, weight) for row, weight in evaluate(plan.input, tables).pairs() if value_of(plan.predicate, row) is True)
         case Join():
             return Relation(_joined(plan, evaluate(plan.left, tables), evaluate(plan.right, tables)))
         case Aggregate():
@@ -52,7 +50,7 @@ def evaluate(plan: Plan, tables: Mapping[str, Mapping[Row, int]]) -> Relation:
         case Distinct():
             return Relation((row, 1) for row in _normalised(evaluate(plan.input, tables)))
         case Union():
-            return Relation(pair for part in plan.inputs for pair in evaluate(part, tables).items())
+            return Relation(pair for part in plan.inputs for pair in evaluate(part, tables).pairs())
         case SetOperation():
             return Relation(_combined(plan, _normalised(evaluate(plan.left, tables)), _normalised(evaluate(plan.right, tables))))
         case TopK():
@@ -61,8 +59,14 @@ def evaluate(plan: Plan, tables: Mapping[str, Mapping[Row, int]]) -> Relation:
             assert_never(plan)
 
 
+def _table(content: Mapping[Row, int]) -> Relation:
+    relation = content if isinstance(content, Relation) else Relation(content.items())
+    assert all(weight > 0 for _, weight in relation.pairs())
+    return relation
+
+
 def _normalised(relation: Relation) -> Relation:
-    return Relation((normal_row(row), weight) for row, weight in relation.items())
+    return Relation((normal_row(row), weight) for row, weight in relation.pairs())
 
 
 def _joined(plan: Join, left: Relation, right: Relation) -> Iterator[Weighted]:
@@ -78,7 +82,7 @@ def _joined(plan: Join, left: Relation, right: Relation) -> Iterator[Weighted]:
                 yield from ((row + nothing_right, weight) for (row, weight), found in matches if not found)
             if plan.kind in ("right", "full"):
                 matched = {identity(other) for _, found in matches for other, _ in found}
-                yield from ((nothing_left + other, w) for other, w in right.items() if identity(other) not in matched)
+                yield from ((nothing_left + other, w) for other, w in right.pairs() if identity(other) not in matched)
         case "semi":
             yield from (pair for pair, found in matches if found)
         case "anti":
@@ -94,11 +98,11 @@ def _joined(plan: Join, left: Relation, right: Relation) -> Iterator[Weighted]:
 def _matches(plan: Join, left: Relation, right: Relation) -> list[tuple[Weighted, list[Weighted]]]:
     """Every left row with the right rows that have equal keys, none of them NULL, and satisfy the residual."""
     by_key: dict[Hashable, list[Weighted]] = {}
-    for row, weight in right.items():
+    for row, weight in right.pairs():
         by_key.setdefault(_join_key((theirs for _, theirs in plan.keys), row), []).append((row, weight))
     by_key.pop(None, None)
     found = []
-    for row, weight in left.items():
+    for row, weight in left.pairs():
         candidates = by_key.get(_join_key((ours for ours, _ in plan.keys), row), [])
         found.append(((row, weight), [pair for pair in candidates if _satisfies(plan.residual, row + pair[0])]))
     return found
@@ -128,7 +132,7 @@ def _aggregated(plan: Aggregate, relation: Relation) -> Iterator[Weighted]:
     groups: dict[Hashable, tuple[Row, list[Weighted]]] = {}
     if not plan.keys:
         groups[()] = ((), [])
-    for row, weight in relation.items():
+    for row, weight in relation.pairs():
         key = tuple(normal(value_of(expr, row)) for _, expr in plan.keys)
         groups.setdefault(key_of(key), (key, []))[1].append((row, weight))
     for key, members in groups.values():
@@ -136,7 +140,7 @@ def _aggregated(plan: Aggregate, relation: Relation) -> Iterator[Weighted]:
 
 
 def _combined(plan: SetOperation, left: Relation, right: Relation) -> Iterator[Weighted]:
-    for row, weight in left.items():
+    for row, weight in left.pairs():
         other = right.get(row, 0)
         match plan.kind:
             case "except":
@@ -153,7 +157,7 @@ def _combined(plan: SetOperation, left: Relation, right: Relation) -> Iterator[W
 
 def _first(plan: TopK, relation: Relation) -> Iterator[Weighted]:
     """Sorts by the last criterion first: sorting is stable."""
-    pairs = sorted(relation.items(), key=lambda pair: tuple(total_key(value) for value in pair[0]))
+    pairs = sorted(relation.pairs(), key=lambda pair: tuple(total_key(value) for value in pair[0]))
     for term in reversed(plan.order):
         valued = [(value_of(term.expr, pair[0]), pair) for pair in pairs]
         valued.sort(key=lambda item: order_key(item[0]), reverse=term.descending)

@@ -20,12 +20,13 @@ COMPARISONS: Final = frozenset(
 SAFE: Final = COMPARISONS | frozenset(
     (
         "and", "or", "not", "coalesce", "greatest", "least", "concat", "concat_ws", "upper", "lower", "initcap", "length", "octet_length",
-        "ascii", "substring", "left", "right", "trim", "ltrim", "rtrim", "replace", "startswith", "endswith", "contains", "reverse",
-        "locate", "year", "quarter", "month", "day", "dayofweek", "weekday", "dayofyear", "weekofyear", "yearofweek", "hour", "minute",
-        "second", "datediff", "last_day", "sqrt", "exp", "ln", "log10", "log2", "bit_and", "bit_or", "bit_xor", "bit_not",
+        "ascii", "substring", "left", "right", "trim", "ltrim", "rtrim", "lpad", "rpad", "replace", "startswith", "endswith", "contains",
+        "reverse", "locate", "year", "quarter", "month", "day", "dayofweek", "weekday", "dayofyear", "weekofyear", "yearofweek", "hour",
+        "minute", "second", "second_fraction", "datediff", "last_day", "trunc", "date_trunc", "unix_timestamp", "sqrt", "exp", "ln",
+        "log10", "log2", "log", "power", "bit_and", "bit_or", "bit_xor", "bit_not",
     )
 )
-SAFE_ON_FLOATS: Final = frozenset(("add", "subtract", "multiply", "negate", "abs", "sign"))
+SAFE_ON_FLOATS: Final = frozenset(("add", "subtract", "multiply", "negate", "abs", "sign", "ceil", "floor", "round", "bround"))
 # fmt: on
 
 
@@ -40,12 +41,19 @@ def can_fail(expr: Expr) -> bool:
     [True, False]
     """
     match expr:
-        case Call() if expr.function not in SAFE and not (expr.function in SAFE_ON_FLOATS and expr.type.is_float):
+        case Call() if not _call_is_safe(expr):
             return True
         case Cast() if not expr.lenient and cast_can_fail(expr.argument.type, expr.type):
             return True
         case _:
             return any(can_fail(part) for part in children(expr))
+
+
+def _call_is_safe(call: Call) -> bool:
+    """Whether the function itself fails on no arguments. A LIKE pattern that is constant was checked when the call was made."""
+    if call.function == "like":
+        return isinstance(call.arguments[1], Literal)
+    return call.function in SAFE or (call.function in SAFE_ON_FLOATS and call.arguments[0].type.is_float)
 
 
 def is_cheap(expr: Expr) -> bool:

@@ -9,7 +9,7 @@ No kernels, no NumPy, no Arrow: what is checked by this shares no code with it.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 
 from deltic.expr.nodes import Value
 
@@ -54,18 +54,22 @@ class Relation(Mapping[Row, int]):
         return frozenset((key, weight) for key, (_, weight) in self._weights.items())
 
     def __repr__(self) -> str:
-        return f"Relation({dict(self.items())!r})"
+        return f"Relation({dict(self.pairs())!r})"
 
-    def __add__(self, other: Mapping[Row, int]) -> Relation:
-        return Relation([*self.items(), *other.items()])
+    def pairs(self) -> Collection[tuple[Row, int]]:
+        """As items(), without looking every row up again."""
+        return self._weights.values()
 
-    def __sub__(self, other: Mapping[Row, int]) -> Relation:
-        return Relation([*self.items(), *((row, -weight) for row, weight in other.items())])
+    def __add__(self, other: Relation) -> Relation:
+        return Relation([*self.pairs(), *other.pairs()])
+
+    def __sub__(self, other: Relation) -> Relation:
+        return Relation([*self.pairs(), *((row, -weight) for row, weight in other.pairs())])
 
 
 def identity(row: Row) -> Hashable:
     """Equal iff the rows are the same row: class by class, NaN equal to NaN, 0.0 not -0.0."""
-    return tuple((value.__class__, repr(value) if isinstance(value, float) else value) for value in row)
+    return tuple([(value.__class__, repr(value) if isinstance(value, float) else value) for value in row])
 
 
 def normal(value: Value) -> Value:

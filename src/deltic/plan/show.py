@@ -1,9 +1,5 @@
 """Plans as text: one line for each node, inputs indented below it. Used by explain, by goldens and by the rules' examples.
 
-    Project region#0, total := (#1 + 1)
-      Aggregate by region#0: #1 = sum(amount#2)
-        Table orders (region, customer, amount)
-
 Columns are written name#position, so that a text names one plan.
 """
 
@@ -47,7 +43,15 @@ INFIX: Final = {
 
 
 def show(plan: Plan) -> str:
-    """The whole plan, a line for each node, without a newline at the end."""
+    """The whole plan, a line for each node, without a newline at the end.
+
+    >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
+    >>> orders = Table(TableSchema("orders", Schema((Field("region", BIGINT), Field("amount", BIGINT)))))
+    >>> region, amount = (Column(i, BIGINT, True, name) for i, name in enumerate(orders.schema.names))
+    >>> print(show(Aggregate(orders, (("region", region),), (("total", AggregateCall("sum", (amount,), BIGINT, True)),))))
+    Aggregate by region#0: total := sum(amount#1)
+      Table orders (region, amount)
+    """
     return "\n".join("  " * depth + line for depth, line in _lines(plan, 0))
 
 

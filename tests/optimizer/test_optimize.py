@@ -1,0 +1,97 @@
+"""The optimizer against the oracle: the same relations, the same schema, and no failure that was not there before."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import pytest
+from programs import Case, applied, case, daring, empty, expected, outcome
+
+from deltic.errors import EvaluationError
+from deltic.optimizer import RULES, optimize
+from deltic.plan.columns import agrees
+from deltic.plan.evaluate import evaluate
+from deltic.plan.failure import can_fail
+from deltic.plan.fingerprint import fingerprint
+from deltic.plan.nodes import Plan
+from deltic.plan.relation import Relation
+from deltic.plan.show import show
+from deltic.plan.walk import expressions, nodes
+
+
+@pytest.mark.parametrize("name", [*(rule.__name__ for rule in RULES), "fold"])
+def test_the_examples_of_every_rule(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(f"deltic.optimizer.{name}"))
+    assert result.attempted > 0 and result.failed == 0
+
+
+def check(program: Case) -> None:
+    """Every view, optimized, holds after every tick what the written one holds, and fails where it fails."""
+    views = {name: optimize(plan) for name, plan in program.views.items()}
+    for name, plan in views.items():
+        assert agrees(program.views[name]) and agrees(plan), f"{program}: {show(plan)}"
+        assert plan.schema == program.views[name].schema
+        assert fingerprint(optimize(plan)) == fingerprint(plan), f"{program}: not settled: {show(plan)}"
+    tables = empty(program.tables)
+    for tick, wanted in zip(program.ticks, expected(program), strict=True):
+        after = applied(tables, tick)
+        assert outcome(views, after) == wanted, f"{program}: {[show(plan) for plan in views.values()]}"
+        tables = after if isinstance(wanted, dict) else tables
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_random_programs_mean_the_same(block: int) -> None:
+    for seed in range(block * 100, block * 100 + 100):
+        check(case(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(20))
+def test_many_more_random_programs_mean_the_same(block: int) -> None:
+    for seed in range(1000 + block * 300, 1300 + block * 300):
+        check(case(seed))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_each_rule_alone_keeps_the_relation(rule: object) -> None:
+    assert callable(rule)
+    changed = 0
+    for seed in range(120):
+        program = case(seed)
+        tables = applied(empty(program.tables), program.ticks[0])
+        for plan in program.views.values():
+            after = rule(plan)
+            changed += after != plan
+            assert result(after, tables) == result(plan, tables), f"{program}: {show(plan)}"
+    assert changed > 10
+
+
+def result(plan: Plan, tables: dict[str, Relation]) -> Relation | type[EvaluationError]:
+    try:
+        return evaluate(plan, tables)
+    except EvaluationError as error:
+        return type(error)
+
+
+def may_fail(plan: Plan) -> bool:
+    return any(can_fail(expr) for node in nodes(plan) for expr in expressions(node))
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_no_rule_brings_about_a_failure(block: int) -> None:
+    fine = failed = 0
+    for seed in range(block * 100, block * 100 + 100):
+        program = daring(seed)
+        tables = empty(program.tables)
+        views = {name: optimize(plan) for name, plan in program.views.items() if may_fail(plan)}
+        for tick in program.ticks:
+            tables = applied(tables, tick)
+            for name, plan in views.items():
+                written = result(program.views[name], tables)
+                if isinstance(written, Relation):
+                    fine += 1
+                    assert result(plan, tables) == written, f"daring({seed}): {show(program.views[name])}\n-->\n{show(plan)}"
+                else:
+                    failed += 1
+    assert fine > 300 and failed > 100, (fine, failed)
