@@ -1,0 +1,50 @@
+"""Spark's SQL into plans: scripts of CREATE TABLE, CREATE VIEW and DROP, and single queries.
+
+sqlglot parses, nothing of its optimizer is used. What is not understood whole is refused with its place (`refuse`), so no syntax is
+passed by in silence. Plans are plain: a Project for a select list, a Filter for a condition, joins in the order written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from deltic.errors import SyntaxFailure
+from deltic.frontends.sql.bind_query import bind_tree
+from deltic.frontends.sql.ddl import bind_statement, bind_view, is_view
+from deltic.frontends.sql.environment import Catalog, Environment
+from deltic.frontends.sql.parse import Parsed, parse
+from deltic.frontends.sql.precedence import check_precedence
+from deltic.frontends.sql.refuse import refuse_unknown
+from deltic.frontends.sql.statements import CreateTable, CreateView, DropTable, DropView, Statement
+from deltic.plan.nodes import Plan
+
+__all__ = ["Catalog", "CreateTable", "CreateView", "DropTable", "DropView", "Statement", "bind_query", "parse_script"]
+
+
+def parse_script(text: str, name: str, catalog: Catalog) -> Iterator[Statement]:
+    """The statements of a script, each bound when it is asked for, so that the caller can put it into the catalog first.
+
+    name: what messages call the script. All statements are parsed, and refused for what they have that Deltic has not, before the
+    first is given. Raises QueryError's kinds with the place.
+    """
+    parsed = [_checked(statement) for statement in parse(text, name)]
+    return (bind_statement(one.tree, Environment(one.places, catalog)) for one in parsed)
+
+
+def bind_query(text: str, name: str, catalog: Catalog) -> Plan:
+    """The plan of one query; of CREATE VIEW, the plan of its query under the view's column names."""
+    parsed = parse(text, name)
+    if len(parsed) != 1 or not (isinstance(parsed[0].tree, exp.Query) or is_view(parsed[0].tree)):
+        span = parsed[-1].places.statement if parsed else None
+        raise SyntaxFailure("this is not one query", span=span, expected="SELECT …")
+    one = _checked(parsed[0])
+    env = Environment(one.places, catalog)
+    return bind_view(one.tree, env) if is_view(one.tree) else bind_tree(one.tree, env)
+
+
+def _checked(statement: Parsed) -> Parsed:
+    refuse_unknown(statement.tree, statement.places)
+    check_precedence(statement.tree, statement.places)
+    return statement

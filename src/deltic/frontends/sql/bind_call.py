@@ -1,0 +1,74 @@
+"""Function calls, by name and in SQL's forms with keywords (EXTRACT, TRIM, SUBSTRING)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from deltic.errors import Span, UnknownName, Unsupported
+from deltic.expr import Expr, Literal, known_functions, resolve
+from deltic.frontends.sql.scope import did_you_mean
+from deltic.schema import STRING
+
+if TYPE_CHECKING:
+    from deltic.frontends.sql.bind_expression import ExpressionBinder
+
+_CLOCK: Final = "keep the time in a table of one row and join it"
+_RANDOM: Final = "compute it outside, and give it as a column"
+REFUSED: Final = {
+    **dict.fromkeys(("now", "current_timestamp", "current_date", "curdate", "localtimestamp", "unix_timestamp"), _CLOCK),
+    **dict.fromkeys(("rand", "random", "randn", "uuid", "shuffle", "randstr", "uniform"), _RANDOM),
+    **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id", "input_file_name"), _RANDOM),
+}
+"""Functions whose value changes while no row does."""
+
+TABLE_FUNCTIONS: Final = ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple")
+
+
+def function_name(node: exp.Anonymous) -> str:
+    """The name as written, in lower case."""
+    return (node.this if isinstance(node.this, str) else node.this.name).lower()
+
+
+def bind_call(binder: ExpressionBinder, node: exp.Anonymous, span: Span) -> Expr:
+    """A call of a scalar function."""
+    name = function_name(node)
+    if name in REFUSED and not (name == "unix_timestamp" and node.expressions):
+        raise Unsupported(f"{name}() changes while no row does", span=span, remedy=REFUSED[name])
+    if name in TABLE_FUNCTIONS:
+        raise Unsupported(f"{name}() makes rows, which is not supported", span=span, remedy="give the rows as a table of their own")
+    arguments = [binder.bind(argument) for argument in _scalars(node, binder)]
+    if name not in known_functions():
+        # Names that expr has for operators are no functions of SQL.
+        raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(name, known_functions()))
+    return resolve(name, arguments, span)
+
+
+def _scalars(node: exp.Anonymous, binder: ExpressionBinder) -> list[exp.Expr]:
+    for argument in node.expressions:
+        if isinstance(argument, exp.Distinct):
+            raise Unsupported("DISTINCT belongs to COUNT, SUM, AVG, MIN or MAX", span=binder.places.of(argument))
+        if isinstance(argument, exp.Alias | exp.Star):
+            raise Unsupported("this is no argument of a function", span=binder.places.of(argument))
+    return list(node.expressions)
+
+
+def bind_extract(binder: ExpressionBinder, node: exp.Extract, span: Span) -> Expr:
+    """EXTRACT(field FROM moment)."""
+    field = Literal(node.this.name, STRING, binder.places.of(node.this))
+    return resolve("extract", [field, binder.bind(node.expression)], span)
+
+
+def bind_trim(binder: ExpressionBinder, node: exp.Trim, span: Span) -> Expr:
+    """TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)."""
+    name = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}[str(node.args.get("position") or "").upper()]
+    characters = node.args.get("expression")
+    text = binder.bind(node.this)
+    return resolve(name, [text] if characters is None else [binder.bind(characters), text], span)
+
+
+def bind_substring(binder: ExpressionBinder, node: exp.Substring, span: Span) -> Expr:
+    """SUBSTRING(text FROM start FOR length), and with commas."""
+    parts = (node.this, node.args.get("start"), node.args.get("length"))
+    return resolve("substring", [binder.bind(part) for part in parts if part is not None], span)

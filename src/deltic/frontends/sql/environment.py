@@ -1,0 +1,50 @@
+"""What a query is bound in: the catalog, the CTEs in sight, and the query around."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from sqlglot import exp
+
+from deltic.frontends.sql.scope import Scope
+from deltic.frontends.sql.spans import Places
+from deltic.plan.nodes import Plan
+from deltic.schema import TableSchema
+
+
+class Catalog(Protocol):
+    """The tables and views that there are. Names are found without regard to case."""
+
+    def relation(self, name: str) -> TableSchema | Plan | None:
+        """A table by its schema, a view by its plan, None where there is neither."""
+
+    def names(self) -> Iterable[str]:
+        """Every table and view, for "did you mean"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """`ctes` go by lower-case name. `reads` collects the catalog's relations that were read, by the catalog's names."""
+
+    places: Places
+    catalog: Catalog
+    ctes: Mapping[str, Plan] = field(default_factory=dict)
+    outer: Scope | None = None
+    reads: set[str] = field(default_factory=set)
+
+    def alone(self) -> Environment:
+        """For a derived table, which sees no other query's columns."""
+        return replace(self, outer=None)
+
+    def within(self, scope: Scope) -> Environment:
+        """For a subquery of a condition over `scope`."""
+        return replace(self, outer=scope)
+
+    def with_cte(self, name: str, plan: Plan) -> Environment:
+        """With one more CTE, which hides what was called so before."""
+        return replace(self, ctes={**self.ctes, name.lower(): plan})
+
+
+BindQuery = Callable[[exp.Expr, Environment], Plan]

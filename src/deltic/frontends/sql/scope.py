@@ -1,0 +1,100 @@
+"""Names in a query: which columns of the rows at hand a name can mean.
+
+Names are found without regard to case. A column of an enclosing query is a Column whose index is OUTER + its position there; an
+aggregate that is not computed yet is one whose index is AGGREGATED + its number. Both are gone from the plans that leave the binder.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from deltic.expr.nodes import Column, Expr, columns_of
+from deltic.plan.nodes import Plan
+from deltic.schema import Schema
+
+AGGREGATED: Final = 1 << 24
+OUTER: Final = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeColumn:
+    """A name for the column at `index` of the rows. A hidden one (the other side of USING) is found by its qualified name only."""
+
+    name: str
+    qualifier: str | None
+    index: int
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The names of a query's FROM, the schema of its rows, and the scope of the query around it."""
+
+    columns: tuple[ScopeColumn, ...]
+    schema: Schema
+    outer: Scope | None = None
+
+    def find(self, name: str, qualifier: str | None) -> tuple[ScopeColumn, ...]:
+        """The columns here that a name can mean, those of enclosing queries not among them."""
+        wanted = name.lower()
+        return tuple(c for c in self.columns if c.name.lower() == wanted and self._qualified(c, qualifier))
+
+    def star(self, qualifier: str | None) -> tuple[ScopeColumn, ...]:
+        """The columns of `*`, or of `qualifier.*`: there the hidden ones come first, as in Spark."""
+        if qualifier is None:
+            return tuple(c for c in self.columns if not c.hidden)
+        mine = [c for c in self.columns if self._qualified(c, qualifier)]
+        return tuple(sorted(mine, key=lambda c: not c.hidden))
+
+    def column(self, found: ScopeColumn) -> Column:
+        """The expression that reads a column."""
+        field = self.schema[found.index]
+        return Column(found.index, field.type, field.nullable, found.name)
+
+    @staticmethod
+    def _qualified(column: ScopeColumn, qualifier: str | None) -> bool:
+        if qualifier is None:
+            return not column.hidden
+        return column.qualifier is not None and column.qualifier.lower() == qualifier.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What FROM gives: a plan and the names of its columns."""
+
+    plan: Plan
+    scope: Scope
+
+
+def relation(plan: Plan, qualifier: str | None, names: Iterable[str] | None = None) -> Relation:
+    """A table, view or derived table under the name `qualifier`; `names` are its columns' new names."""
+    called = plan.schema.names if names is None else tuple(names)
+    return Relation(plan, Scope(tuple(ScopeColumn(name, qualifier, i) for i, name in enumerate(called)), plan.schema))
+
+
+def moved(columns: Iterable[ScopeColumn], by: int) -> tuple[ScopeColumn, ...]:
+    """The columns as they stand `by` places further right."""
+    return tuple(replace(column, index=column.index + by) for column in columns)
+
+
+def reads_outer(expr: Expr) -> bool:
+    """Whether the expression reads a row of the enclosing query."""
+    return any(index >= OUTER for index in columns_of(expr))
+
+
+def reads_inner(expr: Expr) -> bool:
+    """Whether the expression reads a row of its own query."""
+    return any(index < OUTER for index in columns_of(expr))
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
+    """A remedy naming the candidate that is most like `name`, or all of them where they are few."""
+    known = list(dict.fromkeys(candidates))
+    lowered = {candidate.lower(): candidate for candidate in reversed(known)}
+    close = difflib.get_close_matches(name.lower(), list(lowered), 1, 0.6)
+    if close:
+        return f"did you mean {lowered[close[0]]!r}?"
+    return f"there are {', '.join(known)}" if 0 < len(known) <= 12 else None
