@@ -6,6 +6,7 @@ Times are wall clock, memory is the process's highest resident set (VmHWM); a pe
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -53,8 +54,11 @@ def _status_mb(path: Path, key: str) -> float:
 
 def run(command: Sequence[str], timeout_s: float) -> Figures:
     """Runs an engine in a process of its own; the last line of its stdout is its JSON. What goes wrong is the reason of its absence."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))  # for Spark's workers, which start elsewhere
     try:
-        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=timeout_s, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, env=os.environ | {"PYTHONPATH": path}, stdout=subprocess.PIPE, text=True, timeout=timeout_s, check=False
+        )
     except subprocess.TimeoutExpired:
         return {"absent": f"no answer within {timeout_s:.0f} s"}
     lines = done.stdout.strip().splitlines()

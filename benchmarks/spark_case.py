@@ -29,8 +29,9 @@ from benchmarks.peers import spark_bare
 from benchmarks.peers.spark_recompute import Recompute
 from benchmarks.processes import Memory
 from benchmarks.spark_stages import Shuffled, Stages
+from deltic.runtimes.spark.session import local_session
 
-SHARDS = 2
+CORES = SHARDS = 2
 Tick = dict[str, pa.Table]
 
 
@@ -150,7 +151,7 @@ def _stored(spark: SparkSession, table: pa.Table, path: Path) -> DataFrame:
 
 
 def main(folder: str) -> None:
-    spark = deltic.spark.local_session("local[2]")
+    spark = local_session(CORES, name="deltic benchmark", memory="4g")
     print(json.dumps(Case(spark, Path(folder)).run()))
     spark.stop()
 
