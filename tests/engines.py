@@ -11,6 +11,7 @@ from deltic.circuit.nodes import Circuit
 from deltic.lowering import lower
 from deltic.optimizer import optimize
 from deltic.plan.nodes import Plan
+from deltic.plan.relation import Relation
 from deltic.runtimes import Runtime, TickResult
 from deltic.runtimes.embedded import Embedded
 from deltic.schema import Op, Schema, TableSchema
@@ -45,29 +46,25 @@ class Engine:
             asked[name] = Rows((*words, np.full(n, Op.WEIGHT, np.int64), np.arange(n)), (weights,))
         return self.runtime.tick(asked)
 
-    def view(self, name: str) -> dict[Row, int]:
-        """The view's content: row → weight."""
+    def view(self, name: str) -> Relation:
+        """The view's content."""
         spec = self.circuit.arrangements[self.circuit.views[name]]
         whole = merge([spine.scan() for spine in self.runtime.snapshot(spec.id)])
         return self._decoded(name, whole)
 
-    def change(self, name: str, result: TickResult) -> dict[Row, int]:
+    def change(self, name: str, result: TickResult) -> Relation:
         """The view's change in a tick."""
         batch = result.changes.get(name)
-        return {} if batch is None else self._decoded(name, batch)
+        return Relation() if batch is None else self._decoded(name, batch)
 
-    def _decoded(self, name: str, batch: Batch) -> dict[Row, int]:
+    def _decoded(self, name: str, batch: Batch) -> Relation:
         spec = self.circuit.arrangements[self.circuit.views[name]]
         stored: Schema = spec.shape.schema
         layout = spec.shape.layout
         columns = [decode(batch.columns[s], f, self.runtime.strings).to_pylist() for s, f in zip(layout.slices, stored, strict=True)]
         order = [spec.order.index(i) for i in range(len(stored))]
         rows = zip(*(columns[i] for i in order), strict=True) if columns else iter([()] * len(batch))
-        found: dict[Row, int] = {}
-        for row, weight in zip(rows, batch.weights[0].tolist(), strict=True):
-            assert row not in found, "a row stands twice in a consolidated view"
-            found[row] = weight
-        return found
+        return Relation(zip(rows, batch.weights[0].tolist(), strict=True))
 
 
 def embedded(tables: Mapping[str, TableSchema], views: Mapping[str, Plan], shards: int = 1) -> Engine:

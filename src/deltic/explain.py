@@ -113,7 +113,9 @@ class Explanation:
         }
 
 
-def explain(plans: Mapping[str, Plan], circuit: Circuit, statistics: Mapping[str, tuple[int, int]], last: TickResult | None, shards: int) -> Explanation:
+def explain(
+    plans: Mapping[str, Plan], circuit: Circuit, statistics: Mapping[str, tuple[int, int]], last: TickResult | None, shards: int
+) -> Explanation:
     """The picture of the views of `plans` in `circuit`. statistics: (rows, bytes) by arrangement."""
     users: dict[int, list[str]] = {}
     for view, arrangement in circuit.views.items():
@@ -127,7 +129,9 @@ def explain(plans: Mapping[str, Plan], circuit: Circuit, statistics: Mapping[str
     return Explanation({v: show(p) for v, p in plans.items()}, pictures, shards, levels, exchanges, tuple(_notes(shown)))
 
 
-def _picture(node: Node, circuit: Circuit, statistics: Mapping[str, tuple[int, int]], last: TickResult | None, views: tuple[str, ...]) -> OperatorPicture:
+def _picture(
+    node: Node, circuit: Circuit, statistics: Mapping[str, tuple[int, int]], last: TickResult | None, views: tuple[str, ...]
+) -> OperatorPicture:
     rows, size = statistics.get(node.owns or "", (0, 0))
     did = None if last is None else last.counters.get(node.name)
     return OperatorPicture(

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deltic.circuit.operator import Context, Delta
+from deltic.circuit.operator import Context
 from deltic.schema import STRING, Field
-from deltic.trace.encoding import words_of
+from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
+from deltic.trace.encoding import words_of
 from deltic.trace.probe import first, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
@@ -56,8 +57,10 @@ def value_words(order: Words, field: Field, descending: bool) -> Words:
     return tuple(~w for w in order) if descending else order
 
 
-def new_extremes(extreme: Extreme, groups: Words, old: Words, there: np.ndarray, delta: Delta, context: Context) -> Words:
+def new_extremes(extreme: Extreme, groups: Words, old: Words, there: np.ndarray, delta: Batch, context: Context) -> Words:
     """The result words of each group after `delta`, given those before (`old`, where `there`)."""
+    nulls = _null_words(extreme.field)
+    old = tuple(np.where(there, word, null) for word, null in zip(old, nulls, strict=True))
     if not len(delta):
         return old
     key, width = extreme.key, extreme.width
@@ -68,13 +71,12 @@ def new_extremes(extreme: Extreme, groups: Words, old: Words, there: np.ndarray,
     looked = np.unique(source)
     nullable = words_of(extreme.field.type, extreme.field.nullable) - words_of(extreme.field.type, False)
     present = there & ~_is_null(old, extreme.field)
-    starts = order_words(old[nullable:] if nullable else old, extreme.field, extreme.descending, context.strings)
-    starts = tuple(np.array(s) for s in starts)
+    starts = _known_starts(extreme, old[nullable:], present, context.strings)
     _lower_to(starts, present, source[weights[0] > 0], [c[weights[0] > 0] for c in columns])
     searched = looked[present[looked]]
     at, found, _ = first(now, [g[searched] for g in groups], [s[searched] for s in starts], 1, context.counters)
     result = [np.array(w) for w in old]
-    for word, null in zip(result, _null_words(extreme.field), strict=True):
+    for word, null in zip(result, nulls, strict=True):
         word[looked] = null
     rows = searched[at]
     found = found[key:]
@@ -88,10 +90,18 @@ def new_extremes(extreme: Extreme, groups: Words, old: Words, there: np.ndarray,
     return tuple(result)
 
 
+def _known_starts(extreme: Extreme, values: Words, present: np.ndarray, strings: StringTable) -> Words:
+    """The order words of the present values, zeros elsewhere."""
+    starts = tuple(np.zeros(len(present), np.int64) for _ in range(extreme.width))
+    for start, word in zip(starts, order_words(tuple(v[present] for v in values), extreme.field, extreme.descending, strings), strict=True):
+        start[present] = word
+    return starts
+
+
 def _is_null(words: Words, field: Field) -> np.ndarray:
     if not field.nullable:
         return np.zeros(len(words[0]), bool)
-    return words[0] == _null_words(field)[0]
+    return np.equal(words[0], _null_words(field)[0])
 
 
 def _null_words(field: Field) -> list[np.int64]:

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltic.expr.nodes import Expr
-from deltic.trace.weights import multiply
 from deltic.trace.sums import carry, decimal_limbs, split64
+from deltic.trace.weights import multiply
 
 MeasureKind = OneOf["count", "int", "bigint", "rounded", "decimal"]
 

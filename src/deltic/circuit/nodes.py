@@ -17,6 +17,7 @@ from deltic.circuit.operator import Operator
 from deltic.schema import Schema
 from deltic.trace.encoding import Layout
 
+
 class NodeKind(Enum):
     """What a node is to its scope (inputs, outputs)."""
 

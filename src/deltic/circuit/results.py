@@ -11,13 +11,15 @@ import pyarrow as pa
 
 from deltic.errors import ArithmeticOverflow, Span
 from deltic.schema import BIGINT, Field
-from deltic.trace.encoding import encode_words
 from deltic.trace.consolidate import consolidate
+from deltic.trace.encoding import encode_words
 from deltic.trace.rows import Rows
 from deltic.trace.sums import carry, divide_decimal, join64, join_decimal, round_limbs
 
 Words = tuple[np.ndarray, ...]
-ResultKind = OneOf["count", "sum_int", "sum_bigint", "sum_decimal", "sum_float", "avg_int", "avg_rounded", "avg_decimal", "avg_float", "extreme"]
+ResultKind = OneOf[
+    "count", "sum_int", "sum_bigint", "sum_decimal", "sum_float", "avg_int", "avg_rounded", "avg_decimal", "avg_float", "extreme"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Result:
     """
 
     kind: ResultKind
-    field: Field
+    target: Field
     slot: int
     counted: int = 0
     limbs: int = 0
@@ -43,25 +45,27 @@ def result_words(result: Result, sums: Words, floats: Sequence[np.ndarray], extr
         case "extreme":
             return extremes[result.slot]
         case "count":
-            return _nullable(sums[result.slot], None, result.field)
+            return _nullable(sums[result.slot], None, result.target)
     none = sums[result.counted] <= 0
     at = result.slot
     match result.kind:
         case "sum_int":
-            return _nullable(sums[at], none, result.field)
+            return _nullable(sums[at], none, result.target)
         case "sum_bigint":
             total, overflow = join64(*sums[at : at + 2])
             if (overflow & ~none).any():
-                raise ArithmeticOverflow("arithmetic overflow: SUM of BIGINT", span=result.span, remedy="cast the summed values to DECIMAL(38, 0)")
-            return _nullable(total, none, result.field)
+                raise ArithmeticOverflow(
+                    "arithmetic overflow: SUM of BIGINT", span=result.span, remedy="cast the summed values to DECIMAL(38, 0)"
+                )
+            return _nullable(total, none, result.target)
         case "sum_decimal":
-            value, overflow = join_decimal(sums[at : at + result.limbs], result.field.type)
+            value, overflow = join_decimal(sums[at : at + result.limbs], result.target.type)
             if (overflow & ~none).any():
-                raise ArithmeticOverflow(f"arithmetic overflow: SUM of {result.field.type}", span=result.span)
-            return encode_words(_masked(value, none), result.field)
+                raise ArithmeticOverflow(f"arithmetic overflow: SUM of {result.target.type}", span=result.span)
+            return encode_words(_masked(value, none), result.target)
         case "avg_decimal":
-            value = divide_decimal(sums[at : at + result.limbs], sums[result.counted], result.scale, result.field.type)
-            return encode_words(_masked(value, none), result.field)
+            value = divide_decimal(sums[at : at + result.limbs], sums[result.counted], result.scale, result.target.type)
+            return encode_words(_masked(value, none), result.target)
         case "sum_float":
             number = floats[at]
         case "avg_int":
@@ -70,7 +74,7 @@ def result_words(result: Result, sums: Words, floats: Sequence[np.ndarray], extr
             number = _rounded(sums[at], sums[at + 1]) / np.where(none, 1, sums[result.counted])
         case "avg_float":
             number = floats[at] / np.where(none, 1, sums[result.counted])
-    return encode_words(pa.array(number, mask=none), result.field)
+    return encode_words(pa.array(number, mask=none), result.target)
 
 
 def float_sums(source: np.ndarray, columns: Words, limb: np.ndarray, groups: int, slots: int) -> list[np.ndarray]:

@@ -18,8 +18,8 @@ from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.table import TableInput
 from deltic.errors import DataError, DelticError, EvaluationError, Span
 from deltic.trace.batch import Batch
-from deltic.trace.counters import Counters
 from deltic.trace.consolidate import consolidate
+from deltic.trace.counters import Counters
 from deltic.trace.partition import partition
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
@@ -98,7 +98,9 @@ def _run_nodes(circuit: Circuit, level: Level, context: Context, arrived: Mappin
     needed = None if context.tick.fresh is None else circuit.upstream(context.tick.fresh)
     for node in level.nodes:
         operator = node.operator
-        inputs: Sequence[Delta] = [values[node.id]] if node.kind is NodeKind.SOURCE and node.id in values else [values[i] for i in node.inputs]
+        inputs: Sequence[Delta] = (
+            [values[node.id]] if node.kind is NodeKind.SOURCE and node.id in values else [values[i] for i in node.inputs]
+        )
         if (needed is not None and node.id not in needed) or not (operator.eager or any(len(delta) for delta in inputs)):
             values[node.id] = _empty(node.shape.layout.width, node.shape.weights)
             continue

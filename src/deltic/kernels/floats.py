@@ -9,9 +9,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from deltic.kernels.compiler import kernel
+from deltic.kernels.compiler import kernel, part
 from deltic.kernels.memory import load, store
 
 LOWEST = -34
@@ -22,7 +21,7 @@ NEGATIVE_INFINITY = 1002
 LOW = 0xFFFFFFFF
 
 
-@register_jitable
+@part
 def _put(at: int, row: int, position: int, limb: int, rows: int, positions: int, limbs: int) -> int:
     if limb != 0:
         store(rows, at, row)
@@ -57,14 +56,14 @@ def take_apart(values: Any, weights: int, rows: int, positions: int, limbs: int)
     return at
 
 
-@register_jitable
+@part
 def _carry(digits: Any) -> None:
     for i in range(ROOM - 1):
         digits[i + 1] += digits[i] >> 32
         digits[i] &= LOW
 
 
-@register_jitable
+@part
 def _round(digits: Any) -> float:
     """The double nearest to the number with these limbs from LOWEST on, half to even."""
     _carry(digits)

@@ -12,9 +12,9 @@ from typing import Any, cast
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic
 
-from deltic.kernels.compiler import kernel
+from deltic.kernels.compiler import kernel, part
 from deltic.kernels.memory import WORD_MIN, load, store
 
 COLLISION = -1
@@ -47,7 +47,7 @@ load_byte = cast(Any, intrinsic(_byte))
 store_byte = cast(Any, intrinsic(_store_byte))
 
 
-@register_jitable
+@part
 def _mix(h: np.uint64) -> np.uint64:
     h ^= h >> np.uint64(29)
     h *= np.uint64(0xA24BAED4963EE407)
@@ -56,7 +56,7 @@ def _mix(h: np.uint64) -> np.uint64:
     return h ^ (h >> np.uint64(28))
 
 
-@register_jitable
+@part
 def hash_bytes(data: int, start: int, end: int, seed: int) -> int:
     """The id of a string: its hash, never the NULL marker."""
     h = _mix(np.uint64(seed) ^ (np.uint64(end - start) * np.uint64(0x9E3779B97F4A7C15)))
@@ -71,12 +71,12 @@ def hash_bytes(data: int, start: int, end: int, seed: int) -> int:
     return np.int64(0) if word == WORD_MIN else word
 
 
-@register_jitable
+@part
 def _slot(id_: int, mask: int) -> int:
     return np.int64(np.uint64(id_) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
 
 
-@register_jitable
+@part
 def _find(slots: int, mask: int, ids: int, id_: int) -> int:
     """The slot of `id_`, or the free one where it belongs."""
     at = _slot(id_, mask)

@@ -73,8 +73,10 @@ class _Grouping:
         return self._aggregate(inputs, reads, sums.id, floats, tuple(extremes))
 
     def _aggregate(self, inputs: list[int], reads: list[str], sums: str, floats: str | None, extremes: tuple[Extreme, ...]) -> int:
-        results = tuple(self._result(call, f) for (_, call), f in zip(self.plan.aggregates, self.plan.schema.fields[len(self.plan.keys) :], strict=True))
-        target = Schema(tuple(self.key_fields) + tuple(r.field for r in results))
+        results = tuple(
+            self._result(call, f) for (_, call), f in zip(self.plan.aggregates, self.plan.schema.fields[len(self.plan.keys) :], strict=True)
+        )
+        target = Schema(tuple(self.key_fields) + tuple(r.target for r in results))
         builder = self.streams.builder
         memory = builder.name("groups", target, results, *(builder.fingerprint(i) for i in inputs)) if floats or extremes else None
         operator = AggregateOperator(
@@ -113,7 +115,8 @@ class _Grouping:
             if measure not in measures:
                 measures.append(measure)
         if call.function in ("min", "max"):
-            self.extremes.append(self._extreme(call))
+            if (extreme := self._extreme(call)) not in self.extremes:
+                self.extremes.append(extreme)
         elif _is_float_sum(call) and (part, value := _double(self._argument(call))) not in self.floats:
             self.floats.append((part, value))
 
@@ -276,4 +279,3 @@ def _kind(call: AggregateCall) -> MeasureKind | None:
     if type_ != BIGINT:
         return "int"
     return "bigint" if call.function == "sum" else "rounded"
-

@@ -139,10 +139,14 @@ def _semi(lowering: Lowering, plan: Join) -> int:
     anti = plan.kind == "anti"
     if plan.residual is not None:
         matches = Project(Join(plan.left, plan.right, "inner", plan.keys, plan.residual), tuple((f.name, f) for f in fields))
+        if not fields:
+            return lowering.relation(Join(plan.left, matches, plan.kind))
         return _semi_whole(lowering, left, lowering.relation(matches), anti)
     keys = plan.keys or ((ZERO, ZERO),)
     ours, theirs = [k[0] for k in keys], [k[1] for k in keys]
-    result = _semi_keyed(lowering, side(lowering, left, ours, fields), side(lowering, lowering.relation(plan.right), theirs, ()), plan.left.schema, anti)
+    result = _semi_keyed(
+        lowering, side(lowering, left, ours, fields), side(lowering, lowering.relation(plan.right), theirs, ()), plan.left.schema, anti
+    )
     without_key = is_any_null(ours) if anti else None
     return result if without_key is None else lowering.streams.plus([result, lowering.streams.filter(left, without_key)])
 
@@ -185,7 +189,8 @@ def _padded(rows: Join, schema: Schema, start: int) -> Project:
     return Project(
         rows,
         tuple(
-            (f.name, reference(rows.schema, i - start) if start <= i < start + width else Literal(None, f.type)) for i, f in enumerate(schema)
+            (f.name, reference(rows.schema, i - start) if start <= i < start + width else Literal(None, f.type))
+            for i, f in enumerate(schema)
         ),
     )
 

@@ -84,10 +84,7 @@ class Lowering:
 
     def _reweighed(self, stream: int, rule: Rule) -> int:
         width = self.streams.shape(stream).layout.width
-        if not width:
-            gathered = self.streams.exchange(stream, ())
-        else:
-            gathered = self.streams.gather(stream, width)
+        gathered = self.streams.gather(stream, width) if width else self.streams.exchange(stream, ())
         arranged = self.streams.arrange(gathered, len(self.streams.schema(stream)))
         shape = Shape(self.streams.schema(stream))
         partition = self.streams.partition(arranged.node)
@@ -117,7 +114,8 @@ class Lowering:
         mapped = self.streams.map(stream, exprs, Schema(fields))
         slices = self.streams.shape(mapped).layout.slices
         parts: list[int | Term] = [
-            Term(s.start, f, o.descending, o.nulls_first) for s, f, o in zip(slices[len(schema) :], fields[len(schema) :], plan.order, strict=True)
+            Term(s.start, f, o.descending, o.nulls_first)
+            for s, f, o in zip(slices[len(schema) :], fields[len(schema) :], plan.order, strict=True)
         ]
         for s, f in zip(slices, schema, strict=False):
             parts += (Term(s.start, f),) if f.type == STRING else range(s.start, s.stop)
@@ -134,7 +132,9 @@ class Lowering:
             if i >= len(parts) - row_parts:
                 output.append(len(fields) - 1)
         builder = self.streams.builder
-        sorted_ = builder.add(Sort(parts, constant=True), (mapped,), Shape(Schema(tuple(fields))), _unless_keyed(self.streams.partition(mapped)))
+        sorted_ = builder.add(
+            Sort(parts, constant=True), (mapped,), Shape(Schema(tuple(fields))), _unless_keyed(self.streams.partition(mapped))
+        )
         arranged = self.streams.arrange(sorted_, 1)
         return self._limited(arranged, limit, tuple(output), tuple(texts), schema)
 
@@ -170,7 +170,6 @@ class Lowering:
         fields = len(order) if key is None else len(key)
         builder.specify(ArrangementSpec(arrangement, Shape(stored), builder.nodes[node].level, fields, view=name, order=order))
         builder.views[name] = arrangement
-
 
 
 def _unless_keyed(partition: tuple[int, ...] | None) -> tuple[int, ...] | None:

@@ -79,7 +79,11 @@ class Streams:
         """map and filter; fused with a map before it where no expression would be evaluated twice."""
         node = self.builder.nodes[stream]
         inner = node.operator
-        if isinstance(inner, Map) and not inner.measures and _fusible(inner, [*columns, *([predicate] if predicate else []), *(m.argument for m in measures)]):
+        if (
+            isinstance(inner, Map)
+            and not inner.measures
+            and _fusible(inner, [*columns, *([predicate] if predicate else []), *(m.argument for m in measures)])
+        ):
             columns = [substitute(e, inner.columns) for e in columns]
             measures = tuple(Measure(m.kind, substitute(m.argument, inner.columns)) for m in measures)
             parts = [inner.predicate, None if predicate is None else substitute(predicate, inner.columns)]

@@ -107,4 +107,3 @@ def _over(expr: Expr, width: int) -> Expr:
     """The column as one of its own side."""
     assert isinstance(expr, Column)
     return replace(expr, index=expr.index - width) if expr.index >= width else expr
-

@@ -111,7 +111,9 @@ class Catalog:
                 raise CatalogError(f"{name} is a {real}", span=span, remedy=f"use DROP {real.upper()}")
             if if_exists:
                 return self
-            raise CatalogError(f"there is no {kind} {name}", span=span, remedy=f"DROP {kind.upper()} IF EXISTS passes over what is not there")
+            raise CatalogError(
+                f"there is no {kind} {name}", span=span, remedy=f"DROP {kind.upper()} IF EXISTS passes over what is not there"
+            )
         readers = [v.name for v in self.views.values() if key in {d.lower() for d in v.statement.depends_on}]
         if readers:
             raise CatalogError(f"{kind} {name} is read by view {readers[0]}", span=span, remedy=f"drop {', '.join(readers)} first")

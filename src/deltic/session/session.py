@@ -19,6 +19,7 @@ from deltic.explain import Explanation, explain
 from deltic.frontends.sql import parse_script
 from deltic.lowering import lower
 from deltic.optimizer import optimize
+from deltic.plan.nodes import Plan
 from deltic.runtimes import Runtime, TickResult
 from deltic.runtimes.embedded import Embedded
 from deltic.schema import TableSchema
@@ -57,10 +58,10 @@ class Session:
         """
         with self._lock:
             self._check_open()
-            catalog = self._catalog
-            for statement in parse_script(script, name, _Live(lambda: catalog)):
-                catalog = catalog.apply(statement)
-            self._install(catalog)
+            draft = _Draft(self._catalog)
+            for statement in parse_script(script, name, draft):
+                draft.catalog = draft.catalog.apply(statement)
+            self._install(draft.catalog)
 
     def transaction(self) -> Transaction:
         """A tick in the making; use it in a `with` block."""
@@ -94,7 +95,9 @@ class Session:
         definition = self._catalog.views.get(name.lower())
         if definition is None:
             known = ", ".join(v.name for v in self._catalog.views.values())
-            raise UnknownName(f"there is no view {name}", expected=f"one of {known}" if known else "a view made by CREATE MATERIALIZED VIEW")
+            raise UnknownName(
+                f"there is no view {name}", expected=f"one of {known}" if known else "a view made by CREATE MATERIALIZED VIEW"
+            )
         if not definition.materialized:
             raise CatalogError(f"view {definition.name} is not materialized", remedy="CREATE MATERIALIZED VIEW keeps its content")
         return View(self, definition.name)
@@ -131,7 +134,9 @@ class Session:
             if view is not None:
                 view = self.view(view).name
             plans = {v.name: v.plan for v in self._catalog.views.values() if v.materialized and view in (None, v.name)}
-            return explain({n: optimize(p) for n, p in plans.items()}, self._circuit, self._runtime.statistics(), self._last, self._runtime.shards)
+            return explain(
+                {n: optimize(p) for n, p in plans.items()}, self._circuit, self._runtime.statistics(), self._last, self._runtime.shards
+            )
 
     def close(self) -> None:
         """Frees the state; views can no longer be read."""
@@ -199,17 +204,17 @@ class Session:
             raise DelticError("the session is closed", remedy="make a new deltic.Session")
 
 
-class _Live:
-    """The catalog as it stands while a script is read."""
+class _Draft:
+    """The catalog as it grows while a script is read."""
 
-    def __init__(self, current: Callable[[], Catalog]) -> None:
-        self._current = current
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
 
-    def relation(self, name: str) -> Any:
-        return self._current().relation(name)
+    def relation(self, name: str) -> TableSchema | Plan | None:
+        return self.catalog.relation(name)
 
     def names(self) -> tuple[str, ...]:
-        return self._current().names()
+        return self.catalog.names()
 
 
 def _notify(calls: list[tuple[Subscriber, pa.Table]]) -> None:
@@ -222,13 +227,14 @@ def _notify(calls: list[tuple[Subscriber, pa.Table]]) -> None:
     if causes:
         first = causes[0]
         raise SubscriberError(
-            f"{len(causes)} of {len(calls)} subscribers raised, the first {type(first).__name__}: {first}; the tick is committed", causes=tuple(causes)
+            f"{len(causes)} of {len(calls)} subscribers raised, the first {type(first).__name__}: {first}; the tick is committed",
+            causes=tuple(causes),
         ) from first
 
 
 def _runtime(spark: pyspark.sql.SparkSession | None, state: str | None, shards: int | None) -> Runtime:
     if spark is None:
         return Embedded(shards or 1)
-    from deltic.runtimes.spark import SparkRuntime
+    from deltic.runtimes.spark import SparkRuntime  # noqa: PLC0415  pyspark is an optional extra
 
     return SparkRuntime(spark, state, shards)

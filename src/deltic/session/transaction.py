@@ -33,10 +33,7 @@ class Asked:
         """All rows of the frame under one operation. A DELETE_KEY frame has the key's columns alone."""
         _check_key(table, (op,))
         n = rows.num_rows
-        if op is Op.DELETE_KEY:
-            words = self._key_words(table, rows)
-        else:
-            words = encode_table(rows, table.schema, self._strings)
+        words = self._key_words(table, rows) if op is Op.DELETE_KEY else encode_table(rows, table.schema, self._strings)
         ordinals = np.arange(self._next, self._next + n)
         self._append(table, words, np.full(n, op, np.int64), ordinals, np.ones(n, np.int64))
         self._next += n

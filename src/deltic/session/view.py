@@ -51,12 +51,13 @@ class View:
 
     def to_pandas(self) -> pandas.DataFrame:
         """The content as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()
+        frame: pandas.DataFrame = self.to_arrow().to_pandas()
+        return frame
 
     def to_polars(self) -> polars.DataFrame:
         """The content as a Polars DataFrame; needs polars."""
         try:
-            import polars
+            import polars  # noqa: PLC0415  an optional extra
         except ImportError as error:
             raise SetupError("polars is not installed", remedy="pip install polars") from error
         frame = polars.from_arrow(self.to_arrow())
@@ -72,7 +73,7 @@ class View:
 
     def rows(self) -> list[dict[str, Any]]:
         """The content as dicts."""
-        return self.to_arrow().to_pylist()
+        return _pylist(self.to_arrow())
 
     def lookup(self, key: Any) -> list[dict[str, Any]]:
         """The rows under a key: a value, a tuple, or a dict over the view's key columns (`key_columns`) or the first of them.
@@ -88,8 +89,8 @@ class View:
             _, columns, weights = probe(spine, words, range(width), Counters())
             parts.append(Rows(columns, weights))
         found = consolidate(Rows.concat(parts))
-        columns = [np.repeat(c, found.weights[0]) for c in found.columns]
-        return _table(spec, columns, int(found.weights[0].sum()), self._session).to_pylist()
+        repeated = [np.repeat(c, found.weights[0]) for c in found.columns]
+        return _pylist(_table(spec, repeated, int(found.weights[0].sum()), self._session))
 
     @property
     def key_columns(self) -> tuple[str, ...]:
@@ -115,7 +116,10 @@ class View:
             given = {str(name).lower(): value for name, value in key.items()}
             values = [given.pop(n.lower()) for n in names[: len(given)] if n.lower() in given]
             if given or len(values) != len(key):
-                raise DataError(f"view {self.name} cannot be looked up by {', '.join(map(str, key))}", expected=f"{', '.join(names)}, or the first of them")
+                raise DataError(
+                    f"view {self.name} cannot be looked up by {', '.join(map(str, key))}",
+                    expected=f"{', '.join(names)}, or the first of them",
+                )
             return tuple(values)
         values = list(key) if isinstance(key, Sequence) and not isinstance(key, str) else [key]
         if not 1 <= len(values) <= len(names):
@@ -135,6 +139,11 @@ def change_table(spec: ArrangementSpec, change: Batch | None, session: Session) 
         change = Batch.empty(spec.columns, 1)
     (weights,) = change.weights
     return _table(spec, change.columns, len(change), session).append_column(pa.field(WEIGHT, pa.int64(), False), pa.array(weights))
+
+
+def _pylist(table: pa.Table) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
 
 
 def _table(spec: ArrangementSpec, words: Sequence[np.ndarray], length: int, session: Session) -> pa.Table:

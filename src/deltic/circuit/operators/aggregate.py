@@ -16,12 +16,12 @@ from deltic.circuit.operator import HOME, Context, Delta
 from deltic.circuit.results import Result, float_sums, result_words
 from deltic.schema import Schema
 from deltic.trace.batch import Batch
-from deltic.trace.encoding import Layout
 from deltic.trace.consolidate import consolidate
+from deltic.trace.encoding import Layout
 from deltic.trace.probe import lookup, probe
-from deltic.trace.weights import add_checked
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
+from deltic.trace.weights import add_checked
 
 Words = tuple[np.ndarray, ...]
 
@@ -135,7 +135,7 @@ class Aggregate:
             at = next(j for j, r in enumerate(self.results) if r.kind == "extreme" and r.slot == i)
             start = self.offsets[at].start - self.offsets[0].start
             words = old[start : start + self.offsets[at].stop - self.offsets[at].start]
-            found.append(new_extremes(extreme, groups, words, there, inputs[first + i], context))
+            found.append(new_extremes(extreme, groups, words, there, _batch(inputs[first + i]), context))
         return found
 
     def _emit(self, groups: Words, old: Words, new: Words, there: np.ndarray, here: np.ndarray, context: Context) -> Delta:

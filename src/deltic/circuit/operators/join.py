@@ -15,9 +15,9 @@ from deltic.circuit.operator import Context, Delta
 from deltic.errors import WeightOverflow
 from deltic.trace.batch import Batch
 from deltic.trace.probe import probe
-from deltic.trace.weights import multiply
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
+from deltic.trace.weights import multiply
 
 Words = tuple[np.ndarray, ...]
 

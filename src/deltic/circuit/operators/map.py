@@ -2,6 +2,7 @@
 
 A Map first keeps the rows on which `predicate` is TRUE, then computes its columns, then its weights. Columns that are passed
 on as they are cost nothing: their arrays are shared. Expressions over one string column run once per distinct string.
+A change may hold rows that cancel and were never there (a join of two changes makes such), so what can fail runs on consolidated rows.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ import pyarrow as pa
 from deltic.circuit.measures import Measure, measure_weights
 from deltic.circuit.operator import Context, Delta
 from deltic.expr.columns import evaluate_columns
+from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Column, Expr, columns_of
 from deltic.schema import STRING, Field, Schema
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import Layout, Words, decode, encode, words_of
 from deltic.trace.rows import Rows
 
@@ -36,12 +40,15 @@ class Map:
     measures: tuple[Measure, ...] = ()
     moves: tuple[slice | None, ...] = field(init=False, compare=False, repr=False)
     width: int = field(init=False, compare=False, repr=False)
+    fallible: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         assert len(self.columns) == len(self.target)
         layout = Layout.of(self.source)
         object.__setattr__(self, "moves", tuple(_move(e, self.source, f, layout) for e, f in zip(self.columns, self.target, strict=True)))
         object.__setattr__(self, "width", Layout.of(self.target).width)
+        exprs = (*self.columns, *(m.argument for m in self.measures), *((self.predicate,) if self.predicate is not None else ()))
+        object.__setattr__(self, "fallible", any(map(can_fail, exprs)))
 
     @property
     def name(self) -> str:
@@ -65,17 +72,23 @@ class Map:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         rows = inputs[0]
         context.counters.touched += len(rows)
+        if self.fallible:
+            rows = consolidate(rows)
         if self.predicate is not None:
             rows = self._filter(rows, self.predicate, context)
         if not len(rows):
             return Rows.empty(self.width, self.weights if self.measures else len(rows.weights))
-        if self.identity:
-            columns: tuple[np.ndarray, ...] = tuple(rows.columns)
-        else:
+        if self.identity and not self.measures:
+            return rows
+        columns: tuple[np.ndarray, ...] = tuple(rows.columns)
+        if not self.identity:
             columns = tuple(word for i in range(len(self.columns)) for word in self._column(i, rows, context))
         weights = tuple(rows.weights)
         if self.measures:
-            weights = (weights[0], *(w for m in self.measures for w in measure_weights(m, self._arrow(m.argument, rows, context), weights[0])))
+            weights = (
+                weights[0],
+                *(w for m in self.measures for w in measure_weights(m, self._arrow(m.argument, rows, context), weights[0])),
+            )
         return Rows(columns, weights)
 
     def _filter(self, rows: Delta, predicate: Expr, context: Context) -> Delta:
@@ -86,7 +99,8 @@ class Map:
         if verdict.true_count == len(rows):
             return rows
         keep = np.flatnonzero(verdict.to_numpy(zero_copy_only=False))
-        return Rows(tuple(c[keep] for c in rows.columns), tuple(w[keep] for w in rows.weights))
+        columns, weights = [c[keep] for c in rows.columns], [w[keep] for w in rows.weights]
+        return Batch.trusted(columns, weights) if isinstance(rows, Batch) else Rows(columns, weights)
 
     def _column(self, i: int, rows: Delta, context: Context) -> Words:
         move, expr, target = self.moves[i], self.columns[i], self.target[i]
@@ -104,10 +118,12 @@ class Map:
         """The expression's value on every row."""
         if expr is None:
             return None
-        used = columns_of(expr)
         layout = Layout.of(self.source)
+        if isinstance(expr, Column):
+            return decode(rows.columns[layout.slices[expr.index]], self.source[expr.index], context.strings)
+        used = columns_of(expr)
         columns: list[pa.Array | None] = [None] * len(self.source)
-        if len(used) == 1 and self.source[only := next(iter(used))].type == STRING and not isinstance(expr, Column):
+        if len(used) == 1 and self.source[only := next(iter(used))].type == STRING:
             ids, inverse = np.unique(rows.columns[layout.slices[only].start], return_inverse=True)
             columns[only] = decode((ids,), self.source[only], context.strings)
             return evaluate_columns(expr, columns, len(ids)).take(pa.array(inverse))

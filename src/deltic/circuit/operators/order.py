@@ -10,8 +10,8 @@ import numpy as np
 from deltic.circuit.extremes import STRING_WORDS, order_words
 from deltic.circuit.operator import Context, Delta
 from deltic.schema import DOUBLE, STRING, Field
-from deltic.trace.encoding import decode, words_of
 from deltic.trace.consolidate import consolidate
+from deltic.trace.encoding import decode, words_of
 from deltic.trace.rows import Rows
 from deltic.trace.sums import float_limbs, normalise_limbs
 

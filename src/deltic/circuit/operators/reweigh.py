@@ -13,8 +13,8 @@ import numpy as np
 
 from deltic.circuit.operator import Context, Delta
 from deltic.trace.probe import lookup
-from deltic.trace.weights import add_checked
 from deltic.trace.rows import Rows
+from deltic.trace.weights import add_checked
 
 Rule = OneOf["distinct", "except", "except_all", "intersect", "intersect_all"]
 
@@ -59,6 +59,6 @@ def weigh(rule: Rule, weights: Sequence[np.ndarray]) -> np.ndarray:
         case "intersect":
             return ((left > 0) & (weights[1] > 0)).astype(np.int64)
         case "except_all":
-            return np.maximum(np.maximum(left, 0) - np.maximum(weights[1], 0), 0)
+            return np.asarray(np.maximum(np.maximum(left, 0) - np.maximum(weights[1], 0), 0))
         case "intersect_all":
-            return np.maximum(np.minimum(left, weights[1]), 0)
+            return np.asarray(np.maximum(np.minimum(left, weights[1]), 0))

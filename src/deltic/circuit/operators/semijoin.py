@@ -15,9 +15,9 @@ from deltic.circuit.operator import Context, Delta
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import lookup, probe
-from deltic.trace.weights import add_checked
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
+from deltic.trace.weights import add_checked
 
 
 @dataclass(frozen=True, slots=True)

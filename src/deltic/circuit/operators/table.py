@@ -17,8 +17,8 @@ from deltic.circuit.operators.arrange import check_sums
 from deltic.errors import AbsentRow, DataError, DuplicateKey
 from deltic.schema import Op, TableSchema
 from deltic.trace.batch import Batch
-from deltic.trace.encoding import Layout, decode
 from deltic.trace.consolidate import consolidate
+from deltic.trace.encoding import Layout, decode
 from deltic.trace.probe import lookup, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine

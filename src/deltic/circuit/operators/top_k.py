@@ -90,7 +90,8 @@ class TopK:
     def _cut(weights: np.ndarray, limit: int) -> np.ndarray:
         """The weights with no more than `limit` copies in all."""
         before = np.cumsum(weights) - weights
-        return np.clip(limit - before, 0, weights)
+        cut: np.ndarray = np.clip(limit - before, 0, weights)
+        return cut
 
     def _by_bytes(self, now: Spine, rows: Rows, context: Context) -> Rows:
         """Mends the end of the result where a long string leaves it open which rows come first."""

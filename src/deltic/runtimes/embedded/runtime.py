@@ -108,7 +108,8 @@ class Embedded:
     def statistics(self) -> Mapping[str, tuple[int, int]]:
         with self._lock:
             return {
-                name: (sum(s[name].rows for s in self._state), sum(s[name].nbytes for s in self._state)) for name in self._circuit.arrangements
+                name: (sum(s[name].rows for s in self._state), sum(s[name].nbytes for s in self._state))
+                for name in self._circuit.arrangements
             }
 
     def close(self) -> None:
@@ -128,5 +129,3 @@ def _view_changes(circuit: Circuit, appended: list[dict[str, Batch]]) -> dict[st
         if parts and len(merged := parts[0] if len(parts) == 1 else merge(parts)):
             changes[view] = merged
     return changes
-
-
