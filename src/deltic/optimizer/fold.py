@@ -1,4 +1,4 @@
-"""Constant folding: what has no columns in it is computed once, unless computing it fails.
+"""Constant folding: what has no columns in it, or asks whether NOT NULL is NULL, is computed once, unless computing it fails.
 
 A failure stays where it is, to be raised on the rows that reach it and on no other. Nor does a shortcut swallow one: `x AND FALSE`
 stays, since x may fail; `FALSE AND x` is FALSE, since x is never evaluated.
@@ -10,6 +10,7 @@ from deltic.errors import EvaluationError
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Call, Case, Cast, Expr, Literal, children
 from deltic.plan.columns import map_children
+from deltic.plan.failure import can_fail
 
 
 def fold(expr: Expr) -> Expr:
@@ -29,6 +30,8 @@ def fold(expr: Expr) -> Expr:
             return _computed(expr)
         case Call(function="and" | "or"):
             return _fold_logic(expr)
+        case Call(function="is_null" | "is_not_null", arguments=(argument,)) if not argument.nullable and not can_fail(argument):
+            return Literal(expr.function == "is_not_null", expr.type, expr.span)
         case Case():
             return _fold_case(expr)
         case _:
