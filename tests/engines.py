@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from programs import Case, Outcome
 
 from deltic.circuit.nodes import Circuit
 from deltic.lowering import lower
@@ -70,3 +71,39 @@ class Engine:
 def embedded(tables: Mapping[str, TableSchema], views: Mapping[str, Plan], shards: int = 1) -> Engine:
     """The case on the embedded runtime."""
     return Engine(Embedded(shards), tables, views)
+
+
+def run(engine: Engine, program: Case, outcomes: Sequence[Outcome], *, row_by_row: bool = False) -> None:
+    """Feeds the case's ticks and asserts, after each, that every view and its change are the oracle's, or that it fails like it."""
+    before = {name: engine.view(name) for name in program.views}
+    for number, (tick, outcome) in enumerate(zip(program.ticks, outcomes, strict=True)):
+        where = f"{program}, tick {number}"
+        if not isinstance(outcome, dict):
+            _assert_fails(engine, tick, outcome, where)
+            outcome = before
+        elif row_by_row:
+            for part in single_rows(tick):
+                engine.tick(part)
+        else:
+            result = engine.tick(tick)
+            for name in program.views:
+                assert engine.change(name, result) == outcome[name] - before[name], f"{where}: change of {name}"
+        for name in program.views:
+            found = engine.view(name)
+            assert found == outcome[name], f"{where}, {name}: more {found - outcome[name]}"
+        before = outcome
+
+
+def _assert_fails(engine: Engine, tick: Changes, kind: type[Exception], where: str) -> None:
+    try:
+        engine.tick(tick)
+    except kind:
+        return
+    raise AssertionError(f"{where}: no {kind.__name__}")
+
+
+def single_rows(tick: Changes) -> Iterator[Changes]:
+    """The tick's changes one by one, in the order in which they were made."""
+    for name, rows in tick.items():
+        for row, weight in rows:
+            yield {name: [(row, weight)]}
