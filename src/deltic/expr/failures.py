@@ -1,0 +1,53 @@
+"""The errors of evaluation, worded in one place, so that the interpreter and the column evaluator say the same.
+
+`row` of an error is the index, in the batch that was being evaluated, of the row that failed.
+"""
+
+from __future__ import annotations
+
+from deltic.errors import ArithmeticOverflow, CastFailure, DivisionByZero, EvaluationError, Span
+from deltic.schema import Type
+
+TRY_CAST = "use try_cast to get NULL instead"
+
+
+def overflow(what: str, span: Span | None) -> ArithmeticOverflow:
+    """`what` is a type and an operation: "INT addition"."""
+    return ArithmeticOverflow(f"arithmetic overflow: {what}", span=span, remedy="cast an operand to a wider type first")
+
+
+def out_of_calendar(what: str, span: Span | None) -> ArithmeticOverflow:
+    """A date or timestamp outside the years 1 to 9999, which is what Deltic holds."""
+    return ArithmeticOverflow(f"{what} leaves the years 1 to 9999", span=span)
+
+
+def division_by_zero(span: Span | None) -> DivisionByZero:
+    return DivisionByZero("division by zero", span=span, remedy="use nullif(divisor, 0) to get NULL instead")
+
+
+def malformed(text: str, source: Type, target: Type, span: Span | None) -> CastFailure:
+    message = f"the value {text} of type {source.sql} cannot be cast to {target.sql} because it is malformed"
+    return CastFailure(message, span=span, remedy=TRY_CAST)
+
+
+def cast_overflow(text: str, source: Type, target: Type, span: Span | None) -> CastFailure:
+    message = f"the value {text} of type {source.sql} cannot be cast to {target.sql} due to an overflow"
+    return CastFailure(message, span=span, remedy=TRY_CAST)
+
+
+def invalid(message: str, span: Span | None) -> EvaluationError:
+    """An argument that a function cannot take, found on a row."""
+    return EvaluationError(message, span=span)
+
+
+def at_row(error: EvaluationError, row: int) -> EvaluationError:
+    """The error, with the row that it arose on."""
+    error.__dict__["row"] = row
+    return error
+
+
+def row_of(error: EvaluationError) -> int:
+    """The row that the error arose on."""
+    row = error.__dict__["row"]
+    assert isinstance(row, int)
+    return row

@@ -1,0 +1,109 @@
+"""How a function takes its arguments: parameters with Spark's implicit casts, and the Call that comes of it.
+
+What always holds: a Call's arguments have exactly the types that both evaluators expect for its canonical name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from deltic.errors import EvaluationError, Span, TypeMismatch
+from deltic.expr.interpreter import evaluate
+from deltic.expr.nodes import Call, Expr, Literal, columns_of
+from deltic.expr.typing import cast
+from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP, Type
+
+Builder = Callable[[str, Sequence[Expr], Span | None], Expr]
+"""(the name as written, the arguments, the call's place) -> the resolved expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What an argument may be: `accept` says which type one of the given type is cast to, or None to refuse it."""
+
+    expected: str
+    accept: Callable[[Type], Type | None]
+
+
+def _number_as(target: Type) -> Callable[[Type], Type | None]:
+    return lambda t: target if t.is_numeric or t in (STRING, NULL) else None
+
+
+def _one_of(target: Type, *sources: Type) -> Callable[[Type], Type | None]:
+    return lambda t: target if t in sources or t in (target, STRING, NULL) else None
+
+
+def _days(t: Type) -> Type | None:
+    return INT if t in (STRING, NULL) or (t.is_integer and t != BIGINT) else None
+
+
+INTEGER = Parameter("INT", _number_as(INT))
+LONG = Parameter("BIGINT", _number_as(BIGINT))
+REAL = Parameter("DOUBLE", _number_as(DOUBLE))
+TEXT = Parameter("STRING", lambda t: STRING)
+CONDITION = Parameter("BOOLEAN", lambda t: BOOLEAN if t in (BOOLEAN, STRING, NULL) else None)
+DAY = Parameter("DATE", _one_of(DATE, TIMESTAMP))
+INSTANT = Parameter("TIMESTAMP", _one_of(TIMESTAMP, DATE))
+DAYS = Parameter("INT, SMALLINT or TINYINT", _days)
+DAY_OR_INSTANT = Parameter("DATE or TIMESTAMP", lambda t: t if t in (DATE, TIMESTAMP) else DATE if t in (STRING, NULL) else None)
+NUMBER = Parameter("a number", lambda t: t if t.is_numeric else DOUBLE if t in (STRING, NULL) else None)
+ANY = Parameter("any type", lambda t: t)
+
+
+def check_count(name: str, arguments: Sequence[Expr], least: int, most: int | None, span: Span | None) -> None:
+    """Raises TypeMismatch unless `least` ≤ len(arguments) ≤ `most` (None: any number)."""
+    if len(arguments) < least or (most is not None and len(arguments) > most):
+        wanted = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
+        plural = "" if wanted == "1" else "s"
+        raise TypeMismatch(f"{name} takes {wanted} argument{plural}, found {len(arguments)}", span=span)
+
+
+def accept(name: str, position: int, argument: Expr, parameter: Parameter, span: Span | None) -> Expr:
+    """The argument cast to what the parameter takes; `position` counts from 1."""
+    type = parameter.accept(argument.type)
+    if type is None:
+        place = argument.span or span
+        raise TypeMismatch(
+            f"argument {position} of {name} has the wrong type", span=place, expected=f"{parameter.expected}, found {argument.type.sql}"
+        )
+    return cast(argument, type)
+
+
+def any_nullable(arguments: Sequence[Expr]) -> bool:
+    return any(argument.nullable for argument in arguments)
+
+
+def function(
+    canonical: str,
+    parameters: Sequence[Parameter],
+    result: Type | Callable[[Sequence[Type]], Type],
+    *,
+    defaults: Sequence[Literal] = (),
+    nullable: OneOf["as arguments", "always", "never"] = "as arguments",
+) -> Builder:
+    """A function of fixed parameters; the last ones may be left out for their `defaults`."""
+
+    def build(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+        check_count(name, arguments, len(parameters) - len(defaults), len(parameters), span)
+        missing = len(parameters) - len(arguments)
+        whole = [*arguments, *defaults[len(defaults) - missing :]]
+        taken = tuple(accept(name, i, a, p, span) for i, (a, p) in enumerate(zip(whole, parameters, strict=True), 1))
+        type = result if isinstance(result, Type) else result([a.type for a in taken])
+        can_be_null = nullable == "always" or (nullable == "as arguments" and any_nullable(taken))
+        return Call(canonical, taken, type, can_be_null, span)
+
+    return build
+
+
+def constant(expr: Expr) -> Literal | None:
+    """The value of an expression that reads no column, as a literal; None if it reads one or fails."""
+    if isinstance(expr, Literal):
+        return expr
+    if columns_of(expr):
+        return None
+    try:
+        return Literal(evaluate(expr, ()), expr.type, expr.span)
+    except EvaluationError:
+        return None

@@ -1,0 +1,195 @@
+"""Arithmetic on one row by the result's type: integers check their range, FLOAT rounds to float32, DECIMAL is exact, then rounded."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+from deltic.expr.failures import division_by_zero, overflow
+from deltic.expr.nodes import Call
+from deltic.expr.rows.numbers import (
+    fit,
+    float_quotient,
+    float_remainder,
+    half_even,
+    half_up,
+    in_range,
+    integer_quotient,
+    of_double,
+    of_units,
+    product,
+    quotient,
+    saturated,
+    single,
+    truncated,
+)
+from deltic.schema import FLOAT
+
+Number = int | float | Decimal
+
+
+def _exact(call: Call, value: Fraction, what: str) -> Decimal:
+    result = fit(value, call.type)
+    if result is None:
+        raise overflow(f"{call.type.sql} {what}", call.span)
+    return result
+
+
+def _ranged(call: Call, value: int, what: str) -> int:
+    if not in_range(value, call.type):
+        raise overflow(f"{call.type.sql} {what}", call.span)
+    return value
+
+
+def _floating(call: Call, value: float) -> float:
+    return single(value) if call.type == FLOAT else value
+
+
+def add(call: Call, left: Number, right: Number) -> Number:
+    if isinstance(left, float) and isinstance(right, float):
+        return _floating(call, left + right)
+    if isinstance(left, Decimal) and isinstance(right, Decimal):
+        return _exact(call, Fraction(left) + Fraction(right), "addition")
+    assert isinstance(left, int) and isinstance(right, int)
+    return _ranged(call, left + right, "addition")
+
+
+def subtract(call: Call, left: Number, right: Number) -> Number:
+    if isinstance(left, float) and isinstance(right, float):
+        return _floating(call, left - right)
+    if isinstance(left, Decimal) and isinstance(right, Decimal):
+        return _exact(call, Fraction(left) - Fraction(right), "subtraction")
+    assert isinstance(left, int) and isinstance(right, int)
+    return _ranged(call, left - right, "subtraction")
+
+
+def multiply(call: Call, left: Number, right: Number) -> Number:
+    if isinstance(left, float) and isinstance(right, float):
+        return _floating(call, left * right)
+    if isinstance(left, Decimal) and isinstance(right, Decimal):
+        return _exact(call, product(left, right), "multiplication")
+    assert isinstance(left, int) and isinstance(right, int)
+    return _ranged(call, left * right, "multiplication")
+
+
+def divide(call: Call, left: Number, right: Number) -> Number:
+    """DOUBLE or DECIMAL."""
+    if right == 0:
+        raise division_by_zero(call.span)
+    if isinstance(left, Decimal) and isinstance(right, Decimal):
+        return _exact(call, quotient(left, right), "division")
+    assert isinstance(left, float) and isinstance(right, float)
+    return float_quotient(left, right)
+
+
+def integral_divide(call: Call, left: Number, right: Number) -> int:
+    """BIGINT, towards zero."""
+    if right == 0:
+        raise division_by_zero(call.span)
+    if isinstance(left, Decimal) and isinstance(right, Decimal):
+        return _ranged(call, truncated(Fraction(left) / Fraction(right)), "division")
+    assert isinstance(left, int) and isinstance(right, int)
+    return _ranged(call, integer_quotient(left, right), "division")
+
+
+def _remainder(left: Number, right: Number) -> Fraction | float | int:
+    """With the sign of `left`."""
+    if isinstance(left, float) and isinstance(right, float):
+        return float_remainder(left, right)
+    if isinstance(left, Decimal) and isinstance(right, Decimal):
+        a, b = Fraction(left), Fraction(right)
+        return a - b * truncated(a / b)
+    assert isinstance(left, int) and isinstance(right, int)
+    return left - right * integer_quotient(left, right)
+
+
+def remainder(call: Call, left: Number, right: Number) -> Number:
+    if right == 0:
+        raise division_by_zero(call.span)
+    result = _remainder(left, right)
+    return _exact(call, result, "remainder") if isinstance(result, Fraction) else result
+
+
+def pmod(call: Call, left: Number, right: Number) -> Number:
+    """The remainder, moved by `right` once where it is negative (it stays negative where `right` is)."""
+    if right == 0:
+        raise division_by_zero(call.span)
+    result = _remainder(left, right)
+    if isinstance(result, Fraction):
+        divisor = Fraction(right)
+        shifted = result + divisor
+        return _exact(call, shifted - divisor * truncated(shifted / divisor) if result < 0 else result, "remainder")
+    if isinstance(result, float):
+        assert isinstance(right, float)
+        return float_remainder(_floating(call, result + right), right) if result < 0 else result
+    assert isinstance(right, int)
+    shifted_int = result + right
+    return shifted_int - right * integer_quotient(shifted_int, right) if result < 0 else result
+
+
+def negate(call: Call, value: Number) -> Number:
+    if isinstance(value, int):
+        return _ranged(call, -value, "negation")
+    # A decimal has no negative zero.
+    return value if isinstance(value, Decimal) and not value else -value
+
+
+def absolute(call: Call, value: Number) -> Number:
+    return _ranged(call, abs(value), "absolute value") if isinstance(value, int) else abs(value)
+
+
+def sign(value: float) -> float:
+    """-1.0, 1.0, or the zero or NaN that the value is."""
+    return value if value == 0 or math.isnan(value) else math.copysign(1.0, value)
+
+
+def ceil(call: Call, value: Number) -> Number:
+    """BIGINT of a DOUBLE (cut off at its range) or BIGINT; DECIMAL without places of a DECIMAL."""
+    if isinstance(value, Decimal):
+        return _exact(call, Fraction(math.ceil(value)), "ceil")
+    return value if isinstance(value, int) else saturated(float(math.ceil(value)) if math.isfinite(value) else value)
+
+
+def floor(call: Call, value: Number) -> Number:
+    if isinstance(value, Decimal):
+        return _exact(call, Fraction(math.floor(value)), "floor")
+    return value if isinstance(value, int) else saturated(float(math.floor(value)) if math.isfinite(value) else value)
+
+
+def round_(call: Call, value: Number, places: int) -> Number:
+    """Half up; a double rounds as its shortest decimal form, and what rounds to zero is 0.0."""
+    return _rounded(call, value, places, even=False)
+
+
+def bround(call: Call, value: Number, places: int) -> Number:
+    """Half even."""
+    return _rounded(call, value, places, even=True)
+
+
+def _rounded(call: Call, value: Number, places: int, *, even: bool) -> Number:
+    to_units = half_even if even else half_up
+    if isinstance(value, float):
+        exact = of_double(value)
+        if exact is None:
+            return value
+        places = max(-400, min(places, 400))  # a double has no digits beyond
+        result = float(to_units(exact, places) / Fraction(10) ** places)
+        return _floating(call, result)
+    if isinstance(value, int):
+        if places >= 0:
+            return value
+        places = max(-30, places)
+        return _ranged(call, to_units(Fraction(value), places) * 10**-places, "rounding")
+    places = min(max(-80, places), call.type.scale)
+    units = to_units(Fraction(value), places) * 10 ** (call.type.scale - places)
+    decimal = of_units(units, call.type)
+    if decimal is None:
+        raise overflow(f"{call.type.sql} rounding", call.span)
+    return decimal
+
+
+def bit_not(value: int) -> int:
+    return ~value
+
+

@@ -1,0 +1,130 @@
+"""CAST of one value: ANSI, so what has no value in the target raises CastFailure."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+from deltic.errors import Span
+from deltic.expr.failures import cast_overflow, malformed, out_of_calendar
+from deltic.expr.nodes import Value
+from deltic.expr.rows.numbers import fit, in_range, of_double, single
+from deltic.expr.rows.parsing import parse_boolean, parse_date, parse_decimal, parse_double, parse_integer, parse_single, parse_timestamp
+from deltic.expr.rows.rendering import render
+from deltic.schema import BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, Type
+
+EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+MICROSECOND: Final = datetime.timedelta(microseconds=1)
+SECOND: Final = 1_000_000
+
+_PARSERS: Final[dict[str, Callable[[str], Value]]] = {
+    "BOOLEAN": parse_boolean,
+    "FLOAT": parse_single,
+    "DOUBLE": parse_double,
+    "DATE": parse_date,
+    "TIMESTAMP": parse_timestamp,
+}
+
+
+def cast_value(value: Value, source: Type, target: Type, span: Span | None = None) -> Value:
+    """The value as `target` has it; `value` is not NULL and of type `source`. NaN and infinities are NULL as DECIMAL."""
+    if target == STRING:
+        return render(value, source)
+    if isinstance(value, str):
+        return cast_text(value, target, span)
+    if isinstance(value, datetime.datetime):
+        return _cast_timestamp(value, target, span)
+    if isinstance(value, datetime.date):
+        return datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC)
+    assert value is not None
+    return _cast_number(value, source, target, span)
+
+
+def cast_text(value: str, target: Type, span: Span | None = None) -> Value:
+    """A STRING as `target` has it."""
+    if target.is_integer:
+        number = parse_integer(value)
+        if number is not None and in_range(number, target):
+            return number
+    elif target.is_decimal:
+        fraction = parse_decimal(value)
+        if fraction is not None:
+            return _fitted(fraction, repr(value), STRING, target, span)
+    elif (parsed := _PARSERS[target.name](value)) is not None:
+        return parsed
+    raise malformed(repr(value), STRING, target, span)
+
+
+def _cast_timestamp(value: datetime.datetime, target: Type, span: Span | None) -> Value:
+    if target == DATE:
+        return value.date()
+    micros = (value - EPOCH) // MICROSECOND
+    return _cast_seconds(Fraction(micros, SECOND), micros, render(value, TIMESTAMP), target, span)
+
+
+def _cast_seconds(seconds: Fraction, micros: int, text: str, target: Type, span: Span | None) -> Value:
+    if target.is_integer:
+        return _integer(math.floor(seconds), text, TIMESTAMP, target, span)
+    if target.is_decimal:
+        return _fitted(seconds, text, TIMESTAMP, target, span)
+    number = micros / SECOND
+    return single(number) if target == FLOAT else number
+
+
+def _cast_number(value: bool | int | float | Decimal, source: Type, target: Type, span: Span | None) -> Value:
+    if target == BOOLEAN:
+        return bool(value != 0)
+    if target == TIMESTAMP:
+        return _timestamp(value, source, span)
+    if target.is_float:
+        return _floating(value, target)
+    if isinstance(value, float):
+        return _cast_float(value, source, target, span)
+    if target.is_integer:
+        return _integer(math.trunc(value), render(value, source), source, target, span)
+    return _fitted(Fraction(value), render(value, source), source, target, span)
+
+
+def _floating(value: bool | int | float | Decimal, target: Type) -> float:
+    if target == DOUBLE:
+        return value if isinstance(value, float) else float(Fraction(value))
+    return single(value if isinstance(value, float) else Fraction(value))
+
+
+def _cast_float(value: float, source: Type, target: Type, span: Span | None) -> Value:
+    if target.is_decimal:
+        exact = of_double(value)
+        return None if exact is None else _fitted(exact, render(value, source), source, target, span)
+    if not math.isfinite(value):
+        raise cast_overflow(render(value, source), source, target, span)
+    return _integer(math.trunc(value), render(value, source), source, target, span)
+
+
+def _integer(value: int, text: str, source: Type, target: Type, span: Span | None) -> int:
+    if not in_range(value, target):
+        raise cast_overflow(text, source, target, span)
+    return value
+
+
+def _fitted(value: Fraction, text: str, source: Type, target: Type, span: Span | None) -> Decimal:
+    result = fit(value, target)
+    if result is None:
+        raise cast_overflow(text, source, target, span)
+    return result
+
+
+def _timestamp(value: bool | int | float | Decimal, source: Type, span: Span | None) -> datetime.datetime:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise malformed(render(value, source), source, TIMESTAMP, span)
+        micros = math.trunc(value * SECOND) if math.isfinite(value * SECOND) else SECOND**4
+    else:
+        micros = math.trunc(Fraction(value) * SECOND)
+    try:
+        return EPOCH + datetime.timedelta(microseconds=micros)
+    except OverflowError:
+        raise out_of_calendar("a cast to TIMESTAMP", span) from None

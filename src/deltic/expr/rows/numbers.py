@@ -1,0 +1,169 @@
+"""Numbers of one row: integers that check their range, Java's doubles and floats, decimals in exact arithmetic.
+
+A DECIMAL is a Decimal whose exponent is minus the scale of its type; never a negative zero. Rounding is half up (away from zero).
+FLOAT is a Python float that float32 can hold.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Final
+
+from deltic.schema import INTEGER_BITS, Type
+
+_WIDE: Final = Context(prec=200)
+_PRODUCT_DIGITS: Final = 39  # Java's MathContext under Spark's decimal product
+_QUOTIENT_SCALE: Final = 39  # the scale that Spark divides to before it rounds to the result's
+
+
+def in_range(value: int, type: Type) -> bool:
+    """Whether an integer type holds `value`."""
+    half = 1 << (INTEGER_BITS[type.name] - 1)
+    return -half <= value < half
+
+
+def single(value: Fraction | float | int) -> float:
+    """The float32 nearest to `value`, ties to even; ±infinity beyond its range.
+
+    A double stands between: where it lies midway between two float32, the exact value decides.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return value
+    near = _rounded(value)
+    if not math.isfinite(near):
+        return near
+    try:
+        result: float = struct.unpack("f", struct.pack("f", near))[0]
+    except OverflowError:
+        return math.copysign(math.inf, near)
+    if isinstance(value, float) or Fraction(near) == value or result == near:
+        return result
+    exact = Fraction(value)
+    other = _neighbour(result, toward=exact)
+    gap, other_gap = abs(Fraction(result) - exact), abs(Fraction(other) - exact)
+    return other if other_gap < gap else result
+
+
+def _rounded(value: Fraction | float | int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _neighbour(value: float, toward: Fraction) -> float:
+    (bits,) = struct.unpack("i", struct.pack("f", value))
+    if value == 0:
+        return value
+    away = (toward > value) == (value > 0)
+    result: float = struct.unpack("f", struct.pack("i", bits + (1 if away else -1)))[0]
+    return result if math.isfinite(result) else value
+
+
+def double(value: Fraction | int | Decimal) -> float:
+    """The double nearest to `value`."""
+    return _rounded(Fraction(value))
+
+
+def half_up(value: Fraction, scale: int) -> int:
+    """`value` in units of 10^-scale, rounded half away from zero; `scale` may be negative."""
+    scaled = abs(value) * Fraction(10) ** scale
+    size = math.floor(scaled + Fraction(1, 2))
+    return -size if value < 0 else size
+
+
+def half_even(value: Fraction, scale: int) -> int:
+    """As half_up, ties to even."""
+    return round(value * Fraction(10) ** scale)
+
+
+def fit(value: Fraction, type: Type) -> Decimal | None:
+    """`value` as a DECIMAL of `type`, rounded half up; None where it has too many digits."""
+    return of_units(half_up(value, type.scale), type)
+
+
+def of_units(units: int, type: Type) -> Decimal | None:
+    """units·10^-scale as a DECIMAL of `type`; None where it has too many digits."""
+    return Decimal(units).scaleb(-type.scale, _WIDE) if abs(units) < 10**type.precision else None
+
+
+def of_double(value: float) -> Fraction | None:
+    """The number that a double's shortest decimal form denotes (so Spark rounds and casts doubles); None for NaN and infinities."""
+    return Fraction(repr(value)) if math.isfinite(value) else None
+
+
+def product(left: Decimal, right: Decimal) -> Fraction:
+    """left·right, rounded half up to 39 significant digits where it has more."""
+    exact = Fraction(left) * Fraction(right)
+    scale = -int(left.as_tuple().exponent) - int(right.as_tuple().exponent)
+    surplus = len(str(abs(half_up(exact, scale)))) - _PRODUCT_DIGITS
+    if surplus <= 0:
+        return exact
+    return half_up(exact, scale - surplus) * Fraction(10) ** (surplus - scale)
+
+
+def quotient(left: Decimal, right: Decimal) -> Fraction:
+    """left/right, rounded half up to 39 places."""
+    return Fraction(half_up(Fraction(left) / Fraction(right), _QUOTIENT_SCALE), 10**_QUOTIENT_SCALE)
+
+
+def truncated(value: Fraction) -> int:
+    """The integer part, towards zero."""
+    return math.trunc(value)
+
+
+def integer_quotient(left: int, right: int) -> int:
+    """left/right towards zero."""
+    size = abs(left) // abs(right)
+    return size if (left < 0) == (right < 0) else -size
+
+
+def float_quotient(left: float, right: float) -> float:
+    """Java's left/right for doubles, division by zero included."""
+    if right != 0:
+        return left / right
+    if left == 0 or math.isnan(left):
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, right)
+
+
+def float_remainder(left: float, right: float) -> float:
+    """Java's left % right for doubles."""
+    if math.isinf(left) or math.isnan(left) or right == 0 or math.isnan(right):
+        return math.nan
+    return math.fmod(left, right)
+
+
+def power(base: float, exponent: float) -> float:
+    """Java's Math.pow."""
+    if exponent == 0:
+        return 1.0
+    if math.isnan(exponent) or (abs(base) == 1 and math.isinf(exponent)):
+        return math.nan
+    odd = exponent.is_integer() and exponent % 2 == 1
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return -math.inf if base < 0 and odd else math.inf
+    except ValueError:
+        if base != 0:
+            return math.nan
+        return math.copysign(math.inf, base) if odd else math.inf
+
+
+def exponential(value: float) -> float:
+    """e^value."""
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
+
+
+def saturated(value: float) -> int:
+    """Java's (long) value of a double that is whole: NaN is 0, what is too large is the largest."""
+    if math.isnan(value):
+        return 0
+    return int(max(-(2.0**63), min(value, 2.0**63))) if abs(value) < 2.0**63 else (2**63 - 1 if value > 0 else -(2**63))

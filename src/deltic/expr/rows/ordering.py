@@ -1,0 +1,30 @@
+"""Equality and order of values of one type, as Spark has them: NaN equals NaN and is greatest, -0.0 equals 0.0, strings by UTF-8 bytes."""
+
+from __future__ import annotations
+
+import math
+
+from deltic.expr.nodes import Value
+
+
+def order(left: Value, right: Value) -> int:
+    """-1, 0 or 1; neither value is NULL and both are of one type."""
+    if isinstance(left, float) and isinstance(right, float):
+        a, b = (math.isnan(left), left), (math.isnan(right), right)
+        if a[0] or b[0]:
+            return a[0] - b[0]
+    if isinstance(left, str) and isinstance(right, str):
+        x, y = left.encode(errors="surrogatepass"), right.encode(errors="surrogatepass")
+        return (x > y) - (x < y)
+    return (left > right) - (left < right)  # type: ignore[operator]
+
+
+def equal(left: Value, right: Value) -> bool:
+    return order(left, right) == 0
+
+
+def normalized(value: Value) -> Value:
+    """The value as a key has it: 0.0 for -0.0, and one NaN."""
+    if isinstance(value, float):
+        return math.nan if math.isnan(value) else value + 0.0
+    return value

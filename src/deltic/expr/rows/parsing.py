@@ -1,0 +1,128 @@
+"""Reading values from text as Spark's ANSI casts do. Every function gives None for what is malformed.
+
+White space and control characters around the text do not count. Forms of Spark's that depend on the present day ('now', 'today',
+a time without a date) are malformed here: a view must be a function of its tables. So are dates outside the years 1 to 9999.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import zoneinfo
+from fractions import Fraction
+from typing import Final
+
+from deltic.expr.rows.numbers import double, single
+
+_EDGE: Final = "".join(map(chr, range(33))) + "\x7f"
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_FLOATING: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?")
+_HEXADECIMAL: Final = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?")
+_DATE: Final = re.compile(r"\+?([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
+_TIME: Final = r"(?:[ T]([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?(.*))?)?)?"
+_TIMESTAMP: Final = re.compile(r"\+?([0-9]{4,6})(?:-([0-9]{1,2})(?:-([0-9]{1,2})" + _TIME + r")?)?", re.DOTALL)
+_OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{2}))?|([0-9]{2})([0-9]{2})?)?")
+_TRUE: Final = frozenset(("t", "true", "y", "yes", "1"))
+_FALSE: Final = frozenset(("f", "false", "n", "no", "0"))
+_SPECIAL: Final = {"inf": math.inf, "+inf": math.inf, "infinity": math.inf, "+infinity": math.inf, "-inf": -math.inf,
+                   "-infinity": -math.inf, "nan": math.nan}
+_MOST_EXPONENT: Final = 5000  # beyond it a number is zero or infinite in every type; the exact fraction would be huge
+
+
+def parse_boolean(text: str) -> bool | None:
+    word = text.strip(_EDGE).lower()
+    return True if word in _TRUE else False if word in _FALSE else None
+
+
+def parse_integer(text: str) -> int | None:
+    """Digits with an optional sign, of any size."""
+    word = text.strip(_EDGE)
+    return int(word) if _INTEGER.fullmatch(word) and len(word) < 100 else None
+
+
+def parse_decimal(text: str) -> Fraction | None:
+    word = text.strip(_EDGE)
+    return _fraction(word) if _NUMBER.fullmatch(word) else None
+
+
+def parse_double(text: str) -> float | None:
+    return _floating(text, False)
+
+
+def parse_single(text: str) -> float | None:
+    """A FLOAT, rounded once."""
+    return _floating(text, True)
+
+
+def _floating(text: str, narrow: bool) -> float | None:
+    word = text.strip(_EDGE)
+    if (special := _SPECIAL.get(word.lower())) is not None:
+        return special
+    if match := _FLOATING.fullmatch(word):
+        value = _fraction(match[1])
+        size = single(abs(value)) if narrow else double(abs(value))
+    elif match := _HEXADECIMAL.fullmatch(word):
+        size = abs(_hexadecimal(match[1]))
+        size = single(size) if narrow else size
+    else:
+        return None
+    return -size if word.startswith("-") else size
+
+
+def _hexadecimal(word: str) -> float:
+    try:
+        return float.fromhex(word)
+    except OverflowError:
+        return math.inf
+
+
+def _fraction(word: str) -> Fraction:
+    mantissa, _, exponent = word.lower().partition("e")
+    power = max(-_MOST_EXPONENT, min(int(exponent or 0), _MOST_EXPONENT))
+    return Fraction(mantissa.rstrip(".")) * Fraction(10) ** power
+
+
+def parse_date(text: str) -> datetime.date | None:
+    """yyyy, yyyy-m, yyyy-m-d, the last also followed by a space or T and anything."""
+    match = _DATE.fullmatch(text.strip(_EDGE))
+    return _date(match[1], match[2], match[3]) if match else None
+
+
+def _date(year: str, month: str | None, day: str | None) -> datetime.date | None:
+    try:
+        return datetime.date(int(year), int(month or 1), int(day or 1))
+    except ValueError:
+        return None
+
+
+def parse_timestamp(text: str) -> datetime.datetime | None:
+    """A date as above, then optionally a space or T and h, h:m or h:m:s[.fraction][zone]; UTC where no zone is given."""
+    match = _TIMESTAMP.fullmatch(text.strip(_EDGE))
+    if not match or (day := _date(match[1], match[2], match[3])) is None:
+        return None
+    fraction, zone = match[7], match[8]
+    hour, minute, second = (int(part or 0) for part in match.group(4, 5, 6))
+    micros = int((fraction or "")[:6].ljust(6, "0"))
+    try:
+        local = datetime.datetime(day.year, day.month, day.day, hour, minute, second, micros)
+        where = _zone(zone.strip(_EDGE)) if zone else datetime.UTC
+        return None if where is None else local.replace(tzinfo=where).astimezone(datetime.UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _zone(name: str) -> datetime.tzinfo | None:
+    if name in ("Z", "UTC", "GMT", "UT"):
+        return datetime.UTC
+    if match := _OFFSET.fullmatch(name):
+        hours, minutes, seconds = int(match[2]), int(match[3] or match[5] or 0), int(match[4] or match[6] or 0)
+        offset = datetime.timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        if minutes > 59 or seconds > 59 or offset > datetime.timedelta(hours=18):
+            return None
+        return datetime.timezone(offset if match[1] == "+" else -offset)
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        return None

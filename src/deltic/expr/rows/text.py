@@ -1,0 +1,130 @@
+"""String functions on one row. Positions count code points from 1, as in Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from deltic.errors import Span
+from deltic.expr.failures import invalid
+
+
+def substring(text: str, position: int, length: int) -> str:
+    """Spark's SUBSTRING: from 1, 0 means 1, negative counts from the end; what lies before the text uses up length.
+
+    >>> substring("hello", -3, 2), substring("hello", 0, 2), substring("hello", -10, 7)
+    ('ll', 'he', 'he')
+    """
+    start = position - 1 if position > 0 else len(text) + position if position < 0 else 0
+    return text[max(start, 0) : max(min(start + length, len(text)), 0)] if length > 0 else ""
+
+
+def left(text: str, length: int) -> str:
+    return text[: max(length, 0)]
+
+
+def right(text: str, length: int) -> str:
+    return text[max(len(text) - length, 0) :] if length > 0 else ""
+
+
+def replace(text: str, search: str, replacement: str) -> str:
+    """Nothing is replaced where the search string is empty."""
+    return text.replace(search, replacement) if search else text
+
+
+def pad_left(text: str, length: int, pad: str) -> str:
+    return _padding(text, length, pad) + text[: max(length, 0)]
+
+
+def pad_right(text: str, length: int, pad: str) -> str:
+    return text[: max(length, 0)] + _padding(text, length, pad)
+
+
+def _padding(text: str, length: int, pad: str) -> str:
+    missing = length - len(text)
+    if missing <= 0 or not pad:
+        return ""
+    return (pad * (missing // len(pad) + 1))[:missing]
+
+
+def locate(search: str, text: str, position: int) -> int:
+    """Where `search` begins, at `position` or later; 0 where it is not, and where position is below 1."""
+    if position < 1:
+        return 0
+    return 1 if not search else text.find(search, position - 1) + 1
+
+
+def repeat(text: str, times: int) -> str:
+    return text * max(times, 0)
+
+
+def initcap(text: str) -> str:
+    """The first letter of each word in upper case, the others in lower case; words are parted by spaces."""
+    return " ".join(word[:1].title() + word[1:] for word in text.lower().split(" "))
+
+
+def ascii_code(text: str) -> int:
+    """The code point of the first character, 0 for none."""
+    return ord(text[0]) if text else 0
+
+
+def split_part(text: str, delimiter: str, part: int, span: Span | None = None) -> str:
+    """The part counted from 1, or from the end where negative; empty where there is none. An empty delimiter splits nothing."""
+    if part == 0:
+        raise invalid("split_part: the index 0 is invalid, parts are counted from 1, or from -1 backwards", span)
+    parts = text.split(delimiter) if delimiter else [text]
+    index = part - 1 if part > 0 else len(parts) + part
+    return parts[index] if 0 <= index < len(parts) else ""
+
+
+def concat_ws(separator: str, parts: Sequence[str | None]) -> str:
+    """The parts that are not NULL, with the separator between them."""
+    return separator.join(part for part in parts if part is not None)
+
+
+def like_regex(pattern: str, escape: str) -> str | None:
+    """A regular expression for all that a LIKE pattern matches; None where the pattern is malformed (see `like_fault`).
+
+    >>> like_regex("a_%", "!")
+    'a..*'
+    """
+    if like_fault(pattern, escape):
+        return None
+    parts, i = [], 0
+    while i < len(pattern):
+        c = pattern[i]
+        if c == escape:
+            i += 1
+            parts.append(re.escape(pattern[i]))
+        else:
+            parts.append("." if c == "_" else ".*" if c == "%" else re.escape(c))
+        i += 1
+    return "".join(parts)
+
+
+def like_fault(pattern: str, escape: str) -> str | None:
+    """What is wrong with a LIKE pattern: the escape character may stand before _, % and itself only."""
+    i = 0
+    while i < len(pattern):
+        if pattern[i] == escape:
+            if i + 1 == len(pattern):
+                return f"the LIKE pattern {pattern!r} ends with the escape character"
+            if pattern[i + 1] not in ("_", "%", escape):
+                return f"the LIKE pattern {pattern!r} has the escape character before {pattern[i + 1]!r}"
+            i += 1
+        i += 1
+    return None
+
+
+def like(text: str, pattern: str, escape: str, span: Span | None = None) -> bool:
+    if fault := like_fault(pattern, escape):
+        raise invalid(fault, span)
+    return _compiled(pattern, escape).fullmatch(text) is not None
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str, escape: str) -> re.Pattern[str]:
+    regex = like_regex(pattern, escape)
+    assert regex is not None
+    return re.compile(regex, re.DOTALL)

@@ -1,0 +1,179 @@
+"""Which types meet in which: Spark 4's ANSI coercion, the result types of decimal arithmetic, and casts.
+
+What always holds: `cast` leaves out a cast of a type to itself, folds what it can of a literal, and refuses what Spark refuses.
+A cast that a literal fails is kept, so that it fails on the rows that reach it and not when the view is defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from deltic.errors import EvaluationError, Span, TypeMismatch
+from deltic.expr.interpreter import evaluate
+from deltic.expr.nodes import Case, Cast, Expr, Literal
+from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, NULL, SMALLINT, STRING, TIMESTAMP, TINYINT, Type, decimal
+
+MAX_PRECISION: Final = 38
+MIN_ADJUSTED_SCALE: Final = 6
+INTEGER_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
+_NUMBERS: Final = (TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE)
+
+
+def bounded(precision: int, scale: int) -> Type:
+    """DECIMAL cut off at 38 digits, integral digits kept only as far as they fit (Spark's DecimalType.bounded)."""
+    return decimal(min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
+
+
+def adjusted(precision: int, scale: int) -> Type:
+    """DECIMAL cut off at 38 digits by giving up scale, down to 6 places, before integral digits (allowPrecisionLoss).
+
+    >>> adjusted(77, 37).sql, adjusted(40, 2).sql
+    ('DECIMAL(38,6)', 'DECIMAL(38,2)')
+    """
+    if precision <= MAX_PRECISION:
+        return decimal(precision, scale)
+    integral = precision - scale
+    return decimal(MAX_PRECISION, max(MAX_PRECISION - integral, min(scale, MIN_ADJUSTED_SCALE)))
+
+
+def decimal_of(type: Type) -> Type:
+    """The decimal that holds every value of an integer type; a decimal is itself.
+
+    >>> decimal_of(BIGINT).sql
+    'DECIMAL(20,0)'
+    """
+    return type if type.is_decimal else decimal(INTEGER_DIGITS[type.name], 0)
+
+
+def wider_decimal(left: Type, right: Type) -> Type:
+    """The decimal that values of both are brought to where they are compared or chosen from."""
+    scale = max(left.scale, right.scale)
+    integral = max(left.precision - left.scale, right.precision - right.scale)
+    if integral + scale > MAX_PRECISION:
+        # Integral digits go first, as in Spark: two values that differ in late places can become equal.
+        return decimal(MAX_PRECISION, min(scale, MAX_PRECISION - min(integral, MAX_PRECISION)))
+    return decimal(integral + scale, scale)
+
+
+def common_type(types: Sequence[Type]) -> Type | None:
+    """The type that CASE, COALESCE, IN, UNION … bring values of `types` to; None where Spark refuses."""
+    common: Type | None = types[0]
+    for type in types[1:]:
+        common = None if common is None else _wider(common, type)
+    return common
+
+
+def common_type_without_strings(types: Sequence[Type]) -> Type | None:
+    """As `common_type`, but STRING meets STRING alone (GREATEST and LEAST)."""
+    present = [t for t in types if t != NULL]
+    if any(t == STRING for t in present) and any(t != STRING for t in present):
+        return None
+    return common_type(types)
+
+
+def _wider(left: Type, right: Type) -> Type | None:
+    if right in (left, NULL):
+        return left
+    if left == NULL:
+        return right
+    if STRING in (left, right):
+        return _with_string(right if left == STRING else left)
+    if left.is_numeric and right.is_numeric:
+        return _wider_number(left, right)
+    return TIMESTAMP if {left, right} == {DATE, TIMESTAMP} else None
+
+
+def _with_string(other: Type) -> Type:
+    if other.is_integer:
+        return BIGINT
+    return DOUBLE if other.is_numeric else other
+
+
+def _wider_number(left: Type, right: Type) -> Type:
+    if left.is_decimal or right.is_decimal:
+        if left.is_float or right.is_float:
+            return DOUBLE
+        return wider_decimal(decimal_of(left), decimal_of(right))
+    # FLOAT cannot hold every integer, so an integer and a FLOAT meet in DOUBLE.
+    return DOUBLE if left.is_float or right.is_float else max(left, right, key=_NUMBERS.index)
+
+
+def can_cast(source: Type, target: Type) -> bool:
+    """Whether ANSI Spark has a cast between the types at all."""
+    if source in (target, NULL) or STRING in (target, source):
+        return True
+    if source.is_numeric:
+        return target.is_numeric or target in (BOOLEAN, TIMESTAMP)
+    if source == BOOLEAN:
+        return target.is_numeric
+    if source == DATE:
+        return target == TIMESTAMP
+    return source == TIMESTAMP and (target.is_numeric or target == DATE)
+
+
+def cast_can_fail(source: Type, target: Type) -> bool:
+    """Whether some value of `source` has no value in `target` (then CAST raises, and TRY_CAST is NULL)."""
+    if source == target or NULL in (source, target) or STRING in (source, target):
+        return source == STRING != target
+    if target.is_decimal:
+        return _decimal_can_fail(source, target)
+    if target.is_integer:
+        if source.is_integer:
+            return INTEGER_DIGITS[target.name] < INTEGER_DIGITS[source.name]
+        return source != BOOLEAN and (source, target) != (TIMESTAMP, BIGINT)
+    return target == TIMESTAMP and source.is_numeric
+
+
+def _decimal_can_fail(source: Type, target: Type) -> bool:
+    if source.is_float or source == TIMESTAMP:
+        return True
+    digits = decimal(1, 0) if source == BOOLEAN else decimal_of(source)
+    spare = (target.precision - target.scale) - (digits.precision - digits.scale)
+    # Rounding to fewer places can carry into one more integral digit.
+    return spare < 0 or (spare == 0 and target.scale < digits.scale)
+
+
+def cast(expr: Expr, type: Type, span: Span | None = None, *, lenient: bool = False) -> Expr:
+    """CAST(expr AS type), or TRY_CAST; raises TypeMismatch where there is no such cast."""
+    if expr.type == type:
+        return expr
+    place = span or expr.span
+    if not can_cast(expr.type, type):
+        raise TypeMismatch(f"cannot cast {expr.type.sql} to {type.sql}", span=place, remedy=_cast_remedy(expr.type, type))
+    if isinstance(expr, Literal) and expr.value is None:
+        return Literal(None, type, expr.span)
+    nullable = expr.nullable or (lenient and cast_can_fail(expr.type, type)) or (expr.type.is_float and type.is_decimal)
+    node = Cast(expr, type, nullable, lenient, place)
+    return _folded(node) if isinstance(expr, Literal) else node
+
+
+def _folded(node: Cast) -> Expr:
+    try:
+        return Literal(evaluate(node, ()), node.type, node.span)
+    except EvaluationError:
+        return node
+
+
+def _cast_remedy(source: Type, target: Type) -> str | None:
+    if target == DATE and source.is_integer:
+        return "date_add(DATE '1970-01-01', n) makes a date of a number of days"
+    if source == DATE and target.is_integer:
+        return "datediff(d, DATE '1970-01-01') is a date's number of days"
+    return None
+
+
+def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr | None, span: Span | None = None) -> Expr:
+    """CASE WHEN … END, its values cast to their common type."""
+    last = otherwise or Literal(None, NULL, span)
+    for condition, _ in branches:
+        if condition.type not in (BOOLEAN, NULL):
+            raise TypeMismatch("a condition is not BOOLEAN", span=condition.span or span, expected=f"BOOLEAN, found {condition.type.sql}")
+    values = [value for _, value in branches] + [last]
+    type = common_type([value.type for value in values])
+    if type is None:
+        names = ", ".join(dict.fromkeys(value.type.sql for value in values))
+        raise TypeMismatch("the values of CASE have no common type", span=span, expected=f"one type, found {names}")
+    pairs = tuple((cast(condition, BOOLEAN), cast(value, type)) for condition, value in branches)
+    end = cast(last, type)
+    return Case(pairs, end, type, end.nullable or any(value.nullable for _, value in pairs), span)
