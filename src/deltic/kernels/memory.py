@@ -40,6 +40,20 @@ def _store(typing: Any, address: Any, index: Any, word: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), generate
 
 
+def _prefetch(typing: Any, address: Any, index: Any) -> Any:
+    """Asks for the cache line of the word at `address` + 8 * `index`; it need not be there."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag]))
+        pointer = builder.gep(builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()), [arguments[1]])
+        read, keep, data = ir.Constant(flag, 0), ir.Constant(flag, 3), ir.Constant(flag, 1)
+        builder.call(function, [builder.bitcast(pointer, byte), read, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
 def _product_overflows(typing: Any, left: Any, right: Any) -> Any:
     """Whether `left` * `right` leaves 64 bits."""
 
@@ -52,3 +66,4 @@ def _product_overflows(typing: Any, left: Any, right: Any) -> Any:
 load = cast(Callable[[int, int], int], intrinsic(_load))
 store = cast(Callable[[int, int, int], None], intrinsic(_store))
 product_overflows = cast(Callable[[int, int], bool], intrinsic(_product_overflows))
+prefetch = cast(Callable[[int, int], None], intrinsic(_prefetch))

@@ -1,8 +1,11 @@
-"""The kernel that merges sorted batches, step by step.
+"""The kernel that merges two sorted batches, step by step.
 
 A directory describes batches, `2 + columns + weights` words each: rows, address of the index, addresses of the columns and weights.
-A merge writes its output and the index over it together, at most about `fuel` rows at a call, and can be resumed: all that it needs is
-in `state`. The inputs are only read, so readers may go on with them until the merge is done.
+A merge writes its output and the index over it together, about `fuel` rows at a call, and can be resumed: all that it needs is in
+`state`. The inputs are only read, so readers may go on with them until the merge is done.
+
+The output is made in blocks: first which row comes from where, then column by column. Where the inputs alternate, rows are chosen one
+by one without branches; where one has long runs, their ends are found by galloping and they are copied whole.
 """
 
 from __future__ import annotations
@@ -12,28 +15,35 @@ import numpy as np
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.index import index_end, index_header, index_rows
 from deltic.kernels.memory import WORD_MIN, Words, load, store
-from deltic.kernels.sort import compare_rows
 
 DIRECTORY_HEADER = 2
 
-STARTED, WRITTEN, CURSOR, READ, POSITIONS = 0, 1, 2, 3, 4
-"""Words of a merge's state: whether it has begun, rows written, index cursor, rows read, then a position per input."""
+READ, WRITTEN, LEFT, RIGHT, LONG_RUNS, STATE = 0, 1, 2, 3, 4, 5
+"""Words of a merge's state: rows read, rows written, next row of each input, whether runs are long; and their number."""
 
-BUFFER = 256
+BLOCK = 512
 
 
 @part
-def begin(directory: Words, batches: int, stride: int, index: int, room: int) -> None:
-    """Lays the index out for the leading words of all inputs."""
+def compare_rows(left: Words, left_at: int, i: int, right: Words, right_at: int, j: int, columns: int) -> int:
+    """-1, 0 or 1: row i of the columns at left[left_at:] against row j of those at right[right_at:]."""
+    for c in range(columns):
+        x = load(left[left_at + c], i)
+        y = load(right[right_at + c], j)
+        if x != y:
+            return -1 if x < y else 1
+    return 0
+
+
+@part
+def begin(directory: Words, stride: int, index: int, room: int) -> None:
+    """Lays the index out for the leading words of both inputs."""
     low = high = 0
     found = False
-    for b in range(batches):
+    for b in range(2):
         at = b * stride
         n = directory[at]
-        if n == 0:
-            continue
-        column = directory[at + DIRECTORY_HEADER]
-        last = load(column, n - 1)
+        last = load(directory[at + DIRECTORY_HEADER], n - 1) if n > 0 else WORD_MIN
         if last == WORD_MIN:
             continue
         first = load(directory[at + 1], 1)
@@ -44,158 +54,165 @@ def begin(directory: Words, batches: int, stride: int, index: int, room: int) ->
 
 
 @part
-def choose(directory: Words, batches: int, stride: int, columns: int, state: Words) -> tuple[int, int, bool]:
-    """The input with the least head, the one with the next (-1 if none), and whether the two heads are equal."""
-    best = -1
-    second = -1
-    tied = False
-    for b in range(batches):
-        at = b * stride
-        row = state[POSITIONS + b]
-        if row >= directory[at]:
-            continue
-        if best < 0:
-            best = b
-            continue
-        key = at + DIRECTORY_HEADER
-        order = compare_rows(directory, key, row, directory, best * stride + DIRECTORY_HEADER, state[POSITIONS + best], columns)
-        if order < 0:
-            second, best, tied = best, b, False
-        elif order == 0:
-            second, tied = b, True
-        elif not tied and (
-            second < 0
-            or compare_rows(directory, key, row, directory, second * stride + DIRECTORY_HEADER, state[POSITIONS + second], columns) < 0
-        ):
-            second = b
-    return best, second, tied
-
-
-@part
-def run_end(directory: Words, best: int, second: int, stride: int, columns: int, state: Words, limit: int) -> int:
-    """The first row of `best` after its head, at most `limit`, that is not below the head of `second`; by galloping."""
-    at = best * stride + DIRECTORY_HEADER
-    bound = second * stride + DIRECTORY_HEADER
-    bound_row = state[POSITIONS + second]
-    below: int = state[POSITIONS + best]
-    step = 1
-    while below + step < limit and compare_rows(directory, at, below + step, directory, bound, bound_row, columns) < 0:
-        below += step
-        step *= 2
-    above = min(below + step, limit)
-    while below + 1 < above:
-        middle = (below + above) >> 1
-        if compare_rows(directory, at, middle, directory, bound, bound_row, columns) < 0:
-            below = middle
-        else:
-            above = middle
-    return below + 1
-
-
-@part
-def add_tied(directory: Words, batches: int, stride: int, columns: int, weights: int, best: int, state: Words, sums: Words, at: int) -> int:
-    """Adds the weights of all heads equal to that of `best` to sums[at:] and steps over them.
-
-    Returns 1 if a weight is left, 0 if all are 0, -1 on overflow.
-    """
-    key = best * stride + DIRECTORY_HEADER
-    head = state[POSITIONS + best]
-    for w in range(weights):
-        sums[at + w] = 0
-        sums[at + weights + w] = 0
-    for b in range(batches):
-        row = state[POSITIONS + b]
-        here = b * stride + DIRECTORY_HEADER
-        if row >= directory[b * stride] or compare_rows(directory, here, row, directory, key, head, columns) != 0:
-            continue
-        for w in range(weights):
-            word = load(directory[here + columns + w], row)
-            total = sums[at + w]
-            partial = total + word
-            if ((partial ^ total) & (partial ^ word)) < 0:
-                sums[at + weights + w] += 1 if word > 0 else -1
-            sums[at + w] = partial
-        state[READ] += 1
-        if b != best:
-            state[POSITIONS + b] += 1
-    state[POSITIONS + best] += 1
+def add_tied(directory: Words, stride: int, columns: int, weights: int, i: int, j: int, sums: Words, at: int) -> int:
+    """sums[at + w] = weight w of row i on the left and row j on the right; 1 if one is left, 0 if all are 0, -1 on overflow."""
+    left = DIRECTORY_HEADER + columns
+    right = stride + left
     live = 0
     for w in range(weights):
-        if sums[at + weights + w] != 0:
+        x = load(directory[left + w], i)
+        y = load(directory[right + w], j)
+        total = x + y
+        if ((total ^ x) & (total ^ y)) < 0:
             return -1
-        if sums[at + w] != 0:
+        sums[at + w] = total
+        if total != 0:
             live = 1
     return live
 
 
 @part
-def copy_runs(directory: Words, stride: int, width: int, target: Words, written: int, runs: Words, count: int) -> None:
-    """Copies the runs (input, first row, end) one after another to the target, column by column."""
+def gallop_run(directory: Words, start: int, end: int, at: int, bound: int, row: int, columns: int) -> int:
+    """The first row in [start, end) of the batch at `at` that is not below `row` of the batch at `bound`; start is known to be below."""
+    below = start
+    step = 1
+    while below + step < end and compare_rows(directory, at, below + step, directory, bound, row, columns) < 0:
+        below += step
+        step *= 2
+    above = min(below + step, end)
+    while below + 1 < above:
+        middle = (below + above) >> 1
+        if compare_rows(directory, at, middle, directory, bound, row, columns) < 0:
+            below = middle
+        else:
+            above = middle
+    return above
+
+
+@part
+def copy_rows(directory: Words, stride: int, target: Words, written: int, picks: Words, count: int) -> None:
+    """Copies the picked rows to the target, column by column; a pick is i for row i on the left, ~j for row j on the right."""
+    for c in range(stride - DIRECTORY_HEADER):
+        left = directory[DIRECTORY_HEADER + c]
+        way = (directory[stride + DIRECTORY_HEADER + c] - left) >> 3
+        out = target[c] + 8 * written
+        for k in range(count):
+            pick = picks[k]
+            side = pick >> 63
+            store(out, k, load(left, (pick ^ side) + (side & way)))
+
+
+@part
+def copy_run(directory: Words, at: int, width: int, target: Words, written: int, start: int, end: int) -> None:
+    """Copies rows start to end of one batch to the target."""
     for c in range(width):
-        out = target[c]
-        position = written
-        for r in range(count):
-            source = directory[runs[r, 0] * stride + DIRECTORY_HEADER + c]
-            start = runs[r, 1]
-            length = runs[r, 2] - start
-            for i in range(length):
-                store(out, position + i, load(source, start + i))
-            position += length
+        source = directory[at + DIRECTORY_HEADER + c] + 8 * start
+        out = target[c] + 8 * written
+        for k in range(end - start):
+            store(out, k, load(source, k))
 
 
-@kernel("int64(int64[::1], int64, int64, int64, int64[::1], int64, int64, int64[::1], int64)")
-def merge(directory: Words, batches: int, columns: int, weights: int, target: Words, index: int, room: int, state: Words, fuel: int) -> int:
-    """Reads on until about `fuel` rows are read or all are; returns 1 when done, 0 when not, -1 on weight overflow.
+@part
+def pick_rows(
+    directory: Words, stride: int, columns: int, weights: int, state: Words, room: int, picks: Words, patches: Words, sums: Words
+) -> tuple[int, int]:
+    """Chooses the next rows of the output, at most `room`, until an input ends: (how many, how many of them have summed weights).
 
-    target: addresses of the output, with room for the rows of all inputs. index: room for `room` buckets; 0 with no columns.
+    Returns (-1, 0) on weight overflow. A row with summed weights stands in `patches` by its place, its weights in `sums`.
+    """
+    n, m = directory[0], directory[stride]
+    left, right = directory[DIRECTORY_HEADER], directory[stride + DIRECTORY_HEADER]
+    i, j = state[LEFT], state[RIGHT]
+    count = patched = 0
+    while count < room and i < n and j < m:
+        x = load(left, i) if columns > 0 else 0
+        y = load(right, j) if columns > 0 else 0
+        takes_left = np.int64(x < y)
+        if x == y:
+            order = compare_rows(directory, DIRECTORY_HEADER, i, directory, stride + DIRECTORY_HEADER, j, columns)
+            if order == 0:
+                live = add_tied(directory, stride, columns, weights, i, j, sums, patched * weights)
+                if live < 0:
+                    return -1, 0
+                picks[count] = i
+                patches[patched] = count
+                patched += live
+                count += live
+                i += 1
+                j += 1
+                continue
+            takes_left = np.int64(order < 0)
+        picks[count] = (i & -takes_left) | (~j & (takes_left - 1))
+        count += 1
+        i += takes_left
+        j += 1 - takes_left
+    state[READ] += i - state[LEFT] + j - state[RIGHT]
+    state[LONG_RUNS] = np.int64(8 * min(i - state[LEFT], j - state[RIGHT]) < count)
+    state[LEFT], state[RIGHT] = i, j
+    return count, patched
+
+
+@part
+def copy_long_run(directory: Words, stride: int, columns: int, state: Words, limit: int, target: Words) -> int:
+    """Copies the run of rows with which one input goes before the other, at most `limit` rows; returns how many.
+
+    0 if both inputs begin with equal rows.
+    """
+    n, m = directory[0], directory[stride]
+    i, j = state[LEFT], state[RIGHT]
+    left, right = DIRECTORY_HEADER, stride + DIRECTORY_HEADER
+    order = -1 if j == m else 1 if i == n else compare_rows(directory, left, i, directory, right, j, columns)
+    if order == 0:
+        return 0
+    if order < 0:
+        start, end = i, min(n, i + limit)
+        if j < m:
+            end = gallop_run(directory, start, end, left, right, j, columns)
+        state[LEFT] = end
+        copy_run(directory, 0, stride - DIRECTORY_HEADER, target, state[WRITTEN], start, end)
+    else:
+        start, end = j, min(m, j + limit)
+        if i < n:
+            end = gallop_run(directory, start, end, right, left, i, columns)
+        state[RIGHT] = end
+        copy_run(directory, stride, stride - DIRECTORY_HEADER, target, state[WRITTEN], start, end)
+    state[READ] += end - start
+    return np.int64(end - start)
+
+
+@kernel("int64(int64[::1], int64, int64, int64[::1], int64, int64, int64[::1], int64)")
+def merge(directory: Words, columns: int, weights: int, target: Words, index: int, room: int, state: Words, fuel: int) -> int:
+    """Merges two batches on until about `fuel` rows are read or all are; returns 1 when done, 0 when not, -1 on weight overflow.
+
+    target: addresses of the output, with room for the rows of both. index: zeros with room for `room` buckets; 0 if none is wanted.
     """
     stride = DIRECTORY_HEADER + columns + weights
-    if state[STARTED] == 0:
-        if columns > 0:
-            begin(directory, batches, stride, index, room)
-        state[STARTED] = 1
-    rows = 0
-    for b in range(batches):
-        rows += directory[b * stride]
+    if state[READ] == 0 and index != 0:
+        begin(directory, stride, index, room)
+    rows = directory[0] + directory[stride]
     until = min(state[READ] + fuel, rows)
-    runs = np.empty((BUFFER, 3), np.int64)
-    sums = np.empty((BUFFER + 1) * 2 * weights, np.int64)
-    summed = np.empty(BUFFER, np.int64)
+    picks = np.empty(BLOCK + 1, np.int64)
+    patches = np.empty(BLOCK + 1, np.int64)
+    sums = np.empty((BLOCK + 1) * weights, np.int64)
     while state[READ] < until:
-        count = 0
-        patches = 0
         start = state[WRITTEN]
-        position = start
-        while count < BUFFER and state[READ] < until:
-            best, second, tied = choose(directory, batches, stride, columns, state)
-            row = state[POSITIONS + best]
-            if tied:
-                live = add_tied(directory, batches, stride, columns, weights, best, state, sums, patches * 2 * weights)
-                if live < 0:
-                    return -1
-                if live == 0:
-                    continue
-                summed[patches] = position
-                patches += 1
-                end = row + 1
-            else:
-                end = min(directory[best * stride], row + until - state[READ])
-                if second >= 0:
-                    end = run_end(directory, best, second, stride, columns, state, end)
-                state[POSITIONS + best] = end
-                state[READ] += end - row
-            runs[count, 0], runs[count, 1], runs[count, 2] = best, row, end
-            count += 1
-            position += end - row
-        copy_runs(directory, stride, columns + weights, target, start, runs, count)
-        for p in range(patches):
-            for w in range(weights):
-                store(target[columns + w], summed[p], sums[p * 2 * weights + w])
-        if columns > 0:
-            state[CURSOR] = index_rows(index, target[0], start, position, state[CURSOR])
-        state[WRITTEN] = position
+        count = 0
+        if state[LONG_RUNS] or state[LEFT] == directory[0] or state[RIGHT] == directory[stride]:
+            count = copy_long_run(directory, stride, columns, state, until - state[READ], target)
+            state[LONG_RUNS] = np.int64(count >= 8)
+        if count == 0:
+            count, patched = pick_rows(directory, stride, columns, weights, state, min(BLOCK, until - state[READ]), picks, patches, sums)
+            if count < 0:
+                return -1
+            copy_rows(directory, stride, target, start, picks, count)
+            for p in range(patched):
+                for w in range(weights):
+                    store(target[columns + w], start + patches[p], sums[p * weights + w])
+        if index != 0:
+            index_rows(index, target[0], start, start + count)
+        state[WRITTEN] = start + count
     if state[READ] < rows:
         return 0
-    if columns > 0:
-        index_end(index, target[0], state[WRITTEN], state[CURSOR])
+    if index != 0:
+        index_end(index, target[0], state[WRITTEN])
     return 1

@@ -1,8 +1,10 @@
 """Kernels that read a spine: all its batches in one call, for many keys.
 
 The directory is that of `merge.py`. Keys are a table of `width` columns of n words: the leading `width` columns of the rows sought.
-Keys are taken in blocks: first the buckets of all keys of a block are looked up, then their rows, so that the memory works on many
-keys at a time. Every kernel counts what it inspected: index entries and rows compared or added.
+Keys are taken in blocks and, for each batch, in phases: buckets of all keys of the block, then their rows, then the weights of those
+found. A phase asks for the cache lines of the next one, so that the memory works on many keys at a time, and keys that are not there
+are dropped from phase to phase without branches.
+Every kernel counts what it inspected: index entries, rows compared and rows added.
 """
 
 from __future__ import annotations
@@ -10,75 +12,130 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.index import bucket
-from deltic.kernels.memory import Words, load, store
+from deltic.kernels.index import INDEX_HEADER
+from deltic.kernels.memory import WORD_MIN, Words, load, prefetch, store
 from deltic.kernels.merge import DIRECTORY_HEADER
 
-BLOCK = 64
-TOUCHED, OVERFLOW, HITS, MATCHES = 0, 1, 2, 3
-"""Words of a reader's report."""
+BLOCK = 128
+SHORT = 8
+EXPANSION = 512
+LARGE = 1 << 14
+"""Batches of fewer rows lie in the processor's cache, where asking ahead costs more than it gains."""
+
+TOUCHED, OVERFLOW, MATCHES, REPORT = 0, 1, 2, 3
+"""Words of a reader's report, and their number."""
 
 
 @part
-def equal_range(column: int, start: int, end: int, word: int) -> tuple[int, int, int]:
-    """(first, last + 1) of `word` in the sorted column[start:end], and the words compared; binary, then galloping."""
-    touched = 0
-    low = start
-    high = end
-    while low < high:
+def equal_range(column: int, low: int, high: int, word: int) -> tuple[int, int, int]:
+    """(first, last + 1) of `word` in the sorted column[low:high], and the words compared."""
+    touched = 1
+    end = high
+    while high - low > SHORT:
         middle = (low + high) >> 1
         touched += 1
         if load(column, middle) < word:
             low = middle + 1
         else:
             high = middle
-    if low == end or load(column, low) != word:
-        return low, low, touched + 1
+    while low < high and load(column, low) < word:
+        low += 1
+        touched += 1
     last = low
     step = 1
-    while last + step < end and load(column, last + step) == word:
-        touched += 1
+    while last + step <= end and load(column, last + step - 1) == word:
         last += step
         step *= 2
-    high = min(last + step, end)
-    while last + 1 < high:
+        touched += 1
+    high = min(last + step - 1, end)
+    while last < high:
         middle = (last + high) >> 1
         touched += 1
         if load(column, middle) == word:
-            last = middle
+            last = middle + 1
         else:
             high = middle
-    return low, last + 1, touched + 2
+    return low, last, touched
 
 
 @part
-def narrow(directory: Words, at: int, keys: Words, width: int, i: int, start: int, end: int) -> tuple[int, int, int]:
-    """The rows of [start, end) whose leading columns equal key i, and the words compared."""
-    touched = 0
-    for c in range(width):
-        if start == end:
-            break
-        start, end, more = equal_range(directory[at + DIRECTORY_HEADER + c], start, end, load(keys[c], i))
-        touched += more
-    return start, end, touched
+def seek_buckets(index: int, column: int, large: bool, key: int, first: int, count: int, who: Words, low: Words, high: Words) -> int:
+    """Lists the keys first + who[h] whose bucket is not empty, with its rows; returns how many."""
+    base = np.uint64(load(index, 1))
+    shift = np.uint64(load(index, 2))
+    buckets = np.uint64(load(index, 3))
+    if large:
+        for i in range(count):
+            place = min((np.uint64(load(key, first + i)) - base) >> shift, buckets)
+            prefetch(index, INDEX_HEADER + np.int64(place))
+    found = 0
+    for i in range(count):
+        word = load(key, first + i)
+        bucket = np.int64(min((np.uint64(word) - base) >> shift, buckets))
+        start = load(index, INDEX_HEADER + bucket)
+        end = load(index, INDEX_HEADER + bucket + 1)
+        if word == WORD_MIN:
+            start, end = 0, load(index, 0)
+        who[found] = i
+        low[found] = start
+        high[found] = end
+        if large:
+            prefetch(column, start)
+        found += np.int64(start < end)
+    return found
 
 
 @part
-def seek_block(directory: Words, at: int, keys: Words, width: int, first: int, count: int, starts: Words, ends: Words) -> int:
-    """starts[i], ends[i]: the rows of one batch for the keys first + i; returns what it inspected."""
+def narrow(column: int, key: int, first: int, found: int, who: Words, low: Words, high: Words) -> tuple[int, int]:
+    """Keeps of the listed keys those whose word is among their rows, and those rows: (how many, words compared).
+
+    Up to three rows are compared without branches, since nobody can foresee which of them will do.
+    """
+    touched = kept = 0
+    for h in range(found):
+        i = who[h]
+        word = load(key, first + i)
+        start, end = low[h], high[h]
+        rows = end - start
+        if rows <= 3:
+            x = load(column, start)
+            y = load(column, min(start + 1, end - 1))
+            z = load(column, end - 1)
+            second, third = np.int64(rows > 1), np.int64(rows > 2)
+            end = np.int64(x == word) + (np.int64(y == word) & second) + (np.int64(z == word) & third)
+            start += np.int64(x < word) + (np.int64(y < word) & second) + (np.int64(z < word) & third)
+            end += start
+            touched += rows
+        else:
+            start, end, compared = equal_range(column, start, end, word)
+            touched += compared
+        who[kept] = i
+        low[kept] = start
+        high[kept] = end
+        kept += np.int64(start < end)
+    return kept, touched
+
+
+@part
+def seek_block(
+    directory: Words, at: int, keys: Words, width: int, first: int, count: int, who: Words, low: Words, high: Words
+) -> tuple[int, int]:
+    """Lists the keys first + who[h] that one batch has, with their rows [low[h], high[h]): (how many, what was inspected)."""
     if width == 0:
         for i in range(count):
-            starts[i], ends[i] = 0, directory[at]
-        return 0
-    index = directory[at + 1]
+            who[i], low[i], high[i] = i, 0, directory[at]
+        return count, 0
+    large = directory[at] >= LARGE
+    found = seek_buckets(directory[at + 1], directory[at + DIRECTORY_HEADER], large, keys[0], first, count, who, low, high)
     touched = 2 * count
-    for i in range(count):
-        starts[i], ends[i] = bucket(index, load(keys[0], first + i))
-    for i in range(count):
-        if starts[i] < ends[i]:
-            starts[i], ends[i], more = narrow(directory, at, keys, width, first + i, starts[i], ends[i])
-            touched += more
-    return touched
+    for c in range(width):
+        column = directory[at + DIRECTORY_HEADER + c]
+        if large and c > 0:
+            for h in range(found):
+                prefetch(column, low[h])
+        found, compared = narrow(column, keys[c], first, found, who, low, high)
+        touched += compared
+    return found, touched
 
 
 @kernel("int64(int64[::1], int64, int64, int64, int64[::1], int64, int64, int64[::1], int64[::1])")
@@ -87,8 +144,9 @@ def lookup(
 ) -> int:
     """target[w][i] = the sum of weight w over all rows that begin with key i; returns -1 on overflow."""
     stride = DIRECTORY_HEADER + columns + weights
-    starts = np.empty(BLOCK, np.int64)
-    ends = np.empty(BLOCK, np.int64)
+    who = np.empty(BLOCK, np.int64)
+    low = np.empty(BLOCK, np.int64)
+    high = np.empty(BLOCK, np.int64)
     wraps = np.zeros((weights, BLOCK), np.int64)
     touched = 0
     for first in range(0, n, BLOCK):
@@ -99,20 +157,27 @@ def lookup(
                 store(target[w], first + i, 0)
         for b in range(batches):
             at = b * stride
-            touched += seek_block(directory, at, keys, width, first, count, starts, ends)
+            found, inspected = seek_block(directory, at, keys, width, first, count, who, low, high)
+            touched += inspected
             for w in range(weights):
                 column = directory[at + DIRECTORY_HEADER + columns + w]
-                for i in range(count):
-                    for row in range(starts[i], ends[i]):
+                out = target[w] + 8 * first
+                if directory[at] >= LARGE:
+                    for h in range(found):
+                        prefetch(column, low[h])
+                for h in range(found):
+                    i = who[h]
+                    total = load(out, i)
+                    for row in range(low[h], high[h]):
                         word = load(column, row)
-                        total = load(target[w], first + i)
                         partial = total + word
                         if ((partial ^ total) & (partial ^ word)) < 0:
                             wraps[w, i] += 1 if word > 0 else -1
                             wrapped = True
-                        store(target[w], first + i, partial)
-            for i in range(count):
-                touched += ends[i] - starts[i]
+                        total = partial
+                    store(out, i, total)
+            for h in range(found):
+                touched += high[h] - low[h]
         if wrapped and np.any(wraps != 0):
             return -1
     report[TOUCHED] = touched
@@ -126,48 +191,71 @@ def seek(directory: Words, batches: int, columns: int, weights: int, keys: Words
     hits: addresses of 4 columns with room for n * batches. Returns the number of hits; report has the rows in them.
     """
     stride = DIRECTORY_HEADER + columns + weights
-    starts = np.empty((batches, BLOCK), np.int64)
-    ends = np.empty((batches, BLOCK), np.int64)
-    touched = found = matches = 0
+    room = BLOCK * max(batches, 1)
+    who = np.empty(room, np.int64)
+    low = np.empty(room, np.int64)
+    high = np.empty(room, np.int64)
+    places = np.empty(BLOCK + 1, np.int64)
+    borders = np.empty(batches + 1, np.int64)
+    touched = total = matches = 0
     for first in range(0, n, BLOCK):
         count = min(BLOCK, n - first)
+        listed = 0
         for b in range(batches):
-            touched += seek_block(directory, b * stride, keys, width, first, count, starts[b], ends[b])
+            borders[b] = listed
+            found, inspected = seek_block(directory, b * stride, keys, width, first, count, who[listed:], low[listed:], high[listed:])
+            listed += found
+            touched += inspected
+        borders[batches] = listed
+        for i in range(count + 1):
+            places[i] = 0
+        for h in range(listed):
+            places[who[h] + 1] += 1
+        places[0] = total
         for i in range(count):
-            for b in range(batches):
-                rows = ends[b, i] - starts[b, i]
-                if rows > 0:
-                    store(hits[0], found, first + i)
-                    store(hits[1], found, b)
-                    store(hits[2], found, starts[b, i])
-                    store(hits[3], found, ends[b, i])
-                    found += 1
-                    matches += rows
+            places[i + 1] += places[i]
+        for b in range(batches):
+            for h in range(borders[b], borders[b + 1]):
+                place = places[who[h]]
+                places[who[h]] += 1
+                store(hits[0], place, first + who[h])
+                store(hits[1], place, b)
+                store(hits[2], place, low[h])
+                store(hits[3], place, high[h])
+                matches += high[h] - low[h]
+        total += listed
     report[TOUCHED] = touched + matches
     report[MATCHES] = matches
-    return found
+    return total
 
 
 @kernel("int64(int64[::1], int64, int64[::1], int64, int64[::1], int64, int64[::1])")
 def expand(directory: Words, stride: int, hits: Words, count: int, wanted: Words, outputs: int, target: Words) -> int:
     """target[0] = the key of each row in the hits; target[1 + o] = its column wanted[o] (weights follow the columns)."""
-    position = 0
-    for h in range(count):
-        key = load(hits[0], h)
-        rows = load(hits[3], h) - load(hits[2], h)
-        for i in range(rows):
-            store(target[0], position + i, key)
-        position += rows
-    for o in range(outputs):
-        position = 0
-        for h in range(count):
-            source = directory[load(hits[1], h) * stride + DIRECTORY_HEADER + wanted[o]]
-            start = load(hits[2], h)
-            rows = load(hits[3], h) - start
-            for i in range(rows):
-                store(target[1 + o], position + i, load(source, start + i))
-            position += rows
-    return position
+    places = np.empty(EXPANSION, np.int64)
+    rows = np.empty(EXPANSION, np.int64)
+    written = filled = h = taken = 0
+    while h < count or filled > 0:
+        if h < count and filled < EXPANSION:
+            key, place = load(hits[0], h), load(hits[1], h) * stride + DIRECTORY_HEADER
+            start, end = load(hits[2], h) + taken, load(hits[3], h)
+            more = min(end - start, EXPANSION - filled)
+            for k in range(more):
+                places[filled + k] = place
+                rows[filled + k] = start + k
+                store(target[0], written + filled + k, key)
+            filled += more
+            done = start + more == end
+            taken = 0 if done else taken + more
+            h += np.int64(done)
+            continue
+        for o in range(outputs):
+            out = target[1 + o] + 8 * written
+            for k in range(filled):
+                store(out, k, load(directory[places[k] + wanted[o]], rows[k]))
+        written += filled
+        filled = 0
+    return written
 
 
 @part
@@ -194,61 +282,76 @@ def compare_suffix(directory: Words, at: int, i: int, other: int, j: int, prefix
 
 @part
 def open_cursors(
-    directory: Words, batches: int, stride: int, keys: Words, prefix: int, starts: Words, width: int, i: int, cursors: Words
+    directory: Words, batches: int, stride: int, keys: Words, prefix: int, starts: Words, width: int, first: int, count: int, spans: Words
 ) -> int:
-    """cursors[b] = (next row, end) in each batch for prefix i from start i on; returns what it inspected."""
+    """spans[i, b] = (next row, end) in each batch for prefix first + i from its start on; returns what it inspected."""
+    who = np.empty(BLOCK, np.int64)
+    low = np.empty(BLOCK, np.int64)
+    high = np.empty(BLOCK, np.int64)
     touched = 0
+    spans[:count] = 0
     for b in range(batches):
         at = b * stride
-        low, high = 0, directory[at]
-        if prefix > 0:
-            low, high = bucket(directory[at + 1], load(keys[0], i))
-            touched += 2
-        low, high, more = narrow(directory, at, keys, prefix, i, low, high)
-        touched += more
-        cursors[b, 1] = high
-        while width > 0 and low < high:
-            middle = (low + high) >> 1
-            touched += 1
-            if below_start(directory, at, middle, prefix, starts, width, i):
-                low = middle + 1
-            else:
-                high = middle
-        cursors[b, 0] = low
+        found, inspected = seek_block(directory, at, keys, prefix, first, count, who, low, high)
+        touched += inspected
+        for h in range(found):
+            start, end = low[h], high[h]
+            spans[who[h], b, 1] = end
+            while width > 0 and start < end:
+                middle = (start + end) >> 1
+                touched += 1
+                if below_start(directory, at, middle, prefix, starts, width, first + who[h]):
+                    start = middle + 1
+                else:
+                    end = middle
+            spans[who[h], b, 0] = start
     return touched
 
 
 @part
-def next_row(directory: Words, batches: int, stride: int, prefix: int, columns: int, cursors: Words) -> int:
-    """The batch whose cursor is at the least row, -1 when all are at their ends."""
-    best = -1
+def gather_cursors(span: Words, batches: int, cursors: Words) -> int:
+    """cursors[k] = (batch, next row, end) for the batches that have rows; returns how many."""
+    count = 0
     for b in range(batches):
-        if cursors[b, 0] < cursors[b, 1] and (
-            best < 0 or compare_suffix(directory, b * stride, cursors[b, 0], best * stride, cursors[best, 0], prefix, columns) < 0
-        ):
-            best = b
+        cursors[count, 0] = b
+        cursors[count, 1] = span[b, 0]
+        cursors[count, 2] = span[b, 1]
+        count += np.int64(span[b, 0] < span[b, 1])
+    return count
+
+
+@part
+def next_row(directory: Words, stride: int, prefix: int, columns: int, cursors: Words, count: int) -> int:
+    """The cursor at the least row, -1 when all are at their ends."""
+    best = -1
+    for k in range(count):
+        if cursors[k, 1] == cursors[k, 2]:
+            continue
+        at, other = cursors[k, 0] * stride, cursors[best, 0] * stride
+        if best < 0 or compare_suffix(directory, at, cursors[k, 1], other, cursors[best, 1], prefix, columns) < 0:
+            best = k
     return best
 
 
 @part
 def take_row(
-    directory: Words, batches: int, stride: int, prefix: int, columns: int, weights: int, cursors: Words, best: int, sums: Words
+    directory: Words, stride: int, prefix: int, columns: int, weights: int, cursors: Words, count: int, best: int, sums: Words
 ) -> tuple[int, bool]:
-    """sums[w] = weight w of the row at `best` over all batches; moves the cursors on. Returns (rows read, within 64 bits)."""
-    row = cursors[best, 0]
+    """sums[w] = weight w of the row at cursor `best` over all batches; moves them on. Returns (rows read, within 64 bits)."""
+    place, row = cursors[best, 0] * stride, cursors[best, 1]
     sums[:] = 0
     read = 0
-    for b in range(batches):
-        here = cursors[b, 0]
-        if here >= cursors[b, 1] or (b != best and compare_suffix(directory, b * stride, here, best * stride, row, prefix, columns) != 0):
+    for k in range(count):
+        at, here = cursors[k, 0] * stride, cursors[k, 1]
+        if here == cursors[k, 2] or (k != best and compare_suffix(directory, at, here, place, row, prefix, columns) != 0):
             continue
         for w in range(weights):
-            word = load(directory[b * stride + DIRECTORY_HEADER + columns + w], here)
+            word = load(directory[at + DIRECTORY_HEADER + columns + w], here)
             partial = sums[w] + word
             if ((partial ^ sums[w]) & (partial ^ word)) < 0:
                 sums[weights + w] += 1 if word > 0 else -1
             sums[w] = partial
-        cursors[b, 0] = here + 1
+        cursors[k, 1] = here + 1
         read += 1
     for w in range(weights):
         if sums[weights + w] != 0:
@@ -278,19 +381,22 @@ def first(
     target has room for `room` rows. Returns the key it did not get to finish (end if it did all); report has the rows written.
     """
     stride = DIRECTORY_HEADER + columns + weights
-    cursors = np.empty((batches, 2), np.int64)
+    spans = np.empty((BLOCK, batches, 2), np.int64)
+    cursors = np.empty((batches + 1, 3), np.int64)
     sums = np.empty(2 * weights, np.int64)
     written = touched = 0
     for i in range(begin, end):
+        if (i - begin) % BLOCK == 0:
+            touched += open_cursors(directory, batches, stride, keys, prefix, starts, width, i, min(BLOCK, end - i), spans)
+        active = gather_cursors(spans[(i - begin) % BLOCK], batches, cursors)
         kept = written
         copies = 0
-        touched += open_cursors(directory, batches, stride, keys, prefix, starts, width, i, cursors)
         while copies < limit:
-            best = next_row(directory, batches, stride, prefix, columns, cursors)
+            best = next_row(directory, stride, prefix, columns, cursors, active)
             if best < 0:
                 break
-            row = cursors[best, 0]
-            read, within = take_row(directory, batches, stride, prefix, columns, weights, cursors, best, sums)
+            place, row = cursors[best, 0] * stride + DIRECTORY_HEADER, cursors[best, 1]
+            read, within = take_row(directory, stride, prefix, columns, weights, cursors, active, best, sums)
             touched += read
             if not within:
                 report[OVERFLOW] = 1
@@ -302,7 +408,7 @@ def first(
                 return i
             store(target[0], written, i)
             for c in range(columns):
-                store(target[1 + c], written, load(directory[best * stride + DIRECTORY_HEADER + c], row))
+                store(target[1 + c], written, load(directory[place + c], row))
             for w in range(weights):
                 store(target[1 + columns + w], written, sums[w])
             written += 1

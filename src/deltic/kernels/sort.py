@@ -12,21 +12,11 @@ import numpy as np
 
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.memory import Words, load, store
+from deltic.kernels.merge import compare_rows
 
 SMALL = 24
 RUN = 64
 DIGIT_BITS = 11
-
-
-@part
-def compare_rows(left: Words, left_at: int, i: int, right: Words, right_at: int, j: int, columns: int) -> int:
-    """-1, 0 or 1: row i of the columns at left[left_at:] against row j of those at right[right_at:]."""
-    for c in range(columns):
-        x = load(left[left_at + c], i)
-        y = load(right[right_at + c], j)
-        if x != y:
-            return -1 if x < y else 1
-    return 0
 
 
 @part

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from deltic.kernels import sort
-from deltic.kernels.index import INDEX_HEADER, build_index, index_room
+from deltic.kernels.index import build_index, index_room, index_words
 from deltic.kernels.memory import Words
 from deltic.kernels.vector import address
 from deltic.trace.rows import Rows
@@ -52,7 +52,7 @@ class Batch(Rows):
         if not self.columns:
             return np.empty(0, np.int64)
         room = index_room(self.length)
-        index = np.empty(INDEX_HEADER + room + 1, np.int64)
+        index = np.zeros(index_words(room), np.int64)
         return index[: build_index(int(self.table[0]), self.length, address(index), room)]
 
     @property

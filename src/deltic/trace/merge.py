@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from deltic.kernels import merge as kernel
-from deltic.kernels.index import INDEX_HEADER, index_room
+from deltic.kernels.index import index_room, index_words
 from deltic.kernels.memory import Words
 from deltic.kernels.table import block
 from deltic.kernels.vector import address
@@ -17,53 +17,82 @@ from deltic.trace.consolidate import cut_batch, overflow
 EVERYTHING = 2**62
 
 
-class Merge:
-    """A running merge of two or more batches of one shape. The inputs are only read and stay valid throughout."""
+class Pair:
+    """A running merge of two batches of one shape."""
 
-    __slots__ = ("_columns", "_directory", "_index", "_index_address", "_room", "_state", "_target", "_weights", "_words", "inputs", "rows")
+    __slots__ = ("_directory", "_index", "_index_address", "_room", "_state", "_target", "_words", "left", "right")
 
-    def __init__(self, inputs: Sequence[Batch]) -> None:
-        self.inputs = tuple(inputs)
-        self.rows = sum(batch.length for batch in self.inputs)
-        self._columns, self._weights = len(self.inputs[0].columns), len(self.inputs[0].weights)
-        self._directory = np.concatenate([batch.entry for batch in self.inputs])
-        self._words, self._target = block(self._columns + self._weights, self.rows)
-        self._room = index_room(self.rows)
-        self._index: Words = np.empty(INDEX_HEADER + self._room + 1 if self._columns else 0, np.int64)
-        self._index_address = address(self._index)
-        self._state = np.zeros(kernel.POSITIONS + len(self.inputs), np.int64)
+    def __init__(self, left: Batch, right: Batch) -> None:
+        self.left, self.right = left, right
+        rows = left.length + right.length
+        self._directory = np.concatenate((left.entry, right.entry))
+        self._words, self._target = block(len(left.table), rows)
+        self._room = index_room(rows) if left.columns else 0
+        self._index = np.zeros(index_words(self._room), np.int64)
+        self._index_address = address(self._index) if left.columns else 0
+        self._state = np.zeros(kernel.STATE, np.int64)
 
     @property
-    def left(self) -> int:
-        """Rows still to be read."""
-        return self.rows - int(self._state[kernel.READ])
+    def read(self) -> int:
+        """Rows read so far."""
+        return int(self._state[kernel.READ])
 
     def work(self, fuel: int) -> bool:
         """Reads about `fuel` more rows; True when the merge is done. Raises WeightOverflow, and then again at every call."""
-        outcome = kernel.merge(
-            self._directory,
-            len(self.inputs),
-            self._columns,
-            self._weights,
-            self._target,
-            self._index_address,
-            self._room,
-            self._state,
-            fuel,
-        )
+        columns, weights = len(self.left.columns), len(self.left.weights)
+        outcome = kernel.merge(self._directory, columns, weights, self._target, self._index_address, self._room, self._state, fuel)
         if outcome < 0:
             raise overflow("merging batches")
-        return bool(outcome)
+        return outcome == 1
 
     def result(self) -> Batch:
         """The merged batch with its index, once `work` has returned True."""
         length = int(self._state[kernel.WRITTEN])
-        index = self._index[: INDEX_HEADER + int(self._index[3]) + 1] if self._columns else self._index
-        return cut_batch(self._words, self._columns, length, index)
+        columns = len(self.left.columns)
+        index: Words = self._index[: index_words(int(self._index[3]))] if columns else self._index[:0]
+        return cut_batch(self._words, columns, length, index)
+
+
+class Merge:
+    """A running merge of two or more batches of one shape, two at a time, the smallest first. All inputs stay valid throughout."""
+
+    __slots__ = ("_pair", "_waiting", "inputs")
+
+    def __init__(self, inputs: Sequence[Batch]) -> None:
+        self.inputs = tuple(inputs)
+        self._waiting = list(inputs)
+        self._pair = self._next_pair()
+
+    def _next_pair(self) -> Pair:
+        self._waiting.sort(key=len)
+        left, right, *self._waiting = self._waiting
+        return Pair(left, right)
+
+    def work(self, fuel: int) -> int:
+        """Reads about `fuel` more rows, or all that are left; returns how much fuel remains, at least 1 if and only if it is done.
+
+        Raises WeightOverflow, and then again at every call.
+        """
+        while True:
+            before = self._pair.read
+            if not self._pair.work(fuel):
+                return 0
+            fuel -= self._pair.read - before
+            if not self._waiting:
+                return max(fuel, 1)
+            self._waiting.append(self._pair.result())
+            self._pair = self._next_pair()
+
+    def result(self) -> Batch:
+        """The merged batch with its index, once `work` has said that it is done."""
+        return self._pair.result()
 
 
 def merge(batches: Sequence[Batch]) -> Batch:
-    """The sum of one or more batches of one shape. O(rows). Raises WeightOverflow."""
+    """The sum of one or more batches of one shape. O(rows · log batches).
+
+    Raises WeightOverflow if the weights of a row leave 64 bits, be it only in adding up some of the batches.
+    """
     assert batches
     full = [batch for batch in batches if batch.length] or [batches[0]]
     if len(full) == 1:

@@ -31,7 +31,7 @@ def lookup(spine: Spine, keys: Sequence[Words], counters: Counters) -> tuple[Wor
     n = _count(keys)
     batches, directory = spine.view
     words, target = block(spine.weights, n)
-    report = np.zeros(4, np.int64)
+    report = np.zeros(read.REPORT, np.int64)
     outcome = read.lookup(directory, len(batches), spine.columns, spine.weights, addresses(keys, n), len(keys), n, target, report)
     if outcome < 0:
         raise overflow("adding the weights of a key")
@@ -51,7 +51,7 @@ def probe(
     batches, directory = spine.view
     width = spine.columns + spine.weights
     found, hits = block(4, n * len(batches))
-    report = np.zeros(4, np.int64)
+    report = np.zeros(read.REPORT, np.int64)
     count = read.seek(directory, len(batches), spine.columns, spine.weights, addresses(keys, n), len(keys), n, hits, report)
     wanted = np.array([*columns, *range(spine.columns, width)], np.int64)
     words, target = block(1 + len(wanted), int(report[read.MATCHES]))
@@ -80,7 +80,7 @@ def first(
     done, room = 0, 2 * n * min(limit, 4) + 16
     while done < n:
         words, target = block(1 + spine.columns + spine.weights, room)
-        report = np.zeros(4, np.int64)
+        report = np.zeros(read.REPORT, np.int64)
         done = read.first(
             directory,
             len(batches),

@@ -151,8 +151,7 @@ class Spine:
             self._merges[level] = Merge(runs)
 
     def _finish(self, level: int) -> None:
-        running = self._merges[level]
-        running.work(EVERYTHING)
+        self._merges[level].work(EVERYTHING)
         self._settle(level)
 
     def _settle(self, level: int) -> None:
@@ -162,13 +161,10 @@ class Spine:
 
     def _work(self, fuel: int) -> None:
         for level in sorted(self._merges):
-            running = self._merges[level]
-            left = running.left
-            if running.work(fuel):
-                self._settle(level)
-            fuel -= left
-            if fuel <= 0:
+            fuel = self._merges[level].work(fuel)
+            if fuel == 0:
                 return
+            self._settle(level)
 
 
 def _level(rows: int) -> int:
