@@ -14,9 +14,10 @@ from typing import get_args
 
 from program_data import Source, domain
 
+from deltic.expr.aggregates import result_type
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Column, Expr, Literal, Value
-from deltic.expr.typing import bounded, case, cast
+from deltic.expr.typing import case, cast
 from deltic.plan.columns import reference
 from deltic.plan.nodes import (
     Aggregate,
@@ -339,13 +340,13 @@ class Programs:
         if found is None:
             return None
         expr, size = found
-        type = result_type(function, expr.type)
-        if function == "sum":
-            size = None if size is None else size * MANY
-        if size is not None and not (holds(type, size) and holds(result_type("sum", expr.type), size * (1 if function == "sum" else MANY))):
+        type, _ = result_type(function, expr.type)
+        summed, _ = result_type("sum", expr.type)
+        if size is not None and not (holds(summed, size * MANY) and holds(type, size)):
             return None
-        exact = size if type.is_integer or type.is_decimal else None
-        return AggregateCall(function, (expr,), type, True, distinct, where), exact  # type: ignore[arg-type]
+        exact = size if type.is_decimal or type.is_integer else None
+        call = AggregateCall(function, (expr,), type, True, distinct, where)  # type: ignore[arg-type]
+        return call, exact * MANY if exact is not None and function == "sum" else exact
 
     def distinct(self, depth: int) -> Sized:
         source = self.relation(depth)
@@ -394,14 +395,6 @@ class Programs:
         if self.rng.random() < 0.3:
             return Sized(Filter(source.plan, resolve("is_not_null", [expr])), source.bounds, source.rows)
         return self._projected(source, [*(source.column(i) for i in range(len(source.schema))), (expr, None)])
-
-
-def result_type(function: str, argument: Type) -> Type:
-    """Spark's type of SUM or AVG."""
-    if argument.is_decimal:
-        more = (10, 0) if function == "sum" else (4, 4)
-        return bounded(argument.precision + more[0], argument.scale + more[1])
-    return BIGINT if function == "sum" and argument.is_integer else DOUBLE
 
 
 def _widest(left: Sized, right: Sized) -> tuple[Bound, ...]:

@@ -135,12 +135,8 @@ def _failing_ticks(rng: Random, sources: Sequence[Source], views: Mapping[str, P
 
 
 def _explodes(views: Sequence[Plan], tables: Tables) -> bool:
-    return any(
-        sum(weight for _, weight in evaluate(node, tables).pairs()) > LARGEST
-        for plan in views
-        for node in nodes(plan)
-        if isinstance(node, Join)
-    )
+    joins = [node for plan in views for node in nodes(plan) if isinstance(node, Join)]
+    return any(sum(weight for _, weight in evaluate(join, tables).pairs()) > LARGEST for join in joins)
 
 
 def outcome(views: Mapping[str, Plan], tables: Mapping[str, Relation]) -> Outcome:

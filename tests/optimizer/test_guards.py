@@ -135,6 +135,15 @@ def test_distinct_stays_where_it_would_change_a_zero() -> None:
     assert drop_distinct(Distinct(least)) == Distinct(least)
 
 
+def test_rows_of_a_full_join_that_match_nothing_can_look_alike() -> None:
+    left, right = (Aggregate(side, (("k", column(side, 0)),), ()) for side in (T, U))
+    join = Join(left, right, "full", ((column(left, 0), column(right, 0)),))
+    assert drop_distinct(Distinct(join)) == Distinct(join)
+    tables = {"t": Relation([((None, 1), 1)]), "u": Relation([((None, 2), 1)])}
+    assert evaluate(join, tables) == {(None, None): 2}
+    assert drop_distinct(Distinct(Join(left, right, "left", join.keys))) == Join(left, right, "left", join.keys)
+
+
 def test_top_k_keeps_the_columns_that_break_its_ties() -> None:
     plan = Project(TopK(T, (Order(column(T, 0)),), 1), (("a", column(T, 0)),))
     assert show(optimize(plan)) == "Project a := t0#0\n  TopK 1 by t0#0\n    Table t (t0, t1)"

@@ -9,10 +9,10 @@ import pytest
 from programs import Case, applied, case, daring, empty, expected, outcome
 
 from deltic.errors import EvaluationError
+from deltic.expr.failing import can_fail
 from deltic.optimizer import RULES, optimize
 from deltic.plan.columns import agrees
 from deltic.plan.evaluate import evaluate
-from deltic.plan.failure import can_fail
 from deltic.plan.fingerprint import fingerprint
 from deltic.plan.nodes import Plan
 from deltic.plan.relation import Relation

@@ -3,7 +3,7 @@
 A rule is a function from a plan to a plan, in a file of its own, named by its verb; `optimize` applies RULES in turn until a whole
 round changes nothing. Laws, all of them tested on random plans:
 - the relation is the same, and so are the schema's types, nullability and (at the root) names;
-- nothing fails that the written plan would not have failed on: no expression that can fail (plan/failure.py) moves ahead of the
+- nothing fails that the written plan would not have failed on: no expression that can fail (expr/failing.py) moves ahead of the
   filter or join that guards it. What is not needed may be dropped, and its failures with it.
 Linear aggregates move below joins in lowering, which knows what a weight can carry.
 """

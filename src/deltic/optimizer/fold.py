@@ -7,10 +7,10 @@ stays, since x may fail; `FALSE AND x` is FALSE, since x is never evaluated.
 from __future__ import annotations
 
 from deltic.errors import EvaluationError
+from deltic.expr.failing import can_fail
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Call, Case, Cast, Expr, Literal, children
 from deltic.plan.columns import map_children
-from deltic.plan.failure import can_fail
 
 
 def fold(expr: Expr) -> Expr:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from deltic.expr.nodes import Column, Expr, children
 from deltic.plan.columns import substitute
-from deltic.plan.failure import is_cheap
 from deltic.plan.nodes import Aggregate, Plan, Project
+from deltic.plan.traits import is_cheap
 from deltic.plan.walk import expressions, map_expressions, map_inputs, transform
 
 

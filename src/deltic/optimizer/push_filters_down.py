@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Call, Expr, columns_of
 from deltic.plan.columns import columns_of_all, conjunction, conjuncts, remap, substitute
-from deltic.plan.failure import can_fail, ignores_sign_of_zero, is_cheap
 from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, JoinKind, Plan, Project, SetOperation, Union
+from deltic.plan.traits import ignores_sign_of_zero, is_cheap
 from deltic.plan.walk import transform
 from deltic.schema import Schema
 

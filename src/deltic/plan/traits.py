@@ -1,0 +1,51 @@
+"""What a rewrite must know of an expression before it moves it, besides whether it can fail (expr/failing.py): cost, and zeros.
+
+Both are conservative: what is not known to be cheap costs, what is not known to ignore the sign of a zero sees it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deltic.expr.failing import can_fail
+from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, children
+
+# fmt: off
+ZEROS_ALIKE: Final = frozenset((
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "same", "in", "is_null", "is_not_null", "isnan", "normalize",
+))
+# fmt: on
+
+
+def is_cheap(expr: Expr) -> bool:
+    """Whether computing it twice, or elsewhere, costs next to nothing and cannot fail: a column, a constant, a widening of a number.
+
+    >>> from deltic.schema import BIGINT, INT, STRING
+    >>> number, text = Column(0, INT, True), Column(1, STRING, True)
+    >>> is_cheap(Cast(number, BIGINT, True)), is_cheap(Cast(text, BIGINT, True)), is_cheap(Call("upper", (text,), STRING, True))
+    (True, False, False)
+    """
+    match expr:
+        case Column() | Literal():
+            return True
+        case Cast():
+            return is_cheap(expr.argument) and expr.type.is_numeric and not can_fail(expr)
+        case _:
+            return False
+
+
+def ignores_sign_of_zero(expr: Expr) -> bool:
+    """Whether the expression has the same value for -0.0 as for 0.0: floats in it are only compared.
+
+    >>> from deltic.schema import BOOLEAN, DOUBLE, STRING
+    >>> x = Column(0, DOUBLE, True)
+    >>> ignores_sign_of_zero(Call("less", (x, Literal(0.0, DOUBLE)), BOOLEAN, True)), ignores_sign_of_zero(Cast(x, STRING, True))
+    (True, False)
+    """
+    match expr:
+        case Column():
+            return not expr.type.is_float
+        case Call() if expr.function in ZEROS_ALIKE:
+            return all(isinstance(part, Column) or ignores_sign_of_zero(part) for part in expr.arguments)
+        case Literal() | Call() | Cast() | Case():
+            return all(ignores_sign_of_zero(part) for part in children(expr))
