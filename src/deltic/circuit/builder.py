@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from deltic.circuit.nodes import ArrangementSpec, Circuit, Level, Node, NodeKind, Port, Shape
 from deltic.circuit.operator import Operator
 from deltic.circuit.operators.linear import Exchange
+from deltic.circuit.operators.table import TableInput
 from deltic.schema import BIGINT, Field, Schema
 
 OPERATION = Schema((Field("_op", BIGINT, False), Field("_ordinal", BIGINT, False)))
@@ -71,7 +72,11 @@ class CircuitBuilder:
             arrives = tuple(p for p in ports if p.target_level == index)
             leaves = tuple(p for p in ports if p.source_level == index)
             levels.append(Level(index, here, arrives, leaves, owned, reads))
-        return Circuit(nodes, tuple(levels), dict(self.arrangements), dict(self.tables), dict(self.views))
+        return Circuit(nodes, tuple(levels), dict(self.arrangements), dict(self.tables), dict(self.views), self._routes())
+
+    def _routes(self) -> dict[str, tuple[int, ...]]:
+        tables = [n.operator for n in self.nodes if isinstance(n.operator, TableInput)]
+        return {t.table.name: t.order[: t.key] or t.order for t in tables}
 
     @staticmethod
     def _owned(node: Node) -> tuple[str, ...]:
@@ -81,7 +86,7 @@ class CircuitBuilder:
         """What crosses levels: asked changes to their table, exchanged streams, and streams that a later level reads again."""
         ports: dict[str, Port] = {}
         for node in self.nodes:
-            if node.kind is NodeKind.SOURCE and hasattr(node.operator, "table"):
+            if isinstance(node.operator, TableInput):
                 table = node.operator.table
                 shape = Shape(Schema(table.schema.fields + OPERATION.fields))
                 ports[f"table:{table.name}"] = Port(f"table:{table.name}", node.id, shape, -1, node.level)

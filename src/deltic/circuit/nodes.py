@@ -35,10 +35,10 @@ class Shape:
 
     schema: Schema
     weights: int = 1
+    layout: Layout = field(init=False, compare=False, repr=False)
 
-    @property
-    def layout(self) -> Layout:
-        return Layout.of(self.schema)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layout", Layout.of(self.schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +137,17 @@ class Level:
 
 @dataclass(frozen=True)
 class Circuit:
-    """A whole program. `tables` maps a table to its arrangement, `views` a view to its."""
+    """A whole program. `tables` maps a table to its arrangement, `views` a view to its.
+
+    routes: for each table the word columns, in the user's order, whose hash says on which shard a row lives.
+    """
 
     nodes: tuple[Node, ...]
     levels: tuple[Level, ...]
     arrangements: Mapping[str, ArrangementSpec]
     tables: Mapping[str, str]
     views: Mapping[str, str]
+    routes: Mapping[str, tuple[int, ...]]
 
     def upstream(self, arrangements: frozenset[str]) -> frozenset[int]:
         """Local ids of the nodes that own one of `arrangements`, or that such a node depends on."""

@@ -15,8 +15,8 @@ from deltic import errors
 from deltic.circuit.nodes import Circuit, Level, Node, NodeKind, Port
 from deltic.circuit.operator import Context, Delta, Tick
 from deltic.circuit.operators.linear import Exchange
-from deltic.circuit.operators.table import TableInput
-from deltic.errors import DataError, DelticError, EvaluationError, Span
+from deltic.circuit.overflow import named_overflow
+from deltic.errors import DataError, DelticError, EvaluationError, Span, WeightOverflow
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
@@ -106,7 +106,10 @@ def _run_nodes(circuit: Circuit, level: Level, context: Context, arrived: Mappin
             continue
         counters = context.counters = result.counters[node.name] = Counters()
         start = perf_counter()
-        output = values[node.id] = operator.step(inputs, context)
+        try:
+            output = values[node.id] = operator.step(inputs, context)
+        except WeightOverflow as error:
+            raise named_overflow(error, node, inputs, context.strings) from error
         counters.seconds = perf_counter() - start
         counters.rows_in = sum(map(len, inputs))
         counters.rows_out = len(output)
@@ -145,9 +148,3 @@ def route(rows: Delta, key: tuple[int, ...], shards: int) -> list[Delta]:
     if not key:
         return [rows, *([_empty(len(rows.columns), len(rows.weights))] * (shards - 1))]
     return list(partition(Rows(rows.columns, rows.weights), key, shards))
-
-
-def table_route(circuit: Circuit, table: str) -> tuple[int, ...]:
-    """The word columns, in the user's order, whose hash says on which shard a table's row lives."""
-    source = next(n.operator for n in circuit.nodes if isinstance(n.operator, TableInput) and n.operator.table.name == table)
-    return source.order[: source.key] if source.key else source.order

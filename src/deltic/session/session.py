@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deltic.circuit.nodes import ArrangementSpec, Circuit
+from deltic.circuit.nodes import Circuit
 from deltic.connectors.frames import change_frame
+from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, DelticError, SubscriberError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.sql import parse_script
@@ -25,7 +26,7 @@ from deltic.runtimes.embedded import Embedded
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog
 from deltic.session.transaction import Asked, Transaction, unknown_table
-from deltic.session.view import Subscriber, View, change_table
+from deltic.session.view import Reader, Subscriber, View
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
@@ -44,8 +45,9 @@ class Session:
         self.spark = spark
         self._lock = RLock()
         self._catalog = Catalog()
-        self._circuit = Circuit((), (), {}, {}, {})
+        self._circuit = Circuit((), (), {}, {}, {}, {})
         self._runtime = _runtime(spark, state, shards)
+        self._readers: dict[str, Reader] = {}
         self._last: TickResult | None = None
         self._decoded: dict[str, pa.Table] = {}
         self._subscribers: dict[str, list[Subscriber]] = {}
@@ -71,21 +73,29 @@ class Session:
     def apply(self, changes: Mapping[str, Any], *, sequence: str | Mapping[str, str] | None = None) -> None:
         """One tick of change frames by table: the table's columns and `_op` or `_weight`.
 
-        sequence: the column that orders the changes of a frame, or one for each table.
+        sequence: the column that orders the changes of a frame, or one for each table. On Spark, a Spark DataFrame is not collected; it
+        must be deterministic, and a key that occurs twice in it needs a sequence.
         """
         self._check_open()
         asked = Asked(self._runtime.strings)
+        distributed: dict[str, Any] = {}
         for name, frame in changes.items():
             table = self.table(name)
             column = sequence if sequence is None or isinstance(sequence, str) else sequence.get(name)
-            asked.add_changes(table, change_frame(frame, table, column))
-        self.commit(asked)
+            if self.spark is not None and is_spark(frame):
+                distributed[table.name] = _spark_changes(frame, table, column)
+            else:
+                asked.add_changes(table, change_frame(frame, table, column))
+        self._tick({**asked.rows(), **distributed})
 
     def commit(self, asked: Asked) -> None:
         """Makes what was asked one tick. Subscribers run after the commit, on this thread."""
+        self._tick(asked.rows())
+
+    def _tick(self, changes: Mapping[str, Any]) -> None:
         with self._lock:
             self._check_open()
-            self._finish(self._runtime.tick(asked.rows()))
+            self._finish(self._runtime.tick(changes))
             heard = [(view, callback) for view in self._changed() for callback in self._subscribers.get(view, ())]
             calls = [(callback, self.last_change(view)) for view, callback in heard]
         _notify(calls)
@@ -157,21 +167,21 @@ class Session:
     def strings(self) -> StringTable:
         return self._runtime.strings
 
-    def arrangement(self, view: str) -> ArrangementSpec:
+    def reader(self, view: str) -> Reader:
         self._check_open()
-        if view not in self._circuit.views:
+        if view not in self._readers:
             raise UnknownName(f"view {view} has been dropped")
-        return self._circuit.arrangements[self._circuit.views[view]]
+        return self._readers[view]
 
     def snapshot(self, arrangement: str) -> list[Spine]:
         return self._runtime.snapshot(arrangement)
 
     def last_change(self, view: str) -> pa.Table:
-        spec = self.arrangement(view)
+        reader = self.reader(view)
         with self._lock:
             if view not in self._decoded:
                 change = None if self._last is None else self._last.changes.get(view)
-                self._decoded[view] = change_table(spec, change, self)
+                self._decoded[view] = reader.changes(change, self.strings)
             return self._decoded[view]
 
     def subscribe(self, view: str, callback: Subscriber) -> Callable[[], None]:
@@ -190,6 +200,7 @@ class Session:
         circuit = lower(views, {t.name: t for t in catalog.tables.values()})
         result = self._runtime.install(circuit)
         self._catalog, self._circuit = catalog, circuit
+        self._readers = {view: Reader(circuit.arrangements[name]) for view, name in circuit.views.items()}
         self._subscribers = {v: s for v, s in self._subscribers.items() if v in circuit.views}
         self._finish(result)
 
@@ -230,6 +241,12 @@ def _notify(calls: list[tuple[Subscriber, pa.Table]]) -> None:
             f"{len(causes)} of {len(calls)} subscribers raised, the first {type(first).__name__}: {first}; the tick is committed",
             causes=tuple(causes),
         ) from first
+
+
+def _spark_changes(frame: Any, table: TableSchema, sequence: str | None) -> Any:
+    from deltic.runtimes.spark import SparkChanges  # noqa: PLC0415  pyspark is an optional extra
+
+    return SparkChanges(frame, table, sequence)
 
 
 def _runtime(spark: pyspark.sql.SparkSession | None, state: str | None, shards: int | None) -> Runtime:

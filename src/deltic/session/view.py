@@ -14,10 +14,11 @@ from deltic.schema import Schema
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
-from deltic.trace.encoding import Layout, decode, encode_rows
+from deltic.trace.encoding import decode, encode_rows
 from deltic.trace.merge import merge
 from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
+from deltic.trace.strings import StringTable
 
 if TYPE_CHECKING:
     import pandas
@@ -39,15 +40,15 @@ class View:
     @property
     def schema(self) -> Schema:
         """Columns in the order of the query."""
-        return user_schema(self._session.arrangement(self.name))
+        return self._session.reader(self.name).schema
 
     def to_arrow(self) -> pa.Table:
         """The content; a row that is there w times stands w times."""
-        spec = self._session.arrangement(self.name)
-        whole = self._content(spec)
+        reader = self._session.reader(self.name)
+        whole = self._content(reader.spec)
         (weights,) = whole.weights
         columns = whole.columns if (weights == 1).all() else [np.repeat(c, weights) for c in whole.columns]
-        return _table(spec, columns, int(weights.sum()), self._session)
+        return reader.table(columns, self._session.strings)
 
     def to_pandas(self) -> pandas.DataFrame:
         """The content as a pandas DataFrame."""
@@ -80,7 +81,8 @@ class View:
 
         O(log state + rows found).
         """
-        spec = self._session.arrangement(self.name)
+        reader = self._session.reader(self.name)
+        spec = reader.spec
         values = self._key_values(spec, key)
         words = encode_rows([values], Schema(spec.shape.schema.fields[: len(values)]), self._session.strings)
         width = spec.shape.layout.width
@@ -90,12 +92,12 @@ class View:
             parts.append(Rows(columns, weights))
         found = consolidate(Rows.concat(parts))
         repeated = [np.repeat(c, found.weights[0]) for c in found.columns]
-        return _pylist(_table(spec, repeated, int(found.weights[0].sum()), self._session))
+        return _pylist(reader.table(repeated, self._session.strings))
 
     @property
     def key_columns(self) -> tuple[str, ...]:
         """The columns that `lookup` takes: those that identify a row where there are such, else all."""
-        spec = self._session.arrangement(self.name)
+        spec = self._session.reader(self.name).spec
         return tuple(f.name for f in spec.shape.schema.fields[: spec.key])
 
     def changes(self) -> pa.Table:
@@ -127,31 +129,32 @@ class View:
         return tuple(values)
 
 
-def user_schema(spec: ArrangementSpec) -> Schema:
-    """The columns in the user's order."""
-    stored = spec.shape.schema
-    return Schema(tuple(stored[spec.order.index(i)] for i in range(len(spec.order))))
+class Reader:
+    """How the words of an arrangement are read: its fields in the user's order, and where their words stand."""
 
+    def __init__(self, spec: ArrangementSpec) -> None:
+        stored = spec.shape.schema
+        places = [spec.order.index(i) for i in range(len(spec.order))]
+        self.spec = spec
+        self.schema = Schema(tuple(stored[p] for p in places))
+        self._fields = [(f, spec.shape.layout.slices[p]) for f, p in zip(self.schema, places, strict=True)]
+        self._arrow = self.schema.arrow
+        self._changes = self._arrow.append(pa.field(WEIGHT, pa.int64(), False))
 
-def change_table(spec: ArrangementSpec, change: Batch | None, session: Session) -> pa.Table:
-    """A change as Arrow: the view's columns in the user's order, then `_weight`."""
-    if change is None:
-        change = Batch.empty(spec.columns, 1)
-    (weights,) = change.weights
-    return _table(spec, change.columns, len(change), session).append_column(pa.field(WEIGHT, pa.int64(), False), pa.array(weights))
+    def table(self, words: Sequence[np.ndarray], strings: StringTable) -> pa.Table:
+        """Rows as the user's columns."""
+        return pa.Table.from_arrays(self._arrays(words, strings), schema=self._arrow)
+
+    def changes(self, change: Batch | None, strings: StringTable) -> pa.Table:
+        """A change as the user's columns, then `_weight`."""
+        if change is None:
+            return self._changes.empty_table()
+        return pa.Table.from_arrays([*self._arrays(change.columns, strings), pa.array(change.weights[0])], schema=self._changes)
+
+    def _arrays(self, words: Sequence[np.ndarray], strings: StringTable) -> list[pa.Array]:
+        return [decode(words[at], f, strings) for f, at in self._fields]
 
 
 def _pylist(table: pa.Table) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
-
-
-def _table(spec: ArrangementSpec, words: Sequence[np.ndarray], length: int, session: Session) -> pa.Table:
-    schema = user_schema(spec)
-    layout: Layout = spec.shape.layout
-    arrays = []
-    for i, f in enumerate(schema):
-        at = layout.slices[spec.order.index(i)]
-        arrays.append(decode(words[at], f, session.strings))
-    assert all(len(a) == length for a in arrays)
-    return pa.Table.from_arrays(arrays, schema=schema.arrow)

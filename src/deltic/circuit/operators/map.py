@@ -41,10 +41,14 @@ class Map:
     moves: tuple[slice | None, ...] = field(init=False, compare=False, repr=False)
     width: int = field(init=False, compare=False, repr=False)
     fallible: bool = field(init=False, compare=False, repr=False)
+    layout: Layout = field(init=False, compare=False, repr=False)
+    identity: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         assert len(self.columns) == len(self.target)
         layout = Layout.of(self.source)
+        object.__setattr__(self, "layout", layout)
+        object.__setattr__(self, "identity", self._is_identity())
         object.__setattr__(self, "moves", tuple(_move(e, self.source, f, layout) for e, f in zip(self.columns, self.target, strict=True)))
         object.__setattr__(self, "width", Layout.of(self.target).width)
         exprs = (*self.columns, *(m.argument for m in self.measures), *((self.predicate,) if self.predicate is not None else ()))
@@ -60,8 +64,7 @@ class Map:
     def eager(self) -> bool:
         return False
 
-    @property
-    def identity(self) -> bool:
+    def _is_identity(self) -> bool:
         """Whether the columns are the input's, unchanged."""
         return self.source == self.target and all(isinstance(e, Column) and e.index == i for i, e in enumerate(self.columns))
 
@@ -118,7 +121,7 @@ class Map:
         """The expression's value on every row."""
         if expr is None:
             return None
-        layout = Layout.of(self.source)
+        layout = self.layout
         if isinstance(expr, Column):
             return decode(rows.columns[layout.slices[expr.index]], self.source[expr.index], context.strings)
         used = columns_of(expr)

@@ -12,7 +12,7 @@ from threading import Lock
 
 from deltic.circuit.nodes import Circuit
 from deltic.circuit.operator import Delta, Tick
-from deltic.circuit.stage import LevelResult, route, run_level, table_route
+from deltic.circuit.stage import LevelResult, route, run_level
 from deltic.runtimes import TickResult
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
@@ -32,7 +32,7 @@ class Embedded:
         assert shards >= 1
         self.shards = shards
         self.strings = StringTable(seed)
-        self._circuit = Circuit((), (), {}, {}, {})
+        self._circuit = Circuit((), (), {}, {}, {}, {})
         self._state: State = [{} for _ in range(shards)]
         self._epoch = 0
         self._lock = Lock()
@@ -59,7 +59,7 @@ class Embedded:
         """One tick; see Runtime."""
         arrived: list[dict[str, Delta]] = [{} for _ in range(self.shards)]
         for table, rows in changes.items():
-            for shard, part in enumerate(route(rows, table_route(self._circuit, table), self.shards)):
+            for shard, part in enumerate(route(rows, self._circuit.routes[table], self.shards)):
                 arrived[shard][f"table:{table}"] = part
         return self._run(self._circuit, self._state, Tick(self._epoch + 1, time.time_ns() // 1000), arrived)
 
