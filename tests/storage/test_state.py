@@ -86,7 +86,9 @@ def test_a_second_writer_is_refused_while_the_first_lives(tmp_path: Path) -> Non
 
 
 def test_the_lock_dies_with_its_holder(tmp_path: Path) -> None:
-    program = "import sys, time; from deltic.storage.state import State; s = State.open(sys.argv[1]); print('open', flush=True); time.sleep(60)"
+    program = (
+        "import sys, time; from deltic.storage.state import State; s = State.open(sys.argv[1]); print('open', flush=True); time.sleep(60)"
+    )
     with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == b"open\n"
         with pytest.raises(StateInUse, match=f"process {holder.pid} "):

@@ -96,4 +96,5 @@ def named(rows: Rows, strings: Iterable[int]) -> Words:
     if not found or not len(rows):
         return np.empty(0, np.int64)
     ids: Words = np.asarray(found[0]) if len(found) == 1 else np.asarray(pc.unique(pa.concat_arrays(found)))
-    return ids[ids != NULL_ID]
+    kept: Words = ids[ids != NULL_ID]
+    return kept

@@ -176,6 +176,10 @@ class DataFile:
             self._batches[arrangement, role] = Batch.trusted(columns, weights, index)
         return self._batches[arrangement, role]
 
+    def change(self, arrangement: str) -> Batch:
+        """What the file's epoch did to a view: stored apart only where the view's batch has been merged with older ones."""
+        return self.batch(arrangement, "change" if (arrangement, "change") in self._segments else "batch")
+
     def dictionary(self) -> Dictionary:
         """All strings that the file's batches name."""
         if self._dictionary is None:

@@ -1,0 +1,177 @@
+"""What travels between tasks: few large rows (shard, level, kind, payload), which Spark moves without looking inside.
+
+A row is for the task that runs `level` on `shard`; rows for later levels pass through, and level LAST is the driver's. A payload is
+JSON, or blocks of words: a JSON line, then blocks of int64 words (the columns and weights of some Rows, and the dictionary of the
+strings that these name), each padded to 8 bytes. Payloads are made and read by Deltic's own tasks within one tick.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from deltic.circuit.stage import Failure
+from deltic.errors import Span
+from deltic.storage.dictionary import Dictionary, named
+from deltic.trace.batch import Batch
+from deltic.trace.counters import Counters
+from deltic.trace.rows import Rows
+from deltic.trace.strings import StringTable
+
+LAST: Final = 1 << 30
+CHUNK_BYTES: Final = 1 << 22
+"""Payloads are cut here: Spark holds each of them several times in memory."""
+
+DDL: Final = "shard int, level int, kind int, payload binary"
+SCHEMA: Final = pa.schema([("shard", pa.int32()), ("level", pa.int32()), ("kind", pa.int32()), ("payload", pa.binary())])
+
+
+class Kind(IntEnum):
+    """What a payload is."""
+
+    ASSIGNMENT = 0  # JSON: the tick, and where the shard's state stands (task.py)
+    ROWS = 1  # blocks: rows of ports
+    OUTCOME = 2  # JSON: what a task wrote and counted
+    CHANGE = 3  # blocks: small changes of views, for the driver
+    FAILURE = 4  # JSON: a user's error; nobody works or writes after it
+    BUNDLE = 5  # several messages of one shard; `level` is their number
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    shard: int
+    level: int
+    kind: Kind
+    payload: bytes
+
+
+_ENTRY: Final = struct.Struct("<iiQ")
+
+
+def bundle(shard: int, messages: Sequence[Message]) -> Message:
+    """One message that carries others of its shard: without an exchange, what is in one row is in one task."""
+    entries = b"".join(_ENTRY.pack(m.level, m.kind, len(m.payload)) for m in messages)
+    return Message(shard, len(messages), Kind.BUNDLE, b"".join([entries, *(m.payload for m in messages)]))
+
+
+def _unbundle(bundled: Message) -> Iterator[Message]:
+    at = bundled.level * _ENTRY.size
+    for level, kind, size in _ENTRY.iter_unpack(bundled.payload[:at]):
+        yield Message(bundled.shard, level, Kind(kind), bundled.payload[at : at + size])
+        at += size
+
+
+def to_arrow(messages: Sequence[Message]) -> pa.RecordBatch:
+    """The messages as one batch of SCHEMA."""
+    columns = [
+        pa.array([m.shard for m in messages], pa.int32()),
+        pa.array([m.level for m in messages], pa.int32()),
+        pa.array([m.kind for m in messages], pa.int32()),
+        pa.array([m.payload for m in messages], pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def from_arrow(batches: Iterable[pa.RecordBatch]) -> list[Message]:
+    """All messages of the batches, which are read to their end: Spark kills a worker that leaves input behind."""
+    found: list[Message] = []
+    for batch in batches:
+        shards, levels, kinds = (batch.column(i).to_pylist() for i in range(3))
+        for shard, level, kind, payload in zip(shards, levels, kinds, batch.column(3), strict=True):
+            message = Message(shard, level, Kind(kind), payload.as_py())
+            found += _unbundle(message) if message.kind is Kind.BUNDLE else [message]
+    return found
+
+
+def pack_json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows under a name (a port's, a view's). strings: the columns that hold string ids."""
+
+    name: str
+    rows: Rows
+    strings: tuple[int, ...] = ()
+
+
+def pack_parts(parts: Sequence[Part], strings: StringTable) -> Iterator[bytes]:
+    """Payloads that together hold the parts, each with the strings that it names."""
+    gathered: list[Part] = []
+    size = 0
+    for piece in _pieces(parts):
+        if gathered and size + piece.rows.nbytes > CHUNK_BYTES:
+            yield _pack(gathered, strings)
+            gathered, size = [], 0
+        gathered.append(piece)
+        size += piece.rows.nbytes
+    if gathered:
+        yield _pack(gathered, strings)
+
+
+def _pieces(parts: Sequence[Part]) -> Iterator[Part]:
+    for part in parts:
+        rows = part.rows
+        step = max(1, CHUNK_BYTES // (8 * (len(rows.columns) + len(rows.weights))))
+        if len(rows) <= step:
+            yield part
+            continue
+        for start in range(0, len(rows), step):
+            cut = slice(start, start + step)
+            make = Batch.trusted if isinstance(rows, Batch) else Rows
+            yield Part(part.name, make([c[cut] for c in rows.columns], [w[cut] for w in rows.weights]), part.strings)
+
+
+def _pack(parts: Sequence[Part], strings: StringTable) -> bytes:
+    ids = [named(part.rows, part.strings) for part in parts if part.strings]
+    known = Dictionary.of(strings.export(np.concatenate(ids))) if ids else Dictionary.empty()
+    entries = [[p.name, len(p.rows), len(p.rows.columns), len(p.rows.weights), isinstance(p.rows, Batch)] for p in parts]
+    head = pack_json({"parts": entries, "strings": len(known), "bytes": known.text.nbytes}) + b"\n"
+    blocks = [word for p in parts for word in (*p.rows.columns, *p.rows.weights)]
+    blocks += [known.ids, known.offsets] if len(known) else []
+    body = b"".join(np.ascontiguousarray(block) for block in blocks)  # type: ignore[misc]
+    return head.ljust(-(-len(head) // 8) * 8 - 1, b" ").replace(b"\n", b" ") + b"\n" + body + known.text.tobytes()
+
+
+def unpack_parts(payload: bytes) -> tuple[dict[str, Rows], Dictionary]:
+    """The rows by name (batches where they were), and the strings that they name."""
+    end = payload.index(b"\n") + 1
+    head = json.loads(payload[:end])
+    text_bytes = head["bytes"]
+    # A copy, since Spark's buffers are not aligned and kernels read words.
+    words = np.frombuffer(payload, np.int64, (len(payload) - end - text_bytes) // 8, end).copy()
+    found, at = {}, 0
+    for name, rows, columns, weights, is_batch in head["parts"]:
+        blocks = [words[at + i * rows : at + (i + 1) * rows] for i in range(columns + weights)]
+        found[name] = (Batch.trusted if is_batch else Rows)(blocks[:columns], blocks[columns:])
+        at += rows * (columns + weights)
+    if not head["strings"]:
+        return found, Dictionary.empty()
+    ids, offsets = words[at : at + head["strings"]], words[at + head["strings"] :]
+    return found, Dictionary(ids, offsets, np.frombuffer(payload, np.uint8, text_bytes, len(payload) - text_bytes))
+
+
+def pack_failure(failure: Failure) -> bytes:
+    return pack_json(asdict(failure))
+
+
+def unpack_failure(payload: bytes) -> Failure:
+    fields = json.loads(payload)
+    span = fields.pop("span")
+    return Failure(**fields, span=None if span is None else Span(**span))
+
+
+def pack_counters(counters: Mapping[str, Counters]) -> dict[str, list[float]]:
+    return {name: [c.rows_in, c.rows_out, c.touched, c.batches, c.seconds] for name, c in counters.items()}
+
+
+def unpack_counters(packed: Mapping[str, Sequence[float]]) -> dict[str, Counters]:
+    return {name: Counters(int(c[0]), int(c[1]), int(c[2]), int(c[3]), c[4]) for name, c in packed.items()}

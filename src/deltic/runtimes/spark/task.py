@@ -1,0 +1,296 @@
+"""What a Spark task does: one level of the circuit for the shards whose rows it gets.
+
+A task is a function of the immutable files of its shards and of the rows that arrive: it may be run twice, killed, or run beside its
+twin. It writes one new file for each shard, syncs it, and tells its name; only the driver's manifest makes it real. User errors are
+rows, never exceptions, since Spark retries what raises.
+
+The cache of this module lives as long as its Python worker: circuits by digest, open files and spines by folder, shard and level.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from deltic.circuit.nodes import Circuit, Level
+from deltic.circuit.operator import Delta, Tick
+from deltic.circuit.stage import Failure, LevelResult, run_level
+from deltic.errors import DelticError
+from deltic.runtimes.spark.message import (
+    LAST,
+    Kind,
+    Message,
+    Part,
+    from_arrow,
+    pack_counters,
+    pack_failure,
+    pack_json,
+    pack_parts,
+    to_arrow,
+    unpack_parts,
+)
+from deltic.storage.dictionary import Dictionary, named
+from deltic.storage.files import Content, FileRef, Origin, write_file
+from deltic.storage.manifest import Manifest, SegmentRef
+from deltic.storage.merging import small_merge
+from deltic.storage.reading import OpenFiles, Shelved
+from deltic.trace.batch import Batch
+from deltic.trace.merge import merge
+from deltic.trace.rows import Rows
+from deltic.trace.strings import StringTable
+
+INLINE_BYTES: Final = 1 << 16
+"""Changes of views up to this size come to the driver with the result; larger ones it reads from their file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A circuit on its way to the workers: pickled once, and unpickled once by each of them."""
+
+    digest: str
+    pickled: bytes
+    shards: int
+    seed: int
+
+    @staticmethod
+    def of(circuit: Circuit, shards: int, seed: int) -> Program:
+        pickled: bytes = cloudpickle.dumps(circuit)  # type: ignore[no-untyped-call]
+        return Program(hashlib.sha256(pickled).hexdigest(), pickled, shards, seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A tick's task for one shard and level: who writes, when it is, and where the state stands."""
+
+    root: str
+    generation: int
+    tick: Tick
+    files: Mapping[str, FileRef]
+    segments: Mapping[str, tuple[SegmentRef, ...]]
+
+    @staticmethod
+    def of(root: str, generation: int, tick: Tick, level: Level, manifest: Manifest, shard: int) -> Assignment:
+        shelf = manifest.shelves[shard]
+        segments = {name: shelf[name] for name in (*level.reads, *level.owned) if name in shelf}
+        files = {s.file: manifest.files[s.file] for found in segments.values() for s in found}
+        return Assignment(root, generation, tick, files, segments)
+
+    def pack(self) -> bytes:
+        numbers = {name: i for i, name in enumerate(self.files)}
+        fresh = None if self.tick.fresh is None else sorted(self.tick.fresh)
+        return pack_json(
+            {
+                "root": self.root,
+                "generation": self.generation,
+                "tick": [self.tick.epoch, self.tick.now_us, fresh],
+                "files": [[f.name, f.size_bytes, f.checksum] for f in self.files.values()],
+                "segments": {name: [[numbers[s.file], s.rows] for s in found] for name, found in self.segments.items()},
+            }
+        )
+
+    @staticmethod
+    def unpack(payload: bytes, shard: int) -> Assignment:
+        found = json.loads(payload)
+        epoch, now_us, fresh = found["tick"]
+        tick = Tick(epoch, now_us, None if fresh is None else frozenset(fresh))
+        files = [FileRef(*file) for file in found["files"]]
+        segments = {
+            name: tuple(SegmentRef(shard, name, files[i].name, rows) for i, rows in entries) for name, entries in found["segments"].items()
+        }
+        return Assignment(found["root"], found["generation"], tick, {f.name: f for f in files}, segments)
+
+
+@dataclass(slots=True)
+class _Warm:
+    """What a worker keeps between tasks."""
+
+    circuits: dict[str, Circuit] = field(default_factory=dict)
+    files: dict[tuple[str, int, int], OpenFiles] = field(default_factory=dict)
+    shelves: dict[tuple[str, int, int], Shelved] = field(default_factory=dict)
+    frozen: bool = False
+
+    def circuit(self, program: Program) -> Circuit:
+        if program.digest not in self.circuits:
+            self.circuits.clear()
+            self.circuits[program.digest] = cloudpickle.loads(program.pickled)
+        return self.circuits[program.digest]
+
+    def shelved(self, assignment: Assignment, circuit: Circuit, shard: int, level: int) -> Shelved:
+        """The shard's arrangements; spines whose batches are the same as in the last tick are taken over."""
+        key = (assignment.root, shard, level)
+        files = self.files.setdefault(key, OpenFiles(assignment.root))
+        files.keep(assignment.files)
+        plan = circuit.levels[level]
+        specs = {name: circuit.arrangements[name] for name in (*plan.reads, *plan.owned)}
+        widths = {name: (spec.columns, spec.weights) for name, spec in specs.items()}
+        shelved = Shelved(files, assignment.files, assignment.segments, widths, self.shelves.get(key))
+        self.shelves[key] = shelved
+        return shelved
+
+    def freeze(self) -> None:
+        """Spark's worker collects all garbage after each task: what is loaded for good need not be looked at each time."""
+        if not self.frozen:
+            gc.collect()
+            gc.freeze()
+            self.frozen = True
+
+
+_warm = _Warm()
+
+
+class StateStrings:
+    """The strings of a shard's files, as a StringTable looks them up."""
+
+    def __init__(self, dictionaries: Sequence[Dictionary]) -> None:
+        self._dictionaries = [d for d in dictionaries if len(d)]
+
+    def find(self, ids: Any) -> tuple[Any, pa.BinaryArray]:
+        """(bool[n] whether id i is there, the bytes of those that are, in order)."""
+        return find_strings(self._dictionaries, ids)
+
+
+def find_strings(dictionaries: Iterable[Dictionary], ids: Any) -> tuple[Any, pa.BinaryArray]:
+    """The strings of `ids` that one of the dictionaries has; the first that has one gives it. O(n · dictionaries · log)."""
+    here = np.zeros(len(ids), bool)
+    places, values = [], []
+    for dictionary in dictionaries:
+        left = np.flatnonzero(~here)
+        if not len(left):
+            break
+        found, at = dictionary.find(ids[left])
+        here[left[found]] = True
+        places.append(left[found])
+        values.append(dictionary.values.take(pa.array(at[found])))
+    if not values:
+        return here, pa.array([], pa.binary())
+    order = np.argsort(np.concatenate(places), kind="stable")
+    return here, pa.concat_arrays([v.cast(pa.binary()) for v in values]).take(pa.array(order))
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTask:
+    """The function that Spark maps over the partitions of a level."""
+
+    program: Program
+    level: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        messages = from_arrow(batches)
+        circuit = _warm.circuit(self.program)
+        for shard in sorted({m.shard for m in messages}):
+            mine = [m for m in messages if m.shard == shard]
+            passing = [m for m in mine if m.level > self.level]
+            if any(m.kind is Kind.FAILURE for m in mine):
+                yield to_arrow([m for m in passing if m.level == LAST])
+                continue
+            yield to_arrow([*passing, *self._run(circuit, shard, [m for m in mine if m.level == self.level])])
+        _warm.freeze()
+
+    def _run(self, circuit: Circuit, shard: int, messages: Sequence[Message]) -> list[Message]:
+        (assigned,) = (m for m in messages if m.kind is Kind.ASSIGNMENT)
+        assignment = Assignment.unpack(assigned.payload, shard)
+        try:
+            shelved = _warm.shelved(assignment, circuit, shard, self.level)
+            plan = circuit.levels[self.level]
+            strings = StringTable(self.program.seed, StateStrings(shelved.dictionaries()) if _has_strings(circuit, plan) else None)
+            arrived = _arrived([m.payload for m in messages if m.kind is Kind.ROWS], strings)
+            result = run_level(circuit, self.level, shard, self.program.shards, shelved, strings, arrived, assignment.tick)
+            if result.failure is not None:
+                return self._failed(result.failure)
+            outcome = _write(circuit, shard, self.level, shelved, assignment, result, strings)
+        except DelticError as error:
+            return self._failed(Failure.of(error))
+        return [*self._sent(circuit, shard, result, strings), *outcome]
+
+    def _failed(self, failure: Failure) -> list[Message]:
+        """For the driver; and for every shard, once, so that the later levels do nothing."""
+        payload = pack_failure(failure)
+        return [Message(shard, LAST, Kind.FAILURE, payload) for shard in range(self.program.shards)]
+
+    def _sent(self, circuit: Circuit, shard: int, result: LevelResult, strings: StringTable) -> list[Message]:
+        messages = []
+        ports = {port.name: port for port in circuit.levels[self.level].leaves}
+        for level in sorted({port.target_level for port in ports.values()}):
+            for target in range(self.program.shards):
+                parts = [
+                    Part(name, result.sent[name][target], port.strings)
+                    for name, port in ports.items()
+                    if port.target_level == level and len(result.sent[name][target])
+                ]
+                messages += [Message(target, level, Kind.ROWS, payload) for payload in pack_parts(parts, strings)]
+        return messages
+
+
+def _has_strings(circuit: Circuit, level: Level) -> bool:
+    ports = (*level.arrives, *level.leaves)
+    return any(p.strings for p in ports) or any(circuit.arrangements[a].strings for a in (*level.reads, *level.owned))
+
+
+def _arrived(payloads: Iterable[bytes], strings: StringTable) -> dict[str, Delta]:
+    """The rows of each port, and their strings in the table. Blocks come in any order: sorted, the same rows give the same result."""
+    parts: dict[str, list[Rows]] = {}
+    for payload in sorted(payloads):
+        rows, dictionary = unpack_parts(payload)
+        if len(dictionary):
+            strings.absorb(dictionary.export())
+        for name, part in rows.items():
+            parts.setdefault(name, []).append(part)
+    return {name: _joined(found) for name, found in parts.items()}
+
+
+def _joined(parts: Sequence[Rows]) -> Rows:
+    """A batch if all parts are: what a level passes on to its own shard stays one."""
+    batches = [part for part in parts if isinstance(part, Batch)]
+    return merge(batches) if len(batches) == len(parts) else Rows.concat(parts)
+
+
+def _write(
+    circuit: Circuit, shard: int, level: int, shelved: Shelved, assignment: Assignment, result: LevelResult, strings: StringTable
+) -> list[Message]:
+    """Writes the shard's file, with small batches merged into the new ones, and says what the tick did to the shard."""
+    contents: list[Content] = []
+    views: list[list[Any]] = []
+    dropped: list[list[Any]] = []
+    small: list[Part] = []
+    for name, batch in sorted(result.appended.items()):
+        spec = circuit.arrangements[name]
+        merged, gone = _merged(batch, shelved, assignment.segments.get(name, ()))
+        contents += [Content(name, merged, spec.strings)] if len(merged) else []
+        dropped += [[name, s.file, s.rows] for s in gone]
+        if spec.view is not None:
+            views.append([name, len(batch)])
+            contents += [Content(name, batch, spec.strings, "change")] if gone else []
+            small += [Part(name, batch, spec.strings)] if batch.nbytes <= INLINE_BYTES else []
+    ref = None
+    if contents:
+        ids = [named(c.batch, c.strings) for c in contents if c.strings]
+        dictionary = Dictionary.of(strings.export(np.concatenate(ids))) if ids else Dictionary.empty()
+        origin = Origin(assignment.generation, assignment.tick.epoch, shard, level)
+        ref = write_file(assignment.root, origin, contents, dictionary)
+    outcome = {
+        "file": None if ref is None else [ref.name, ref.size_bytes, ref.checksum],
+        "added": [[c.arrangement, len(c.batch)] for c in contents if c.role == "batch"],
+        "dropped": dropped,
+        "views": views,
+        "inline": [part.name for part in small],
+        "counters": pack_counters(result.counters),
+    }
+    changes = [Message(shard, LAST, Kind.CHANGE, payload) for payload in pack_parts(small, strings)]
+    return [Message(shard, LAST, Kind.OUTCOME, pack_json(outcome)), *changes]
+
+
+def _merged(batch: Batch, shelved: Shelved, segments: Sequence[SegmentRef]) -> tuple[Batch, list[SegmentRef]]:
+    """The batch with those stored ones that are due to be merged with it, and these."""
+    chosen = small_merge([*(s.rows for s in segments), len(batch)])
+    gone = [segments[i] for i in chosen if i < len(segments)]
+    if not gone:
+        return batch, []
+    return merge([*(shelved.file(s.file).batch(s.arrangement) for s in gone), batch]), gone

@@ -1,0 +1,8 @@
+"""Deltic on Spark: what `deltic.runtimes.spark` has for users, under a shorter name."""
+
+from __future__ import annotations
+
+from deltic.runtimes.spark import SparkChanges, local_session
+from deltic.runtimes.spark.advice import advice
+
+__all__ = ["SparkChanges", "advice", "local_session"]
