@@ -1,0 +1,262 @@
+"""The library as a user has it: transactions, views that come and go, subscribers, threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import deltic
+from deltic import errors
+
+TABLES = """
+CREATE TABLE orders (id BIGINT, customer BIGINT, amount BIGINT, PRIMARY KEY (id));
+CREATE TABLE log (line STRING);
+"""
+SPEND = "CREATE MATERIALIZED VIEW spend AS SELECT customer, sum(amount) AS total FROM orders GROUP BY customer"
+
+
+@pytest.fixture
+def session() -> Iterator[deltic.Session]:
+    with deltic.Session() as session:
+        session.sql(TABLES)
+        session.sql(SPEND)
+        yield session
+
+
+def rows(session: deltic.Session, view: str) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.values()) for row in session.view(view).rows()), key=repr)
+
+
+def insert(session: deltic.Session, *orders: tuple[int, int, int]) -> None:
+    with session.transaction() as tx:
+        tx.insert("orders", [{"id": i, "customer": c, "amount": a} for i, c, a in orders])
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        [{"id": 1, "customer": 7, "amount": 5}],
+        pa.table({"amount": [5], "id": [1], "customer": [7]}),
+        pd.DataFrame({"id": [1], "customer": [7], "amount": [5]}),
+        pl.DataFrame({"ID": [1], "customer": [7], "amount": [5]}),
+    ],
+    ids=["dicts", "pyarrow", "pandas", "polars"],
+)
+def test_frames_of_every_kind(session: deltic.Session, frame: Any) -> None:
+    with session.transaction() as tx:
+        tx.insert("orders", frame)
+    view = session.view("spend")
+    assert view.rows() == [{"customer": 7, "total": 5}]
+    assert view.to_arrow().schema == pa.schema([("customer", pa.int64()), ("total", pa.int64())])
+    assert view.to_pandas()["total"].tolist() == [5]
+    assert view.to_polars()["total"].to_list() == [5]
+
+
+def test_operations_apply_in_the_order_of_the_calls(session: deltic.Session) -> None:
+    with session.transaction() as tx:
+        tx.insert("orders", [{"id": 1, "customer": 7, "amount": 5}])
+        tx.upsert("orders", [{"id": 1, "customer": 7, "amount": 6}, {"id": 2, "customer": 8, "amount": 1}])
+        tx.delete("orders", [1])
+        tx.insert("orders", [{"id": 1, "customer": 9, "amount": 2}])
+        tx.delete("orders", [{"id": 2, "customer": 8, "amount": 1}])
+    assert rows(session, "spend") == [(9, 2)]
+    assert session.view("spend").changes().to_pylist() == [{"customer": 9, "total": 2, "_weight": 1}]
+
+
+def test_a_block_that_raises_changes_nothing(session: deltic.Session) -> None:
+    with pytest.raises(ZeroDivisionError), session.transaction() as tx:
+        tx.insert("orders", [{"id": 1, "customer": 7, "amount": 5}])
+        raise ZeroDivisionError
+    assert rows(session, "spend") == []
+
+
+def test_change_frames(session: deltic.Session) -> None:
+    insert(session, (1, 7, 5), (2, 7, 1), (3, 8, 2))
+    session.apply(
+        {"orders": pa.table({"id": [1, 2, 4, 3], "customer": [7, None, 9, 8], "amount": [6, None, 1, 2], "_op": ["u", "d", "c", "delete"]})}
+    )
+    assert rows(session, "spend") == [(7, 6), (9, 1)]
+    session.apply({"orders": [{"id": 4, "customer": 9, "amount": 1, "_weight": -1}, {"id": 4, "customer": 9, "amount": 3, "_weight": 1}]})
+    assert rows(session, "spend") == [(7, 6), (9, 3)]
+
+
+def test_a_sequence_orders_the_changes_of_a_key(session: deltic.Session) -> None:
+    frame = pa.table({"id": [1, 1, 1], "customer": [7, 8, 9], "amount": [1, 2, 3], "_op": ["upsert"] * 3, "at": [5, 9, 2]})
+    session.apply({"orders": frame}, sequence="at")
+    assert rows(session, "spend") == [(8, 2)]
+
+
+def test_a_table_without_key_is_a_multiset(session: deltic.Session) -> None:
+    session.sql("CREATE MATERIALIZED VIEW lines AS SELECT line FROM log")
+    with session.transaction() as tx:
+        tx.insert("log", [{"line": "a"}, {"line": "a"}, {"line": None}])
+    with session.transaction() as tx:
+        tx.delete("log", [{"line": "a"}])
+    assert rows(session, "lines") == [("a",), (None,)]
+
+
+def test_views_after_data_are_filled_in_one_tick(session: deltic.Session) -> None:
+    insert(session, (1, 7, 5), (2, 7, 1), (3, 8, 2))
+    epoch = session.epoch
+    session.sql(
+        "CREATE MATERIALIZED VIEW rich AS SELECT customer FROM spend WHERE total > 5; CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM log"
+    )
+    assert session.epoch == epoch + 1
+    assert rows(session, "rich") == [(7,)]
+    assert rows(session, "n") == [(0,)]
+    insert(session, (4, 8, 10))
+    assert rows(session, "rich") == [(7,), (8,)]
+
+
+def test_a_view_is_replaced_and_its_readers_follow(session: deltic.Session) -> None:
+    insert(session, (1, 7, 5), (2, 8, 1))
+    session.sql("CREATE MATERIALIZED VIEW rich AS SELECT customer, total FROM spend WHERE total > 2")
+    session.sql("CREATE OR REPLACE MATERIALIZED VIEW spend AS SELECT customer, 10 * sum(amount) AS total FROM orders GROUP BY customer")
+    assert rows(session, "spend") == [(7, 50), (8, 10)]
+    assert rows(session, "rich") == [(7, 50), (8, 10)]
+    with pytest.raises(errors.CatalogError):
+        session.sql("CREATE OR REPLACE MATERIALIZED VIEW spend AS SELECT customer FROM orders")
+    with pytest.raises(errors.CatalogError):
+        session.sql("CREATE OR REPLACE MATERIALIZED VIEW spend AS SELECT customer, total FROM rich")
+    assert rows(session, "rich") == [(7, 50), (8, 10)]
+
+
+def test_dropping_a_view_keeps_what_others_share(session: deltic.Session) -> None:
+    session.sql("CREATE MATERIALIZED VIEW twice AS SELECT customer, 2 * sum(amount) AS total FROM orders GROUP BY customer")
+    insert(session, (1, 7, 5))
+    held = session.view("spend")
+    session.sql("DROP VIEW spend")
+    assert rows(session, "twice") == [(7, 10)]
+    with pytest.raises(errors.UnknownName):
+        held.rows()
+    with pytest.raises(errors.UnknownName):
+        session.view("spend")
+    insert(session, (2, 7, 1))
+    assert rows(session, "twice") == [(7, 12)]
+
+
+def test_equal_work_is_done_once(session: deltic.Session) -> None:
+    before = len(session.explain().json()["operators"])
+    session.sql("CREATE MATERIALIZED VIEW again AS SELECT customer, sum(amount) AS total FROM orders GROUP BY customer")
+    assert len(session.explain().json()["operators"]) == before + 1
+    assert "shared by again, spend" in str(session.explain())
+
+
+def test_lookup(session: deltic.Session) -> None:
+    insert(session, (1, 7, 5), (2, 8, 1))
+    view = session.view("spend")
+    assert view.lookup(7) == view.lookup((7,)) == view.lookup({"customer": 7}) == [{"customer": 7, "total": 5}]
+    assert view.lookup(9) == []
+    with pytest.raises(errors.DataError):
+        view.lookup({"colour": 7})
+    with pytest.raises(errors.DataError):
+        view.lookup((7, 8))
+
+
+def test_changes_are_those_of_the_last_tick(session: deltic.Session) -> None:
+    insert(session, (1, 7, 5))
+    with session.transaction() as tx:
+        tx.insert("log", [{"line": "x"}])
+    assert session.view("spend").changes().num_rows == 0
+
+
+def test_subscribers_hear_of_commits(session: deltic.Session) -> None:
+    heard: list[list[dict[str, Any]]] = []
+    stop = session.view("spend").subscribe(lambda change: heard.append(change.to_pylist()))
+    insert(session, (1, 7, 5))
+    with session.transaction() as tx:
+        tx.insert("log", [{"line": "x"}])
+    stop()
+    insert(session, (2, 7, 5))
+    assert heard == [[{"customer": 7, "total": 5, "_weight": 1}]]
+
+
+def test_a_subscriber_that_raises_does_not_undo_the_tick(session: deltic.Session) -> None:
+    heard = []
+
+    def fails(change: pa.Table) -> None:
+        raise RuntimeError("no disk")
+
+    session.view("spend").subscribe(fails)
+    session.view("spend").subscribe(heard.append)
+    with pytest.raises(
+        errors.SubscriberError, match="1 of 2 subscribers raised, the first RuntimeError: no disk; the tick is committed"
+    ) as caught:
+        insert(session, (1, 7, 5))
+    assert [type(cause) for cause in caught.value.causes] == [RuntimeError]
+    assert len(heard) == 1
+    assert rows(session, "spend") == [(7, 5)]
+
+
+def test_a_subscriber_may_use_the_session(session: deltic.Session) -> None:
+    def log(change: pa.Table) -> None:
+        with session.transaction() as tx:
+            tx.insert("log", [{"line": "changed"}])
+
+    session.sql("CREATE MATERIALIZED VIEW lines AS SELECT count(*) AS n FROM log")
+    session.view("spend").subscribe(log)
+    insert(session, (1, 7, 5))
+    assert rows(session, "lines") == [(1,)]
+
+
+def test_readers_see_whole_epochs_while_others_write(session: deltic.Session) -> None:
+    """Two customers always have the same total; a reader on another thread never sees them differ."""
+    session.sql("CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM orders")
+    done = threading.Event()
+    seen: list[list[tuple[Any, ...]]] = []
+    failed: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            while not done.is_set():
+                seen.append(rows(session, "spend"))
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    for i in range(200):
+        insert(session, (2 * i, 7, i), (2 * i + 1, 8, i))
+    done.set()
+    thread.join()
+    assert not failed
+    assert all(len({total for _, total in content}) <= 1 for content in seen)
+
+
+def test_two_threads_write_through_one_session(session: deltic.Session) -> None:
+    def write(start: int) -> None:
+        for i in range(100):
+            insert(session, (start + i, 7, 1))
+
+    threads = [threading.Thread(target=write, args=(start,)) for start in (0, 1000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert rows(session, "spend") == [(7, 200)]
+
+
+def test_a_closed_session_says_so(session: deltic.Session) -> None:
+    session.close()
+    with pytest.raises(errors.DelticError, match="the session is closed"):
+        insert(session, (1, 1, 1))
+
+
+def test_a_view_that_is_not_materialized_can_be_read_by_others_only(session: deltic.Session) -> None:
+    session.sql(
+        "CREATE TEMPORARY VIEW big AS SELECT * FROM orders WHERE amount > 3; CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM big"
+    )
+    insert(session, (1, 7, 5), (2, 7, 1))
+    assert rows(session, "n") == [(1,)]
+    with pytest.raises(errors.CatalogError, match="not materialized"):
+        session.view("big")
+
+
+def test_the_public_names() -> None:
+    assert sorted(deltic.__all__) == ["Session", "Transaction", "View", "__version__", "errors"]
