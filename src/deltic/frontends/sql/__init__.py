@@ -36,7 +36,7 @@ def parse_script(text: str, name: str, catalog: Catalog) -> Iterator[Statement]:
 def bind_query(text: str, name: str, catalog: Catalog) -> Plan:
     """The plan of one query; of CREATE VIEW, the plan of its query under the view's column names."""
     parsed = parse(text, name)
-    if len(parsed) != 1 or not (isinstance(parsed[0].tree, exp.Query) or is_view(parsed[0].tree)):
+    if len(parsed) != 1 or not (isinstance(parsed[0].tree, exp.Query | exp.Values) or is_view(parsed[0].tree)):
         span = parsed[-1].places.statement if parsed else None
         raise SyntaxFailure("this is not one query", span=span, expected="SELECT …")
     one = _checked(parsed[0])

@@ -23,6 +23,7 @@ REFUSED: Final = {
 }
 """Functions whose value changes while no row does."""
 
+COLLECTIONS: Final = ("array", "map", "struct", "named_struct", "split", "sequence", "map_from_arrays", "from_json")
 TABLE_FUNCTIONS: Final = ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple")
 
 
@@ -38,6 +39,8 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous, span: Span) -> Expr
         raise Unsupported(f"{name}() changes while no row does", span=span, remedy=REFUSED[name])
     if name in TABLE_FUNCTIONS:
         raise Unsupported(f"{name}() makes rows, which is not supported", span=span, remedy="give the rows as a table of their own")
+    if name in COLLECTIONS:
+        raise Unsupported(f"{name}() makes an array, a map or a struct, which is not supported", span=span, remedy="a column for each part")
     arguments = [binder.bind(argument) for argument in _scalars(node, binder)]
     if name not in known_functions():
         # Names that expr has for operators are no functions of SQL.
@@ -48,9 +51,9 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous, span: Span) -> Expr
 def _scalars(node: exp.Anonymous, binder: ExpressionBinder) -> list[exp.Expr]:
     for argument in node.expressions:
         if isinstance(argument, exp.Distinct):
-            raise Unsupported("DISTINCT belongs to COUNT, SUM, AVG, MIN or MAX", span=binder.places.of(argument))
+            raise Unsupported("DISTINCT belongs to COUNT, SUM, AVG, MIN or MAX", span=binder.places.of(argument), remedy="leave it out")
         if isinstance(argument, exp.Alias | exp.Star):
-            raise Unsupported("this is no argument of a function", span=binder.places.of(argument))
+            raise Unsupported("this is no argument of a function", span=binder.places.of(argument), remedy="name the columns")
     return list(node.expressions)
 
 

@@ -43,7 +43,6 @@ OPERATORS: Final[dict[type[exp.Expr], str]] = {
     exp.BitwiseOr: "|",
     exp.BitwiseXor: "^",
     exp.DPipe: "||",
-    exp.RegexpLike: "rlike",
 }
 """SQL's operators, by the names that expr has for them."""
 
@@ -77,10 +76,10 @@ class ExpressionBinder:
     def condition(self, node: exp.Expr) -> Expr:
         """As `bind`, but BOOLEAN."""
         bound = self.bind(node)
-        if bound.type not in (BOOLEAN, NULL):
+        if bound.type != BOOLEAN:
             expected = f"BOOLEAN, found {bound.type.sql}"
             raise TypeMismatch(f"the condition of {self.clause} is not BOOLEAN", span=bound.span, expected=expected)
-        return cast(bound, BOOLEAN, bound.span)
+        return bound
 
     def _bind(self, node: exp.Expr, span: Span) -> Expr:
         operator = OPERATORS.get(type(node))
@@ -91,7 +90,7 @@ class ExpressionBinder:
                 return self.bind(node.this)
             case exp.Column():
                 return self._column(node, span)
-            case exp.Literal() | exp.Boolean() | exp.Null() | exp.Concat() | exp.Neg() | exp.Cast():
+            case exp.Literal() | exp.RawString() | exp.Boolean() | exp.Null() | exp.Neg() | exp.Cast():
                 return self._constant_or_cast(node, span)
             case exp.Filter() | exp.Anonymous():
                 return self._call(node, span)
@@ -122,7 +121,7 @@ class ExpressionBinder:
                 return resolve("between", [self.bind(node.args[part]) for part in ("this", "low", "high")], span)
             case exp.In() if not node.args.get("query"):
                 return resolve("in", [self.bind(part) for part in (node.this, *node.expressions)], span)
-            case exp.Like() | exp.ILike() | exp.Escape():
+            case exp.Like() | exp.Escape():
                 return self._like(node, span)
             case _:
                 raise self._refused(node, span)
@@ -224,25 +223,19 @@ class ExpressionBinder:
         match node:
             case exp.Literal() if node.is_string:
                 return Literal(node.name, STRING, span)
+            case exp.RawString():
+                return Literal(node.name, STRING, span)
             case exp.Literal():
                 return literals.number(node.name, False, span)
             case exp.Boolean():
                 return Literal(bool(node.this), BOOLEAN, span)
             case exp.Null():
                 return Literal(None, NULL, span)
-            case exp.Concat():
-                return self._adjacent(node, span)
             case exp.Neg():
                 return self._negative(node, span)
             case _:
                 assert isinstance(node, exp.Cast)
                 return self._suffixed(node, False, span) or self._cast(node, span)
-
-    def _adjacent(self, node: exp.Concat, span: Span) -> Expr:
-        """String literals one behind the other are one string."""
-        if not all(isinstance(part, exp.Literal) and part.is_string for part in node.expressions):
-            raise self._refused(node, span)
-        return Literal("".join(part.name for part in node.expressions), STRING, span)
 
     def _negative(self, node: exp.Neg, span: Span) -> Expr:
         operand = node.this
@@ -305,8 +298,7 @@ class ExpressionBinder:
 
     def _like(self, node: exp.Expr, span: Span) -> Expr:
         inner, escape = (node.this, [self.bind(node.expression)]) if isinstance(node, exp.Escape) else (node, [])
-        if not isinstance(inner, exp.Like | exp.ILike):
+        if not isinstance(inner, exp.Like):
             raise self._refused(node, span)
-        name = "like" if isinstance(inner, exp.Like) else "ilike"
-        matched = resolve(name, [self.bind(inner.this), self.bind(inner.expression), *escape], span)
+        matched = resolve("like", [self.bind(inner.this), self.bind(inner.expression), *escape], span)
         return resolve("not", [matched], span) if inner.args.get("negate") else matched

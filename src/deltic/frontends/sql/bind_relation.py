@@ -126,7 +126,11 @@ def _join(left: Relation, right: Relation, node: exp.Join, env: Environment) -> 
     width = len(left.plan.schema)
     both = _beside(left, right, Join(left.plan, right.plan, "inner"))  # ON sees the rows before any is filled up with NULL
     condition = node.args.get("on")
-    keys, residual = ((), None) if condition is None else split(ExpressionBinder(env.places, both.scope, "ON").condition(condition), width)
+    keys, residual = (
+        ((), None)
+        if condition is None
+        else split(ExpressionBinder(env.places, replace(both.scope, outer=env.outer), "ON").condition(condition), width)
+    )
     return _beside(left, right, Join(left.plan, right.plan, kind, keys, residual))
 
 

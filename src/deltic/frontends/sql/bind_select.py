@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from deltic.errors import Span, TypeMismatch, UnknownName, Unsupported
+from deltic.errors import Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Column, Expr, columns_of
 from deltic.frontends.sql.bind_aggregate import Collector, has_aggregate, onto
 from deltic.frontends.sql.bind_condition import BindInner, Conjunct, Membership, apply, bind_conjuncts, outer_equality
@@ -59,6 +59,8 @@ class _Select:
 
 def bind_block(node: exp.Select, env: Environment, bind_query: BindQuery, bind_inner: BindInner) -> Block:
     """The SELECT bound."""
+    if not node.expressions:
+        raise SyntaxFailure("SELECT of nothing", span=env.places.of(node), expected="columns, or *")
     relation = bind_from(node, env, bind_query)
     where = _where(node, relation, env, bind_inner)
     select = _Select(node, env, relation, Collector() if _is_grouped(node) else None)

@@ -30,7 +30,7 @@ def bind_statement(tree: exp.Expr, env: Environment) -> Statement:
         return _create_view(tree, env)
     if isinstance(tree, exp.Drop) and tree.kind in ("TABLE", "VIEW"):
         return _drop(tree, env.places)
-    if isinstance(tree, exp.Query):
+    if isinstance(tree, exp.Query | exp.Values):
         remedy = "CREATE MATERIALIZED VIEW name AS SELECT …, then session.view(name)"
         raise Unsupported("a query by itself is not a statement of a script", span=env.places.statement, remedy=remedy)
     raise Unsupported("this is not a statement of a script", span=env.places.statement, expected=KINDS)
@@ -114,7 +114,9 @@ def _check_properties(tree: exp.Create, places: Places, known: tuple[type[exp.Ex
     properties = tree.args.get("properties")
     for one in properties.expressions if properties is not None else ():
         if not isinstance(one, known):
-            raise Unsupported(f"{type(one).__name__.removesuffix('Property').upper()} does not fit here", span=places.of(one))
+            raise Unsupported(
+                f"{type(one).__name__.removesuffix('Property').upper()} does not fit here", span=places.of(one), remedy="leave it out"
+            )
 
 
 def _create_view(tree: exp.Create, env: Environment) -> CreateView:
@@ -135,7 +137,7 @@ def _create_view(tree: exp.Create, env: Environment) -> CreateView:
 def bind_view(tree: exp.Create, env: Environment) -> Plan:
     """The plan of a view's query, its columns called as the view says."""
     query, places = tree.expression, env.places
-    if not isinstance(query, exp.Query):
+    if not isinstance(query, exp.Query | exp.Values):
         raise Unsupported("a view without a query", span=places.of(tree.this), expected="CREATE VIEW name AS SELECT …")
     columns = list(tree.this.expressions) if isinstance(tree.this, exp.Schema) else []
     plan = renamed(bind_tree(query, env), [_view_column(column, places) for column in columns], env)

@@ -19,7 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 Parse = Callable[..., Any]
 
 CALL = "call"
-"""Key in `meta` of a node that was written as NAME(…): its operand was in parentheses of its own."""
+"""Key in `meta` of a node whose parts are its own, whatever stands around it: CAST(…), and the sum that INTERVAL 1 DAY 2 HOURS is."""
 
 SYNTAX_OF_THEIR_OWN = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "POSITION")
 
@@ -80,7 +80,12 @@ class DelticParser(SparkParser):
     def _parse_interval(self, *arguments: Any, **options: Any) -> Any:
         token = self._curr
         node = super()._parse_interval(*arguments, **options)
-        return node.update_positions(token) if isinstance(node, exp.Expr) and token else node
+        if isinstance(node, exp.Add):  # INTERVAL 1 DAY 2 HOURS
+            node.meta[CALL] = True
+        first = node.this if isinstance(node, exp.Add) else node
+        if isinstance(first, exp.Expr) and token:
+            first.update_positions(token)
+        return node
 
     def build_cast(self, strict: bool, **parts: Any) -> Any:
         written = parts.get("this")

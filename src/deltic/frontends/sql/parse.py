@@ -10,16 +10,20 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from deltic.errors import Span, SyntaxFailure
+from deltic.frontends.sql.completeness import check_complete
 from deltic.frontends.sql.dialect import DelticDialect
+from deltic.frontends.sql.refuse import REFUSED
 from deltic.frontends.sql.spans import Places
 
-UNDERSTOOD = "CREATE TABLE, CREATE [MATERIALIZED | TEMPORARY] VIEW … AS SELECT …, DROP TABLE, DROP VIEW"
+KINDS: Final = (exp.Create, exp.Drop, exp.Query, exp.Values)
+UNDERSTOOD: Final = "CREATE TABLE, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, DROP TABLE, DROP VIEW, SELECT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +40,30 @@ def parse(text: str, name: str) -> list[Parsed]:
     parsed = []
     for tokens in _statements(_tokens(dialect, text, name)):
         places = Places(text, name, tokens)
+        check_complete(text, name, tokens)
         parsed.append(Parsed(_tree(dialect, places), places))
     return parsed
 
 
 def _tokens(dialect: DelticDialect, text: str, name: str) -> list[Token]:
     try:
-        return dialect.tokenize(text)
+        return _joined_strings(dialect.tokenize(text), text)
     except TokenError as error:
         raise SyntaxFailure("the text is not SQL", span=_place_of(error, text, name), remedy=_advice(error)) from error
+
+
+def _joined_strings(tokens: Sequence[Token], text: str) -> list[Token]:
+    """String literals one behind the other as one; where they touch, the doubled quote between them is one of its characters."""
+    joined: list[Token] = []
+    for token in tokens:
+        before = joined[-1] if joined else None
+        if before is None or not (before.token_type == token.token_type == TokenType.STRING):
+            joined.append(token)
+            continue
+        touch = before.end + 1 == token.start and text[before.end] == text[token.start]
+        whole = before.text + text[token.start] * touch + token.text
+        joined[-1] = Token(TokenType.STRING, whole, before.line, before.col, before.start, token.end)
+    return joined
 
 
 def _place_of(error: TokenError, text: str, name: str) -> Span:
@@ -104,9 +123,9 @@ def _tree(dialect: DelticDialect, places: Places) -> exp.Expr:
         except RecursionError as error:
             raise SyntaxFailure("the statement is nested too deeply", span=places.statement, remedy="split it into views") from error
     tree = trees[0] if len(trees) == 1 else None
-    if tree is None or warnings or isinstance(tree, exp.Command):
-        first = places.keyword(places.tokens[0].text.upper())
-        raise SyntaxFailure("this statement is not understood", span=first, expected=UNDERSTOOD)
+    if tree is None or warnings or not (isinstance(tree, KINDS) or type(tree) in REFUSED):
+        first = places.tokens[0]
+        raise SyntaxFailure("this statement is not understood", span=places.at(first), expected=UNDERSTOOD)
     return tree
 
 
@@ -114,7 +133,7 @@ def _syntax_failure(error: ParseError, places: Places) -> SyntaxFailure:
     detail = error.errors[0] if error.errors else {}
     line, column = detail.get("line"), detail.get("col")
     found = next((token for token in places.tokens if (token.line, token.col) == (line, column)), places.tokens[-1])
-    span = Span(places.text, found.start, found.end + 1, places.name)
+    span = places.at(found)
     if found is places.tokens[-1] and "Expected table name" in str(error):
         return SyntaxFailure(f"the statement ends too early, behind {found.text!r}", span=span)
     description = str(detail.get("description") or "").split(" but got")[0]

@@ -19,7 +19,7 @@ _TABLE: Final = (
     (1, "Or"),
     (2, "And"),
     (3, "Not"),
-    (4, "Is In Between Like ILike Escape RegexpLike NullSafeNEQ"),
+    (4, "Is In Between Like Escape NullSafeNEQ"),
     (5, "EQ NEQ GT GTE LT LTE NullSafeEQ"),
     (6, "BitwiseOr"),
     (7, "BitwiseXor"),
@@ -47,13 +47,15 @@ def check_precedence(tree: exp.Expr, places: Places) -> None:
 def _level(node: exp.Expr) -> int:
     if isinstance(node, exp.Anonymous) and node.name == "positive":
         return LEVELS[exp.Neg]
-    return LEVELS.get(type(node), PRIMARY)
+    return PRIMARY if node.meta.get(CALL) else LEVELS.get(type(node), PRIMARY)
 
 
 def _operands(node: exp.Expr) -> Iterator[tuple[exp.Expr | None, int]]:
     """The operands of an operator with the least level that each must have."""
     level = LEVELS.get(type(node))
-    if isinstance(node, exp.Cast) and not node.meta.get(CALL):
+    if node.meta.get(CALL):
+        return
+    if isinstance(node, exp.Cast):
         yield node.this, PRIMARY
     elif isinstance(node, exp.Escape):
         yield node.expression, COMPARISON

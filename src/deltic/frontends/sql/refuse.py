@@ -7,6 +7,7 @@ none of them changes a result.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from sqlglot import exp
@@ -40,26 +41,26 @@ KNOWN: Final = _known(
     ("Column", "this table"),
     ("Identifier", "this quoted"),
     ("Literal", "this is_string"),
-    ("Boolean", "this"),
+    ("Boolean RawString", "this"),
     ("Null MaterializedProperty TemporaryProperty IndexParameters NotNullColumnConstraint PrimaryKeyColumnConstraint", ""),
     ("Alias", "this alias"),
-    ("Add Sub Mul Div IntDiv Mod EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ And Or Is", "this expression"),
-    ("BitwiseAnd BitwiseOr BitwiseXor Escape RegexpLike IntervalSpan", "this expression"),
-    ("DPipe", "this expression safe"),
-    ("Like ILike", "this expression negate"),
+    ("Add Sub Mul IntDiv Mod EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ And Or Is", "this expression"),
+    ("BitwiseAnd BitwiseOr BitwiseXor Escape IntervalSpan", "this expression"),
+    ("DPipe Div", "this expression safe"),  # `safe` is a mark of sqlglot's own
+    ("Like", "this expression negate"),
     ("Between", "this low high"),
     ("In", "this expressions query"),
     ("Case", "this ifs default"),
     ("If", "this true false"),
-    ("Cast TryCast", "this to"),
-    ("DataType", "this expressions"),
+    ("Cast", "this to"),
+    ("TryCast", "this to safe"),
+    ("DataType", "this expressions nested"),
     ("Interval", "this unit"),
     ("Anonymous", "this expressions"),
     ("Filter Extract", "this expression"),
     ("Trim", "this expression position"),
     ("Substring", "this start length"),
     ("StrPosition", "this substr"),
-    ("Concat", "expressions"),
     ("Create", "this kind replace exists expression properties"),
     ("Schema Properties", "this expressions"),
     ("ColumnDef", "this kind constraints"),
@@ -70,6 +71,7 @@ KNOWN: Final = _known(
     ("Drop", "tables kind exists materialized"),
 )
 
+LEAVE_OUT: Final = "leave it out"
 _LIMITED = "ORDER BY … LIMIT n keeps the first n rows"
 _GROUPED = "one view per grouping, and UNION ALL of them"
 _TRANSACTION = "change tables with session.transaction(): insert, upsert, delete"
@@ -120,6 +122,14 @@ REFUSED: Final[dict[type[exp.Expr], tuple[str, str]]] = {
     exp.CheckColumnConstraint: ("CHECK is not supported", "a view of the rows that break the rule"),
     exp.ForeignKey: ("FOREIGN KEY is not supported", "a view with LEFT ANTI JOIN of the rows that break it"),
     exp.UniqueColumnConstraint: ("UNIQUE is not supported", "PRIMARY KEY, or a view of the values that occur twice"),
+    exp.JSONExtract: ("-> is not supported", "a column for each field"),
+    exp.Coalesce: ("?? is not supported", "coalesce(a, b)"),
+    exp.Into: ("SELECT … INTO is not supported", "CREATE VIEW name AS SELECT …"),
+    exp.Reference: ("REFERENCES is not supported", "a view with LEFT ANTI JOIN of the rows that break it"),
+    exp.LikeProperty: ("CREATE TABLE … LIKE is not supported", "list the columns"),
+    exp.StreamingTableProperty: ("STREAMING TABLE is not supported", "CREATE TABLE, fed with session.apply()"),
+    exp.ILike: ("ILIKE is not supported", "lower(x) LIKE 'pattern'"),
+    exp.RegexpLike: ("RLIKE is not supported", "LIKE, contains(), startswith(), endswith()"),
     exp.Any: ("ANY is not supported", "IN, or conditions with OR"),
     exp.All: ("ALL is not supported", "conditions with AND"),
 }
@@ -141,9 +151,9 @@ REFUSED_ARGUMENTS: Final[dict[tuple[type[exp.Expr], str], tuple[str, str]]] = {
 }
 
 _KEYWORDS: Final = {
-    "offset": "OFFSET",
     "recursive": "RECURSIVE",
     "laterals": "LATERAL",
+    "purge": "PURGE",
     "rollup": "ROLLUP",
     "cube": "CUBE",
     "grouping_sets": "GROUPING",
@@ -179,7 +189,9 @@ def _is_set(value: object) -> bool:
 
 
 def _unsupported(node: exp.Expr, places: Places) -> Unsupported:
-    message, remedy = next((told for kind, told in REFUSED.items() if isinstance(node, kind)), (f"{_words(node)} is not supported", None))
+    message, remedy = next(
+        (told for kind, told in REFUSED.items() if isinstance(node, kind)), (f"{_words(node)} is not supported", LEAVE_OUT)
+    )
     return Unsupported(message, span=places.of(node), remedy=remedy)
 
 
@@ -189,7 +201,7 @@ def _unsupported_argument(node: exp.Expr, argument: str, places: Places) -> Unsu
     told = REFUSED_ARGUMENTS.get((type(node), argument))
     if told is None and isinstance(first, exp.Expr) and type(first) not in KNOWN:
         return _unsupported(first, places)
-    message, remedy = told or (f"{argument.rstrip('_').replace('_', ' ').upper()} is not supported in {_words(node)}", None)
+    message, remedy = told or (f"{argument.rstrip('_').replace('_', ' ').upper()} is not supported in {_words(node)}", LEAVE_OUT)
     return Unsupported(message, span=_place(node, argument, first, places), remedy=remedy)
 
 
@@ -204,4 +216,4 @@ def _place(node: exp.Expr, argument: str, value: object, places: Places) -> Span
 
 def _words(node: exp.Expr) -> str:
     """CurrentDate as CURRENT DATE."""
-    return "".join(f" {c}" if c.isupper() and i else c for i, c in enumerate(type(node).__name__)).upper()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper().removesuffix(" PROPERTY").removesuffix(" COLUMN CONSTRAINT")

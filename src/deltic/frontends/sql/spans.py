@@ -6,7 +6,7 @@ A node's place is the hull of its own tokens and of its parts, widened until the
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,13 +16,37 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from deltic.errors import Span
 
-LEADING: Final[dict[type[exp.Expr], str]] = {
-    exp.Exists: "EXISTS",
-    exp.Select: "SELECT",
-    exp.Union: "SELECT",
-    exp.Except: "SELECT",
-    exp.Intersect: "SELECT",
+_KEYWORDS: Final = {
+    "SELECT": "Select Union Except Intersect",
+    "EXISTS": "Exists",
+    "LIMIT": "Limit",
+    "OFFSET": "Offset",
+    "FETCH": "Fetch",
+    "SORT": "Sort",
+    "CLUSTER": "Cluster",
+    "QUALIFY": "Qualify",
+    "TABLESAMPLE": "TableSample",
+    "LATERAL": "Lateral",
+    "ROLLUP": "Rollup",
+    "CUBE": "Cube",
+    "GROUPING": "GroupingSets",
+    "DISTINCT": "Distinct",
+    "USING": "FileFormatProperty",
+    "LOCATION": "LocationProperty",
+    "PARTITIONED": "PartitionedByProperty",
+    "DEFAULT": "DefaultColumnConstraint",
+    "CHECK": "CheckColumnConstraint",
+    "FOREIGN": "ForeignKey",
+    "REFERENCES": "Reference",
+    "INSERT": "Insert",
+    "UPDATE": "Update",
+    "DELETE": "Delete",
+    "MERGE": "Merge",
+    "TRUNCATE": "TruncateTable",
+    "ALTER": "Alter",
+    "INTO": "Into",
 }
+LEADING: Final[dict[type[exp.Expr], str]] = {getattr(exp, kind): word for word, kinds in _KEYWORDS.items() for kind in kinds.split()}
 """The keyword that a node begins with, which sqlglot leaves out of its positions."""
 
 
@@ -46,24 +70,24 @@ class Places:
             if part.meta.get("start") is not None:
                 starts.append(part.meta["start"])
                 ends.append(part.meta["end"])
+        leading = LEADING.get(type(node), "")
         if not starts:
-            return self.statement
+            return self.keyword(leading) if leading else self.statement
         first, last = self._at(min(starts)), self._at(max([*ends, node.meta.get("until", 0)]))
         first, last = self._closed(first, last, isinstance(node, exp.Anonymous))
-        first = self._led(first, LEADING.get(type(node), ""))
+        first = self._led(first, leading)
         return self._span(self.tokens[first].start, self.tokens[last].end)
 
     def keyword(self, *words: str, after: int = 0) -> Span:
         """The first token at or behind offset `after` that is one of the words; the statement's place where there is none."""
         for token in self.tokens:
-            if token.start >= after and token.text.upper() in words:
-                return self._span(token.start, token.end)
+            if token.start >= after and _first_word(token) in words:
+                return self.at(token)
         return self.statement
 
-    def before(self, offset: int) -> Token | None:
-        """The last token that starts before `offset`."""
-        at = bisect_left(self.tokens, offset, key=lambda token: token.start)
-        return self.tokens[at - 1] if at else None
+    def at(self, token: Token) -> Span:
+        """The place of one token."""
+        return self._span(token.start, token.end)
 
     def _at(self, offset: int) -> int:
         """Position of the token that holds the character at `offset`."""
@@ -88,7 +112,7 @@ class Places:
 
     def _led(self, first: int, keyword: str) -> int:
         """The position of the nearest `keyword` at or before `first`; `first` where there is none."""
-        found = (at for at in range(first, -1, -1) if self.tokens[at].text.upper() == keyword)
+        found = (at for at in range(first, -1, -1) if _first_word(self.tokens[at]) == keyword)
         return next(found, first) if keyword else first
 
     def _span(self, start: int, end: int) -> Span:
@@ -97,3 +121,7 @@ class Places:
 
 def _depth(token: Token) -> int:
     return (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+
+
+def _first_word(token: Token) -> str:
+    return token.text.upper().partition(" ")[0]

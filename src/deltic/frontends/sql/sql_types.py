@@ -55,7 +55,7 @@ def sql_type(node: exp.DataType, places: Places) -> Type:
         return _decimal(node, span)
     if word in WORDS and not node.expressions:
         return WORDS[word]
-    raise Unsupported(f"the type {word} is not supported", span=span, expected=EXPECTED, remedy=_REMEDIES.get(word))
+    raise Unsupported(f"the type {word} is not supported", span=span, expected=EXPECTED, remedy=_REMEDIES.get(word.partition(" ")[0]))
 
 
 def _decimal(node: exp.DataType, span: Span) -> Type:

@@ -1,0 +1,62 @@
+"""Test support: the golden texts of the SQL frontend's errors, in errors/*.txt.
+
+Each case is a statement, a line `----`, the error's class and its text, and a line `====`. Write a new case without its text, then
+
+    python tests/frontends/sql_errors.py
+
+writes every text anew from the frontend as it stands; read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
+
+from sql_data import TestCatalog
+
+from deltic.errors import DelticError
+from deltic.frontends.sql import bind_query, parse_script
+
+FOLDER = Path(__file__).parent / "errors"
+QUERIES = ("SELECT", "WITH", "VALUES", "(", "FROM")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One statement and the text of its error."""
+
+    sql: str
+    text: str
+
+
+def cases(path: Path) -> list[Case]:
+    """The cases of one file."""
+    blocks = path.read_text(encoding="utf-8").split("\n====\n")
+    parted = (block.partition("\n----") for block in blocks if block.strip())
+    return [Case(sql.strip("\n"), text.strip("\n")) for sql, _, text in parted]
+
+
+def error_of(sql: str) -> str:
+    """What the frontend says to a statement."""
+    try:
+        if sql.upper().startswith(QUERIES):
+            bind_query(sql, "test", TestCatalog())
+        else:
+            list(parse_script(sql, "test", TestCatalog()))
+    except DelticError as error:
+        return f"{type(error).__name__}: {error}"
+    return "no error"
+
+
+def main() -> None:
+    """Writes the texts anew."""
+    for path in sorted(FOLDER.glob("*.txt")):
+        path.write_text("".join(f"{case.sql}\n----\n{error_of(case.sql)}\n====\n" for case in cases(path)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

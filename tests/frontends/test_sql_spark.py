@@ -1,0 +1,130 @@
+"""Every query of sql_queries on Spark and on the oracle: the same rows as often, and columns of the same types and names."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+from sql_data import ROWS, TABLES, TestCatalog, weighted
+from sql_queries import queries
+
+from deltic.errors import QueryError
+from deltic.frontends.sql import bind_query
+from deltic.plan.evaluate import evaluate
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    pyspark = pytest.importorskip("pyspark.sql")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.crossJoin.enabled": "true",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+    }
+    session = pyspark.SparkSession.builder.master("local[1]").appName("deltic-sql").config(map=settings).getOrCreate()
+    for name, table in TABLES.items():
+        schema = ", ".join(f"{f.name} {f.type.sql}{'' if f.nullable else ' NOT NULL'}" for f in table.schema)
+        session.createDataFrame(list(ROWS[name]), schema).createOrReplaceTempView(name)
+    yield session
+    session.stop()
+
+
+def _canonical(value: Any) -> Any:
+    """NaN equal to itself, -0.0 different from 0.0, and Spark's local time as UTC."""
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, datetime.datetime):
+        return value.astimezone(datetime.UTC).isoformat()
+    return value
+
+
+def _multiset(rows: Iterable[tuple[Iterable[Any], int]]) -> Counter[tuple[Any, ...]]:
+    found: Counter[tuple[Any, ...]] = Counter()
+    for row, weight in rows:
+        found[tuple(_canonical(value) for value in row)] += weight
+    return found
+
+
+@pytest.mark.parametrize("query", queries())
+def test_the_oracle_agrees_with_spark(spark: Any, query: str) -> None:
+    frame = spark.sql(query)
+    plan = bind_query(query, "test", TestCatalog())
+    assert [f.type.sql.replace("VOID", "NULL") for f in plan.schema] == [_sql(f.dataType) for f in frame.schema]
+    found = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
+    assert _multiset(found.pairs()) == _multiset((row, 1) for row in frame.collect())
+
+
+def _sql(type: Any) -> str:
+    return str(type.simpleString()).upper().replace("VOID", "NULL")
+
+
+REFUSED_BY_BOTH = """
+SELECT nope FROM t
+SELECT t.nope FROM t
+SELECT nope.id FROM t
+SELECT x.id FROM t AS y
+SELECT * FROM nope
+SELECT nope(id) FROM t
+SELECT k FROM t JOIN u ON t.id = u.id
+SELECT id FROM t JOIN u USING (k)
+SELECT * FROM t JOIN u USING (x)
+SELECT k, s FROM t GROUP BY k
+SELECT k FROM t GROUP BY k HAVING s = 'a'
+SELECT k FROM t WHERE COUNT(*) > 1
+SELECT COUNT(COUNT(*)) FROM t
+SELECT k FROM t GROUP BY COUNT(*)
+SELECT k FROM t GROUP BY 2
+SELECT k FROM t ORDER BY 2
+SELECT DISTINCT k FROM t ORDER BY id
+SELECT d + 1.5 FROM t
+SELECT k + d FROM t WHERE k + TRUE
+SELECT b + 1 FROM t
+SELECT SUM(b) FROM t
+SELECT SUM(d) FROM t
+SELECT * FROM t WHERE k
+SELECT * FROM t WHERE s + 'a'
+SELECT CASE WHEN k THEN 1 END FROM t
+SELECT CASE WHEN b THEN 1 ELSE d END FROM t
+SELECT CAST(d AS INT) FROM t
+SELECT CAST(b AS DATE) FROM t
+SELECT k FROM t UNION SELECT k, id FROM t
+SELECT k FROM t UNION SELECT b FROM t
+SELECT k IN (1, DATE '2020-01-01') FROM t
+SELECT * FROM t WHERE k IN (SELECT k, id FROM u)
+SELECT * FROM t WHERE (k, id) IN (SELECT k FROM u)
+SELECT a FROM u AS q(a, b)
+SELECT t.* FROM u
+SELECT 1, * EXCEPT (nope) FROM t
+SELECT DATE '2020-02-30'
+SELECT INT '5'
+SELECT 999Y
+SELECT UPPER() FROM t
+SELECT id AS a, id + 1 AS a, a FROM t
+VALUES (1, 2), (3)
+WITH q AS (SELECT 1), q AS (SELECT 2) SELECT * FROM q
+WITH q(a, b) AS (SELECT 1) SELECT * FROM q
+SELECT a FROM (SELECT 1 AS a, 2 AS a)
+SELECT q.id FROM (SELECT id FROM t) AS p
+SELECT LENGTH(s, 1) FROM t
+SELECT -s = d FROM t
+SELECT ORDER FROM t FROM t
+SELECT k FROM t WHERE NULL
+SELECT t.id FROM t JOIN u ON NULL
+"""
+
+
+@pytest.mark.parametrize("query", REFUSED_BY_BOTH.strip().splitlines())
+def test_what_spark_refuses_is_refused(spark: Any, query: str) -> None:
+    with pytest.raises(Exception, match=r"(?s).+"):
+        spark.sql(query).schema  # noqa: B018
+    with pytest.raises(QueryError):
+        bind_query(query, "test", TestCatalog())
