@@ -24,7 +24,7 @@ from deltic.expr.rows.numbers import (
     single,
     truncated,
 )
-from deltic.schema import FLOAT
+from deltic.schema import BIGINT, FLOAT, Type
 
 Number = int | float | Decimal
 
@@ -93,7 +93,7 @@ def integral_divide(call: Call, left: Number, right: Number) -> int:
     return _ranged(call, integer_quotient(left, right), "division")
 
 
-def _remainder(left: Number, right: Number) -> Fraction | float | int:
+def _remainder(left: Number, right: Number) -> Number | Fraction:
     """With the sign of `left`."""
     if isinstance(left, float) and isinstance(right, float):
         return float_remainder(left, right)
@@ -104,28 +104,36 @@ def _remainder(left: Number, right: Number) -> Fraction | float | int:
     return left - right * integer_quotient(left, right)
 
 
+def wrapped(value: int, type: Type) -> int:
+    """Java's int or long of `value`; it computes with bytes and shorts as ints."""
+    half = 1 << (63 if type == BIGINT else 31)
+    return (value + half) % (2 * half) - half
+
+
 def remainder(call: Call, left: Number, right: Number) -> Number:
     if right == 0:
         raise division_by_zero(call.span)
-    result = _remainder(left, right)
-    return _exact(call, result, "remainder") if isinstance(result, Fraction) else result
+    rest = _remainder(left, right)
+    return _exact(call, rest, "remainder") if isinstance(rest, Fraction) else rest
 
 
 def pmod(call: Call, left: Number, right: Number) -> Number:
     """The remainder, moved by `right` once where it is negative (it stays negative where `right` is)."""
     if right == 0:
         raise division_by_zero(call.span)
-    result = _remainder(left, right)
-    if isinstance(result, Fraction):
+    rest = _remainder(left, right)
+    if isinstance(rest, Fraction):
         divisor = Fraction(right)
-        shifted = result + divisor
-        return _exact(call, shifted - divisor * truncated(shifted / divisor) if result < 0 else result, "remainder")
-    if isinstance(result, float):
+        moved = rest + divisor
+        return _exact(call, moved - divisor * truncated(moved / divisor) if rest < 0 else rest, "remainder")
+    if isinstance(rest, float):
         assert isinstance(right, float)
-        return float_remainder(_floating(call, result + right), right) if result < 0 else result
-    assert isinstance(right, int)
-    shifted_int = result + right
-    return shifted_int - right * integer_quotient(shifted_int, right) if result < 0 else result
+        return float_remainder(_floating(call, rest + right), right) if rest < 0 else rest
+    assert isinstance(rest, int) and isinstance(right, int)
+    if rest >= 0:
+        return rest
+    shifted = wrapped(rest + right, call.type)
+    return shifted - right * integer_quotient(shifted, right)
 
 
 def negate(call: Call, value: Number) -> Number:

@@ -15,7 +15,7 @@ from deltic.expr.nodes import Value
 from deltic.expr.rows.numbers import fit, in_range, of_double, single
 from deltic.expr.rows.parsing import parse_boolean, parse_date, parse_decimal, parse_double, parse_integer, parse_single, parse_timestamp
 from deltic.expr.rows.rendering import render
-from deltic.schema import BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, Type
+from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, Type
 
 EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 MICROSECOND: Final = datetime.timedelta(microseconds=1)
@@ -101,6 +101,8 @@ def _cast_float(value: float, source: Type, target: Type, span: Span | None) -> 
         return None if exact is None else _fitted(exact, render(value, source), source, target, span)
     if not math.isfinite(value):
         raise cast_overflow(render(value, source), source, target, span)
+    if target == BIGINT and value == 2.0**63:
+        return 2**63 - 1  # Spark compares with the double next to BIGINT's greatest value, which is this
     return _integer(math.trunc(value), render(value, source), source, target, span)
 
 

@@ -23,7 +23,7 @@ _HEXADECIMAL: Final = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[
 _DATE: Final = re.compile(r"\+?([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
 _TIME: Final = r"(?:[ T]([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?(.*))?)?)?"
 _TIMESTAMP: Final = re.compile(r"\+?([0-9]{4,6})(?:-([0-9]{1,2})(?:-([0-9]{1,2})" + _TIME + r")?)?", re.DOTALL)
-_OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{2}))?|([0-9]{2})([0-9]{2})?)?")
+_OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(?:([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{2}))?)?|([0-9]{2})([0-9]{2})([0-9]{2})?)")
 _TRUE: Final = frozenset(("t", "true", "y", "yes", "1"))
 _FALSE: Final = frozenset(("f", "false", "n", "no", "0"))
 _SPECIAL: Final = {"inf": math.inf, "+inf": math.inf, "infinity": math.inf, "+infinity": math.inf, "-inf": -math.inf,
@@ -117,7 +117,7 @@ def _zone(name: str) -> datetime.tzinfo | None:
     if name in ("Z", "UTC", "GMT", "UT"):
         return datetime.UTC
     if match := _OFFSET.fullmatch(name):
-        hours, minutes, seconds = int(match[2]), int(match[3] or match[5] or 0), int(match[4] or match[6] or 0)
+        hours, minutes, seconds = int(match[2] or match[5]), int(match[3] or match[6] or 0), int(match[4] or match[7] or 0)
         offset = datetime.timedelta(hours=hours, minutes=minutes, seconds=seconds)
         if minutes > 59 or seconds > 59 or offset > datetime.timedelta(hours=18):
             return None

@@ -1,0 +1,116 @@
+"""Comparisons of columns: NaN equals NaN and is greatest, -0.0 equals 0.0, strings by their UTF-8 bytes (as Arrow compares them)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltic.expr.arrays.datum import Datum, Kernel, array_of, dense, nulls_of, values_of
+from deltic.expr.nodes import Call
+from deltic.schema import BOOLEAN, TINYINT, Type
+
+_PLAIN: Final = {
+    "equal": pc.equal,
+    "not_equal": pc.not_equal,
+    "less": pc.less,
+    "less_equal": pc.less_equal,
+    "greater": pc.greater,
+    "greater_equal": pc.greater_equal,
+}
+_MIRRORED: Final = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
+
+
+def compare(name: str, type: Type, left: Datum, right: Datum) -> Datum:
+    """BOOLEAN; both sides of one type, NULL where either is."""
+    if type.is_float:
+        return _compare_floats(name, left, right)
+    if type == BOOLEAN:
+        left, right = left.cast(TINYINT.arrow), right.cast(TINYINT.arrow)
+    return _PLAIN[name](left, right)
+
+
+def _compare_floats(name: str, left: Datum, right: Datum) -> Datum:
+    if _is_number(left) and name in _MIRRORED:
+        left, right, name = right, left, _MIRRORED[name]
+    if _is_number(right) or (_is_number(left) and name not in _MIRRORED):
+        plain = _PLAIN[name](left, right)
+        # IEEE holds every comparison with NaN but <> to be false; against a number, > and >= are true here.
+        return pc.or_(plain, pc.is_nan(left)) if name in ("greater", "greater_equal") else plain
+    match name:
+        case "equal":
+            return pc.or_(pc.equal(left, right), pc.and_(pc.is_nan(left), pc.is_nan(right)))
+        case "not_equal":
+            return pc.invert(_compare_floats("equal", left, right))
+        case "greater":
+            return pc.or_(pc.greater(left, right), pc.and_not(pc.is_nan(left), pc.is_nan(right)))
+        case "less":
+            return _compare_floats("greater", right, left)
+        case "less_equal":
+            return pc.invert(_compare_floats("greater", left, right))
+        case _:
+            return pc.invert(_compare_floats("greater", right, left))
+
+
+def _is_number(datum: Datum) -> bool:
+    return isinstance(datum, pa.Scalar) and datum.is_valid and not math.isnan(datum.as_py())
+
+
+def same(type: Type, left: Datum, right: Datum) -> Datum:
+    """<=>: NULL equals NULL, never NULL itself."""
+    equal = compare("equal", type, left, right)
+    if not equal.null_count if isinstance(equal, pa.Array) else equal.is_valid:
+        return equal
+    return pc.or_(pc.fill_null(equal, False), pc.and_(pc.is_null(left), pc.is_null(right)))
+
+
+def _comparison(name: str) -> Kernel:
+    def kernel(call: Call, length: int, left: Datum, right: Datum) -> Datum:
+        return compare(name, call.arguments[0].type, left, right)
+
+    return kernel
+
+
+def _same(call: Call, length: int, left: Datum, right: Datum) -> Datum:
+    return same(call.arguments[0].type, left, right)
+
+
+def _extreme(comparison: str) -> Kernel:
+    """GREATEST and LEAST: the first of the best, NULLs passed by."""
+
+    def kernel(call: Call, length: int, *values: Datum) -> Datum:
+        best = values[0]
+        for value in values[1:]:
+            better = pc.fill_null(compare(comparison, call.type, value, best), False)
+            best = pc.if_else(pc.or_(better, pc.is_null(best)), value, best)
+        return best
+
+    return kernel
+
+
+def _isnan(call: Call, length: int, value: Datum) -> Datum:
+    return pc.fill_null(pc.is_nan(value), False)
+
+
+def _normalize(call: Call, length: int, value: Datum) -> Datum:
+    """0.0 for -0.0, and one NaN."""
+    array = dense(value, length)
+    values = values_of(array, call.type) + 0.0
+    values[values != values] = math.nan
+    return array_of(values, nulls_of(array), call.type)
+
+
+KERNELS: Final[Mapping[str, Kernel]] = {
+    **{name: _comparison(name) for name in _PLAIN},
+    "same": _same,
+    "not": lambda call, length, value: pc.invert(value),
+    "is_null": lambda call, length, value: pc.is_null(value),
+    "is_not_null": lambda call, length, value: pc.is_valid(value),
+    "isnan": _isnan,
+    "normalize": _normalize,
+    "greatest": _extreme("greater"),
+    "least": _extreme("less"),
+}

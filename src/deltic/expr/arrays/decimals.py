@@ -1,0 +1,108 @@
+"""DECIMAL columns as unscaled integers ("units"): int64 where the types' digits say that all fits, else Python integers.
+
+Units of precision p have at most p digits; 18 digits fit int64. Rounding is half up (away from zero). Units are 0 where NULL.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from deltic.expr.arrays.datum import Datum, Mask, nulls_of, validity
+from deltic.schema import Type
+
+NARROW: Final = 18  # digits that int64 holds, with room to add two of them
+_LOW: Final = (1 << 64) - 1
+
+
+def units_of(datum: Datum, type: Type) -> Any:
+    """int64[n] or object[n]; one integer for a constant."""
+    if isinstance(datum, pa.Scalar):
+        return int(datum.as_py().scaleb(type.scale)) if datum.is_valid and type.precision <= NARROW else _wide_constant(datum, type)
+    length = len(datum)
+    if not length:
+        return np.empty(0, np.int64 if type.precision <= NARROW else object)
+    words = np.frombuffer(datum.buffers()[1], np.int64, count=2 * (datum.offset + length)).reshape(-1, 2)[datum.offset :]
+    if type.precision <= NARROW:
+        units: np.ndarray = words[:, 0]
+    else:
+        units = words[:, 1].astype(object) * (_LOW + 1) + np.ascontiguousarray(words[:, 0]).view(np.uint64).astype(object)
+    return np.where(nulls_of(datum), 0, units) if datum.null_count else units
+
+
+def _wide_constant(datum: pa.Scalar, type: Type) -> int:
+    array = pa.repeat(datum, 1)
+    return int(units_of(array, type)[0])
+
+
+def decimals_of(units: np.ndarray, nulls: Mask | bool, type: Type) -> pa.Array:
+    """An Arrow array of `type`; the units fit it where not NULL."""
+    words = np.empty((len(units), 2), np.int64)
+    if units.dtype == object:
+        kept = np.where(nulls, 0, units)
+        words[:, 0] = (kept & _LOW).astype(np.uint64).view(np.int64) if len(units) else 0
+        words[:, 1] = (kept >> 64).astype(np.int64) if len(units) else 0
+    else:
+        words[:, 0], words[:, 1] = units, units >> 63
+    return pa.Array.from_buffers(type.arrow, len(units), [validity(nulls, len(units)), pa.py_buffer(words)])
+
+
+def wide(units: Any) -> Any:
+    """The units as Python integers, so that nothing overflows."""
+    return units.astype(object) if isinstance(units, np.ndarray) else int(units)
+
+
+def scaled_up(units: Any, places: int, digits: int) -> Any:
+    """units·10^places; `digits` bounds the digits of the units before."""
+    if digits + places > NARROW:
+        units = wide(units)
+    return units * 10**places
+
+
+def rescale(units: Any, source: int, target: int, digits: int) -> Any:
+    """Units at scale `source` as units at scale `target`."""
+    if target >= source:
+        return scaled_up(units, target - source, digits)
+    return half_up_quotient(units, 10 ** (source - target), digits)
+
+
+def half_up_quotient(units: Any, divisor: Any, digits: int) -> Any:
+    """units/divisor, half away from zero, for a divisor other than 0; `digits` bounds the units and the divisor."""
+    if digits >= NARROW or (isinstance(divisor, int) and divisor >= 10**NARROW):
+        units, divisor = wide(units), wide(divisor)
+    size, by = np.abs(units), np.abs(divisor)
+    quotient = (2 * size + by) // (2 * by)
+    return np.where((units < 0) != (divisor < 0), -quotient, quotient)
+
+
+def truncated_quotient(units: Any, divisor: Any) -> Any:
+    """units/divisor towards zero, for a divisor other than 0."""
+    quotient = np.abs(units) // np.abs(divisor)
+    return np.where((units < 0) != (divisor < 0), -quotient, quotient)
+
+
+def remainder(units: Any, divisor: Any) -> Any:
+    """With the sign of `units`."""
+    rest = np.abs(units) % np.abs(divisor)
+    return np.where(units < 0, -rest, rest)
+
+
+def misfits(units: np.ndarray, nulls: Mask | bool, precision: int) -> Mask:
+    """Where the units have more than `precision` digits, and are not NULL."""
+    bad = np.abs(units) >= 10**precision if units.dtype == object or precision <= NARROW else np.zeros(len(units), bool)
+    return np.asarray(bad, bool) & ~np.asarray(nulls)
+
+
+def _cut_product(units: int) -> int:
+    surplus = len(str(abs(units))) - 39
+    if surplus <= 0:
+        return units
+    by = 10**surplus
+    size = (2 * abs(units) + by) // (2 * by) * by
+    return -size if units < 0 else size
+
+
+cut_product = np.frompyfunc(_cut_product, 1, 1)
+"""A product cut to 39 significant digits, as Java's does under Spark's."""

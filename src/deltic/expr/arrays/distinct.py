@@ -1,0 +1,62 @@
+"""Running a function of Python values over columns, once per distinct combination of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deltic.errors import EvaluationError
+from deltic.expr.arrays.datum import Datum, Mask, strict_nulls
+from deltic.expr.failures import at_row
+from deltic.schema import Type
+
+
+def apply_distinct(function: Callable[..., Any], arguments: Sequence[Datum], length: int, type: Type) -> pa.Array:
+    """function(*values) on every row, NULL where an argument is. An error carries the first row that has its arguments.
+
+    Cost: one call per distinct combination, and a hash of every row.
+    """
+    arrays = [a for a in arguments if isinstance(a, pa.Array)]
+    nulls = strict_nulls(*arguments)
+    if nulls is True or not length:
+        return pa.nulls(length, type.arrow)
+    values, codes, first = _combinations(arrays, nulls, length)
+    results = []
+    for k, combination in enumerate(values):
+        given = iter(combination)
+        try:
+            results.append(function(*(next(given) if isinstance(a, pa.Array) else a.as_py() for a in arguments)))
+        except EvaluationError as error:
+            raise at_row(error, int(first[k])) from None
+    answers = pa.array(results, type.arrow)
+    return answers.take(pa.array(codes, mask=nulls if isinstance(nulls, np.ndarray) else None))
+
+
+def _combinations(arrays: Sequence[pa.Array], nulls: Mask | bool, length: int) -> tuple[list[tuple[Any, ...]], np.ndarray, np.ndarray]:
+    """(distinct combinations in the order of their first row, the combination of each row, the first row of each)."""
+    dictionaries, codes = zip(*map(_encode, arrays), strict=True)
+    combined = np.zeros(length, np.int64)
+    for dictionary, code in zip(dictionaries, codes, strict=True):
+        combined = combined * max(1, len(dictionary)) + code
+    rows = np.flatnonzero(~nulls) if isinstance(nulls, np.ndarray) else np.arange(length)
+    _, first, inverse = np.unique(combined[rows], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    whole = np.zeros(length, np.int64)
+    whole[rows] = rank[inverse]
+    starts = rows[first[order]]
+    values = [d.take(pa.array(code[starts])).to_pylist() for d, code in zip(dictionaries, codes, strict=True)]
+    return list(zip(*values, strict=True)), whole, starts
+
+
+def _encode(array: pa.Array) -> tuple[pa.Array, np.ndarray]:
+    """(distinct values, the code of each row; 0 where NULL). Floats are told apart by their bits, so -0.0 is not 0.0."""
+    bits = {pa.float64(): pa.int64(), pa.float32(): pa.int32()}.get(array.type)
+    encoded = (array if bits is None else array.view(bits)).dictionary_encode()
+    indices = encoded.indices.fill_null(0) if encoded.indices.null_count else encoded.indices
+    dictionary = encoded.dictionary if bits is None else encoded.dictionary.view(array.type)
+    return dictionary, np.asarray(indices.to_numpy(zero_copy_only=False), dtype=np.int64)
