@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from deltic.examples.flights.compare import compare
-from deltic.examples.flights.script import QUERIES, TEXT
+from deltic.examples.flights.script import QUERIES, READS, TEXT
 
 KEPT = pa.table({"origin": ["EWR", "JFK", "JFK", None], "flights": [3, 2, 2, 1], "mean": [0.1, 2.5, 2.5, None]})
 
@@ -46,3 +46,6 @@ def test_a_row_more_or_less_or_off_differs(reference: pa.Table, count: int) -> N
 def test_the_script_gives_each_view_by_name() -> None:
     assert len(QUERIES) == TEXT.count("CREATE MATERIALIZED VIEW") == 6
     assert all(query.startswith("SELECT") for query in QUERIES.values())
+    assert READS["punctual_carriers"] == ("flights", "flights")
+    assert READS["weather_delays"] == ("flights", "weather")
+    assert READS["plane_totals"] == ("flights", "planes")

@@ -1,4 +1,5 @@
 -- Flights from New York City: what each table holds, and what is kept up to date over them.
+-- Keys begin with the column that has most values, since it is the first column that is indexed; so do the conditions of joins.
 
 CREATE TABLE airlines (
     carrier STRING NOT NULL,
@@ -19,7 +20,7 @@ CREATE TABLE weather (
     wind_speed DOUBLE,
     precip DOUBLE,
     visib DOUBLE,
-    PRIMARY KEY (origin, time_hour)
+    PRIMARY KEY (time_hour, origin)
 );
 
 -- Delays and air_time are NULL until they are known.
@@ -37,7 +38,7 @@ CREATE TABLE flights (
     dep_delay INT,
     arr_delay INT,
     air_time INT,
-    PRIMARY KEY (year, month, day, carrier, flight, origin)
+    PRIMARY KEY (flight, day, month, carrier, origin, year)
 );
 
 -- Delays by carrier and month.
@@ -92,7 +93,7 @@ SELECT s.origin, s.sky,
 FROM (
     SELECT f.origin, f.dep_delay, w.wind_speed,
            CASE WHEN w.precip > 0 THEN 'rain' WHEN w.visib < 3 THEN 'fog' WHEN w.wind_speed >= 20 THEN 'wind' ELSE 'fair' END AS sky
-    FROM flights f JOIN weather w ON w.origin = f.origin AND w.time_hour = f.time_hour
+    FROM flights f JOIN weather w ON w.time_hour = f.time_hour AND w.origin = f.origin
     WHERE f.dep_delay IS NOT NULL
 ) s
 GROUP BY s.origin, s.sky;

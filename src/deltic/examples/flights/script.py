@@ -10,3 +10,5 @@ NAME: Final = "flights.sql"
 TEXT: Final = resources.files(__package__).joinpath(NAME).read_text(encoding="utf-8")
 QUERIES: Final = dict(re.findall(r"CREATE MATERIALIZED VIEW (\w+) AS\n(.*?);", TEXT, re.DOTALL))
 """The SELECT of each view, as it stands in the script."""
+READS: Final = {view: tuple(re.findall(r"\b(?:FROM|JOIN) (\w+)", query)) for view, query in QUERIES.items()}
+"""The tables that each view reads, one as often as it does."""
