@@ -93,11 +93,11 @@ def _value(expr: Expr, frame: Frame) -> Datum:
 
 
 def _on_arrays(kernel: Callable[..., Datum], length: int, type: Type, *arguments: Datum) -> Datum:
-    """The kernel; constants alone are computed on one row (and on none where there are no rows)."""
-    if any(isinstance(a, pa.Array) for a in arguments):
-        return kernel(length, *arguments)
+    """The kernel; constants alone are computed on one row, and where there are no rows nothing is."""
     if not length:
         return pa.array([], type.arrow)
+    if any(isinstance(a, pa.Array) for a in arguments):
+        return kernel(length, *arguments)
     return dense(kernel(1, *(pa.repeat(a, 1) for a in arguments)), 1)[0]
 
 

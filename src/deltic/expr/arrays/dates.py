@@ -123,7 +123,8 @@ def _make_date(call: Call, length: int, year: Datum, month: Datum, day: Datum) -
 def truncated_days(days: np.ndarray, unit: str) -> np.ndarray:
     """The first day of the unit, YEAR, QUARTER, MONTH or WEEK, that each day is in."""
     if unit == "WEEK":
-        return days - (days + 3) % 7  # 1970-01-01 was a Thursday
+        monday: np.ndarray = days - (days + 3) % 7  # 1970-01-01 was a Thursday
+        return monday
     months, _ = _month_and_day(days)
     size = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}[unit]
     start, _ = _month_start_and_size(months - months % size)
@@ -136,7 +137,8 @@ def _truncated(values: np.ndarray, unit: str, type: Type) -> np.ndarray | None:
         return truncated_days(values, name) if type == DATE else truncated_days(values // DAY, name) * DAY
     if type == DATE or (name := TIME_UNITS.get(unit.upper())) is None:
         return None
-    return values - values % _STEP[name]
+    whole: np.ndarray = values - values % _STEP[name]
+    return whole
 
 
 def _truncate(call: Call, value: Datum, unit: Datum, length: int) -> Datum:

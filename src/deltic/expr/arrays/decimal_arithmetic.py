@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from deltic.expr.arrays import decimals
-from deltic.expr.arrays.datum import Datum, Kernel, Mask, array_of, fail_at, failing, strict_nulls
+from deltic.expr.arrays.datum import Datum, Kernel, array_of, fail_at, failing, strict_nulls
 from deltic.expr.arrays.decimals import NARROW, decimals_of, misfits, rescale, scaled_up, truncated_quotient, units_of, wide
 from deltic.expr.interpreter import STRICT
 from deltic.expr.nodes import Call
@@ -90,22 +90,22 @@ def integral_divide(call: Call, length: int, left: Datum, right: Datum) -> Datum
 
 
 def remainder(call: Call, length: int, left: Datum, right: Datum) -> Datum:
-    x, y, scale, nulls = _divisible(call, left, right)
+    x, y, scale = _divisible(call, left, right)
     rest = decimals.remainder(x, y)
     return _fitted(call, length, rescale(rest, scale, call.type.scale, NARROW), (left, right))
 
 
 def pmod(call: Call, length: int, left: Datum, right: Datum) -> Datum:
-    x, y, scale, nulls = _divisible(call, left, right)
+    x, y, scale = _divisible(call, left, right)
     rest = decimals.remainder(x, y)
     moved = np.where(rest < 0, decimals.remainder(rest + y, y), rest)
     return _fitted(call, length, rescale(moved, scale, call.type.scale, NARROW), (left, right))
 
 
-def _divisible(call: Call, left: Datum, right: Datum) -> tuple[Any, Any, int, Mask | bool]:
+def _divisible(call: Call, left: Datum, right: Datum) -> tuple[Any, Any, int]:
     nulls = strict_nulls(left, right)
     x, y, scale = _aligned(call, left, right)
-    return x, np.where(nulls, 1, y), scale, nulls
+    return x, np.where(nulls, 1, y), scale
 
 
 def _unary(operation: Callable[[Any], Any]) -> Kernel:
@@ -151,7 +151,7 @@ KERNELS: Final[Mapping[str, Kernel]] = {
     "subtract": _sum(lambda x, y: x - y),
     "multiply": _multiply,
     "negate": _unary(lambda units: -units),
-    "abs": _unary(np.abs),
+    "abs": _unary(abs),
     "ceil": _whole(True),
     "floor": _whole(False),
     "round": _round,

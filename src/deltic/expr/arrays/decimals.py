@@ -72,34 +72,36 @@ def half_up_quotient(units: Any, divisor: Any, digits: int) -> Any:
     """units/divisor, half away from zero, for a divisor other than 0; `digits` bounds the units and the divisor."""
     if digits >= NARROW or (isinstance(divisor, int) and divisor >= 10**NARROW):
         units, divisor = wide(units), wide(divisor)
-    size, by = np.abs(units), np.abs(divisor)
+    size, by = abs(units), abs(divisor)
     quotient = (2 * size + by) // (2 * by)
     return np.where((units < 0) != (divisor < 0), -quotient, quotient)
 
 
 def truncated_quotient(units: Any, divisor: Any) -> Any:
     """units/divisor towards zero, for a divisor other than 0."""
-    quotient = np.abs(units) // np.abs(divisor)
+    quotient = abs(units) // abs(divisor)
     return np.where((units < 0) != (divisor < 0), -quotient, quotient)
 
 
 def remainder(units: Any, divisor: Any) -> Any:
     """With the sign of `units`."""
-    rest = np.abs(units) % np.abs(divisor)
+    rest = abs(units) % abs(divisor)
     return np.where(units < 0, -rest, rest)
 
 
 def misfits(units: np.ndarray, nulls: Mask | bool, precision: int) -> Mask:
     """Where the units have more than `precision` digits, and are not NULL."""
-    bad = np.abs(units) >= 10**precision if units.dtype == object or precision <= NARROW else np.zeros(len(units), bool)
-    return np.asarray(bad, bool) & ~np.asarray(nulls)
+    if units.dtype != object and precision > NARROW:
+        return np.zeros(len(units), bool)
+    bad: Mask = np.asarray(abs(units) >= 10**precision, bool) & ~np.asarray(nulls)
+    return bad
 
 
 def _cut_product(units: int) -> int:
     surplus = len(str(abs(units))) - 39
     if surplus <= 0:
         return units
-    by = 10**surplus
+    by: int = 10**surplus
     size = (2 * abs(units) + by) // (2 * by) * by
     return -size if units < 0 else size
 

@@ -139,11 +139,14 @@ def pmod(call: Call, left: Number, right: Number) -> Number:
 def negate(call: Call, value: Number) -> Number:
     if isinstance(value, int):
         return _ranged(call, -value, "negation")
-    # A decimal has no negative zero.
-    return value if isinstance(value, Decimal) and not value else -value
+    if isinstance(value, Decimal):
+        return value.copy_negate() if value else value  # there is no negative zero, and `-` would round to 28 digits
+    return -value
 
 
 def absolute(call: Call, value: Number) -> Number:
+    if isinstance(value, Decimal):
+        return value.copy_abs()
     return _ranged(call, abs(value), "absolute value") if isinstance(value, int) else abs(value)
 
 
