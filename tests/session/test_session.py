@@ -104,9 +104,10 @@ def test_a_table_without_key_is_a_multiset(session: deltic.Session) -> None:
 def test_views_after_data_are_filled_in_one_tick(session: deltic.Session) -> None:
     insert(session, (1, 7, 5), (2, 7, 1), (3, 8, 2))
     epoch = session.epoch
-    session.sql(
-        "CREATE MATERIALIZED VIEW rich AS SELECT customer FROM spend WHERE total > 5; CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM log"
-    )
+    session.sql("""
+        CREATE MATERIALIZED VIEW rich AS SELECT customer FROM spend WHERE total > 5;
+        CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM log;
+    """)
     assert session.epoch == epoch + 1
     assert rows(session, "rich") == [(7,)]
     assert rows(session, "n") == [(0,)]

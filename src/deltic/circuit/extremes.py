@@ -57,8 +57,10 @@ def value_words(order: Words, field: Field, descending: bool) -> Words:
     return tuple(~w for w in order) if descending else order
 
 
-def new_extremes(extreme: Extreme, groups: Words, old: Words, there: np.ndarray, delta: Batch, context: Context) -> Words:
-    """The result words of each group after `delta`, given those before (`old`, where `there`)."""
+def new_extremes(
+    extreme: Extreme, groups: Words, old: Words, there: np.ndarray, filled: np.ndarray, delta: Batch, context: Context
+) -> Words:
+    """The result words of each group after `delta`, given those before (`old`, where `there`). filled: which groups have rows now."""
     nulls = _null_words(extreme.field)
     old = tuple(np.where(there, word, null) for word, null in zip(old, nulls, strict=True))
     if not len(delta):
@@ -73,7 +75,7 @@ def new_extremes(extreme: Extreme, groups: Words, old: Words, there: np.ndarray,
     present = there & ~_is_null(old, extreme.field)
     starts = _known_starts(extreme, old[nullable:], present, context.strings)
     _lower_to(starts, present, source[weights[0] > 0], [c[weights[0] > 0] for c in columns])
-    searched = looked[present[looked]]
+    searched = looked[(present & filled)[looked]]
     at, found, _ = first(now, [g[searched] for g in groups], [s[searched] for s in starts], 1, context.counters)
     result = [np.array(w) for w in old]
     for word, null in zip(result, nulls, strict=True):

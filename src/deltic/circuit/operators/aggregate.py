@@ -73,7 +73,8 @@ class Aggregate:
             change = lookup(Spine.of(_batch(sums)), groups, context.counters)
         after = tuple(add_checked(a, b) for a, b in zip(before, change, strict=True))
         assert (after[0] >= 0).all(), "a group has fewer than no rows"
-        there, here = before[0] > 0, after[0] > 0
+        there, filled = before[0] > 0, after[0] > 0
+        here = filled
         if self.always:
             here = np.ones(len(here), bool)
             there = np.full(len(here), not context.backfill)
@@ -83,7 +84,7 @@ class Aggregate:
         else:
             old = self._remembered(groups, context)
             floats = self._float_sums(groups, inputs, context)
-            new = self._rendered(after, floats, self._extremes(groups, old, there, inputs, context))
+            new = self._rendered(after, floats, self._extremes(groups, old, there, filled, inputs, context))
         return self._emit(groups, old, new, there, here, context)
 
     @property
@@ -128,14 +129,16 @@ class Aggregate:
         source, columns, weights = probe(spine, groups, (self.key, self.key + 1), context.counters)
         return float_sums(source, columns, weights[0], len(groups[0]), self.float_slots)
 
-    def _extremes(self, groups: Words, old: Words, there: np.ndarray, inputs: Sequence[Delta], context: Context) -> list[Words]:
+    def _extremes(
+        self, groups: Words, old: Words, there: np.ndarray, filled: np.ndarray, inputs: Sequence[Delta], context: Context
+    ) -> list[Words]:
         found = []
         first = len(inputs) - len(self.extremes)
         for i, extreme in enumerate(self.extremes):
             at = next(j for j, r in enumerate(self.results) if r.kind == "extreme" and r.slot == i)
             start = self.offsets[at].start - self.offsets[0].start
             words = old[start : start + self.offsets[at].stop - self.offsets[at].start]
-            found.append(new_extremes(extreme, groups, words, there, _batch(inputs[first + i]), context))
+            found.append(new_extremes(extreme, groups, words, there, filled, _batch(inputs[first + i]), context))
         return found
 
     def _emit(self, groups: Words, old: Words, new: Words, there: np.ndarray, here: np.ndarray, context: Context) -> Delta:
