@@ -1,20 +1,13 @@
 """Test support: the golden texts of the SQL frontend's errors, in errors/*.txt.
 
-Each case is a statement, a line `----`, the error's class and its text, and a line `====`. Write a new case without its text, then
-
-    python tests/frontends/sql_errors.py
-
-writes every text anew from the frontend as it stands; read the difference before you commit it.
+Each case is a statement, a line `----`, the error's class and its text, and a line `====`. Write a new case without its text;
+`pytest --update-goldens` writes every text anew from the frontend as it stands. Read the difference before you commit it.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 
 from sql_data import TestCatalog
 
@@ -52,11 +45,7 @@ def error_of(sql: str) -> str:
     return "no error"
 
 
-def main() -> None:
+def rewrite() -> None:
     """Writes the texts anew."""
     for path in sorted(FOLDER.glob("*.txt")):
         path.write_text("".join(f"{case.sql}\n----\n{error_of(case.sql)}\n====\n" for case in cases(path)), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -10,13 +10,23 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from sql_errors import FOLDER, Case, cases, error_of
+from sql_errors import FOLDER, Case, cases, error_of, rewrite
 
 ALL = [pytest.param(case, id=f"{path.stem}-{i}") for path in sorted(FOLDER.glob("*.txt")) for i, case in enumerate(cases(path), 1)]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def updating(request: pytest.FixtureRequest) -> bool:
+    update = bool(request.config.getoption("--update-goldens"))
+    if update:
+        rewrite()
+    return update
+
+
 @pytest.mark.parametrize("case", ALL)
-def test_error_text(case: Case) -> None:
+def test_error_text(case: Case, updating: bool) -> None:
+    if updating:
+        pytest.skip("written anew")
     assert error_of(case.sql) == case.text
 
 

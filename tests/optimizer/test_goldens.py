@@ -1,12 +1,11 @@
-"""What a few plans become, as text. `DELTIC_UPDATE_GOLDENS=1 pytest tests/optimizer/test_goldens.py` writes goldens.txt anew."""
+"""What a few plans become, as text, in goldens.txt."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
+from goldens import Goldens
 
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Expr, Literal
@@ -15,8 +14,6 @@ from deltic.plan.columns import agrees, conjunction, reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Join, Order, Plan, Project, SetOperation, Table, TopK, Union
 from deltic.plan.show import show
 from deltic.schema import BIGINT, BOOLEAN, DATE, INT, STRING, Field, Schema, TableSchema, Type
-
-GOLDENS = Path(__file__).parent / "goldens.txt"
 
 
 def table(name: str, key: tuple[int, ...], /, **columns: Type) -> Table:
@@ -120,20 +117,13 @@ PLANS: tuple[Callable[[], Plan], ...] = (
 )
 
 
-def sections() -> Iterator[tuple[str, str]]:
-    for plan in PLANS:
-        yield plan.__name__, f"{show(plan())}\n-->\n{show(optimize(plan()))}\n"
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.__name__)
+def test_goldens(plan: Callable[[], Plan], goldens: Goldens) -> None:
+    goldens.check(plan.__name__, f"{show(plan())}\n-->\n{show(optimize(plan()))}")
 
 
-def read() -> dict[str, str]:
-    parts = GOLDENS.read_text().split("== ")[1:]
-    return {name: body.rstrip("\n") + "\n" for name, body in (part.split("\n", 1) for part in parts)}
-
-
-def test_goldens() -> None:
-    if os.environ.get("DELTIC_UPDATE_GOLDENS"):
-        GOLDENS.write_text("\n".join(f"== {name}\n{body}" for name, body in sections()))
-    assert dict(sections()) == read()
+def test_goldens_are_those_of_the_plans(goldens: Goldens) -> None:
+    goldens.check_names([plan.__name__ for plan in PLANS])
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.__name__)
