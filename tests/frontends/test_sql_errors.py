@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from sql_errors import FOLDER, Case, cases, error_of, rewrite
 
 ALL = [pytest.param(case, id=f"{path.stem}-{i}") for path in sorted(FOLDER.glob("*.txt")) for i, case in enumerate(cases(path), 1)]

@@ -59,6 +59,8 @@ def _scalars(node: exp.Anonymous, binder: ExpressionBinder) -> list[exp.Expr]:
 
 def bind_extract(binder: ExpressionBinder, node: exp.Extract, span: Span) -> Expr:
     """EXTRACT(field FROM moment)."""
+    if not isinstance(node.this, exp.Var):
+        raise Unsupported("this is no field of EXTRACT", span=span, expected="EXTRACT(YEAR FROM d)")
     field = Literal(node.this.name, STRING, binder.places.of(node.this))
     return resolve("extract", [field, binder.bind(node.expression)], span)
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
-from deltic.errors import AmbiguousName, Span, TypeMismatch, UnknownName, Unsupported
+from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Column, Expr, Literal, add_interval, case, cast, resolve
 from deltic.frontends.sql import literals
 from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_aggregate
@@ -118,6 +119,9 @@ class ExpressionBinder:
             case exp.Is():
                 return self._is(node, span)
             case exp.Between():
+                between = self.places.before(node.args["high"])
+                if between is None or between.token_type != TokenType.AND:
+                    raise SyntaxFailure("BETWEEN without AND", span=span, expected="x BETWEEN a AND b")
                 return resolve("between", [self.bind(node.args[part]) for part in ("this", "low", "high")], span)
             case exp.In() if not node.args.get("query"):
                 return resolve("in", [self.bind(part) for part in (node.this, *node.expressions)], span)
@@ -251,8 +255,11 @@ class ExpressionBinder:
             return None
         if operand.is_string:
             return None if "start" in operand.meta else literals.big_decimal(operand.name, negative, span)
-        if self._is_operator(operand) or node.to.this not in literals.SUFFIXES:
+        at = self.places.of(operand)
+        if not at.text[at.end - 1].isalpha():
             return None
+        if node.to.this not in literals.SUFFIXES:
+            raise SyntaxFailure("this is no number", span=span)
         return literals.suffixed(operand.name, literals.SUFFIXES[node.to.this], negative, span)
 
     def _is_operator(self, operand: exp.Expr) -> bool:
@@ -261,8 +268,8 @@ class ExpressionBinder:
 
     def _cast(self, node: exp.Cast, span: Span) -> Expr:
         type, operand = sql_type(node.to, self.places), node.this
-        if isinstance(operand, exp.Literal) and operand.is_string and not node.meta.get(CALL) and not self._is_operator(operand):
-            if type not in (DATE, TIMESTAMP):
+        if isinstance(operand, exp.Literal) and not node.meta.get(CALL) and not self._is_operator(operand):
+            if type not in (DATE, TIMESTAMP) or not operand.is_string:
                 raise Unsupported(f"{type.sql} '…' is no literal", span=span, remedy=f"CAST('…' AS {type.sql})")
             return literals.typed(operand.name, type, span)
         return cast(self.bind(operand), type, span, lenient=isinstance(node, exp.TryCast))
@@ -290,6 +297,8 @@ class ExpressionBinder:
 
     def _is(self, node: exp.Is, span: Span) -> Expr:
         value, tested = self.bind(node.this), node.expression
+        if "start" not in tested.meta:
+            raise SyntaxFailure("IS is missing", span=span, expected="x IS NULL, x IS NOT NULL")
         if isinstance(tested, exp.Null):
             return resolve("is_null", [value], span)
         if isinstance(tested, exp.Boolean):

@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from deltic.errors import TypeMismatch, Unsupported
+from deltic.errors import SyntaxFailure, TypeMismatch, Unsupported
 from deltic.expr import Expr, cast, common_type
 from deltic.frontends.sql.bind_condition import Inner
 from deltic.frontends.sql.bind_expression import ExpressionBinder
@@ -151,6 +151,9 @@ def _ordered(plan: Plan, node: exp.Expr, env: Environment) -> Plan:
 
 
 def _set_operation(node: exp.Expr, env: Environment) -> Plan:
+    for side in (node.this, node.expression):
+        if isinstance(side, exp.Select) and (side.args.get("order") or side.args.get("limit")):
+            raise SyntaxFailure("ORDER BY and LIMIT inside a set operation", span=env.places.of(side), remedy="put the side in parentheses")
     left, right = bind_tree(node.this, env), bind_tree(node.expression, env)
     word = type(node).__name__.upper()
     if len(left.schema) != len(right.schema):

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Final
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
-from deltic.errors import AmbiguousName, Span, TypeMismatch, UnknownName, Unsupported
+from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Call, Expr, Literal, can_fail, columns_of, resolve
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_values import bind_values
@@ -46,6 +47,8 @@ NOTHING: Final = Relation(Values(((),), Schema(())), Scope((), Schema(())))
 def bind_from(select: exp.Select, env: Environment, bind_query: BindQuery) -> Relation:
     """The relation of FROM and its joins, in a scope inside that of the query around."""
     start = select.args.get("from_")
+    if start is None and select.args.get("joins"):
+        raise SyntaxFailure("JOIN without FROM", span=env.places.of(select.args["joins"][0]))
     joined = NOTHING if start is None else _joined(_item(start.this, env, bind_query), select.args.get("joins"), env, bind_query)
     return Relation(joined.plan, replace(joined.scope, outer=env.outer))
 
@@ -84,6 +87,9 @@ def _named(node: exp.Table, env: Environment) -> Relation:
     if not isinstance(node.this, exp.Identifier):
         span = env.places.of(node)
         raise Unsupported("table functions are not supported", span=span, remedy="give the rows as a table of their own")
+    behind = env.places.behind(node.this)
+    if behind is not None and behind.token_type == TokenType.STAR:
+        raise SyntaxFailure("syntax error at '*'", span=env.places.at(behind))
     return _aliased(_lookup(node, env), node.name, node, env)
 
 
@@ -105,6 +111,8 @@ def _aliased(plan: Plan, name: str | None, node: exp.Expr, env: Environment) -> 
     if not isinstance(alias, exp.TableAlias):
         return relation(plan, name)
     columns = alias.args.get("columns") or []
+    if alias.this is None or not all(isinstance(column, exp.Identifier) for column in columns):
+        raise SyntaxFailure("this is no alias", span=env.places.of(alias), expected="name, or name (column, …)")
     if columns and len(columns) != len(plan.schema):
         expected = f"{len(plan.schema)} names, found {len(columns)}"
         raise TypeMismatch("the column names do not fit the columns", span=env.places.of(alias), expected=expected)
@@ -114,11 +122,13 @@ def _aliased(plan: Plan, name: str | None, node: exp.Expr, env: Environment) -> 
 def _join(left: Relation, right: Relation, node: exp.Join, env: Environment) -> Relation:
     kind = _KINDS.get((str(node.side or "").upper(), str(node.kind or "").upper()))
     method = str(node.method or "").upper()
-    if kind is None or method not in ("", "NATURAL"):
+    if kind is None or method not in ("", "NATURAL") or (method and str(node.kind).upper() == "CROSS"):
         words = " ".join(word for word in (method, node.side, node.kind) if word)
         raise Unsupported(
             f"{words} JOIN is not supported", span=env.places.of(node), remedy="INNER, LEFT, RIGHT, FULL, CROSS, LEFT SEMI, LEFT ANTI"
         )
+    if node.args.get("on") is not None and (method or node.args.get("using")):
+        raise SyntaxFailure("a join has one of NATURAL, USING and ON", span=env.places.of(node.args["on"]))
     if method == "NATURAL":
         return _join_using(left, right, kind, _common_names(left, right), env)
     if node.args.get("using"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from sqlglot import exp
 
@@ -59,8 +60,7 @@ class _Select:
 
 def bind_block(node: exp.Select, env: Environment, bind_query: BindQuery, bind_inner: BindInner) -> Block:
     """The SELECT bound."""
-    if not node.expressions:
-        raise SyntaxFailure("SELECT of nothing", span=env.places.of(node), expected="columns, or *")
+    _check_form(node, env)
     relation = bind_from(node, env, bind_query)
     where = _where(node, relation, env, bind_inner)
     select = _Select(node, env, relation, Collector() if _is_grouped(node) else None)
@@ -74,6 +74,23 @@ def bind_block(node: exp.Select, env: Environment, bind_query: BindQuery, bind_i
     if select.collector is None:
         return Block(plan, tuple(select.outputs), order, tuple(correlated))
     return _aggregated(select, plan, having, order, correlated)
+
+
+def _check_form(node: exp.Select, env: Environment) -> None:
+    """sqlglot takes the clauses in any order, and makes up a select list where there is none."""
+    first = node.expressions[0] if node.expressions else None
+    start = node.args.get("from_")
+    if start is not None and isinstance(start.this, exp.Values) and isinstance(first, exp.Star):
+        return  # VALUES as a side of a set operation
+    if first is None or (isinstance(first, exp.Star) and env.places.text[env.places.of(first).start] != "*"):
+        raise SyntaxFailure("SELECT of nothing", span=env.places.of(node), expected="columns, or *")
+    clauses = [*(node.args.get("joins") or ()), *(node.args.get(name) for name in ("where", "group", "having", "order", "limit"))]
+    starts = [(env.places.of(part).start, part) for part in clauses if part is not None]
+    for (start, _), (after, part) in pairwise(starts):
+        if after < start and after > env.places.statement.start:
+            raise SyntaxFailure(
+                "the clauses are out of order", span=env.places.of(part), expected="FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT"
+            )
 
 
 def _where(node: exp.Select, relation: Relation, env: Environment, bind_inner: BindInner) -> list[Conjunct]:
@@ -127,6 +144,8 @@ def _bind_keys(select: _Select) -> None:
     group = select.node.args.get("group")
     if group is None:
         return
+    if group.args.get("all") and group.expressions:
+        raise SyntaxFailure("GROUP BY ALL and more", span=select.env.places.of(group), expected="GROUP BY ALL, or the keys")
     if group.args.get("all"):
         found = [expr for _, expr in select.outputs if not _is_aggregated(expr)]
     else:

@@ -11,6 +11,7 @@ from sqlglot import exp
 from deltic.errors import QueryError, Span, TypeMismatch, UnknownName, Unsupported
 from deltic.frontends.sql.bind_query import bind_tree, renamed
 from deltic.frontends.sql.environment import Environment
+from deltic.frontends.sql.heads import check_head
 from deltic.frontends.sql.naming import output_name
 from deltic.frontends.sql.scope import did_you_mean
 from deltic.frontends.sql.spans import Places
@@ -25,15 +26,19 @@ KINDS = "CREATE TABLE, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, DROP
 def bind_statement(tree: exp.Expr, env: Environment) -> Statement:
     """A statement of a script."""
     if isinstance(tree, exp.Create) and tree.kind == "TABLE":
-        return _create_table(tree, env.places)
-    if is_view(tree):
-        return _create_view(tree, env)
-    if isinstance(tree, exp.Drop) and tree.kind in ("TABLE", "VIEW"):
-        return _drop(tree, env.places)
-    if isinstance(tree, exp.Query | exp.Values):
+        statement: Statement = _create_table(tree, env.places)
+        check_head(env.places, "CREATE TABLE")
+    elif is_view(tree):
+        statement = _create_view(tree, env)
+    elif isinstance(tree, exp.Drop) and tree.kind in ("TABLE", "VIEW"):
+        statement = _drop(tree, env.places)
+        check_head(env.places, "DROP TABLE")
+    elif isinstance(tree, exp.Query | exp.Values):
         remedy = "CREATE MATERIALIZED VIEW name AS SELECT …, then session.view(name)"
         raise Unsupported("a query by itself is not a statement of a script", span=env.places.statement, remedy=remedy)
-    raise Unsupported("this is not a statement of a script", span=env.places.statement, expected=KINDS)
+    else:
+        raise Unsupported("this is not a statement of a script", span=env.places.statement, expected=KINDS)
+    return statement
 
 
 def is_view(tree: exp.Expr) -> TypeGuard[exp.Create]:
@@ -141,6 +146,7 @@ def bind_view(tree: exp.Create, env: Environment) -> Plan:
         raise Unsupported("a view without a query", span=places.of(tree.this), expected="CREATE VIEW name AS SELECT …")
     columns = list(tree.this.expressions) if isinstance(tree.this, exp.Schema) else []
     plan = renamed(bind_tree(query, env), [_view_column(column, places) for column in columns], env)
+    check_head(places, "VIEW [IF NOT")
     _check_view(plan, columns or _select_list(query), places)
     return plan
 

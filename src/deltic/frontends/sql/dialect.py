@@ -52,7 +52,10 @@ def _from_name(parse: Parse) -> Parse:
 def _unary_plus(self: Any) -> exp.Expr:
     """sqlglot drops a unary plus; here it stays, since it has a type."""
     token = self._prev
-    return exp.Anonymous(this="positive", expressions=[self._parse_unary()]).update_positions(token)
+    operand = self._parse_unary()
+    if operand is None:
+        self.raise_error("Expected an operand", token)
+    return exp.Anonymous(this="positive", expressions=[operand]).update_positions(token)
 
 
 class DelticParser(SparkParser):

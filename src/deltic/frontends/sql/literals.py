@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from deltic.errors import EvaluationError, Span, TypeMismatch, Unsupported
+from deltic.errors import EvaluationError, Span, SyntaxFailure, TypeMismatch, Unsupported
 from deltic.expr import Cast, Literal
 from deltic.expr.interpreter import evaluate
 from deltic.frontends.sql.spans import Places
@@ -53,6 +53,8 @@ class Interval:
 
 def number(text: str, negative: bool, span: Span) -> Literal:
     """A number as written: INT, BIGINT or DECIMAL by its size, DECIMAL with a point, DOUBLE with an exponent."""
+    if not re.fullmatch(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
+        raise SyntaxFailure("this is no number", span=span)
     signed = f"-{text}" if negative else text
     if "e" in text.lower():
         return suffixed(text, DOUBLE, negative, span)

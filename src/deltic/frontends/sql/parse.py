@@ -40,7 +40,7 @@ def parse(text: str, name: str) -> list[Parsed]:
     parsed = []
     for tokens in _statements(_tokens(dialect, text, name)):
         places = Places(text, name, tokens)
-        check_complete(text, name, tokens)
+        check_complete(places)
         parsed.append(Parsed(_tree(dialect, places), places))
     return parsed
 
@@ -120,6 +120,8 @@ def _tree(dialect: DelticDialect, places: Places) -> exp.Expr:
             trees = parser.parse(list(places.tokens), places.text)
         except ParseError as error:
             raise _syntax_failure(error, places) from error
+        except (TypeError, AttributeError) as error:  # sqlglot's own, on words that it does not expect
+            raise SyntaxFailure("this statement is not understood", span=places.at(places.tokens[0]), expected=UNDERSTOOD) from error
         except RecursionError as error:
             raise SyntaxFailure("the statement is nested too deeply", span=places.statement, remedy="split it into views") from error
     tree = trees[0] if len(trees) == 1 else None

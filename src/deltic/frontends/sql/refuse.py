@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from deltic.errors import Span, Unsupported
+from deltic.errors import Span, SyntaxFailure, Unsupported
 from deltic.frontends.sql.spans import Places
 
 Names = frozenset[str]
@@ -178,10 +178,19 @@ def refuse_unknown(tree: exp.Expr, places: Places) -> None:
     for argument, value in tree.args.items():
         if _is_set(value) and argument not in known:
             raise _unsupported_argument(tree, argument, places)
+    if isinstance(tree, exp.Identifier):
+        _check_identifier(tree, places)
     for argument, value in tree.args.items():
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, exp.Expr) and argument not in _UNREAD:
                 refuse_unknown(part, places)
+
+
+def _check_identifier(node: exp.Identifier, places: Places) -> None:
+    """sqlglot takes strings, numbers and signs for names, too."""
+    start = node.meta.get("start")
+    if start is not None and not re.match(r"`|\d*[^\W\d]", places.text[start : node.meta["end"] + 1]):
+        raise SyntaxFailure("this is no name", span=places.of(node), remedy="put it in `back quotes`")
 
 
 def _is_set(value: object) -> bool:

@@ -97,4 +97,6 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     close = difflib.get_close_matches(name.lower(), list(lowered), 1, 0.6)
     if close:
         return f"did you mean {lowered[close[0]]!r}?"
+    if len(known) == 1:
+        return f"there is only {known[0]}"
     return f"there are {', '.join(known)}" if 0 < len(known) <= 12 else None

@@ -89,6 +89,18 @@ class Places:
         """The place of one token."""
         return self._span(token.start, token.end)
 
+    def before(self, node: exp.Expr) -> Token | None:
+        """The token before the node, opening parentheses left aside."""
+        at = self._at(self.of(node).start) - 1
+        while at >= 0 and self.tokens[at].token_type == TokenType.L_PAREN:
+            at -= 1
+        return self.tokens[at] if at >= 0 else None
+
+    def behind(self, node: exp.Expr) -> Token | None:
+        """The token behind the node."""
+        at = self._at(self.of(node).end - 1) + 1
+        return self.tokens[at] if at < len(self.tokens) else None
+
     def _at(self, offset: int) -> int:
         """Position of the token that holds the character at `offset`."""
         return max(0, bisect_right(self.tokens, offset, key=lambda token: token.start) - 1)

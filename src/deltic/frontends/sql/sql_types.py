@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from sqlglot import exp
@@ -50,17 +51,19 @@ EXPECTED: Final = "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIM
 def sql_type(node: exp.DataType, places: Places) -> Type:
     """The type that a tree's DataType means; Unsupported at its place where there is none."""
     span = places.of(node)
-    word = span.text[span.start : span.end].partition("(")[0].partition("<")[0].strip().upper()
+    word, bracket, _ = re.split(r"([(<]|$)", span.text[span.start : span.end], maxsplit=1)
+    word = " ".join(word.split()).upper()
     if word in DECIMAL_WORDS:
         return _decimal(node, span)
-    if word in WORDS and not node.expressions:
+    if word in WORDS and not bracket:
         return WORDS[word]
     raise Unsupported(f"the type {word} is not supported", span=span, expected=EXPECTED, remedy=_REMEDIES.get(word.partition(" ")[0]))
 
 
 def _decimal(node: exp.DataType, span: Span) -> Type:
-    numbers = [int(parameter.this.name) for parameter in node.expressions if parameter.this.name.isdigit()]
+    written = [parameter.this for parameter in node.expressions]
+    numbers = [int(one.name) for one in written if isinstance(one, exp.Literal) and one.name.isdigit()]
     precision, scale = (*numbers, *(10, 0)[len(numbers) :])[:2]
-    if len(numbers) != len(node.expressions) or len(numbers) > 2 or not (1 <= precision <= MAX_PRECISION and scale <= precision):
+    if len(numbers) != len(written) or len(numbers) > 2 or not (1 <= precision <= MAX_PRECISION and scale <= precision):
         raise TypeMismatch("this DECIMAL does not exist", span=span, expected=f"DECIMAL(p, s), 1 ≤ p ≤ {MAX_PRECISION}, 0 ≤ s ≤ p")
     return decimal(precision, scale)
