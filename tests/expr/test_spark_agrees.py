@@ -70,8 +70,8 @@ def test_values(spark: Any, edges: Any, start: int) -> None:
         if found.type != term.expr.type.arrow:
             differences.append(f"{term.sql}: Spark's type is {found.type}, ours {term.expr.type}")
             continue
-        for row, theirs, ours in zip(ROWS, found.to_pylist(), expected, strict=True):
-            if not isinstance(ours, EvaluationError) and not tolerance(term, theirs, ours):
+        for row, scalar, ours in zip(ROWS, found.combine_chunks(), expected, strict=True):
+            if not isinstance(ours, EvaluationError) and not tolerance(term, theirs := scalar.as_py(), ours):
                 differences.append(f"{term.sql}: Spark {theirs!r}, ours {ours!r} at {_inputs(term, row)}")
     assert not differences, "\n".join(differences[:40])
 
@@ -101,7 +101,7 @@ def test_errors(spark: Any, edges: Any, start: int) -> None:
                 found = spark.sql(f"SELECT {term.sql} FROM edges WHERE row = {k}").toArrow()
             except Exception:
                 continue
-            differences.append(f"{term.sql}: Spark {found.column(0).to_pylist()}, ours {outcomes[k]!r} at {_inputs(term, ROWS[k])}")
+            differences.append(f"{term.sql}: Spark {found.column(0)}, ours {outcomes[k]!r} at {_inputs(term, ROWS[k])}")
     assert not differences, "\n".join(differences[:40])
 
 
@@ -114,7 +114,8 @@ def tolerance(term: Term, theirs: Any, ours: Value) -> bool:
     if alike(theirs, ours):
         return True
     if isinstance(theirs, float) and isinstance(ours, float) and term.sql.startswith(_LAST_PLACE):
-        return math.isclose(theirs, ours, rel_tol=2.3e-16)
+        # LOG with a base is a quotient of two.
+        return math.isclose(theirs, ours, rel_tol=6.7e-16 if term.sql.startswith("log(") else 2.3e-16)
     # A Java before 19 prints some floats longer than needed.
     return isinstance(theirs, str) and isinstance(ours, str) and len(ours) < len(theirs) and _same_number(theirs, ours)
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from deltic.expr.nodes import Call, Cast, Expr, Literal, children
 from deltic.expr.typing import cast_can_fail
+from deltic.schema import TIMESTAMP
 
 _RANGED: Final = frozenset(("add", "subtract", "multiply", "negate", "abs"))
 _DIVISIONS: Final = frozenset(("divide", "integral_divide", "remainder", "pmod"))
@@ -26,11 +27,16 @@ def can_fail(expr: Expr) -> bool:
     False
     """
     match expr:
-        case Cast() if not expr.lenient and cast_can_fail(expr.argument.type, expr.type):
+        case Cast() if cast_can_fail(expr.argument.type, expr.type) and not (expr.lenient and _try_cast_is_null(expr)):
             return True
         case Call() if _call_can_fail(expr):
             return True
     return any(can_fail(part) for part in children(expr))
+
+
+def _try_cast_is_null(expr: Cast) -> bool:
+    """A number that is a timestamp outside the years 1 to 9999 is an error even in TRY_CAST: Spark has a value there."""
+    return expr.type != TIMESTAMP or not expr.argument.type.is_numeric
 
 
 def _call_can_fail(call: Call) -> bool:
@@ -38,7 +44,7 @@ def _call_can_fail(call: Call) -> bool:
     if name in _ALWAYS:
         return True
     if name in _RANGED:
-        return not call.type.is_float and not (name in ("negate", "abs") and call.type.is_decimal) and not _sum_fits(call)
+        return not call.type.is_float and not _sum_fits(call)
     if name in _DIVISIONS:
         return _division_can_fail(call)
     if name in _ROUNDINGS:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, assert_never
 
-from deltic.errors import EvaluationError
+from deltic.errors import CastFailure
 from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, Value
 from deltic.expr.rows import arithmetic, dates, text
 from deltic.expr.rows.casts import cast_value
@@ -44,7 +44,7 @@ def _cast(expr: Cast, row: Row) -> Value:
         return None
     try:
         return cast_value(value, expr.argument.type, expr.type, expr.span)
-    except EvaluationError:
+    except CastFailure:
         if expr.lenient:
             return None
         raise

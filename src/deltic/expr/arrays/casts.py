@@ -25,9 +25,11 @@ from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INTEGER_BITS, NU
 Outcome = tuple[pa.Array, Mask | None]
 
 _WHOLE: Final = r"^-?[0-9]{1,18}$"
-_PLAIN_NUMBER: Final = r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$"
-_PLAIN_DATE: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_PLAIN_TIMESTAMP: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
+_PLAIN: Final = {
+    "DOUBLE": r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$",
+    "DATE": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    "TIMESTAMP": r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$",
+}
 _EXACT: Final = 2**53
 _MAX_POWER: Final = 22  # 10^22 is the greatest power of ten that is a double
 
@@ -42,6 +44,10 @@ def cast_array(node: Cast, array: pa.Array) -> pa.Array:
         return result
     if not node.lenient:
         fail_at(bad, lambda value: cast_value(value, source, target, node.span), array)
+    elif target == TIMESTAMP and source.is_numeric:
+        # What is finite is outside our calendar, not outside Spark's.
+        finite = np.isfinite(values_of(array, source)) if source.is_float else True
+        fail_at(bad & finite, lambda value: cast_value(value, source, target, node.span), array)
     return without(result, bad, target)
 
 
@@ -92,7 +98,7 @@ def _to_string(array: pa.Array, source: Type, target: Type) -> Outcome:
 
 def _from_string(array: pa.Array, source: Type, target: Type) -> Outcome:
     """Arrow reads the plain forms of most data; all others are read once per distinct value."""
-    form = {"DATE": _PLAIN_DATE, "TIMESTAMP": _PLAIN_TIMESTAMP, "DOUBLE": _PLAIN_NUMBER}.get(target.name, _WHOLE if target.is_integer else None)
+    form = _WHOLE if target.is_integer else _PLAIN.get(target.name)
     if form is not None and pc.all(pc.match_substring_regex(array, form)).as_py() is True:
         try:
             return _read_plain(array, target), None

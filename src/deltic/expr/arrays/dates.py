@@ -47,7 +47,8 @@ def _second_fraction(call: Call, length: int, value: Datum) -> Datum:
 
 
 def _unix_timestamp(call: Call, length: int, value: Datum) -> Datum:
-    return array_of(values_of(value, TIMESTAMP) // SECOND, nulls_of(value), BIGINT)
+    micros = values_of(value, TIMESTAMP)
+    return array_of(np.where(micros < 0, -(-micros // SECOND), micros // SECOND), nulls_of(value), BIGINT)
 
 
 def _shifted(call: Call, values: np.ndarray, arguments: tuple[Datum, ...], bad: Mask | bool = False) -> Datum:

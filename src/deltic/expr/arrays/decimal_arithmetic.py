@@ -12,6 +12,7 @@ from deltic.expr.arrays.datum import Datum, Kernel, array_of, fail_at, failing, 
 from deltic.expr.arrays.decimals import NARROW, decimals_of, misfits, rescale, scaled_up, truncated_quotient, units_of, wide
 from deltic.expr.interpreter import STRICT
 from deltic.expr.nodes import Call
+from deltic.expr.rows.numbers import SIGN_DIGITS
 from deltic.schema import BIGINT, Type
 
 _QUOTIENT_SCALE: Final = 39  # Spark divides to this scale before it rounds to the result's
@@ -109,8 +110,11 @@ def _divisible(call: Call, left: Datum, right: Datum) -> tuple[Any, Any, int]:
 
 
 def _unary(operation: Callable[[Any], Any]) -> Kernel:
+    """Spark keeps 34 digits here."""
+
     def kernel(call: Call, length: int, value: Datum) -> Datum:
-        return _fitted(call, length, operation(units_of(value, call.arguments[0].type)), (value,))
+        units = operation(units_of(value, call.type))
+        return _fitted(call, length, decimals.cut_sign(units) if call.type.precision > SIGN_DIGITS else units, (value,))
 
     return kernel
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from deltic.expr.arrays.datum import Datum, Mask, nulls_of, validity
+from deltic.expr.rows.numbers import cut_units
 from deltic.schema import Type
 
 NARROW: Final = 18  # digits that int64 holds, with room to add two of them
@@ -108,3 +109,6 @@ def _cut_product(units: int) -> int:
 
 cut_product = np.frompyfunc(_cut_product, 1, 1)
 """A product cut to 39 significant digits, as Java's does under Spark's."""
+
+cut_sign: Final = np.frompyfunc(cut_units, 1, 1)
+"""Units cut to 34 significant digits."""

@@ -82,9 +82,12 @@ def _concat(call: Call, length: int, *parts: Datum) -> Datum:
 
 
 def _concat_ws(call: Call, length: int, separator: Datum, *parts: Datum) -> Datum:
-    if not parts:
-        return pc.if_else(pc.is_valid(separator), "", separator)
-    return pc.binary_join_element_wise(*parts, separator, null_handling="skip")
+    """Part by part: Arrow's own null_handling="skip" loses the rows that are NULL throughout."""
+    joined: Datum = pa.scalar(None, pa.string())
+    for part in parts:
+        both = pc.binary_join_element_wise(joined, part, separator, null_handling="emit_null")
+        joined = pc.coalesce(both, part, joined)
+    return pc.if_else(pc.is_valid(separator), pc.coalesce(joined, ""), pa.scalar(None, pa.string()))
 
 
 def _plain(function: Callable[..., Any], **options: Any) -> Kernel:

@@ -9,6 +9,7 @@ from deltic.errors import Span, TypeMismatch
 from deltic.expr.functions.signature import INTEGER, TEXT, Builder, accept, any_nullable, check_count, constant, function
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.rows.text import like_fault
+from deltic.expr.typing import case
 from deltic.schema import BOOLEAN, INT, STRING
 
 MOST: Final = Literal(2**31 - 1, INT)
@@ -33,7 +34,7 @@ def _concat_ws(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
 
 def _instr(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     check_count(name, arguments, 2, 2, span)
-    return _LOCATE(name, (arguments[1], arguments[0]), span)
+    return _FIND(name, (arguments[1], arguments[0]), span)
 
 
 def _like(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
@@ -48,7 +49,22 @@ def _like(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     return Call("like", (value, known or pattern, escape), BOOLEAN, value.nullable or pattern.nullable, span)
 
 
-_LOCATE: Final = function("locate", [TEXT, TEXT, INTEGER], INT, defaults=[ONE])
+_FIND: Final = function("locate", [TEXT, TEXT, INTEGER], INT, defaults=[ONE])
+
+
+def _locate(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """A NULL position finds nothing: 0, as in Spark, even in NULL."""
+    call = _FIND(name, arguments, span)
+    assert isinstance(call, Call)
+    position = call.arguments[2]
+    if not position.nullable:
+        return call
+    missing = Call("is_null", (position,), BOOLEAN, False, span)
+    nothing = Literal(0, INT)
+    if isinstance(position, Literal):
+        return nothing
+    return case([(missing, nothing)], call, span)
+
 
 BUILDERS: Final[Mapping[str, Builder]] = {
     "upper": function("upper", [TEXT], STRING),
@@ -68,7 +84,7 @@ BUILDERS: Final[Mapping[str, Builder]] = {
     "replace": function("replace", [TEXT, TEXT, TEXT], STRING, defaults=[EMPTY]),
     "lpad": function("lpad", [TEXT, INTEGER, TEXT], STRING, defaults=[SPACE]),
     "rpad": function("rpad", [TEXT, INTEGER, TEXT], STRING, defaults=[SPACE]),
-    "locate": _LOCATE,
+    "locate": _locate,
     "instr": _instr,
     "startswith": function("startswith", [TEXT, TEXT], BOOLEAN),
     "endswith": function("endswith", [TEXT, TEXT], BOOLEAN),

@@ -9,6 +9,7 @@ from fractions import Fraction
 from deltic.expr.failures import division_by_zero, overflow
 from deltic.expr.nodes import Call
 from deltic.expr.rows.numbers import (
+    cut_units,
     fit,
     float_quotient,
     float_remainder,
@@ -139,15 +140,18 @@ def pmod(call: Call, left: Number, right: Number) -> Number:
 def negate(call: Call, value: Number) -> Number:
     if isinstance(value, int):
         return _ranged(call, -value, "negation")
-    if isinstance(value, Decimal):
-        return value.copy_negate() if value else value  # there is no negative zero, and `-` would round to 28 digits
-    return -value
+    return _cut(call, -Fraction(value), "negation") if isinstance(value, Decimal) else -value
 
 
 def absolute(call: Call, value: Number) -> Number:
-    if isinstance(value, Decimal):
-        return value.copy_abs()
-    return _ranged(call, abs(value), "absolute value") if isinstance(value, int) else abs(value)
+    if isinstance(value, int):
+        return _ranged(call, abs(value), "absolute value")
+    return _cut(call, abs(Fraction(value)), "absolute value") if isinstance(value, Decimal) else abs(value)
+
+
+def _cut(call: Call, value: Fraction, what: str) -> Decimal:
+    """Spark keeps 34 digits here, which can round up to one too many."""
+    return _exact(call, Fraction(cut_units(half_up(value, call.type.scale)), 10**call.type.scale), what)
 
 
 def sign(value: float) -> float:

@@ -50,8 +50,9 @@ def micros_of(value: datetime.datetime) -> int:
 
 
 def unix_timestamp(value: datetime.datetime) -> int:
-    """Whole seconds since 1970, rounded down."""
-    return micros_of(value) // SECOND
+    """Whole seconds since 1970, towards 1970."""
+    micros = micros_of(value)
+    return micros // SECOND if micros >= 0 else -(-micros // SECOND)
 
 
 def second_fraction(value: datetime.datetime) -> Decimal:

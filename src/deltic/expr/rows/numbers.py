@@ -16,6 +16,7 @@ from deltic.schema import INTEGER_BITS, Type
 
 _WIDE: Final = Context(prec=200)
 _PRODUCT_DIGITS: Final = 39  # Java's MathContext under Spark's decimal product
+SIGN_DIGITS: Final = 34
 _QUOTIENT_SCALE: Final = 39  # the scale that Spark divides to before it rounds to the result's
 
 
@@ -103,6 +104,12 @@ def product(left: Decimal, right: Decimal) -> Fraction:
     if surplus <= 0:
         return exact
     return half_up(exact, scale - surplus) * Fraction(10) ** (surplus - scale)
+
+
+def cut_units(units: int, digits: int = SIGN_DIGITS) -> int:
+    """Units with no more than `digits` significant digits, half even: so Spark negates decimals, and takes their absolute value."""
+    surplus = len(str(abs(units))) - digits
+    return units if surplus <= 0 else round(Fraction(units, 10**surplus)) * 10**surplus
 
 
 def quotient(left: Decimal, right: Decimal) -> Fraction:

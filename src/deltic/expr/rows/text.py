@@ -61,7 +61,7 @@ def repeat(text: str, times: int) -> str:
 
 def initcap(text: str) -> str:
     """The first letter of each word in upper case, the others in lower case; words are parted by spaces."""
-    return " ".join(word[:1].title() + word[1:] for word in text.lower().split(" "))
+    return " ".join(word[:1].title() + word[1:].lower() for word in text.split(" "))
 
 
 def ascii_code(text: str) -> int:
