@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import sys
 import tempfile
 from collections.abc import Callable
@@ -25,6 +26,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 KERNELS: list[tuple[Any, tuple[str, ...]]] = []
 SEALED: set[Any] = set()
+
+
+if platform.machine() in ("x86_64", "AMD64"):
+    # LLVM would turn our selects back into branches, as if data were foreseeable: merging random rows then takes 1.6 times as long.
+    llvmlite.binding.set_option("", "--x86-cmov-converter=false")
 
 
 def _fingerprint() -> str:

@@ -20,7 +20,7 @@ def index_room(rows: int) -> int:
     """The most buckets that an index over so many rows gets: small batches are searched most often for rows that they lack."""
     if rows <= 1 << 14:
         return 2 * max(rows, 1)
-    return rows if rows <= 1 << 20 else rows // 2
+    return rows if rows <= 1 << 16 else rows // 2
 
 
 @part

@@ -1,6 +1,7 @@
 """The kernel that merges two sorted batches, step by step.
 
-A directory describes batches, `2 + columns + weights` words each: rows, address of the index, addresses of the columns and weights.
+A directory describes batches, `2 + columns + weights` words each: rows, address of the index (not read by a merge), addresses of the
+columns and weights.
 A merge writes its output and the index over it together, about `fuel` rows at a call, and can be resumed: all that it needs is in
 `state`. The inputs are only read, so readers may go on with them until the merge is done.
 
@@ -13,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.index import index_end, index_header, index_rows
-from deltic.kernels.memory import WORD_MIN, Words, load, store
+from deltic.kernels.index import count_nulls, index_end, index_header, index_rows
+from deltic.kernels.memory import Words, load, store
 
 DIRECTORY_HEADER = 2
 
@@ -43,10 +44,11 @@ def begin(directory: Words, stride: int, index: int, room: int) -> None:
     for b in range(2):
         at = b * stride
         n = directory[at]
-        last = load(directory[at + DIRECTORY_HEADER], n - 1) if n > 0 else WORD_MIN
-        if last == WORD_MIN:
+        column = directory[at + DIRECTORY_HEADER]
+        nulls = count_nulls(column, n)
+        if nulls == n:
             continue
-        first = load(directory[at + 1], 1)
+        first, last = load(column, nulls), load(column, n - 1)
         low = min(low, first) if found else first
         high = max(high, last) if found else last
         found = True
@@ -113,6 +115,29 @@ def copy_run(directory: Words, at: int, width: int, target: Words, written: int,
 
 
 @part
+def pick_distinct(left: int, i: int, right: int, j: int, picks: int, count: int, steps: int) -> tuple[int, int, int]:
+    """Picks `steps` rows by their leading words alone, or fewer, up to the first two that are equal: (next i, next j, count).
+
+    Both columns must have more than `steps` words from i and j on. The next words are loaded before it is known which of them is
+    needed, since that load is what the loop would wait for.
+    """
+    x, y = load(left, i), load(right, j)
+    for _ in range(steps):
+        next_x, next_y = load(left, i + 1), load(right, j + 1)
+        if x == y:
+            break
+        less = x < y
+        store(picks, count, i if less else ~j)
+        count += 1
+        taken = np.int64(less)
+        i += taken
+        j += 1 - taken
+        x = next_x if less else x
+        y = y if less else next_y
+    return i, j, count
+
+
+@part
 def pick_rows(
     directory: Words, stride: int, columns: int, weights: int, state: Words, room: int, picks: Words, patches: Words, sums: Words
 ) -> tuple[int, int]:
@@ -125,27 +150,30 @@ def pick_rows(
     i, j = state[LEFT], state[RIGHT]
     count = patched = 0
     while count < room and i < n and j < m:
-        x = load(left, i) if columns > 0 else 0
-        y = load(right, j) if columns > 0 else 0
-        takes_left = np.int64(x < y)
-        if x == y:
-            order = compare_rows(directory, DIRECTORY_HEADER, i, directory, stride + DIRECTORY_HEADER, j, columns)
-            if order == 0:
-                live = add_tied(directory, stride, columns, weights, i, j, sums, patched * weights)
-                if live < 0:
-                    return -1, 0
-                picks[count] = i
-                patches[patched] = count
-                patched += live
-                count += live
-                i += 1
-                j += 1
-                continue
-            takes_left = np.int64(order < 0)
-        picks[count] = (i & -takes_left) | (~j & (takes_left - 1))
-        count += 1
-        i += takes_left
-        j += 1 - takes_left
+        if columns > 0:
+            steps = min(room - count, n - i - 1, m - j - 1)
+            i, j, count = pick_distinct(left, i, right, j, picks.ctypes.data, count, steps)
+            if count == room:
+                break
+        order = compare_rows(directory, DIRECTORY_HEADER, i, directory, stride + DIRECTORY_HEADER, j, columns)
+        if order == 0:
+            live = add_tied(directory, stride, columns, weights, i, j, sums, patched * weights)
+            if live < 0:
+                return -1, 0
+            picks[count] = i
+            patches[patched] = count
+            patched += live
+            count += live
+            i += 1
+            j += 1
+        elif order < 0:
+            picks[count] = i
+            count += 1
+            i += 1
+        else:
+            picks[count] = ~j
+            count += 1
+            j += 1
     state[READ] += i - state[LEFT] + j - state[RIGHT]
     state[LONG_RUNS] = np.int64(8 * min(i - state[LEFT], j - state[RIGHT]) < count)
     state[LEFT], state[RIGHT] = i, j

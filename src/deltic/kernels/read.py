@@ -89,7 +89,7 @@ def seek_buckets(index: int, column: int, large: bool, key: int, first: int, cou
 def narrow(column: int, key: int, first: int, found: int, who: Words, low: Words, high: Words) -> tuple[int, int]:
     """Keeps of the listed keys those whose word is among their rows, and those rows: (how many, words compared).
 
-    Up to three rows are compared without branches, since nobody can foresee which of them will do.
+    Up to four rows are compared without branches, since nobody can foresee which of them will do.
     """
     touched = kept = 0
     for h in range(found):
@@ -97,14 +97,16 @@ def narrow(column: int, key: int, first: int, found: int, who: Words, low: Words
         word = load(key, first + i)
         start, end = low[h], high[h]
         rows = end - start
-        if rows <= 3:
-            x = load(column, start)
-            y = load(column, min(start + 1, end - 1))
-            z = load(column, end - 1)
-            second, third = np.int64(rows > 1), np.int64(rows > 2)
-            end = np.int64(x == word) + (np.int64(y == word) & second) + (np.int64(z == word) & third)
-            start += np.int64(x < word) + (np.int64(y < word) & second) + (np.int64(z < word) & third)
-            end += start
+        if rows <= 4:
+            last = end - 1
+            a = load(column, start)
+            b = load(column, min(start + 1, last))
+            c = load(column, min(start + 2, last))
+            d = load(column, last)
+            two, three, four = np.int64(rows > 1), np.int64(rows > 2), np.int64(rows > 3)
+            equal = np.int64(a == word) + (np.int64(b == word) & two) + (np.int64(c == word) & three) + (np.int64(d == word) & four)
+            start += np.int64(a < word) + (np.int64(b < word) & two) + (np.int64(c < word) & three) + (np.int64(d < word) & four)
+            end = start + equal
             touched += rows
         else:
             start, end, compared = equal_range(column, start, end, word)

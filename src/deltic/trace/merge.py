@@ -8,7 +8,6 @@ import numpy as np
 
 from deltic.kernels import merge as kernel
 from deltic.kernels.index import index_room, index_words
-from deltic.kernels.memory import Words
 from deltic.kernels.table import block
 from deltic.kernels.vector import address
 from deltic.trace.batch import Batch
@@ -20,16 +19,17 @@ EVERYTHING = 2**62
 class Pair:
     """A running merge of two batches of one shape."""
 
-    __slots__ = ("_directory", "_index", "_index_address", "_room", "_state", "_target", "_words", "left", "right")
+    __slots__ = ("_directory", "_index", "_index_address", "_room", "_shape", "_state", "_target", "_words")
 
-    def __init__(self, left: Batch, right: Batch) -> None:
-        self.left, self.right = left, right
+    def __init__(self, left: Batch, right: Batch, indexed: bool) -> None:
+        """The inputs must be kept by the caller until the end. indexed: whether an index over the output is wanted."""
         rows = left.length + right.length
-        self._directory = np.concatenate((left.entry, right.entry))
+        self._shape = len(left.columns), len(left.weights)
+        self._directory = np.concatenate(([left.length, 0], left.table, [right.length, 0], right.table))
         self._words, self._target = block(len(left.table), rows)
-        self._room = index_room(rows) if left.columns else 0
-        self._index = np.zeros(index_words(self._room), np.int64)
-        self._index_address = address(self._index) if left.columns else 0
+        self._room = index_room(rows) if indexed and left.columns else 0
+        self._index = np.zeros(index_words(self._room) if self._room else 0, np.int64)
+        self._index_address = address(self._index) if self._room else 0
         self._state = np.zeros(kernel.STATE, np.int64)
 
     @property
@@ -39,24 +39,23 @@ class Pair:
 
     def work(self, fuel: int) -> bool:
         """Reads about `fuel` more rows; True when the merge is done. Raises WeightOverflow, and then again at every call."""
-        columns, weights = len(self.left.columns), len(self.left.weights)
+        columns, weights = self._shape
         outcome = kernel.merge(self._directory, columns, weights, self._target, self._index_address, self._room, self._state, fuel)
         if outcome < 0:
             raise overflow("merging batches")
         return outcome == 1
 
     def result(self) -> Batch:
-        """The merged batch with its index, once `work` has returned True."""
+        """The merged batch, once `work` has returned True."""
         length = int(self._state[kernel.WRITTEN])
-        columns = len(self.left.columns)
-        index: Words = self._index[: index_words(int(self._index[3]))] if columns else self._index[:0]
-        return cut_batch(self._words, columns, length, index)
+        index = self._index[: index_words(int(self._index[3]))] if self._room else None
+        return cut_batch(self._words, self._shape[0], length, index)
 
 
 class Merge:
     """A running merge of two or more batches of one shape, two at a time, the smallest first. All inputs stay valid throughout."""
 
-    __slots__ = ("_pair", "_waiting", "inputs")
+    __slots__ = ("_pair", "_taken", "_waiting", "inputs")
 
     def __init__(self, inputs: Sequence[Batch]) -> None:
         self.inputs = tuple(inputs)
@@ -66,7 +65,8 @@ class Merge:
     def _next_pair(self) -> Pair:
         self._waiting.sort(key=len)
         left, right, *self._waiting = self._waiting
-        return Pair(left, right)
+        self._taken = left, right
+        return Pair(left, right, indexed=not self._waiting)
 
     def work(self, fuel: int) -> int:
         """Reads about `fuel` more rows, or all that are left; returns how much fuel remains, at least 1 if and only if it is done.

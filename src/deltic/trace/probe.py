@@ -76,7 +76,7 @@ def first(
     n = _count((*prefixes, *starts))
     batches, directory = spine.view
     keys, begins = addresses(prefixes, n), addresses(starts, n)
-    parts: list[Words] = [np.empty((1 + spine.columns + spine.weights, 0), np.int64)]
+    parts: list[Words] = []
     done, room = 0, 2 * n * min(limit, 4) + 16
     while done < n:
         words, target = block(1 + spine.columns + spine.weights, room)

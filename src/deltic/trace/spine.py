@@ -22,6 +22,9 @@ from deltic.trace.merge import EVERYTHING, Merge, merge
 BASE = 1 << 14
 RATIO = 4
 SMALL_BATCHES = 4
+FUEL = 4
+"""Rows of merging per appended row and level. 2 would just do; more lets merges end sooner, and so leaves fewer batches to read."""
+
 LEAST_FUEL = 64
 
 
@@ -96,7 +99,7 @@ class Spine:
         before = [*self._small], {**self._runs}, {**self._merges}
         try:
             if self._merges:
-                self._work(max(batch.length, LEAST_FUEL) * 2 * (1 + max(self._merges)))
+                self._work(max(batch.length, LEAST_FUEL) * FUEL * (1 + max(self._merges)))
             if batch.length:
                 self._add(batch)
         except BaseException:
