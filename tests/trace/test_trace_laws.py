@@ -199,6 +199,21 @@ def test_first_equals_a_scan(table: Table, prefix: int, width: int, limit: int) 
     assert list(zip(source.tolist(), listed(Rows(found, found_weights)), strict=True)) == want
 
 
+@pytest.mark.parametrize("spine", [Spine(2, 1), spine_of([[((1, 2), (1,))]], 2, 1)])
+def test_no_keys_find_nothing(spine: Spine) -> None:
+    none = [np.empty(0, np.int64)]
+    assert_same(lookup(spine, none, Counters()), none)
+    for source, columns, weights in (probe(spine, none, [0, 1], Counters()), first(spine, none, None, 3, Counters())):
+        assert_same((source, *columns, *weights), none * 4)
+
+
+def test_an_empty_spine_has_nothing() -> None:
+    keys = [np.arange(3)]
+    assert_same(lookup(Spine(1, 2), keys, Counters()), [np.zeros(3, np.int64)] * 2)
+    assert len(probe(Spine(1, 1), keys, [0], Counters())[0]) == len(first(Spine(1, 1), keys, None, 1, Counters())[0]) == 0
+    assert Spine(1, 2).scan().length == 0
+
+
 def test_first_grows_its_output() -> None:
     n = 3000
     spine = Spine.of(consolidate(Rows([np.repeat(np.arange(3), n // 3), np.arange(n)], [np.ones(n, np.int64)])))

@@ -78,7 +78,7 @@ def first(
     keys, begins = addresses(prefixes, n), addresses(starts, n)
     parts: list[Words] = []
     done, room = 0, 2 * n * min(limit, 4) + 16
-    while done < n:
+    while done < n or not parts:
         words, target = block(1 + spine.columns + spine.weights, room)
         report = np.zeros(read.REPORT, np.int64)
         done = read.first(
@@ -103,5 +103,5 @@ def first(
         counters.touched += int(report[read.TOUCHED])
         room *= 2
     counters.batches += len(batches)
-    out = tuple(np.ascontiguousarray(np.concatenate(parts, axis=1)))
+    out = tuple(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
     return out[0], out[1 : 1 + spine.columns], out[1 + spine.columns :]
