@@ -188,7 +188,7 @@ def test_values_widen_without_loss(frame: object, type: Type, values: list[objec
 def test_a_wrong_type_is_refused_with_what_was_found(frame: object, type: Type, text: str) -> None:
     with pytest.raises(FrameError) as error:
         rows_frame(frame, one(type))
-    first, expected = message(error).split("\n")
+    first, expected, *_ = message(error).split("\n")
     assert first == text
     assert expected.startswith(f"expected: {type.sql}, ")
 
@@ -231,7 +231,7 @@ def test_infinities_fit_a_float() -> None:
     "frame", [[{"x": 1}, {"x": None}], pa.table({"x": [1, None]}), pd.DataFrame({"x": [1, None]})], ids=["dicts", "arrow", "pandas"]
 )
 def test_null_in_a_not_null_column_is_refused(frame: object) -> None:
-    with pytest.raises(ConstraintViolation, match=r"^table t, row 1, column x: NULL in a NOT NULL column$"):
+    with pytest.raises(ConstraintViolation, match=r"^table t, row 1, column x: NULL in a NOT NULL column\n"):
         rows_frame(frame, one(BIGINT, nullable=False))
 
 

@@ -13,21 +13,23 @@ from deltic.trace.strings import StringTable
 LARGEST = 2**63 - 1
 
 
-def named_overflow(error: WeightOverflow, node: Node, inputs: Sequence[Delta], strings: StringTable) -> WeightOverflow:
-    """The error, with the operator and, of the rows whose weights came to it, the one with the greatest."""
+def named_overflow(node: Node, sources: Sequence[Node], inputs: Sequence[Delta], strings: StringTable) -> WeightOverflow:
+    """The error, with the operator and, of the rows that came to it from `sources`, the one with the greatest weight."""
     where = f"weight overflow in operator {node.name} ({node.operator.name})"
-    schema = node.shape.schema
-    layout = Layout.of(schema)
-    heaviest: tuple[int, Delta, int] | None = None
-    for delta in inputs:
+    heaviest: tuple[int, Node, Delta, int] | None = None
+    for source, delta in zip(sources, inputs, strict=True):
         for weight in delta.weights:
             for i, w in enumerate(weight.tolist()):
                 if heaviest is None or abs(w) > heaviest[0]:
-                    heaviest = (abs(w), delta, i)
-    if heaviest is not None and len(heaviest[1].columns) >= layout.width:
-        _, delta, i = heaviest
-        cells = [
-            decode([c[i : i + 1] for c in delta.columns[s]], f, strings)[0].as_py() for f, s in zip(schema, layout.slices, strict=True)
-        ]
-        where += f", row ({', '.join(f'{f.name}={value!r}' for f, value in zip(schema, cells, strict=True))})"
+                    heaviest = (abs(w), source, delta, i)
+    if heaviest is not None:
+        where += f", row ({_shown(*heaviest[1:], strings)})"
     return WeightOverflow(where, expected=f"weights and sums within ±{LARGEST}", remedy="keep fewer copies of a row, or smaller weights")
+
+
+def _shown(source: Node, delta: Delta, i: int, strings: StringTable) -> str:
+    """'id=3, name='x'' for row i."""
+    schema = source.shape.schema
+    words = [tuple(c[i : i + 1] for c in delta.columns[s]) for s in Layout.of(schema).slices]
+    cells = [decode(w, f, strings)[0].as_py() for w, f in zip(words, schema, strict=True)]
+    return ", ".join(f"{f.name}={'NULL' if cell is None else repr(cell)}" for f, cell in zip(schema, cells, strict=True))

@@ -55,13 +55,21 @@ def result_words(result: Result, sums: Words, floats: Sequence[np.ndarray], extr
             total, overflow = join64(*sums[at : at + 2])
             if (overflow & ~none).any():
                 raise ArithmeticOverflow(
-                    "arithmetic overflow: SUM of BIGINT", span=result.span, remedy="cast the summed values to DECIMAL(38, 0)"
+                    "arithmetic overflow: SUM of BIGINT",
+                    span=result.span,
+                    expected=f"a sum from {-(2**63)} to {2**63 - 1}",
+                    remedy="cast the summed values to DECIMAL(38, 0)",
                 )
             return _nullable(total, none, result.target)
         case "sum_decimal":
             value, overflow = join_decimal(sums[at : at + result.limbs], result.target.type)
             if (overflow & ~none).any():
-                raise ArithmeticOverflow(f"arithmetic overflow: SUM of {result.target.type}", span=result.span)
+                raise ArithmeticOverflow(
+                    f"arithmetic overflow: SUM of {result.target.type}",
+                    span=result.span,
+                    expected=f"a sum of at most {result.target.type.precision} digits, {result.target.type.scale} of them behind the point",
+                    remedy="cast the summed values to a DECIMAL of a smaller scale, or to DOUBLE",
+                )
             return encode_words(_masked(value, none), result.target)
         case "avg_decimal":
             value = divide_decimal(sums[at : at + result.limbs], sums[result.counted], result.scale, result.target.type)

@@ -109,7 +109,8 @@ def _run_nodes(circuit: Circuit, level: Level, context: Context, arrived: Mappin
         try:
             output = values[node.id] = operator.step(inputs, context)
         except WeightOverflow as error:
-            raise named_overflow(error, node, inputs, context.strings) from error
+            sources = [circuit.nodes[i] for i in node.inputs] or [node]
+            raise named_overflow(node, sources, inputs, context.strings) from error
         counters.seconds = perf_counter() - start
         counters.rows_in = sum(map(len, inputs))
         counters.rows_out = len(output)

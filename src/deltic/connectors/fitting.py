@@ -41,7 +41,8 @@ def fit(column: Column, field: Field, where: str) -> pa.ChunkedArray[Any]:
     if plain.type == target:
         return plain
     if not _may_become(plain.type, field.type):
-        raise FrameError(f"{where}, column {field.name}: found Arrow {column.type}", expected=_expected(field.type))
+        message = f"{where}, column {field.name}: found Arrow {column.type}"
+        raise FrameError(message, expected=_expected(field.type), remedy="convert the column first")
     return _checked(lambda part: _cast(part, field.type), plain, field, where)
 
 
@@ -49,7 +50,11 @@ def check_nulls(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
     """Raises ConstraintViolation for the first NULL of a NOT NULL field."""
     if not field.nullable and column.null_count:
         row = pc.index(column.is_null(), True).as_py()
-        raise ConstraintViolation(f"{where}, row {row}, column {field.name}: NULL in a NOT NULL column")
+        raise ConstraintViolation(
+            f"{where}, row {row}, column {field.name}: NULL in a NOT NULL column",
+            expected=_expected(field.type),
+            remedy=f"give a value, or declare {field.name} without NOT NULL",
+        )
 
 
 def _without_dictionary(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:

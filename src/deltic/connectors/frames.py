@@ -157,9 +157,11 @@ def _positions(names: Sequence[str], schema: Schema, where: str) -> list[int]:
     extra = [name for name in names if not schema.find(name)]
     missing = [name for name in schema.names if name.lower() not in found]
     if extra:
-        raise FrameError(f"{where}: the frame has a column {extra[0]}, which the table has not", expected=_listed(schema))
+        message = f"{where}: the frame has a column {extra[0]}, which the table has not"
+        raise FrameError(message, expected=_listed(schema), remedy=f"drop {extra[0]} from the frame")
     if missing:
-        raise FrameError(f"{where}: the frame has no column {missing[0]}", expected=_listed(schema), remedy="give NULLs as a column too")
+        remedy = f"give {missing[0]}, of NULLs where there are no values" if schema[schema.find(missing[0])[0]].nullable else None
+        raise FrameError(f"{where}: the frame has no column {missing[0]}", expected=_listed(schema), remedy=remedy)
     return [found[name.lower()] for name in schema.names]
 
 

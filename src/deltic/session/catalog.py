@@ -112,7 +112,10 @@ class Catalog:
             if if_exists:
                 return self
             raise CatalogError(
-                f"there is no {kind} {name}", span=span, remedy=f"DROP {kind.upper()} IF EXISTS passes over what is not there"
+                f"there is no {kind} {name}",
+                span=span,
+                expected=f"one of {', '.join(d.name for d in mine.values())}" if mine else None,
+                remedy=f"DROP {kind.upper()} IF EXISTS passes over what is not there",
             )
         readers = [v.name for v in self.views.values() if key in {d.lower() for d in v.statement.depends_on}]
         if readers:

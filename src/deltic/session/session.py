@@ -15,7 +15,7 @@ import pyarrow as pa
 from deltic.circuit.nodes import Circuit
 from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
-from deltic.errors import CatalogError, DelticError, SubscriberError, UnknownName
+from deltic.errors import CatalogError, DelticError, SetupError, StateError, SubscriberError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.sql import parse_script
 from deltic.lowering import lower
@@ -104,12 +104,12 @@ class Session:
         """A materialized view by its name."""
         definition = self._catalog.views.get(name.lower())
         if definition is None:
-            known = ", ".join(v.name for v in self._catalog.views.values())
-            raise UnknownName(
-                f"there is no view {name}", expected=f"one of {known}" if known else "a view made by CREATE MATERIALIZED VIEW"
-            )
+            expected = f"one of {', '.join(self.views)}" if self.views else "a view made by CREATE MATERIALIZED VIEW"
+            table = self._catalog.tables.get(name.lower())
+            remedy = f"CREATE MATERIALIZED VIEW v AS SELECT * FROM {table.name} lets a table be read" if table else None
+            raise UnknownName(f"there is no view {name}", expected=expected, remedy=remedy)
         if not definition.materialized:
-            raise CatalogError(f"view {definition.name} is not materialized", remedy="CREATE MATERIALIZED VIEW keeps its content")
+            raise CatalogError(f"view {definition.name} is not materialized", remedy="CREATE MATERIALIZED VIEW keeps a view's content")
         return View(self, definition.name)
 
     def table(self, name: str) -> TableSchema:
@@ -250,6 +250,14 @@ def _spark_changes(frame: Any, table: TableSchema, sequence: str | None) -> Any:
 
 
 def _runtime(spark: pyspark.sql.SparkSession | None, state: str | None, shards: int | None) -> Runtime:
+    if shards is not None and shards < 1:
+        raise SetupError(f"a session of {shards} shards", expected="shards=1 or more")
+    if spark is None and state is not None:
+        raise StateError(
+            f"the embedded runtime cannot keep its state in a folder yet (state={state!r})",
+            expected="spark=… beside state=…",
+            remedy="leave state out to keep all in this process, or give a SparkSession: deltic.Session(spark=spark, state='folder')",
+        )
     if spark is None:
         return Embedded(shards or 1)
     from deltic.runtimes.spark import SparkRuntime  # noqa: PLC0415  pyspark is an optional extra

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from deltic.circuit.nodes import ArrangementSpec
+from deltic.connectors.fitting import fit
 from deltic.errors import DataError, SetupError
 from deltic.schema import Schema
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
-from deltic.trace.encoding import decode, encode_rows
+from deltic.trace.encoding import decode, encode
 from deltic.trace.merge import merge
 from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
@@ -84,7 +85,7 @@ class View:
         reader = self._session.reader(self.name)
         spec = reader.spec
         values = self._key_values(spec, key)
-        words = encode_rows([values], Schema(spec.shape.schema.fields[: len(values)]), self._session.strings)
+        words = self._key_words(spec, values)
         width = spec.shape.layout.width
         parts = []
         for spine in self._session.snapshot(spec.id):
@@ -112,20 +113,23 @@ class View:
         parts = [spine.scan() for spine in self._session.snapshot(spec.id)]
         return parts[0] if len(parts) == 1 else merge(parts)
 
+    def _key_words(self, spec: ArrangementSpec, values: tuple[Any, ...]) -> list[np.ndarray]:
+        fields = spec.shape.schema.fields[: len(values)]
+        arrays = [fit([value], f, f"a key of view {self.name}") for value, f in zip(values, fields, strict=True)]
+        return [word for array, f in zip(arrays, fields, strict=True) for word in encode(array, f, self._session.strings)]
+
     def _key_values(self, spec: ArrangementSpec, key: Any) -> tuple[Any, ...]:
         names = [f.name for f in spec.shape.schema.fields[: spec.key]]
+        expected = names[0] if len(names) == 1 else f"{', '.join(names)}, or the first of them"
         if isinstance(key, Mapping):
             given = {str(name).lower(): value for name, value in key.items()}
             values = [given.pop(n.lower()) for n in names[: len(given)] if n.lower() in given]
             if given or len(values) != len(key):
-                raise DataError(
-                    f"view {self.name} cannot be looked up by {', '.join(map(str, key))}",
-                    expected=f"{', '.join(names)}, or the first of them",
-                )
+                raise DataError(f"view {self.name} cannot be looked up by {', '.join(map(str, key))}", expected=expected)
             return tuple(values)
         values = list(key) if isinstance(key, Sequence) and not isinstance(key, str) else [key]
         if not 1 <= len(values) <= len(names):
-            raise DataError(f"view {self.name} has no key of {len(values)} columns", expected=f"{', '.join(names)}, or the first of them")
+            raise DataError(f"view {self.name} has no key of {len(values)} columns", expected=expected)
         return tuple(values)
 
 

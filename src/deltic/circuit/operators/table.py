@@ -191,8 +191,10 @@ class TableInput:
         return located(
             AbsentRow(
                 f"table {self.table.name} has no row {self._show(words, context)}",
-                expected="deletes and updates of rows that are there",
-                remedy="use upsert where a row may be new, and delete by key where only the key is known",
+                expected="deletes and updates of rows that are there" if self.key else "a row deleted at most as often as it is there",
+                remedy="use upsert where a row may be new, and delete by key where only the key is known"
+                if self.key
+                else f"a PRIMARY KEY on {self.table.name} would allow upsert, and delete by key",
             ),
             self.table.name,
             ordinal,

@@ -126,12 +126,17 @@ def _tree(dialect: DelticDialect, places: Places) -> exp.Expr:
             raise SyntaxFailure("the statement is nested too deeply", span=places.statement, remedy="split it into views") from error
     tree = trees[0] if len(trees) == 1 else None
     if tree is None or warnings or not (isinstance(tree, KINDS) or type(tree) in REFUSED):
-        first = places.tokens[0]
-        raise SyntaxFailure("this statement is not understood", span=places.at(first), expected=UNDERSTOOD)
+        raise _not_understood(places)
     return tree
 
 
+def _not_understood(places: Places) -> SyntaxFailure:
+    return SyntaxFailure("this statement is not understood", span=places.at(places.tokens[0]), expected=UNDERSTOOD)
+
+
 def _syntax_failure(error: ParseError, places: Places) -> SyntaxFailure:
+    if places.tokens[0].token_type == TokenType.VAR:  # no statement begins with a name: sqlglot took it for an expression
+        return _not_understood(places)
     detail = error.errors[0] if error.errors else {}
     line, column = detail.get("line"), detail.get("col")
     found = next((token for token in places.tokens if (token.line, token.col) == (line, column)), places.tokens[-1])
