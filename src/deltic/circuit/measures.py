@@ -19,6 +19,9 @@ from deltic.expr.nodes import Expr
 from deltic.trace.sums import carry, decimal_limbs, split64
 from deltic.trace.weights import multiply
 
+LIGHT = 1 << 30
+"""Weights below this times a limb (at most 2^32) stay within 64 bits."""
+
 MeasureKind = OneOf["count", "int", "bigint", "rounded", "decimal"]
 
 
@@ -45,9 +48,8 @@ class Measure:
                 return 2 if self.argument.type.precision <= 18 else 4
 
 
-def measure_weights(measure: Measure, values: pa.Array | None, weight: np.ndarray) -> tuple[np.ndarray, ...]:
+def measure_weights(measure: Measure, values: pa.Array, weight: np.ndarray) -> tuple[np.ndarray, ...]:
     """weight · measure for each row: int64[n] for each of the measure's words."""
-    assert values is not None
     if measure.kind == "count":
         return (weight if not values.null_count else weight * pc.is_valid(values).to_numpy(zero_copy_only=False),)
     if measure.kind == "decimal":
@@ -55,6 +57,8 @@ def measure_weights(measure: Measure, values: pa.Array | None, weight: np.ndarra
     else:
         numbers = (values.fill_null(0) if values.null_count else values).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         limbs = (numbers,) if measure.kind == "int" else split64(numbers) if measure.kind == "bigint" else _split_rounded(numbers)
+    if len(weight) and weight.max() < LIGHT and weight.min() > -LIGHT:
+        return tuple(limb * weight for limb in limbs)
     return tuple(multiply(limb, weight) for limb in limbs)
 
 

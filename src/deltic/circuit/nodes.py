@@ -16,6 +16,7 @@ from enum import Enum
 from deltic.circuit.operator import Operator
 from deltic.schema import Schema
 from deltic.trace.encoding import Layout
+from deltic.trace.rows import Rows
 
 
 class NodeKind(Enum):
@@ -124,6 +125,25 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
+class Instruction:
+    """A node as the stage function needs it, in every tick. source: its input is what was asked of a table."""
+
+    id: int
+    name: str
+    operator: Operator
+    inputs: tuple[int, ...]
+    eager: bool
+    source: bool
+    nothing: Rows
+
+    @classmethod
+    def of(cls, node: Node) -> Instruction:
+        nothing = Rows.empty(node.shape.layout.width, node.shape.weights)
+        source = node.kind is NodeKind.SOURCE and not node.inputs
+        return cls(node.id, node.name, node.operator, node.inputs, node.operator.eager, source, nothing)
+
+
+@dataclass(frozen=True, slots=True)
 class Level:
     """The nodes between two exchanges: what one task runs on one shard."""
 
@@ -133,6 +153,10 @@ class Level:
     leaves: tuple[Port, ...]
     owned: tuple[str, ...]
     reads: tuple[str, ...]
+    instructions: tuple[Instruction, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "instructions", tuple(map(Instruction.of, self.nodes)))
 
 
 @dataclass(frozen=True)

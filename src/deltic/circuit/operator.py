@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
@@ -64,6 +65,11 @@ class Context:
         if len(batch) and (fresh is None or arrangement in fresh):
             assert arrangement not in self.appended
             self.appended[arrangement] = batch
+
+
+def as_batch(delta: Delta) -> Batch:
+    """The change sorted and consolidated; itself if it is so."""
+    return delta if isinstance(delta, Batch) else consolidate(delta)
 
 
 class Operator(Protocol):

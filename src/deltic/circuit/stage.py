@@ -6,13 +6,13 @@ batches to append. It does no I/O and keeps nothing. A user's error is a value, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from time import perf_counter
 
 from deltic import errors
-from deltic.circuit.nodes import Circuit, Level, Node, NodeKind, Port
+from deltic.circuit.nodes import Circuit, Level, Node, Port
 from deltic.circuit.operator import Context, Delta, Tick
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.overflow import named_overflow
@@ -96,23 +96,20 @@ def run_level(
 def _run_nodes(circuit: Circuit, level: Level, context: Context, arrived: Mapping[str, Delta], result: LevelResult) -> dict[int, Delta]:
     values: dict[int, Delta] = {port.node: _arrived(port, arrived) for port in level.arrives}
     needed = None if context.tick.fresh is None else circuit.upstream(context.tick.fresh)
-    for node in level.nodes:
-        operator = node.operator
-        inputs: Sequence[Delta] = (
-            [values[node.id]] if node.kind is NodeKind.SOURCE and node.id in values else [values[i] for i in node.inputs]
-        )
-        if (needed is not None and node.id not in needed) or not (operator.eager or any(len(delta) for delta in inputs)):
-            values[node.id] = _empty(node.shape.layout.width, node.shape.weights)
+    for node in level.instructions:
+        inputs = [values.get(node.id, node.nothing)] if node.source else [values[i] for i in node.inputs]
+        rows_in = sum(map(len, inputs))
+        if (needed is not None and node.id not in needed) or not (rows_in or node.eager):
+            values[node.id] = node.nothing
             continue
-        counters = context.counters = result.counters[node.name] = Counters()
+        counters = context.counters = result.counters[node.name] = Counters(rows_in)
         start = perf_counter()
         try:
-            output = values[node.id] = operator.step(inputs, context)
+            output = values[node.id] = node.operator.step(inputs, context)
         except WeightOverflow as error:
-            sources = [circuit.nodes[i] for i in node.inputs] or [node]
-            raise named_overflow(node, sources, inputs, context.strings) from error
+            sources = [circuit.nodes[i] for i in node.inputs] or [circuit.nodes[node.id]]
+            raise named_overflow(circuit.nodes[node.id], sources, inputs, context.strings) from error
         counters.seconds = perf_counter() - start
-        counters.rows_in = sum(map(len, inputs))
         counters.rows_out = len(output)
     return values
 

@@ -40,7 +40,9 @@ class Asked:
 
     def add_changes(self, table: TableSchema, changes: Changes) -> None:
         """A change frame."""
-        _check_key(table, changes.ops[:1] if changes.ops[:1] == Op.WEIGHT else np.unique(changes.ops))
+        if not len(changes.ops):
+            return
+        _check_key(table, changes.ops[:1] if changes.ops[0] == Op.WEIGHT else np.unique(changes.ops))
         words = encode_table(changes.rows, table.schema, self._strings)
         self._append(table, words, changes.ops, changes.ordinals + self._next, changes.weights)
         self._next += len(changes.ops)

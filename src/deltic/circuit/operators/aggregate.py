@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deltic.circuit.extremes import Extreme, new_extremes
-from deltic.circuit.operator import HOME, Context, Delta
+from deltic.circuit.operator import HOME, Context, Delta, as_batch
 from deltic.circuit.results import Result, float_sums, result_words
 from deltic.schema import Schema
 from deltic.trace.batch import Batch
@@ -70,7 +70,7 @@ class Aggregate:
         if len(inputs) == 1 and len(sums) == len(groups[0]):
             change: Words = tuple(sums.weights)
         else:
-            change = lookup(Spine.of(_batch(sums)), groups, context.counters)
+            change = lookup(Spine.of(as_batch(sums)), groups, context.counters)
         after = tuple(add_checked(a, b) for a, b in zip(before, change, strict=True))
         assert (after[0] >= 0).all(), "a group has fewer than no rows"
         there, filled = before[0] > 0, after[0] > 0
@@ -79,8 +79,8 @@ class Aggregate:
             here = np.ones(len(here), bool)
             there = np.full(len(here), not context.backfill)
         if self.memory is None:
-            old = self._rendered(before, (), ())
-            new = self._rendered(after, (), ())
+            both = self._rendered(tuple(np.concatenate(pair) for pair in zip(before, after, strict=True)), (), ())
+            old, new = tuple(w[: len(there)] for w in both), tuple(w[len(there) :] for w in both)
         else:
             old = self._remembered(groups, context)
             floats = self._float_sums(groups, inputs, context)
@@ -125,7 +125,7 @@ class Aggregate:
             return ()
         old = context.old(self.floats, self.key + 2, 1)
         delta = inputs[1]
-        spine = old.with_batch(_batch(delta))
+        spine = old.with_batch(as_batch(delta))
         source, columns, weights = probe(spine, groups, (self.key, self.key + 1), context.counters)
         return float_sums(source, columns, weights[0], len(groups[0]), self.float_slots)
 
@@ -138,7 +138,7 @@ class Aggregate:
             at = next(j for j, r in enumerate(self.results) if r.kind == "extreme" and r.slot == i)
             start = self.offsets[at].start - self.offsets[0].start
             words = old[start : start + self.offsets[at].stop - self.offsets[at].start]
-            found.append(new_extremes(extreme, groups, words, there, filled, _batch(inputs[first + i]), context))
+            found.append(new_extremes(extreme, groups, words, there, filled, as_batch(inputs[first + i]), context))
         return found
 
     def _emit(self, groups: Words, old: Words, new: Words, there: np.ndarray, here: np.ndarray, context: Context) -> Delta:
@@ -155,7 +155,3 @@ class Aggregate:
         batch = consolidate(rows)
         context.append(self.memory, batch)
         return batch
-
-
-def _batch(delta: Delta) -> Batch:
-    return delta if isinstance(delta, Batch) else consolidate(delta)

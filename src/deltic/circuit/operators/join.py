@@ -1,4 +1,4 @@
-"""join_trace: Δ(A ⋈ B) = ΔA ⋈ B + A ⋈ ΔB + ΔA ⋈ ΔB over the old versions of two arrangements. Bilinear.
+"""join_trace: Δ(A ⋈ B) = ΔA ⋈ (B + ΔB) + A ⋈ ΔB over the old versions of two arrangements. Bilinear.
 
 Work is in proportion to the changes and their matches: only the changes' keys are looked up.
 """
@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from deltic.circuit.measures import carry_pairs
-from deltic.circuit.operator import Context, Delta
+from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.errors import WeightOverflow
-from deltic.trace.batch import Batch
 from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
@@ -51,10 +50,7 @@ class Join:
         left, right = inputs
         parts = []
         if len(left):
-            parts.append(self._match(left, 0, context.old(self.right, *self.widths[1]), context))
-            if len(right):
-                assert isinstance(right, Batch)
-                parts.append(self._match(left, 0, Spine.of(right), context))
+            parts.append(self._match(left, 0, context.old(self.right, *self.widths[1]).with_batch(as_batch(right)), context))
         if len(right):
             parts.append(self._match(right, 1, context.old(self.left, *self.widths[0]), context))
         parts = [part for part in parts if len(part)]

@@ -96,7 +96,6 @@ class Map:
 
     def _filter(self, rows: Delta, predicate: Expr, context: Context) -> Delta:
         verdict = self._arrow(predicate, rows, context)
-        assert verdict is not None
         if verdict.null_count:
             verdict = verdict.fill_null(False)
         if verdict.true_count == len(rows):
@@ -109,7 +108,6 @@ class Map:
         move, expr, target = self.moves[i], self.columns[i], self.target[i]
         if move is None:
             array = self._arrow(expr, rows, context)
-            assert array is not None
             return encode(array, target, context.strings)
         words = rows.columns[move]
         wanted = words_of(target.type, target.nullable)
@@ -117,10 +115,8 @@ class Map:
             return (np.ones(len(rows), np.int64), *words)
         return words[len(words) - wanted :]
 
-    def _arrow(self, expr: Expr | None, rows: Delta, context: Context) -> pa.Array | None:
+    def _arrow(self, expr: Expr, rows: Delta, context: Context) -> pa.Array:
         """The expression's value on every row."""
-        if expr is None:
-            return None
         layout = self.layout
         if isinstance(expr, Column):
             return decode(rows.columns[layout.slices[expr.index]], self.source[expr.index], context.strings)

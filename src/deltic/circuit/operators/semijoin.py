@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deltic.circuit.operator import Context, Delta
-from deltic.trace.batch import Batch
+from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import lookup, probe
 from deltic.trace.rows import Rows
@@ -55,10 +54,7 @@ class SemiJoin:
 
     def _new_rows(self, left: Delta, right: Delta, present: Spine, context: Context) -> Rows:
         keys = left.columns[: self.key]
-        (count,) = lookup(present, keys, context.counters)
-        if len(right):
-            assert isinstance(right, Batch)
-            count = add_checked(count, lookup(Spine.of(right), keys, context.counters)[0])
+        (count,) = lookup(present.with_batch(as_batch(right)), keys, context.counters)
         keep = np.flatnonzero((count > 0) != self.anti)
         return Rows(tuple(left.columns[i][keep] for i in self.output), (left.weights[0][keep],))
 

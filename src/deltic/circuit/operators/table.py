@@ -81,12 +81,13 @@ class TableInput:
                 raise self._absent([c[gone[short][:1]] for c in delta.columns], context, asked, gone=True)
         if not self.key:
             return
-        net = consolidate(Rows(delta.columns[: self.key], delta.weights))
-        new = np.flatnonzero(net.weights[0] > 0)
+        first = firsts(delta.columns[: self.key])
+        net = np.add.reduceat(weights, first) if len(first) else weights
+        new = np.flatnonzero(net > 0)
         if len(new):
-            keys = [c[new] for c in net.columns]
+            keys = [c[first[new]] for c in delta.columns[: self.key]]
             (had,) = lookup(stored, keys, context.counters)
-            if (twice := had + net.weights[0][new] > 1).any():
+            if (twice := had + net[new] > 1).any():
                 raise self._duplicate([c[twice][:1] for c in keys], context, asked)
 
     def _resolve(self, columns: Words, asked: Delta, stored: Spine, context: Context) -> Batch:
@@ -96,9 +97,8 @@ class TableInput:
         by_key = np.lexsort((ordinals, *reversed(key)))
         key = [c[by_key] for c in key]
         rows, ops, ordinals = [c[by_key] for c in columns], ops[by_key], ordinals[by_key]
-        first = np.ones(len(ops), bool)
-        if len(ops) > 1:
-            first[1:] = np.logical_or.reduce([c[1:] != c[:-1] for c in key])
+        first = np.zeros(len(ops), bool)
+        first[firsts(key)] = True
         if ((ordinals == UNORDERED) & ~(first & np.append(first[1:], True))).any():
             at = int(np.flatnonzero((ordinals == UNORDERED) & ~first)[0])
             raise self._unordered([c[at : at + 1] for c in key], context)
@@ -223,6 +223,16 @@ class TableInput:
             self.table.name,
             0,
         )
+
+
+def firsts(key: Words) -> np.ndarray:
+    """Positions of the first row of each key, in sorted rows."""
+    if not len(key[0]):
+        return np.zeros(0, np.int64)
+    differs = key[0][1:] != key[0][:-1]
+    for column in key[1:]:
+        differs |= column[1:] != column[:-1]
+    return np.concatenate([[0], np.flatnonzero(differs) + 1])
 
 
 def located(error: DataError, table: str, ordinal: int) -> DataError:
