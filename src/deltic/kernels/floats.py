@@ -1,6 +1,6 @@
-"""Kernels for exact sums of doubles as 32-bit limbs: taking numbers apart, and rounding sums once.
+"""Kernels over doubles: their order-preserving words, and exact sums as 32-bit limbs that are rounded once.
 
-x = Σ limb · 2^(32 · position). Finite doubles have positions −34 … 31; three more count NaN, +∞ and −∞.
+x = Σ limb · 2^(32 · position). A finite double times a 64-bit weight has positions −34 … 34; three more count NaN, +∞ and −∞.
 """
 
 from __future__ import annotations
@@ -11,53 +11,100 @@ from typing import Any
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.memory import load, store
+from deltic.kernels.memory import WORD_MIN, Words, load
 
 LOWEST = -34
+LIMBS = 5
 ROOM = 80
 NAN = 1000
 POSITIVE_INFINITY = 1001
 NEGATIVE_INFINITY = 1002
 LOW = 0xFFFFFFFF
+INFINITY_BITS = 0x7FF << 52
+NAN_BITS = INFINITY_BITS | 1 << 51
+FRACTION = (1 << 52) - 1
+
+
+@kernel("void(int64, int64, int64, int64[::1])")
+def order_bits(source: int, n: int, back: int, out: Words) -> None:
+    """The bits of n doubles as words that sort like them: those of negative ones with all but the sign flipped, every NaN as one.
+
+    back: from such words to bits.
+    """
+    for i in range(n):
+        word = load(source, i)
+        if not back and word & ~WORD_MIN > INFINITY_BITS:
+            word = NAN_BITS
+        out[i] = word ^ ~WORD_MIN if word < 0 else word
 
 
 @part
-def _put(at: int, row: int, position: int, limb: int, rows: int, positions: int, limbs: int) -> int:
-    if limb != 0:
-        store(rows, at, row)
-        store(positions, at, position)
-        store(limbs, at, limb)
-        return at + 1
-    return at
+def _digits(mantissa: int, weight: int, shift: int, digits: Any) -> None:
+    """digits[0:5] = mantissa · weight · 2^shift in base 2^32; mantissa < 2^53, weight ≤ 2^63 (both unsigned), shift < 32."""
+    low, high = mantissa & np.uint64(LOW), mantissa >> np.uint64(32)
+    light, heavy = weight & np.uint64(LOW), weight >> np.uint64(32)
+    first = low * light
+    middle = high * light + (first >> np.uint64(32))
+    other = low * heavy + (middle & np.uint64(LOW))
+    last = high * heavy + (middle >> np.uint64(32)) + (other >> np.uint64(32))
+    digits[0], digits[1] = first & np.uint64(LOW), other & np.uint64(LOW)
+    digits[2], digits[3] = last & np.uint64(LOW), last >> np.uint64(32)
+    below = np.uint64(0)
+    for i in range(4):
+        shifted = digits[i] << shift | below
+        digits[i] = shifted & np.uint64(LOW)
+        below = shifted >> np.uint64(32)
+    digits[4] = below
 
 
-@kernel("int64(float64[::1], int64, int64, int64, int64)")
-def take_apart(values: Any, weights: int, rows: int, positions: int, limbs: int) -> int:
-    """(row, position, limb) of each value · weight, |weight| < 2^29; room for three a value. Returns how many there are."""
+@part
+def _special(word: int) -> int:
+    """The position that counts an infinity or NaN with these bits."""
+    if word & FRACTION:
+        return NAN
+    return NEGATIVE_INFINITY if word < 0 else POSITIVE_INFINITY
+
+
+@part
+def _magnitude(word: int) -> int:
+    return np.uint64(-word) if word < 0 else np.uint64(word)
+
+
+@kernel("int64(int64, int64, int64, int64[::1], int64[::1], int64[::1])")
+def take_apart(values: int, weights: int, n: int, rows: Words, positions: Words, limbs: Words) -> int:
+    """(row, position, limb) of each value · weight, none 0, |limb| < 2^32 but for the counters. Returns how many there are.
+
+    With no room (len(rows) == 0) it only counts them.
+    """
     at = 0
-    for i in range(len(values)):
-        x, w = values[i], load(weights, i)
-        if math.isnan(x):
-            at = _put(at, i, NAN, w, rows, positions, limbs)
-        elif math.isinf(x):
-            at = _put(at, i, POSITIVE_INFINITY if x > 0 else NEGATIVE_INFINITY, w, rows, positions, limbs)
-        elif x != 0.0:
-            fraction, exponent = math.frexp(x)
-            mantissa = np.int64(math.ldexp(fraction, 53))
-            if mantissa < 0:
-                mantissa, w = -mantissa, -w
-            exponent -= 53
-            position = exponent >> 5
-            shift = exponent & 31
-            low, high = (mantissa & LOW) << shift, (mantissa >> 32) << shift
-            at = _put(at, i, position, (low & LOW) * w, rows, positions, limbs)
-            at = _put(at, i, position + 1, (np.int64(np.uint64(low) >> np.uint64(32)) + (high & LOW)) * w, rows, positions, limbs)
-            at = _put(at, i, position + 2, (high >> 32) * w, rows, positions, limbs)
+    room = len(rows) > 0
+    digits = np.empty(LIMBS, np.uint64)
+    for i in range(n):
+        word, weight = load(values, i), load(weights, i)
+        exponent = (word >> 52) & 0x7FF
+        if weight == 0 or word & ~WORD_MIN == 0:
+            continue
+        if exponent == 0x7FF:
+            if room:
+                rows[at], positions[at], limbs[at] = i, _special(word), weight
+            at += 1
+            continue
+        mantissa = np.uint64(word & FRACTION | (np.int64(1) << 52 if exponent else 0))
+        place = max(exponent, 1) - 1075
+        _digits(mantissa, _magnitude(weight), np.uint64(place & 31), digits)
+        negative = (word < 0) != (weight < 0)
+        for d in range(LIMBS):
+            if digits[d]:
+                if room:
+                    limb = np.int64(digits[d])
+                    rows[at], positions[at], limbs[at] = i, (place >> 5) + d, -limb if negative else limb
+                at += 1
     return at
 
 
 @part
 def _carry(digits: Any) -> None:
+    """All digits but the highest in [0, 2^32)."""
     for i in range(ROOM - 1):
         digits[i + 1] += digits[i] >> 32
         digits[i] &= LOW
@@ -65,7 +112,7 @@ def _carry(digits: Any) -> None:
 
 @part
 def _round(digits: Any) -> float:
-    """The double nearest to the number with these limbs from LOWEST on, half to even."""
+    """The double nearest to the number with these digits from LOWEST on, half to even; beyond the greatest, an infinity."""
     _carry(digits)
     negative = digits[ROOM - 1] < 0
     if negative:
@@ -93,32 +140,31 @@ def _round(digits: Any) -> float:
     rest = np.int64(word & np.uint64(0x7FF))
     if rest > 0x400 or (rest == 0x400 and (sticky or mantissa & 1)):
         mantissa += 1
+    # Every sum is a multiple of 2^-1074, so a subnormal one has fewer than 53 bits and ldexp does not round it again.
     value = math.ldexp(float(mantissa), 32 * (top + LOWEST) + bits - 53)
     return -value if negative else value
 
 
-@kernel("void(int64[::1], int64, int64, float64[::1])")
-def round_sums(starts: Any, positions: int, limbs: int, out: Any) -> None:
-    """out[g] = the correctly rounded sum of limbs starts[g] … starts[g + 1]."""
+@kernel("void(int64, int64, int64, float64[::1])")
+def round_sums(starts: int, positions: int, limbs: int, out: Any) -> None:
+    """out[g] = the correctly rounded sum of limbs starts[g] … starts[g + 1], fewer than 2^30 of them, in any order."""
     digits = np.empty(ROOM, np.int64)
+    counts = np.empty(3, np.int64)
     for g in range(len(out)):
         digits[:] = 0
-        nan, plus, minus = False, False, False
-        for i in range(starts[g], starts[g + 1]):
+        counts[:] = 0
+        for i in range(load(starts, g), load(starts, g + 1)):
             position, limb = load(positions, i), load(limbs, i)
-            if position == NAN:
-                nan |= limb != 0
-            elif position == POSITIVE_INFINITY:
-                plus |= limb != 0
-            elif position == NEGATIVE_INFINITY:
-                minus |= limb != 0
+            if position >= NAN:
+                counts[position - NAN] += limb
             else:
-                digits[position - LOWEST] += limb
-        if nan or (plus and minus):
+                digits[position - LOWEST] += limb & LOW
+                digits[position - LOWEST + 1] += limb >> 32
+        if counts[0] or (counts[1] and counts[2]):
             out[g] = math.nan
-        elif plus:
+        elif counts[1]:
             out[g] = math.inf
-        elif minus:
+        elif counts[2]:
             out[g] = -math.inf
         else:
             out[g] = _round(digits)

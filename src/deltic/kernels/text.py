@@ -1,54 +1,79 @@
 """Kernels over strings: hashing, the table id → bytes, gathering bytes, and the words that strings sort by.
 
-A string is a run of bytes: `data` is the address of the first, offsets (int64[n + 1]) say where each begins and ends.
-The table is open addressing over ids: `slots` holds entry numbers + 1 (0: free), entry e has ids[e] and the bytes
-arena[starts[e]:starts[e + 1]]. The hash is the project's own mixing, the same on every machine; it is not the exchange's.
+A string is a run of bytes in an Arrow buffer: `data` is the address of the first, `offsets` that of the int32 or (`wide`) int64 places
+where each begins and ends. The table is open addressing over ids: `slots` holds entry numbers + 1 (0: free), entry e has ids[e] and
+the bytes arena[starts[e]:starts[e + 1]]. Entries are only ever added, and a slot is written last, so that a thread may read while
+another adds: what it looks for was there before. The hash is the project's own mixing, the same on every machine (little-endian,
+as Arrow is); it is neither the exchange's nor the radix index's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.memory import WORD_MIN, load, store
+from deltic.kernels.memory import WORD_MIN, Words, load
 
 COLLISION = -1
 FULL = -2
+ENTRIES, ROOM, KNOWN, NEW = range(4)
 
 
-def _byte(typing: Any, address: Any, index: Any) -> Any:
-    """The byte at `address` + `index`, as a word."""
+def _load_int(bits: int) -> Callable[[int], int]:
+    """An intrinsic: the integer of `bits` bits at `address`, wherever it lies, as a word (8 bits: from 0 to 255)."""
+
+    def at(typing: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
+            found = builder.load(pointer, align=1)
+            if bits == 64:
+                return found
+            widen = builder.zext if bits == 8 else builder.sext
+            return widen(found, ir.IntType(64))
+
+        return types.int64(types.int64), generate
+
+    return cast(Callable[[int], int], intrinsic(at))
+
+
+def _copy(typing: Any, target: Any, source: Any, length: Any) -> Any:
+    """Copies `length` bytes between addresses that do not overlap."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
-        found = builder.load(builder.gep(pointer, [arguments[1]]))
-        return builder.zext(found, ir.IntType(64))
-
-    return types.int64(types.int64, types.int64), generate
-
-
-def _store_byte(typing: Any, address: Any, index: Any, byte: Any) -> Any:
-    """Writes the low byte of a word at `address` + `index`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
-        builder.store(builder.trunc(arguments[2], ir.IntType(8)), builder.gep(pointer, [arguments[1]]))
+        pointers = [builder.inttoptr(a, ir.IntType(8).as_pointer()) for a in arguments[:2]]
+        cgutils.raw_memcpy(builder, *pointers, arguments[2], 1)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
 
 
-load_byte = cast(Any, intrinsic(_byte))
-store_byte = cast(Any, intrinsic(_store_byte))
+load_byte, load_int32, load_unaligned = _load_int(8), _load_int(32), _load_int(64)
+copy_bytes = cast(Callable[[int, int, int], None], intrinsic(_copy))
 
 
 @part
-def _mix(h: np.uint64) -> np.uint64:
+def _offset(offsets: int, wide: int, i: int) -> int:
+    return load_unaligned(offsets + 8 * i) if wide else load_int32(offsets + 4 * i)
+
+
+@part
+def _tail(address: int, length: int) -> int:
+    """Fewer than 8 bytes as a word, the first lowest."""
+    word = np.int64(0)
+    for i in range(length):
+        word |= load_byte(address + i) << (8 * i)
+    return word
+
+
+@part
+def _mix(h: int) -> int:
     h ^= h >> np.uint64(29)
     h *= np.uint64(0xA24BAED4963EE407)
     h ^= h >> np.uint64(32)
@@ -57,29 +82,32 @@ def _mix(h: np.uint64) -> np.uint64:
 
 
 @part
-def hash_bytes(data: int, start: int, end: int, seed: int) -> int:
+def _hash(address: int, length: int, seed: int) -> int:
     """The id of a string: its hash, never the NULL marker."""
-    h = _mix(np.uint64(seed) ^ (np.uint64(end - start) * np.uint64(0x9E3779B97F4A7C15)))
-    at = start
-    while at < end:
-        chunk = np.uint64(0)
-        for i in range(min(8, end - at)):
-            chunk |= np.uint64(load_byte(data, at + i)) << np.uint64(8 * i)
-        h = _mix(h ^ chunk) + np.uint64(0xD1B54A32D192ED03)
-        at += 8
+    h = _mix(np.uint64(seed) ^ (np.uint64(length) * np.uint64(0x9E3779B97F4A7C15)))
+    whole = length >> 3
+    for i in range(whole):
+        h = _mix(h ^ np.uint64(load_unaligned(address + 8 * i))) + np.uint64(0xD1B54A32D192ED03)
+    if length & 7:
+        h = _mix(h ^ np.uint64(_tail(address + 8 * whole, length & 7))) + np.uint64(0xD1B54A32D192ED03)
     word = np.int64(_mix(h))
     return np.int64(0) if word == WORD_MIN else word
 
 
 @part
-def _slot(id_: int, mask: int) -> int:
-    return np.int64(np.uint64(id_) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
+def _equal(left: int, right: int, length: int) -> bool:
+    whole = length >> 3
+    for i in range(whole):
+        if load_unaligned(left + 8 * i) != load_unaligned(right + 8 * i):
+            return False
+    at = 8 * whole
+    return _tail(left + at, length & 7) == _tail(right + at, length & 7)
 
 
 @part
 def _find(slots: int, mask: int, ids: int, id_: int) -> int:
     """The slot of `id_`, or the free one where it belongs."""
-    at = _slot(id_, mask)
+    at = np.int64(np.uint64(id_) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
     while True:
         entry = load(slots, at)
         if entry == 0 or load(ids, entry - 1) == id_:
@@ -87,118 +115,129 @@ def _find(slots: int, mask: int, ids: int, id_: int) -> int:
         at = (at + 1) & mask
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64[::1], int64)")
-def intern(
-    data: int,
-    offsets: int,
-    begin: int,
-    n: int,
-    seed: int,
-    bits: int,
-    slots: int,
-    mask: int,
-    ids: int,
-    starts: int,
-    arena: int,
-    arena_size: int,
-    used: Any,
-    out: int,
-) -> int:
-    """Ids of strings begin … n into out; new ones enter the table (used: entries, room for entries, 1 if a NUL byte was met).
-
-    Returns n; where the table is full, FULL - i with i the string to go on with; where two strings share an id, the entry of the
-    one in the table in used[3] and COLLISION with used[4] the number of the other.
-    """
-    for i in range(begin, n):
-        start, end = load(offsets, i), load(offsets, i + 1)
-        id_ = hash_bytes(data, start, end, seed)
-        if bits < 64:
-            id_ &= (np.int64(1) << bits) - 1
-        at = _find(slots, mask, ids, id_)
-        entry = load(slots, at)
-        if entry == 0:
-            if used[0] >= used[1] or load(starts, used[0]) + end - start > arena_size:
-                return FULL - i
-            first = load(starts, used[0])
-            for j in range(end - start):
-                byte = load_byte(data, start + j)
-                store_byte(arena, first + j, byte)
-                if byte == 0:
-                    used[2] = 1
-            store(starts, used[0] + 1, first + end - start)
-            store(ids, used[0], id_)
-            used[0] += 1
-            store(slots, at, used[0])
-        else:
-            first = load(starts, entry - 1)
-            same = load(starts, entry) - first == end - start
-            if same:
-                for j in range(end - start):
-                    if load_byte(arena, first + j) != load_byte(data, start + j):
-                        same = False
-                        break
-            if not same:
-                used[3], used[4] = entry - 1, i
-                return COLLISION
-        store(out, i, id_)
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64[::1])")
+def hash_strings(data: int, offsets: int, wide: int, n: int, validity: int, bit: int, seed: int, bits: int, out: Words) -> int:
+    """out[i] = the id of string i, or the NULL marker where bit `bit` + i of `validity` (0: none is NULL) is not set."""
+    for i in range(n):
+        place = bit + i
+        if validity and not (load_byte(validity + (place >> 3)) >> (place & 7)) & 1:
+            out[i] = WORD_MIN
+            continue
+        start = _offset(offsets, wide, i)
+        id_ = _hash(data + start, _offset(offsets, wide, i + 1) - start, seed)
+        out[i] = id_ if bits == 64 else id_ & ((np.int64(1) << bits) - 1)
     return n
 
 
-@kernel("void(int64, int64, int64, int64)")
-def rehash(slots: int, mask: int, ids: int, entries: int) -> None:
+@kernel("int64(int64, int64, int64, int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint8[::1], int64[::1])")
+def insert(
+    data: int,
+    offsets: int,
+    wide: int,
+    begin: int,
+    wanted: Words,
+    slots: Words,
+    ids: Words,
+    starts: Words,
+    room: Words,
+    arena: Any,
+    used: Words,
+) -> int:
+    """Strings begin … n, whose ids are `wanted` (NULL is passed over), are verified against the table, or enter it.
+
+    used[ENTRIES] counts entries; room is (entries, bytes). Returns n; where there is no room for string i, FULL - i; COLLISION where
+    entry used[KNOWN] and string used[NEW] share an id and are not equal.
+    """
+    mask = len(slots) - 1
+    slot_table, id_table, bytes_at = slots.ctypes.data, ids.ctypes.data, arena.ctypes.data
+    for i in range(begin, len(wanted)):
+        id_ = wanted[i]
+        if id_ == WORD_MIN:
+            continue
+        start = _offset(offsets, wide, i)
+        length = _offset(offsets, wide, i + 1) - start
+        at = _find(slot_table, mask, id_table, id_)
+        entry = slots[at] - 1
+        if entry >= 0:
+            if starts[entry + 1] - starts[entry] != length or not _equal(bytes_at + starts[entry], data + start, length):
+                used[KNOWN], used[NEW] = entry, i
+                return COLLISION
+            continue
+        entry = used[ENTRIES]
+        if entry >= room[0] or starts[entry] + length > room[1]:
+            return FULL - i
+        copy_bytes(bytes_at + starts[entry], data + start, length)
+        starts[entry + 1] = starts[entry] + length
+        ids[entry] = id_
+        slots[at] = entry + 1
+        used[ENTRIES] = entry + 1
+    return len(wanted)
+
+
+@kernel("void(int64[::1], int64[::1], int64)")
+def rehash(slots: Words, ids: Words, entries: int) -> None:
     """Fills empty slots with all entries."""
+    mask = len(slots) - 1
     for entry in range(entries):
-        at = _find(slots, mask, ids, load(ids, entry))
-        store(slots, at, entry + 1)
+        slots[_find(slots.ctypes.data, mask, ids.ctypes.data, ids[entry])] = entry + 1
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64)")
-def locate(wanted: int, n: int, slots: int, mask: int, ids: int, entries: int) -> int:
-    """The entry of each wanted id into entries, -1 where it is not there. Returns how many are not (the NULL marker never is)."""
+@kernel("int64(int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
+def locate(wanted: int, slots: Words, ids: Words, starts: Words, entries: Words, offsets: Words) -> int:
+    """The entry of each wanted id into entries, -1 for NULL, -2 where it is not there. Returns how many are not there.
+
+    offsets (one more than entries): those of the entries' bytes laid end to end.
+    """
+    mask = len(slots) - 1
+    slot_table, id_table = slots.ctypes.data, ids.ctypes.data
     missing = 0
-    for i in range(n):
+    offsets[0] = at = 0
+    for i in range(len(entries)):
         id_ = load(wanted, i)
-        entry = np.int64(0) if id_ == WORD_MIN else load(slots, _find(slots, mask, ids, id_))
-        store(entries, i, entry - 1)
-        if entry == 0:
-            missing += 1
+        entry = np.int64(-1)
+        if id_ != WORD_MIN:
+            entry = slots[_find(slot_table, mask, id_table, id_)] - 1
+            if entry >= 0:
+                at += starts[entry + 1] - starts[entry]
+            else:
+                entry = np.int64(-2)
+                missing += 1
+        entries[i] = entry
+        offsets[i + 1] = at
     return missing
 
 
-@kernel("int64(int64, int64, int64, int64, int64)")
-def measure(entries: int, n: int, starts: int, offsets: int, first: int) -> int:
-    """Offsets (int64[n + 1], from `first`) of the entries' bytes laid end to end; entry -1 is empty. Returns the end."""
-    at = first
-    store(offsets, 0, at)
-    for i in range(n):
-        entry = load(entries, i)
+@kernel("void(int64[::1], int64[::1], uint8[::1], int64[::1], uint8[::1], uint8[::1])")
+def gather(entries: Words, starts: Words, arena: Any, offsets: Words, out: Any, validity: Any) -> None:
+    """The entries' bytes at their offsets; sets a bit in `validity` (zeros) for each entry that is not negative."""
+    source, target = arena.ctypes.data, out.ctypes.data
+    for i in range(len(entries)):
+        entry = entries[i]
         if entry >= 0:
-            at += load(starts, entry + 1) - load(starts, entry)
-        store(offsets, i + 1, at)
-    return at
+            copy_bytes(target + offsets[i], source + starts[entry], offsets[i + 1] - offsets[i])
+            validity[i >> 3] |= 1 << (i & 7)
 
 
-@kernel("void(int64, int64, int64, int64, int64, int64)")
-def gather(entries: int, n: int, starts: int, arena: int, offsets: int, out: int) -> None:
-    """The entries' bytes at their offsets."""
-    for i in range(n):
-        entry = load(entries, i)
-        if entry >= 0:
-            first, at = load(starts, entry), load(offsets, i)
-            for j in range(load(offsets, i + 1) - at):
-                store_byte(out, at + j, load_byte(arena, first + j))
+@part
+def _big_endian(address: int, length: int) -> int:
+    """Up to 8 bytes as an unsigned word, the first highest, zeros after the last."""
+    word = np.uint64(0)
+    for i in range(length):
+        word |= np.uint64(load_byte(address + i)) << np.uint64(56 - 8 * i)
+    return word
 
 
-@kernel("void(int64, int64, int64, int64, int64, int64)")
-def prefixes(entries: int, n: int, starts: int, arena: int, words: int, out: int) -> None:
-    """The first 8 · words bytes of each entry as `words` columns of n signed words each, in the order of bytes; -1 gives WORD_MIN."""
-    for i in range(n):
-        entry = load(entries, i)
-        for w in range(words):
-            word = np.uint64(0)
-            if entry >= 0:
-                first = load(starts, entry) + 8 * w
-                room = min(max(load(starts, entry + 1) - first, 0), 8)
-                for j in range(room):
-                    word |= np.uint64(load_byte(arena, first + j)) << np.uint64(56 - 8 * j)
-            store(out, w * n + i, np.int64(word) ^ WORD_MIN)
+@kernel("void(int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1])")
+def prefixes(entries: Words, starts: Words, arena: Any, first: Words, second: Words, third: Words) -> None:
+    """Three words of each entry that sort as its bytes do: bytes 0 to 22, zero-padded, then min(length, 24) + 1; -1 gives WORD_MIN."""
+    for i in range(len(entries)):
+        entry = entries[i]
+        if entry < 0:
+            first[i] = second[i] = third[i] = WORD_MIN
+            continue
+        at = arena.ctypes.data + starts[entry]
+        length = starts[entry + 1] - starts[entry]
+        first[i] = np.int64(_big_endian(at, min(length, 8))) ^ WORD_MIN
+        second[i] = np.int64(_big_endian(at + 8, min(max(length - 8, 0), 8))) ^ WORD_MIN
+        last = _big_endian(at + 16, min(max(length - 16, 0), 7)) | np.uint64(min(length, 24) + 1)
+        third[i] = np.int64(last) ^ WORD_MIN

@@ -3,36 +3,49 @@
 Integers, BOOLEAN (0, 1), DATE (days) and TIMESTAMP (microseconds UTC) are themselves. FLOAT and DOUBLE are the bits of the double b,
 as they are if b ≥ 0, else with all but the sign flipped; there is one NaN, and -0.0 is the word -1. DECIMAL of up to 18 digits is
 the unscaled integer, a wider one its high and low 64 bits, the low with its top bit flipped. A STRING is its id (trace/strings.py),
-which has no order. NULL is the marker, INT64_MIN, in the first word; a nullable BIGINT has a flag word before it instead.
+which has no order. NULL is the marker, INT64_MIN, in the first word (0 in the second); a nullable BIGINT has a flag word before its
+value instead: 0 for NULL, whose value is then 0, else 1. A VOID is always the marker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltic.errors import ConstraintViolation
-from deltic.schema import BIGINT, STRING, Field, Schema, Type
+from deltic.kernels import floats
+from deltic.kernels.vector import address
+from deltic.schema import BIGINT, NULL, STRING, TIMESTAMP, Field, Schema, Type
 from deltic.trace.strings import StringTable
+from deltic.trace.sums import NARROW
 
-Words = tuple[np.ndarray, ...]
+Words = tuple[npt.NDArray[np.int64], ...]
+Mask = npt.NDArray[np.bool_]
 MARKER = np.int64(np.iinfo(np.int64).min)
-MAGNITUDE = np.int64(np.iinfo(np.int64).max)
-NAN_BITS = np.int64(0x7FF8000000000000)
-WIDE = 18
+
+_STORED: dict[str, Any] = {
+    "TINYINT": np.dtype(np.int8),
+    "SMALLINT": np.dtype(np.int16),
+    "INT": np.dtype(np.int32),
+    "BIGINT": np.dtype(np.int64),
+    "FLOAT": np.dtype(np.float32),
+    "DOUBLE": np.dtype(np.float64),
+    "DATE": np.dtype(np.int32),
+    "TIMESTAMP": np.dtype(np.int64),
+}
 
 
 def words_of(type_: Type, nullable: bool) -> int:
     """How many words a value takes."""
     if type_ == BIGINT:
         return 2 if nullable else 1
-    return 2 if type_.is_decimal and type_.precision > WIDE else 1
+    return 2 if type_.is_decimal and type_.precision > NARROW else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,127 +71,223 @@ def _layout(schema: Schema) -> Layout:
 
 
 def encode(array: pa.Array | pa.ChunkedArray, field: Field, strings: StringTable) -> Words:
-    """The words of a column of exactly `field.type.arrow`; nothing is copied for NOT NULL BIGINT.
+    """The words of a column, int64[n] each; nothing is copied for NOT NULL BIGINT.
 
-    Raises ConstraintViolation, with the row in `.row`, for NULL in a NOT NULL column.
+    array: of `field.type.arrow` (a STRING also large or as a dictionary), or of a type of its kind whose values fit.
+    Raises ConstraintViolation, with the row in `.row`, for NULL in a NOT NULL column and for what does not fit; StringCollision.
     """
     if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
-        if isinstance(array, pa.ChunkedArray):
-            array = pa.concat_arrays(array.chunks)
+        array = array.chunk(0) if array.num_chunks == 1 else _one(array)
+    if field.type != STRING:
+        return encode_words(array, field)
     if array.null_count and not field.nullable:
         raise _null_found(array, field)
-    if field.type == STRING:
-        return (strings.intern(array),)
-    return _encoded(array, field)
+    return (strings.intern(array),)
+
+
+def _one(array: pa.ChunkedArray) -> pa.Array:
+    combined = array.combine_chunks()
+    return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
 
 
 def encode_words(array: pa.Array, field: Field) -> Words:
-    """The words of a column that holds no strings."""
+    """`encode` for a column that holds no strings."""
     assert field.type != STRING
-    return _encoded(array, field)
+    if array.type != field.type.arrow:
+        array = _fitted(array, field)
+    nulls = array.null_count
+    if nulls and not field.nullable:
+        raise _null_found(array, field)
+    if field.type == NULL:
+        return (np.full(len(array), MARKER),)
+    if field.type.is_decimal:
+        return _decimal_words(array, field)
+    words = _words(array, field)
+    if nulls:
+        valid = _bits(array, 0)
+        if field.type == BIGINT:
+            flag = valid.astype(np.int64)
+            return flag, words * flag
+        words = np.where(valid, words, MARKER)
+    elif field.type == BIGINT and field.nullable:
+        return np.ones(len(array), np.int64), words
+    return (words,)
+
+
+def _words(array: pa.Array, field: Field) -> npt.NDArray[np.int64]:
+    """Words of the values; anything where they are NULL."""
+    if field.type.name == "BOOLEAN":
+        return _bits(array, 1).astype(np.int64)
+    values = _values(array, _STORED[field.type.name])
+    if field.type.is_float:
+        doubles = values.astype(np.float64, copy=False).view(np.int64)
+        out = np.empty(len(values), np.int64)
+        floats.order_bits(address(doubles), len(values), 0, out)
+        return out
+    words: npt.NDArray[np.int64] = values.astype(np.int64, copy=False)
+    if field.type == TIMESTAMP and (words == MARKER).any():
+        _refuse_marker(array, words, field)
+    return words
+
+
+def _values(array: pa.Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The values as they lie in the Arrow buffer, without a copy if they are aligned."""
+    buffer = array.buffers()[1]
+    if not len(array) or buffer is None:
+        return np.zeros(len(array), dtype)
+    values: npt.NDArray[Any] = np.frombuffer(buffer, dtype, len(array), array.offset * dtype.itemsize)
+    return values if values.flags.aligned else values.copy()
+
+
+def _bits(array: pa.Array, buffer: int) -> npt.NDArray[np.uint8]:
+    """uint8[n] 0 or 1: the bits of a bitmap buffer (0: which rows are not NULL, 1: BOOLEAN values)."""
+    bitmap = array.buffers()[buffer]
+    if not len(array) or bitmap is None:
+        return np.zeros(len(array), np.uint8)
+    start, skip = divmod(array.offset, 8)
+    packed = np.frombuffer(bitmap, np.uint8, (skip + len(array) + 7) // 8, start)
+    return np.unpackbits(packed, bitorder="little")[skip : skip + len(array)]
+
+
+def _decimal_words(array: pa.Array, field: Field) -> Words:
+    """Words of decimals, NULL included."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        raise _unfit(array, field, _first_failing(array, lambda part: part.validate(full=True))) from None
+    words = _values(array, np.dtype((np.void, 16))).view(np.int64)
+    low, high = words[0::2], words[1::2]
+    found: Words = (np.ascontiguousarray(low),) if field.type.precision <= NARROW else (np.ascontiguousarray(high), low ^ MARKER)
+    if not array.null_count:
+        return found
+    valid = _bits(array, 0)
+    return (np.where(valid, found[0], MARKER), *(word * valid for word in found[1:]))
 
 
 def _null_found(array: pa.Array, field: Field) -> ConstraintViolation:
-    row = int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
-    error = ConstraintViolation(f"column {field.name} is NOT NULL, and row {row} has NULL", expected=f"a {field.type.sql} in every row")
+    row = array.is_null().index(True).as_py()
+    return _violation(f"column {field.name} is NOT NULL, and row {row} has NULL", field, row)
+
+
+def _refuse_marker(array: pa.Array, words: npt.NDArray[np.int64], field: Field) -> None:
+    for row in np.flatnonzero(words == MARKER).tolist():
+        if array[row].is_valid:
+            raise _violation(f"column {field.name}, row {row}: a timestamp of {MARKER} microseconds is out of range", field, row)
+
+
+def _unfit(array: pa.Array, field: Field, row: int) -> ConstraintViolation:
+    return _violation(f"column {field.name}, row {row}: {array[row]} does not fit {field.type.sql}", field, row)
+
+
+def _violation(message: str, field: Field, row: int) -> ConstraintViolation:
+    error = ConstraintViolation(message, expected=f"a {field.type.sql}{'' if field.nullable else ' in every row'}")
     error.row = row
     return error
 
 
-def _encoded(array: pa.Array, field: Field) -> Words:
-    missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
-    words = _words(array, field.type, missing)
-    if words_of(field.type, field.nullable) > len(words):
-        flag = np.ones(len(array), np.int64) if missing is None else (~missing).astype(np.int64)
-        return (flag, words[0] if missing is None else np.where(missing, 0, words[0]))
-    if missing is None:
-        return words
-    return (np.where(missing, MARKER, words[0]), *(np.where(missing, 0, w) for w in words[1:]))
+def _fitted(array: pa.Array, field: Field) -> pa.Array:
+    """The same values as a column of the field's type."""
+    kind, t = array.type, pa.types
+    number = t.is_integer(kind) or t.is_decimal(kind)
+    assert (
+        t.is_null(kind)
+        or (number and (field.type.is_integer or field.type.is_decimal))
+        or (t.is_floating(kind) and field.type.is_float)
+        or (t.is_timestamp(kind) and field.type == TIMESTAMP)
+    ), f"Arrow {kind} for {field.type.sql}"
+    try:
+        return array.cast(field.type.arrow)
+    except pa.ArrowInvalid:
+        raise _unfit(array, field, _first_failing(array, lambda part: part.cast(field.type.arrow))) from None
 
 
-def _words(array: pa.Array, type_: Type, missing: np.ndarray | None) -> Words:
-    """Words of the values; anything where they are missing."""
-    if type_.is_decimal:
-        pairs = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)[array.offset : array.offset + len(array)]
-        if type_.precision <= WIDE:
-            return (np.ascontiguousarray(pairs[:, 0]),)
-        return (np.ascontiguousarray(pairs[:, 1]), pairs[:, 0] ^ MARKER)
-    if type_.name in ("DATE", "TIMESTAMP"):
-        array = array.view(pa.int32() if type_.name == "DATE" else pa.int64())
-    if missing is not None:
-        array = pc.fill_null(array, False if type_.name == "BOOLEAN" else 0)
-    values = array.to_numpy(zero_copy_only=False)
-    if not type_.is_float:
-        return (values.astype(np.int64, copy=False),)
-    return (_float_words(values.astype(np.float64, copy=False)),)
+def _first_failing(array: pa.Array, check: Callable[[pa.Array], object]) -> int:
+    """The first row on which the check fails, given that it fails on one. O(n) by halving."""
+    start, length = 0, len(array)
+    while length > 1:
+        half = length // 2
+        try:
+            check(array.slice(start, half))
+        except pa.ArrowInvalid:
+            length = half
+        else:
+            start, length = start + half, length - half
+    return start
 
 
-def _float_words(values: np.ndarray) -> np.ndarray:
-    bits = np.where(np.isnan(values), NAN_BITS, np.ascontiguousarray(values).view(np.int64))
-    return np.where(bits < 0, bits ^ MAGNITUDE, bits)
-
-
-def decode(words: Sequence[np.ndarray], field: Field, strings: StringTable) -> pa.Array:
-    """The column that the words stand for; nothing is copied for NOT NULL BIGINT."""
+def decode(words: Sequence[npt.NDArray[np.int64]], field: Field, strings: StringTable) -> pa.Array:
+    """The column that the words stand for, of `field.type.arrow`; nothing is copied for NOT NULL BIGINT."""
     if field.type == STRING:
         return strings.decode(words[0])
-    split = len(words) > words_of(field.type, False)
-    missing = None
+    if field.type == NULL:
+        return pa.nulls(len(words[0]))
+    missing: Mask | None = None
     if field.nullable:
-        missing = words[0] == (0 if split else MARKER)
+        missing = words[0] == (0 if field.type == BIGINT else MARKER)
         if not missing.any():
             missing = None
-    values = words[1:] if split else words
-    return _array(values, field.type, missing)
+    if field.type.is_decimal:
+        return _decimals(words, field.type, missing)
+    return _array(words[-1], field.type, missing)
 
 
-def _array(words: Sequence[np.ndarray], type_: Type, missing: np.ndarray | None) -> pa.Array:
-    if type_.is_decimal:
-        return _decimals(words, type_, missing)
-    values = words[0]
-    if type_.is_float:
-        floats = np.where(values < 0, values ^ MAGNITUDE, values).view(np.float64)
-        return pa.array(floats.astype(np.float32) if type_.name == "FLOAT" else floats, mask=missing)
-    if missing is not None:
-        values = np.where(missing, 0, values)
+def _array(words: npt.NDArray[np.int64], type_: Type, missing: Mask | None) -> pa.Array:
     if type_.name == "BOOLEAN":
-        return pa.array(values != 0, mask=missing)
-    if type_.name in ("DATE", "TIMESTAMP"):
-        whole = pa.array(values.astype(np.int32) if type_.name == "DATE" else values, mask=missing)
-        return whole.view(type_.arrow)
-    return pa.array(values.astype(_NUMPY[type_.name], copy=False), mask=missing)
+        return pa.array(words > 0, mask=missing)
+    stored = _STORED[type_.name]
+    if type_.is_float:
+        bits = np.empty(len(words), np.int64)
+        floats.order_bits(address(np.ascontiguousarray(words)), len(words), 1, bits)
+        return pa.array(bits.view(np.float64).astype(stored, copy=False), mask=missing)
+    whole = pa.array(words.astype(stored, copy=False), mask=missing)
+    return whole.view(type_.arrow) if type_.name in ("DATE", "TIMESTAMP") else whole
 
 
-_NUMPY = {"TINYINT": np.int8, "SMALLINT": np.int16, "INT": np.int32, "BIGINT": np.int64}
-
-
-def _decimals(words: Sequence[np.ndarray], type_: Type, missing: np.ndarray | None) -> pa.Array:
+def _decimals(words: Sequence[npt.NDArray[np.int64]], type_: Type, missing: Mask | None) -> pa.Array:
     pairs = np.empty((len(words[0]), 2), np.int64)
-    if type_.precision <= WIDE:
+    if type_.precision <= NARROW:
         pairs[:, 0] = words[0]
         pairs[:, 1] = words[0] >> np.int64(63)
     else:
         pairs[:, 0] = words[1] ^ MARKER
         pairs[:, 1] = words[0]
+    valid = None
     if missing is not None:
         pairs[missing] = 0
-    valid = None if missing is None else pa.array(~missing).buffers()[1]
+        valid = pa.py_buffer(np.packbits(~missing, bitorder="little"))
     return pa.Array.from_buffers(type_.arrow, len(pairs), [valid, pa.py_buffer(pairs)])
 
 
 def encode_table(table: pa.Table, schema: Schema, strings: StringTable) -> Words:
-    """The words of all columns, in order. The table has exactly the columns of the schema."""
+    """The words of all columns, in order. The table has exactly the columns of the schema. Raises as `encode`."""
     return tuple(word for i, f in enumerate(schema) for word in encode(table.column(i), f, strings))
 
 
-def decode_table(words: Sequence[np.ndarray], schema: Schema, strings: StringTable) -> pa.Table:
+def decode_table(words: Sequence[npt.NDArray[np.int64]], schema: Schema, strings: StringTable) -> pa.Table:
     """The table that the words stand for."""
     arrays = [decode(words[s], f, strings) for s, f in zip(Layout.of(schema).slices, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema.arrow)
 
 
 def encode_rows(rows: Iterable[Sequence[Any]], schema: Schema, strings: StringTable) -> Words:
-    """The words of a few rows of Python values."""
+    """The words of a few rows of Python values (those of expr/nodes.py). Raises as `encode`."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return tuple(w for values, f in zip(columns, schema, strict=True) for w in encode(pa.array(values, f.type.arrow), f, strings))
+    return tuple(w for values, f in zip(columns, schema, strict=True) for w in encode(_arrow(values, f), f, strings))
+
+
+def _arrow(values: Sequence[Any], field: Field) -> pa.Array:
+    try:
+        return pa.array(values, field.type.arrow)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        for row, value in enumerate(values):
+            if not _is_fit(value, field.type.arrow):
+                raise _violation(f"column {field.name}, row {row}: {value!r} does not fit {field.type.sql}", field, row) from None
+        raise
+
+
+def _is_fit(value: Any, kind: pa.DataType) -> bool:
+    try:
+        pa.array([value], kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return False
+    return True

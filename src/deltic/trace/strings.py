@@ -2,27 +2,30 @@
 
 Always: an id that was given out can be decoded, and stands for one string; two strings with one id are an error that names both.
 NULL is the marker INT64_MIN, which is no id. Ids have no order: `order_words` gives words that have.
+One thread at a time adds strings; others read beside it without waiting, in arrays that are only added to, or replaced as a whole.
 """
 
 from __future__ import annotations
 
 from threading import RLock
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltic.errors import StringCollision
+from deltic.errors import DataError, StringCollision
 from deltic.kernels import text
 from deltic.kernels.vector import address
 
 Words = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
 MARKER = np.int64(np.iinfo(np.int64).min)
-PREFIX_WORDS = 3
-PREFIX_BYTES = 8 * PREFIX_WORDS
-"""Strings shorter than this, and without NUL bytes, are told apart by their order words."""
+PREFIX_BYTES = 24
+"""Strings shorter than this are told apart, and ordered, by their order words."""
+INT32_MAX = np.iinfo(np.int32).max
+SHOWN = 60
 
 
 class StringSource(Protocol):
@@ -33,195 +36,237 @@ class StringSource(Protocol):
         ...
 
 
+class _Entries(NamedTuple):
+    """The arrays of a table: replaced together when they have to grow. Layout in kernels/text.py."""
+
+    slots: Words
+    ids: Words
+    starts: Words
+    arena: Bytes
+
+    @staticmethod
+    def with_room(entries: int, size: int) -> _Entries:
+        """None yet. An id that is not there yet reads as the marker, which nothing looks for."""
+        return _Entries(
+            np.zeros(2 * entries, np.int64), np.full(entries, MARKER), np.zeros(entries + 1, np.int64), np.empty(size, np.uint8)
+        )
+
+
+class _Found(NamedTuple):
+    """Where ids stand in a table: places int64[n], -1 for NULL, -2 if not there (`missing` of them); offsets of their bytes."""
+
+    entries: _Entries
+    places: Words
+    offsets: Words
+    missing: int
+
+    def texts(self, kind: pa.DataType) -> pa.Array:
+        """The bytes as an array of `kind` (string or binary), NULL where there is no entry."""
+        n, size = len(self.places), self.offsets[-1]
+        if size > INT32_MAX:
+            raise DataError(f"{size} bytes of strings in one column", expected="at most 2 GiB", remedy="read it in parts")
+        data, validity = np.empty(size, np.uint8), np.zeros((n + 7) >> 3, np.uint8)
+        text.gather(self.places, self.entries.starts, self.entries.arena, self.offsets, data, validity)
+        buffers = [pa.py_buffer(part) for part in (validity, self.offsets.astype(np.int32), data)]
+        return pa.Array.from_buffers(kind, n, buffers)
+
+
 class StringTable:
     """Grows by interning. One thread may intern while others decode.
 
-    seed: of the hash; all that share state share it. parent: where ids that are not here are looked for. hash_bits: fewer than 64 only
-    to provoke collisions.
+    seed: of the hash, any integer; all that share state share it. parent: where ids that are not here are looked for; what is found
+    is kept here too. hash_bits: fewer than 64 only to provoke collisions.
     """
 
     def __init__(self, seed: int, parent: StringSource | None = None, hash_bits: int = 64) -> None:
+        assert 1 <= hash_bits <= 64
         self.seed, self.parent, self.hash_bits = seed, parent, hash_bits
+        self._word = (seed + 2**63) % 2**64 - 2**63
         self._lock = RLock()
-        self._slots = np.zeros(1 << 10, np.int64)
-        self._ids = np.empty(1 << 9, np.int64)
-        self._starts = np.zeros((1 << 9) + 1, np.int64)
-        self._arena = np.empty(1 << 13, np.uint8)
-        self._used = np.array([0, 1 << 9, 0, 0, 0], np.int64)
-        self._inherited: set[int] = set()
+        self._used = np.zeros(4, np.int64)
+        self._entries = _Entries.with_room(1 << 9, 1 << 13)
+        self._inherited: list[Words] = []
 
     def __len__(self) -> int:
-        return int(self._used[0])
+        """How many strings are here, the parent's that were used included."""
+        return int(self._used[text.ENTRIES])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return sum(array.nbytes for array in self._entries)
 
     def intern(self, array: pa.Array) -> Words:
-        """The ids of strings (string, large_string, dictionary of them), int64[n]; NULL gives the marker. O(bytes)."""
-        if pa.types.is_dictionary(array.type):
-            ids = self.intern(array.dictionary)
-            if not len(ids):
-                return np.full(len(array), MARKER)
-            found = ids[pc.fill_null(array.indices, 0).to_numpy(zero_copy_only=False)]
-            return np.where(array.is_null().to_numpy(zero_copy_only=False), MARKER, found) if array.null_count else found
-        array = array.cast(pa.large_binary())
-        out = np.empty(len(array), np.int64)
-        with self._lock:
-            before = len(self)
-            self._intern(array, out)
-            if self.parent is not None and len(self) > before:
-                self._verify_parent(before)
-        return np.where(array.is_null().to_numpy(zero_copy_only=False), MARKER, out) if array.null_count else out
+        """The ids of strings (string or binary, large or not, or a dictionary of them), int64[n]; NULL gives the marker. O(bytes).
 
-    def _intern(self, array: pa.LargeBinaryArray, out: Words) -> None:
-        _, offset_buffer, data = array.buffers()
-        n, done = len(array), 0
-        if not n:
-            return
-        offsets = np.frombuffer(offset_buffer, np.int64)[array.offset : array.offset + n + 1]
-        base = data.address if data is not None and data.size else address(self._starts)
-        while done < n:
-            done = text.intern(
-                base,
-                address(offsets),
-                done,
-                n,
-                self.seed,
-                self.hash_bits,
-                address(self._slots),
-                len(self._slots) - 1,
-                address(self._ids),
-                address(self._starts),
-                _start(self._arena),
-                len(self._arena),
-                self._used,
-                address(out),
-            )
+        Raises StringCollision.
+        """
+        if pa.types.is_dictionary(array.type):
+            return self._intern_dictionary(array)
+        return self._intern(array)
+
+    def _intern_dictionary(self, array: pa.DictionaryArray) -> Words:
+        if len(array.dictionary) > len(array):
+            return self._intern(array.dictionary.take(array.indices))
+        ids = np.append(self._intern(array.dictionary), MARKER)
+        found: Words = ids[pc.fill_null(array.indices.cast(pa.int64()), len(array.dictionary)).to_numpy()]
+        return found
+
+    def _intern(self, array: pa.Array) -> Words:
+        run = _Run.of(array)
+        ids = np.empty(run.n, np.int64)
+        text.hash_strings(*run.place, run.n, run.validity, run.bit, self._word, self.hash_bits, ids)
+        with self._lock:
+            if self.parent is not None:
+                self._inherit(ids)
+            self._insert(run, ids)
+        return ids
+
+    def _insert(self, run: _Run, ids: Words) -> None:
+        done = 0
+        while done < run.n:
+            entries = self._entries
+            room = np.array([len(entries.ids), len(entries.arena)], np.int64)
+            done = text.insert(*run.place, done, ids, *entries[:3], room, entries.arena, self._used)
             if done == text.COLLISION:
-                raise self._collision(self._text(int(self._used[3])), array[int(self._used[4])].as_py())
+                known = int(self._used[text.KNOWN])
+                stored = entries.arena[entries.starts[known] : entries.starts[known + 1]].tobytes()
+                raise self._collision(stored, run.array[int(self._used[text.NEW])].as_py())
             if done < 0:
                 done = text.FULL - done
-                self._grow(int(offsets[done + 1] - offsets[done]), int(offsets[n] - offsets[done]))
+                self._grow(run.size(done, done + 1), run.size(done, run.n))
 
     def _grow(self, needed: int, wanted: int) -> None:
-        """Room for more. Replaces arrays, never changes those that a reader may hold."""
-        entries, size = len(self), int(self._starts[len(self)])
-        if entries >= self._used[1]:
-            room = 4 * entries
-            self._ids = np.resize(self._ids, room)
-            self._starts = np.resize(self._starts, room + 1)
-            self._used[1] = room
-            slots = np.zeros(2 * room, np.int64)
-            text.rehash(address(slots), len(slots) - 1, address(self._ids), entries)
-            self._slots = slots
-        if size + needed > len(self._arena):
-            self._arena = np.resize(self._arena, max(2 * len(self._arena), size + needed, size + min(wanted, 1 << 26)))
+        """Room for `needed` bytes more, of `wanted` to come. Readers keep what they hold."""
+        old, n = self._entries, len(self)
+        entries, size = len(old.ids), int(old.starts[n])
+        if n >= entries:
+            entries *= 4
+        room = len(old.arena)
+        if size + needed > room:
+            room = max(2 * room, size + needed, size + min(wanted, 1 << 26))
+        new = _Entries.with_room(entries, room)
+        new.ids[:n], new.starts[: n + 1], new.arena[:size] = old.ids[:n], old.starts[: n + 1], old.arena[:size]
+        text.rehash(new.slots, new.ids, n)
+        self._entries = new
 
-    def _verify_parent(self, before: int) -> None:
-        """New ids that the parent has must stand for the same bytes there; they are not fresh."""
+    def _inherit(self, ids: Words) -> None:
+        """Takes over what the parent has of ids that are not here, so that strings are verified against it."""
         assert self.parent is not None
-        ids = self._ids[before : len(self)].copy()
-        here, values = self.parent.find(ids)
-        for entry, value in zip((before + np.flatnonzero(here)).tolist(), values.to_pylist(), strict=True):
-            if self._text(entry) != value:
-                raise self._collision(value, self._text(entry))
-        self._inherited.update(ids[here].tolist())
-
-    def _text(self, entry: int) -> bytes:
-        return self._arena[self._starts[entry] : self._starts[entry + 1]].tobytes()
+        known = self._look_up(ids)
+        if not known.missing:
+            return
+        asked = np.unique(ids[known.places < -1])
+        here, values = self.parent.find(asked)
+        if len(found := asked[here]):
+            self._insert(_Run.of(values), np.ascontiguousarray(found))
+            self._inherited.append(found)
 
     def _collision(self, known: bytes, new: bytes) -> StringCollision:
         return StringCollision(
-            f"the strings {known.decode(errors='replace')!r} and {new.decode(errors='replace')!r} have the same hash",
-            remedy=f"start with another seed than {self.seed} and load the data again",
+            f"the strings {_shown(known)} and {_shown(new)} have the same {self.hash_bits}-bit hash under the seed {self.seed}",
+            expected="different hashes for different strings",
+            remedy=f"start a new state with another seed than {self.seed}, and load the data again",
         )
 
-    def _locate(self, ids: Words) -> Words:
-        """Entries of ids, int64[n], -1 for NULL; what only the parent has is taken over first."""
-        with self._lock:
-            ids = np.ascontiguousarray(ids)
-            entries = np.empty(len(ids), np.int64)
-            missing = self._find(ids, entries)
-            if missing and missing > (unknown := (entries < 0) & (ids == MARKER)).sum():
-                self._inherit(np.unique(ids[(entries < 0) & ~unknown]))
-                self._find(ids, entries)
-            assert ((entries >= 0) | (ids == MARKER)).all(), "an id that was never given out"
-            return entries
+    def _look_up(self, ids: Words) -> _Found:
+        entries = self._entries
+        places, offsets = np.empty(len(ids), np.int64), np.empty(len(ids) + 1, np.int64)
+        missing = text.locate(address(ids), entries.slots, entries.ids, entries.starts, places, offsets)
+        return _Found(entries, places, offsets, missing)
 
-    def _find(self, ids: Words, entries: Words) -> int:
-        return int(text.locate(address(ids), len(ids), address(self._slots), len(self._slots) - 1, address(self._ids), address(entries)))
+    def _locate(self, ids: Words) -> _Found:
+        """Where ids stand; what only the parent has is taken over first."""
+        ids = np.ascontiguousarray(ids)
+        found = self._look_up(ids)
+        if found.missing and self.parent is not None:
+            with self._lock:
+                self._inherit(ids)
+                found = self._look_up(ids)
+        assert not found.missing, "an id that was never given out"
+        return found
 
-    def _inherit(self, ids: Words) -> None:
-        assert self.parent is not None, "an id that was never given out"
-        here, values = self.parent.find(ids)
-        assert here.all(), "an id that was never given out"
-        self._intern(values.cast(pa.large_binary()), np.empty(len(ids), np.int64))
-        self._inherited.update(ids.tolist())
+    def find(self, ids: Words) -> tuple[npt.NDArray[np.bool_], pa.BinaryArray]:
+        """(bool[n] whether id i is here, the bytes of those that are, in order): a table can be another's parent."""
+        found = self._look_up(np.ascontiguousarray(ids))
+        return found.places >= 0, found.texts(pa.binary()).drop_null()
 
     def decode(self, ids: Words) -> pa.StringArray:
-        """The strings of ids, int64[n]."""
-        with self._lock:
-            entries = self._locate(ids)
-            offsets, data = self._gathered(entries)
-        null = entries < 0
-        valid = pa.array(~null).buffers()[1] if null.any() else None
-        if offsets[-1] > np.iinfo(np.int32).max:
-            whole = pa.LargeStringArray.from_buffers(len(entries), pa.py_buffer(offsets), pa.py_buffer(data), valid)
-            return whole.cast(pa.string())
-        return pa.StringArray.from_buffers(len(entries), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data), valid)
+        """The strings of ids, int64[n]; NULL for the marker. An id that was never given out asserts. O(bytes)."""
+        return self._locate(ids).texts(pa.string())
 
-    def _gathered(self, entries: Words) -> tuple[Words, npt.NDArray[np.uint8]]:
-        """(int64[n + 1] offsets, bytes) of entries laid end to end."""
-        n = len(entries)
-        offsets = np.empty(n + 1, np.int64)
-        size = text.measure(address(entries), n, address(self._starts), address(offsets), 0)
-        data = np.empty(max(size, 1), np.uint8)
-        text.gather(address(entries), n, address(self._starts), _start(self._arena), address(offsets), _start(data))
-        return offsets, data[:size]
+    def order_words(self, ids: Words) -> tuple[Words, Words, Words]:
+        """Three words that sort, as signed, like the bytes: the first 23 zero-padded, then a byte for the length (24 and more are alike).
 
-    def order_words(self, ids: Words) -> tuple[Words, ...]:
-        """The first 24 bytes as words that sort as they do; the marker in each for NULL."""
-        with self._lock:
-            entries = self._locate(ids)
-            out = np.empty((PREFIX_WORDS, len(ids)), np.int64)
-            text.prefixes(address(entries), len(ids), address(self._starts), _start(self._arena), PREFIX_WORDS, address(out.reshape(-1)))
-        return tuple(out)
+        The marker in each for NULL, which so comes before every string.
+        """
+        entries, places, _, _ = self._locate(ids)
+        first, second, third = (np.empty(len(places), np.int64) for _ in range(3))
+        text.prefixes(places, entries.starts, entries.arena, first, second, third)
+        return first, second, third
 
     def exceeds(self, ids: Words, length: int) -> npt.NDArray[np.bool_]:
-        """Whether another string may share the first `length` bytes (zero-padded): it is that long, or there are strings with NUL bytes."""
-        with self._lock:
-            entries = self._locate(ids)
-            sizes = self._starts[entries + 1] - self._starts[entries]
-            return (entries >= 0) & ((sizes >= length) | bool(self._used[2]))
+        """Whether a string has `length` bytes or more (length ≥ 1); False for NULL."""
+        sizes = np.diff(self._locate(ids).offsets)
+        long: npt.NDArray[np.bool_] = sizes >= length
+        return long
 
     def export(self, ids: Words) -> pa.RecordBatch:
-        """The distinct ids (NULL left out) and their bytes: columns id, bytes."""
+        """The distinct ids (NULL left out), ascending, and their bytes: columns id, bytes."""
         distinct = np.unique(ids)
         distinct = distinct[distinct != MARKER]
-        return pa.record_batch([pa.array(distinct), self._binary(distinct)], ["id", "bytes"])
+        return pa.record_batch([pa.array(distinct), self._locate(distinct).texts(pa.binary())], ["id", "bytes"])
 
     def absorb(self, exported: pa.RecordBatch) -> None:
-        """Takes over what another table exported; raises StringCollision where an id stands for other bytes here."""
-        ids = np.asarray(exported.column(0))
-        found = self.intern(exported.column(1).cast(pa.large_binary()))
-        assert (ids == found).all(), "ids made with another seed"
+        """Takes over what another table of the same seed exported; raises StringCollision where an id stands for other bytes here."""
+        found = self._intern(exported.column(1))
+        assert np.array_equal(found, exported.column(0)), "ids made with another seed"
 
     def fresh(self) -> pa.RecordBatch:
-        """What was interned here and is not in the parent."""
-        ids = self._ids[: len(self)]
-        mine = np.array([i for i in ids.tolist() if i not in self._inherited], np.int64) if self._inherited else ids.copy()
-        return self.export(mine)
+        """What was added here and is not in the parent, as `export` gives it."""
+        ids = self._entries.ids[: len(self)]
+        return self.export(ids[~np.isin(ids, np.concatenate(self._inherited))] if self._inherited else ids)
 
     def retain(self, ids: Words) -> None:
         """Drops all strings but these."""
-        kept = self.export(ids)
         with self._lock:
-            self.__init__(self.seed, self.parent, self.hash_bits)  # type: ignore[misc]
-            self.absorb(kept)
-
-    def _binary(self, ids: Words) -> pa.BinaryArray:
-        with self._lock:
-            offsets, data = self._gathered(self._locate(ids))
-        whole = pa.Array.from_buffers(pa.large_binary(), len(ids), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-        return whole.cast(pa.binary())
+            kept = StringTable(self.seed, hash_bits=self.hash_bits)
+            exported = self.export(ids)
+            left = np.array(exported.column(0), np.int64)
+            kept._insert(_Run.of(exported.column(1)), left)
+            self._inherited = [part[np.isin(part, left)] for part in self._inherited]
+            self._used, self._entries = kept._used, kept._entries
 
 
-def _start(array: npt.NDArray[np.uint8]) -> int:
-    return int(array.ctypes.data)
+class _Run(NamedTuple):
+    """An Arrow array of strings as kernels read it. place: (address of the bytes, of the offsets, whether these are wide)."""
+
+    array: pa.Array
+    n: int
+    place: tuple[int, int, int]
+    validity: int
+    bit: int
+
+    @staticmethod
+    def of(array: pa.Array) -> _Run:
+        kind = array.type
+        wide = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
+        if not (wide or pa.types.is_string(kind) or pa.types.is_binary(kind)):
+            array, wide = array.cast(pa.large_string()), True
+        validity, offsets, data = array.buffers()
+        n = len(array)
+        if not n:
+            return _Run(array, 0, (0, 0, 0), 0, 0)
+        start = offsets.address + array.offset * (8 if wide else 4)
+        place = (data.address if data is not None else 0, start, int(wide))
+        return _Run(array, n, place, validity.address if array.null_count else 0, array.offset)
+
+    def size(self, start: int, end: int) -> int:
+        """Bytes of the strings start … end."""
+        offsets = np.frombuffer(self.array.buffers()[1], np.int64 if self.place[2] else np.int32)
+        return int(offsets[self.array.offset + end] - offsets[self.array.offset + start])
+
+
+def _shown(value: bytes | str) -> str:
+    whole = value if isinstance(value, str) else value.decode(errors="replace")
+    return repr(whole if len(whole) <= SHOWN else f"{whole[:SHOWN]}…")

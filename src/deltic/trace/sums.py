@@ -1,20 +1,21 @@
 """Exact sums: integers and decimals as limbs of 32 bits in the weight, doubles as rows of limbs; rounding happens once, on output.
 
-Limbs stand from high to low, x = Σ limb_i · 2^(32 · i); all but the highest may leave [0, 2^32) while they are summed.
+Limbs stand from high to low, x = Σ limb_i · 2^(32 · i); all but the highest may leave [0, 2^32) while they are summed. Everything here
+is linear in the weights but for the last step, so sums can be split over batches, shards and ticks, and deletions leave nothing behind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from deltic.kernels import floats
+from deltic.errors import ArithmeticOverflow
+from deltic.kernels import decimals, floats
 from deltic.kernels.floats import NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY
+from deltic.kernels.table import addresses
 from deltic.kernels.vector import address
 from deltic.schema import Type
 
@@ -22,11 +23,13 @@ Words = npt.NDArray[np.int64]
 LOW = np.int64(0xFFFFFFFF)
 SHIFT = np.int64(32)
 HALF = np.int64(1) << np.int64(31)
-HEAVY = 1 << 29
-DIGIT = np.int64((1 << 28) - 1)
-GROWN = np.int64(1) << np.int64(61)
+FAR = np.int64(1) << np.int64(40)
+GROWN = np.int64(1) << np.int64(36)
+"""From here on a limb is carried: 2^27 batches of such limbs still add up within 64 bits."""
+NARROW = 18
+MAX_PRECISION = 38
 QUOTIENT_SCALE = 39
-"""Digits to which Spark divides decimals, half up, before it rounds to the result's scale."""
+"""Digits to which Spark divides decimals, half up, before it rounds to the result's scale, half up again."""
 
 
 def split64(numbers: Words) -> tuple[Words, Words]:
@@ -44,106 +47,85 @@ def carry(limbs: Sequence[Words]) -> tuple[Words, ...]:
 
 
 def join64(high: Words, low: Words) -> tuple[Words, npt.NDArray[np.bool_]]:
-    """(high · 2^32 + low, whether it leaves 64 bits)."""
-    high, low = carry((high, low))
-    return (high << SHIFT) + low, (high >= HALF) | (high < -HALF)
+    """(high · 2^32 + low, whether it leaves 64 bits; the number means nothing where it does)."""
+    high = np.clip(high, -FAR, FAR) + (low >> SHIFT)
+    return (high << SHIFT) + (low & LOW), (high >= HALF) | (high < -HALF)
 
 
 def decimal_limbs(values: pa.Array) -> tuple[Words, ...]:
     """The unscaled numbers of a decimal128 column without NULLs: two limbs up to precision 18, else four."""
-    pairs = np.frombuffer(values.buffers()[1], np.int64).reshape(-1, 2)[values.offset : values.offset + len(values)]
-    if values.type.precision <= 18:
+    pairs = np.frombuffer(values.buffers()[1], np.int64, 2 * len(values), 16 * values.offset).reshape(-1, 2)
+    if values.type.precision <= NARROW:
         return split64(pairs[:, 0])
     high, low = pairs[:, 1], pairs[:, 0]
     return high >> SHIFT, high & LOW, (low >> SHIFT) & LOW, low & LOW
 
 
+def bound(precision: int) -> tuple[int, int]:
+    """The signed words (high, low) of 10^precision, the least magnitude with more digits."""
+    low = 10**precision & (2**64 - 1)
+    return 10**precision >> 64, low - 2**64 if low >= 2**63 else low
+
+
 def join_decimal(limbs: Sequence[Words], type_: Type) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """(the sums as a column of the DECIMAL type, whether each has more digits than it); an overflowing one is 0."""
-    if len(limbs) == 2:
-        high, low = carry(limbs)
-        limbs = (high >> np.int64(63), (high >> SHIFT) & LOW, high & LOW, low)
-    top, second, third, fourth = carry(limbs)
-    pairs = np.empty((len(top), 2), np.int64)
-    pairs[:, 0] = (third << SHIFT) | fourth
-    pairs[:, 1] = (top << SHIFT) | second
-    overflow = (top >= HALF) | (top < -HALF) | _beyond(pairs, type_.precision)
-    pairs[overflow] = 0
-    return pa.Array.from_buffers(type_.arrow, len(pairs), [None, pa.py_buffer(pairs)]), overflow
-
-
-def _beyond(pairs: Words, precision: int) -> npt.NDArray[np.bool_]:
-    """Whether |number| ≥ 10^precision."""
-    negative = pairs[:, 1] < 0
-    low = np.where(negative, ~pairs[:, 0] + 1, pairs[:, 0]).view(np.uint64)
-    high = np.where(negative, ~pairs[:, 1] + (pairs[:, 0] == 0), pairs[:, 1])
-    bound = 10**precision
-    bound_high, bound_low = np.int64(bound >> 64), np.uint64(bound & (2**64 - 1))
-    return (high < 0) | (high > bound_high) | ((high == bound_high) & (low >= bound_low))
+    """(the sums as a column of the DECIMAL type, whether each has more digits than it); an overflowing one is 0. O(groups)."""
+    n = len(limbs[0])
+    pairs, overflow = np.empty((n, 2), np.int64), np.empty(n, np.bool_)
+    bounds = np.array(2 * bound(type_.precision), np.int64)
+    decimals.divide(addresses(limbs, n), 0, 0, 0, bounds, address(pairs.reshape(-1)), overflow.view(np.uint8))
+    return pa.Array.from_buffers(type_.arrow, n, [None, pa.py_buffer(pairs)]), overflow
 
 
 def divide_decimal(limbs: Sequence[Words], counts: Words, scale: int, type_: Type) -> pa.Array:
-    """AVG: sum / count of decimals of `scale`, as Spark rounds it; 0 where the count is 0. O(groups), in Python's integers."""
-    values = []
-    for *parts, count in zip(*(limb.tolist() for limb in limbs), counts.tolist(), strict=True):
-        total = 0
-        for part in parts:
-            total = (total << 32) + part
-        values.append(_quotient(total, count, scale, type_.scale) if count > 0 else Decimal(0))
-    return pa.array(values, type_.arrow)
+    """AVG: sum / count of decimals of `scale` as `type_`, as Spark rounds it; 0 where the count is not positive. O(groups).
 
-
-def _quotient(total: int, count: int, scale: int, result: int) -> Decimal:
-    fine = _half_up(Fraction(total * 10 ** (QUOTIENT_SCALE - scale), count))
-    return Decimal(_half_up(Fraction(fine, 10 ** (QUOTIENT_SCALE - result)))).scaleb(-result)
-
-
-def _half_up(number: Fraction) -> int:
-    magnitude = (2 * abs(number.numerator) + number.denominator) // (2 * number.denominator)
-    return magnitude if number >= 0 else -magnitude
+    Raises ArithmeticOverflow where the sum has more digits than Spark's buffer for it, or the quotient more than the type.
+    """
+    n = len(counts)
+    zeros, between = type_.scale - scale, QUOTIENT_SCALE - type_.scale
+    assert zeros >= 0
+    digits = min(MAX_PRECISION, type_.precision + 6) if type_.precision < MAX_PRECISION else MAX_PRECISION
+    bounds = np.array([*bound(digits), *bound(type_.precision)], np.int64)
+    pairs, overflow = np.empty((n, 2), np.int64), np.empty(n, np.bool_)
+    slack = 10**between if between <= NARROW else 0
+    table = addresses((*limbs, counts), n)
+    decimals.divide(table[:-1], int(table[-1]), zeros, slack, bounds, address(pairs.reshape(-1)), overflow.view(np.uint8))
+    if overflow.any():
+        raise ArithmeticOverflow(f"arithmetic overflow: AVG leaves {type_.sql}, or its sum DECIMAL({digits},{scale})")
+    return pa.Array.from_buffers(type_.arrow, n, [None, pa.py_buffer(pairs)])
 
 
 def float_limbs(values: npt.NDArray[np.float64], weights: Words) -> tuple[Words, Words, Words]:
-    """(row, position, limb): Σ limb · 2^(32 · position) over a row is exactly value · weight."""
-    if len(weights) and (weights.max() >= HEAVY or weights.min() <= -HEAVY):
-        return _heavy_limbs(values, weights)
-    n = len(values)
-    rows, positions, limbs = (np.empty(3 * n, np.int64) for _ in range(3))
-    count = floats.take_apart(np.array(values, np.float64), address(weights), address(rows), address(positions), address(limbs))
-    return rows[:count], positions[:count], limbs[:count]
+    """(row, position, limb), at most five a row: Σ limb · 2^(32 · position) over a row is exactly value · weight.
 
-
-def _heavy_limbs(values: npt.NDArray[np.float64], weights: Words) -> tuple[Words, Words, Words]:
-    """The same for large weights, digit by digit of 28 bits; each limb is split in two before it is shifted."""
-    finite = np.isfinite(values)
-    special = np.flatnonzero(~finite)
-    parts = [(special, float_limbs(values[special], np.ones(len(special), np.int64))[1], weights[special])]
-    sign, rest = np.sign(weights), np.abs(weights)
-    for places in range(0, 64, 28):
-        digit = np.where(finite, sign * ((rest >> np.int64(places)) & DIGIT), 0)
-        rows, positions, limbs = float_limbs(values, digit)
-        whole, shift = divmod(places, 32)
-        low, high = limbs & LOW, limbs >> SHIFT
-        parts.append((rows, positions + whole, low << np.int64(shift)))
-        parts.append((rows, positions + whole + 1, high << np.int64(shift)))
-    rows, positions, limbs = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    kept = limbs != 0
-    return rows[kept], positions[kept], limbs[kept]
+    NaN and the infinities are counted at positions of their own, by weight. |limb| < 2^32 elsewhere, and no limb is 0. O(n).
+    """
+    bits = np.ascontiguousarray(values, np.float64).view(np.int64)
+    source = addresses((bits, weights), len(bits))
+    none = np.empty(0, np.int64)
+    m = floats.take_apart(int(source[0]), int(source[1]), len(bits), none, none, none)
+    rows, positions, limbs = (np.empty(m, np.int64) for _ in range(3))
+    if m:
+        floats.take_apart(int(source[0]), int(source[1]), len(bits), rows, positions, limbs)
+    return rows, positions, limbs
 
 
 def normalise_limbs(positions: Words, limbs: Words) -> tuple[Words, Words, Words]:
-    """(row, position, limb) to add so that no limb is beyond 2^61: what it has above 2^32 moves one position up."""
+    """(row, position, limb) to add so that no limb is 2^36 or beyond: what row `row` has above 2^32 moves one position up."""
     grown = np.flatnonzero(((limbs >= GROWN) | (limbs <= -GROWN)) & (positions < NAN))
-    carried = limbs[grown] >> SHIFT
+    carried = (limbs[grown] >> SHIFT) + (limbs[grown] < 0)  # towards zero: the least word shifted back would leave 64 bits
     rows = np.concatenate([grown, grown])
     return rows, np.concatenate([positions[grown], positions[grown] + 1]), np.concatenate([-(carried << SHIFT), carried])
 
 
 def round_limbs(group_starts: Words, positions: Words, limbs: Words) -> npt.NDArray[np.float64]:
-    """float64[groups]: the sum of limbs group_starts[g] … group_starts[g + 1], correctly rounded (half to even), 0.0 if it is zero."""
+    """float64[groups]: the sum of limbs group_starts[g] … group_starts[g + 1], correctly rounded (half to even), 0.0 if it is zero.
+
+    Beyond the greatest double it is an infinity; NaN counts win, and infinities of both signs give NaN. Limbs are in any order.
+    """
     out = np.empty(len(group_starts) - 1, np.float64)
-    positions, limbs = np.ascontiguousarray(positions), np.ascontiguousarray(limbs)
-    floats.round_sums(np.ascontiguousarray(group_starts), address(positions), address(limbs), out)
+    starts, places, words = (np.ascontiguousarray(array, np.int64) for array in (group_starts, positions, limbs))
+    floats.round_sums(address(starts), address(places), address(words), out)
     return out
 
 

@@ -1,0 +1,121 @@
+"""The kernel over 128-bit decimals: sums of 32-bit limbs put together and divided.
+
+A decimal is an unscaled integer. In an Arrow buffer it is a pair of words, low then high. As a sum it is two to four limbs, from high
+to low, Σ limb · 2^(32 · i), each a whole signed word. In between it is ten digits of 32 bits, lowest first, and a sign.
+A bound 10^p is the pair of its words, high then low.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from deltic.kernels.compiler import kernel, part
+from deltic.kernels.memory import Words, load, store
+
+DIGITS = 10
+LOW = 0xFFFFFFFF
+
+
+@part
+def _gather(limbs: Words, i: int, digits: Any) -> bool:
+    """The magnitude of sum i as digits; returns whether it is negative."""
+    count = len(limbs)
+    digits[:] = 0
+    for j in range(count):
+        word = load(limbs[count - 1 - j], i)
+        digits[j] += word & LOW
+        digits[j + 1] += word >> 32
+    _carry(digits)
+    negative = bool(digits[DIGITS - 1] < 0)
+    if negative:
+        for j in range(DIGITS):
+            digits[j] = -digits[j]
+        _carry(digits)
+    return negative
+
+
+@part
+def _carry(digits: Any) -> None:
+    """All digits but the highest in [0, 2^32)."""
+    for j in range(DIGITS - 1):
+        digits[j + 1] += digits[j] >> 32
+        digits[j] &= LOW
+
+
+@part
+def _fits(digits: Any, bound_high: int, bound_low: int) -> bool:
+    """Whether a magnitude is less than a bound."""
+    for j in range(4, DIGITS):
+        if digits[j]:
+            return False
+    high, low = digits[3] << 32 | digits[2], digits[1] << 32 | digits[0]
+    return high >= 0 and (high < bound_high or (high == bound_high and np.uint64(low) < np.uint64(bound_low)))
+
+
+@part
+def _put(digits: Any, negative: bool, pairs: int, i: int) -> None:
+    """Number i of an Arrow buffer."""
+    high, low = digits[3] << 32 | digits[2], digits[1] << 32 | digits[0]
+    if negative:
+        high = ~high + np.int64(low == 0)
+        low = -low
+    store(pairs, 2 * i, low)
+    store(pairs, 2 * i + 1, high)
+
+
+@part
+def _divide(digits: Any, divisor: int) -> int:
+    """digits //= divisor, of up to 63 bits; returns the remainder."""
+    rest = np.uint64(0)
+    narrow = divisor <= LOW
+    divisor = np.uint64(divisor)
+    for j in range(DIGITS - 1, -1, -1):
+        if narrow:
+            part_ = rest << np.uint64(32) | np.uint64(digits[j])
+            digits[j] = np.int64(part_ // divisor)
+            rest = part_ % divisor
+            continue
+        quotient = np.int64(0)
+        for b in range(31, -1, -1):
+            rest = rest << np.uint64(1) | np.uint64((digits[j] >> b) & 1)
+            quotient <<= 1
+            if rest >= divisor:
+                rest -= divisor
+                quotient |= 1
+        digits[j] = quotient
+    return np.int64(rest)
+
+
+@kernel("void(int64[::1], int64, int64, int64, int64[::1], int64, uint8[::1])")
+def divide(limbs: Words, counts: int, zeros: int, slack: int, bounds: Words, pairs: int, overflow: Any) -> None:
+    """Number i of `pairs` = sum i · 10^zeros / count i, half up, after a first rounding half up that adds 1 / (2 · slack) at most.
+
+    limbs: addresses. counts: their address, 0 for all 1; a count that is not positive gives 0. slack: 10^k, k the digits between the
+    two roundings, 0 where they are more than 18. bounds: those of the sum, then of the quotient; where one is reached, the number
+    is 0 and overflow[i] 1.
+    """
+    digits = np.empty(DIGITS, np.int64)
+    for i in range(len(overflow)):
+        negative = _gather(limbs, i, digits)
+        count = load(counts, i) if counts else 1
+        if count <= 0:
+            digits[:] = 0
+            count = 1
+        fits = _fits(digits, bounds[0], bounds[1])
+        for _ in range(zeros):
+            for j in range(DIGITS):
+                digits[j] *= 10
+            _carry(digits)
+        if count > 1:
+            rest = _divide(digits, count)
+            # Half up: 2 · rest ≥ count. The first rounding lifts what falls short of a half by count / slack at most.
+            short = count - rest - rest if rest <= count - rest else 0
+            if short <= (count // slack if slack else 0):
+                digits[0] += 1
+                _carry(digits)
+        overflow[i] = not (fits and _fits(digits, bounds[2], bounds[3]))
+        if overflow[i]:
+            digits[:] = 0
+        _put(digits, negative, pairs, i)

@@ -1,0 +1,293 @@
+"""The string table against a dict: ids stand for one string, collisions are told, order words sort like bytes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from deltic.errors import StringCollision
+from deltic.kernels import warm_up
+from deltic.trace.strings import PREFIX_BYTES, StringTable
+
+MARKER = -(2**63)
+warm_up()  # from here on a kernel refuses arrays that it was not declared for
+LAW = settings(deadline=None)
+Texts = list[str | None]
+
+# Few letters, lengths around words of 8 bytes, NUL bytes and wide characters: neighbours in every respect.
+texts = st.text("a\0b", max_size=26) | st.text(max_size=9) | st.sampled_from(["", "é", "a" * 8, "a" * 23, "a" * 24, "a" * 25, "🦆" * 6])
+lists = st.lists(st.none() | texts, max_size=30)
+
+
+def ids_of(table: StringTable, values: Sequence[str | None]) -> npt.NDArray[np.int64]:
+    return table.intern(pa.array(values, pa.string()))
+
+
+@LAW
+@given(st.lists(lists, max_size=4), st.integers(-(2**64), 2**64))
+@example([["", None], [None], ["", "\0", "\0\0"]], 2**63)
+def test_interning_is_a_bijection(parts: list[Texts], seed: int) -> None:
+    table = StringTable(seed)
+    known: dict[str | None, int] = {}
+    for values in parts:
+        ids = ids_of(table, values).tolist()
+        for value, id_ in zip(values, ids, strict=True):
+            assert known.setdefault(value, id_) == id_
+            assert (id_ == MARKER) == (value is None)
+        assert table.decode(np.array(ids, np.int64)).to_pylist() == values
+    assert len(set(known.values())) == len(known)
+    assert len(table) == len(known.keys() - {None})
+
+
+@LAW
+@given(lists, st.integers(0, 30), st.integers(0, 30))
+def test_every_arrow_form_has_the_same_ids(values: Texts, start: int, length: int) -> None:
+    plain = pa.array(values, pa.string()).slice(start, length)
+    wanted = StringTable(3).intern(plain).tolist()
+    forms = [plain.cast(kind) for kind in (pa.large_string(), pa.binary(), pa.large_binary(), pa.string_view())]
+    forms += [plain.dictionary_encode(), pa.array(values, pa.string()).dictionary_encode().slice(start, length)]
+    for form in forms:
+        assert StringTable(3).intern(form).tolist() == wanted
+    assert StringTable(3).decode(np.array(wanted, np.int64)[:0]).to_pylist() == []
+
+
+def test_a_dictionary_with_null_among_its_values() -> None:
+    array = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2, 0], pa.int8()), pa.array(["a", None, "b"]))
+    table = StringTable(1)
+    ids = table.intern(array)
+    assert table.decode(ids).to_pylist() == ["a", None, None, "b", "a"]
+    assert ids.tolist() == ids_of(table, ["a", None, None, "b", "a"]).tolist()
+
+
+def test_bytes_under_null_are_not_interned() -> None:
+    hidden = pa.Array.from_buffers(
+        pa.string(), 2, [pa.py_buffer(b"\x02"), pa.py_buffer(np.array([0, 3, 6], np.int32)), pa.py_buffer(b"foobar")]
+    )
+    table = StringTable(1)
+    assert table.decode(table.intern(hidden)).to_pylist() == [None, "bar"]
+    assert len(table) == 1
+
+
+def reference_hash(value: bytes, seed: int) -> int:
+    """The id as Python's integers give it."""
+
+    def mix(h: int) -> int:
+        h = (h ^ h >> 29) * 0xA24BAED4963EE407 % 2**64
+        h = (h ^ h >> 32) * 0x9FB21C651E98DF25 % 2**64
+        return h ^ h >> 28
+
+    h = mix((seed ^ len(value) * 0x9E3779B97F4A7C15) % 2**64)
+    for i in range(0, len(value), 8):
+        h = (mix(h ^ int.from_bytes(value[i : i + 8], "little")) + 0xD1B54A32D192ED03) % 2**64
+    return (mix(h) + 2**63) % 2**64 - 2**63
+
+
+@LAW
+@given(texts, st.integers(-(2**63), 2**64))
+def test_the_hash_is_the_same_on_every_machine(value: str, seed: int) -> None:
+    # State files hold ids: whoever changes the hash must raise its version in the manifest.
+    assert ids_of(StringTable(seed), [value]).tolist() == [reference_hash(value.encode(), seed)]
+
+
+def test_seeds_give_different_ids() -> None:
+    values = [str(i) for i in range(1000)]
+    a, b = ids_of(StringTable(1), values), ids_of(StringTable(2), values)
+    assert not np.intersect1d(a, b).size
+
+
+def test_ids_spread_over_all_bits() -> None:
+    ids = ids_of(StringTable(1), [f"key-{i}" for i in range(4096)])
+    for bit in range(64):
+        assert 1800 < int(((ids >> np.int64(bit)) & 1).sum()) < 2300
+
+
+@pytest.mark.parametrize("size", [0, 1, 5000, 70_000])
+def test_long_strings_and_many_strings_make_the_table_grow(size: int) -> None:
+    values = [f"{i}{'x' * (size if i == 500 else 0)}" for i in range(3000)]
+    table = StringTable(9)
+    ids = ids_of(table, values)
+    assert table.decode(ids[::-1]).to_pylist() == values[::-1]
+    assert table.nbytes >= sum(map(len, values))
+    assert ids_of(table, values).tolist() == ids.tolist()
+    assert len(table) == 3000
+
+
+@LAW
+@given(st.lists(texts, min_size=1, max_size=40), st.integers(1, 6))
+def test_a_collision_is_told_as_soon_as_it_happens(values: list[str], bits: int) -> None:
+    alone = {value: int(ids_of(StringTable(5, hash_bits=bits), [value])[0]) for value in values}
+    table = StringTable(5, hash_bits=bits)
+    seen: dict[int, str] = {}
+    for value in values:
+        other = seen.setdefault(alone[value], value)
+        if other == value:
+            assert ids_of(table, [value]).tolist() == [alone[value]]
+            continue
+        with pytest.raises(StringCollision) as caught:
+            ids_of(table, [value])
+        assert repr(other) in caught.value.message and repr(value) in caught.value.message
+        assert table.decode(np.array([alone[value]])).to_pylist() == [other]
+
+
+def test_the_collision_names_both_strings_and_the_way_out() -> None:
+    table = StringTable(77, hash_bits=1)
+    with pytest.raises(StringCollision) as caught:
+        ids_of(table, ["first", "second", "third"])
+    first = {"first", "second", "third"} & {word.strip("'") for word in caught.value.message.split()}
+    assert len(first) == 2
+    assert "have the same 1-bit hash under the seed 77" in str(caught.value)
+    assert "start a new state with another seed than 77" in str(caught.value)
+
+
+def test_long_strings_are_cut_in_the_message() -> None:
+    table = StringTable(1, hash_bits=1)
+    with pytest.raises(StringCollision) as caught:
+        ids_of(table, [c * 10_000 for c in "abc"])
+    assert len(caught.value.message) < 300
+
+
+def word_rows(table: StringTable, values: Sequence[str | None]) -> list[tuple[int, ...]]:
+    return list(zip(*(w.tolist() for w in table.order_words(ids_of(table, values))), strict=True))
+
+
+@LAW
+@given(lists)
+@example(["", None, "\0", "a", "a\0", "a" * 22 + "\0", "a" * 22, "a" * 23, "a" * 24, "a" * 24 + "b", "ÿ", "\x7f"])
+def test_order_words_sort_like_bytes(values: Texts) -> None:
+    table = StringTable(1)
+    rows, long = word_rows(table, values), table.exceeds(ids_of(table, values), PREFIX_BYTES).tolist()
+    for x, a, m in zip(values, rows, long, strict=True):
+        assert m == (x is not None and len(x.encode()) >= PREFIX_BYTES)
+        assert (a == (MARKER,) * 3) == (x is None)
+        for y, b, n in zip(values, rows, long, strict=True):
+            if m and n:
+                assert (a < b) <= (before(x) < before(y))
+            else:
+                assert (a < b) == (before(x) < before(y)) and (a == b) == (x == y)
+
+
+def before(value: str | None) -> tuple[bytes, ...]:
+    return () if value is None else (value.encode(),)
+
+
+@LAW
+@given(lists, lists, lists)
+def test_export_and_absorb(mine: Texts, yours: Texts, asked: Texts) -> None:
+    a, b = StringTable(8), StringTable(8)
+    ids_of(a, mine)
+    ids = ids_of(b, yours)
+    sent = b.export(np.concatenate([ids, ids]))
+    assert sent.schema == pa.schema([("id", pa.int64()), ("bytes", pa.binary())])
+    assert sent.column(0).to_pylist() == sorted(set(ids.tolist()) - {MARKER})
+    a.absorb(sent)
+    assert a.decode(ids).to_pylist() == yours
+    assert len(a) == len({*mine, *yours} - {None})
+    a.retain(ids_of(b, asked + yours)[len(asked) :])
+    assert len(a) == len({*yours} - {None})
+    assert a.decode(ids).to_pylist() == yours
+    assert ids_of(a, mine + asked).tolist() == ids_of(b, mine + asked).tolist()
+
+
+def test_absorbing_other_bytes_under_a_known_id_is_a_collision() -> None:
+    values = [str(i) for i in range(300)]
+    tables = [StringTable(1, hash_bits=8) for _ in range(2)]
+    by_id: dict[int, str] = {}
+    for value in values:
+        id_ = int(ids_of(StringTable(1, hash_bits=8), [value])[0])
+        if by_id.setdefault(id_, value) != value:
+            break
+    ids_of(tables[0], [by_id[id_]])
+    with pytest.raises(StringCollision, match=f"'{by_id[id_]}' and '{value}'"):
+        tables[0].absorb(tables[1].export(ids_of(tables[1], [value])))
+
+
+def test_ids_of_another_seed_assert() -> None:
+    other = StringTable(2)
+    with pytest.raises(AssertionError, match="another seed"):
+        StringTable(1).absorb(other.export(ids_of(other, ["a"])))
+
+
+@pytest.mark.parametrize("parent", [None, StringTable(1)], ids=["alone", "layered"])
+def test_an_id_that_was_never_given_out_asserts(parent: StringTable | None) -> None:
+    table = StringTable(1, parent)
+    with pytest.raises(AssertionError, match="never given out"):
+        table.decode(np.array([MARKER, 12345]))
+    table.retain(ids_of(table, ["a", "b"])[:1])
+    with pytest.raises(AssertionError, match="never given out"):
+        table.decode(ids_of(StringTable(1), ["b"]))
+
+
+class Counted:
+    """A parent that keeps count of what it is asked."""
+
+    def __init__(self, values: Sequence[str | None], seed: int = 1, hash_bits: int = 64) -> None:
+        self.table = StringTable(seed, hash_bits=hash_bits)
+        self.ids = ids_of(self.table, values)
+        self.asked: list[int] = []
+
+    def find(self, ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.bool_], pa.BinaryArray]:
+        self.asked += ids.tolist()
+        return self.table.find(ids)
+
+
+@LAW
+@given(lists, lists, lists)
+def test_what_the_parent_has_is_not_fresh(old: Texts, new: Texts, read: Texts) -> None:
+    parent = Counted(old + read)
+    table = StringTable(1, parent)
+    some = ids_of(StringTable(1), read)
+    assert table.decode(some).to_pylist() == read
+    assert table.decode(ids_of(table, new)).to_pylist() == new
+    fresh = {v.decode() for v in table.fresh().column(1).to_pylist()}
+    assert fresh == {*new} - {*old, *read, None}
+    assert table.fresh().column(0).to_pylist() == sorted(ids_of(StringTable(1), sorted(fresh)).tolist())
+    table.decode(some)
+    ids_of(table, new)
+    assert len(parent.asked) == len(set(parent.asked)), "what was found is not asked for again"
+    table.retain(some)
+    assert table.decode(some).to_pylist() == read
+    assert not len(table.fresh())
+
+
+def test_a_string_that_collides_with_the_parents_is_refused_each_time() -> None:
+    parent = Counted(["old"], hash_bits=1)
+    taken = int(parent.ids[0])
+    other = next(s for s in map(str, range(50)) if int(ids_of(StringTable(1, hash_bits=1), [s])[0]) == taken)
+    table = StringTable(1, parent, hash_bits=1)
+    for _ in range(2):
+        with pytest.raises(StringCollision, match=f"'old' and '{other}'"):
+            ids_of(table, [other])
+    assert table.decode(parent.ids).to_pylist() == ["old"]
+    assert not len(table.fresh())
+
+
+def test_readers_beside_a_writer() -> None:
+    table = StringTable(4)
+    values = [f"string number {i}" for i in range(40_000)]
+    given_out: list[tuple[int, npt.NDArray[np.int64]]] = [(0, ids_of(table, values[:10]))]
+    wrong: list[object] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            start, ids = given_out[-1]
+            if table.decode(ids).to_pylist() != values[start : start + len(ids)] or not table.find(ids)[0].all():
+                wrong.append(start)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for start in range(0, len(values), 400):
+        given_out.append((start, ids_of(table, values[start : start + 400])))
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert not wrong
+    assert len(table) == len(values)
