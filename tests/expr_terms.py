@@ -54,37 +54,61 @@ def instant(text: str) -> datetime.datetime:
 
 
 _INTS = {bits: (0, 1, -1, 2, 3, -7, 10, 100, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), -(2 ** (bits - 1)) + 1) for bits in (8, 16, 32, 64)}
-_DOUBLES = (0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 1.005, 2.675, -0.4, 1e-7, 123456.789, 1e7, 1e10, 9.007199254740993e15, 2.0**31, -(2.0**31),
-            2.0**63, -(2.0**63), 1e22, 1.7976931348623157e308, 2.2250738585072014e-308, INF, -INF, NAN, 0.1, 0.3, 3.0, -7.5)  # fmt: skip
-_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, single(1.1), single(2.675), 16777216.0, single(1e10), single(3.4028234e38), single(1e-45), INF,
-           -INF, NAN, 3.0, -7.5)  # fmt: skip
-_MONEY = tuple(map(Decimal, ("0.00", "1.00", "-1.00", "0.01", "-0.01", "2.50", "-2.50", "0.05", "99999999.99", "-99999999.99", "3.00", "7.35")))
+_DOUBLES = (0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 1.005, 2.675, -0.4, 1e-7, 123456.789, 1e7, 1e10, 9.007199254740993e15, 2.0**31,
+    -(2.0**31), 2.0**63, -(2.0**63), 1e22, 1.7976931348623157e308, 2.2250738585072014e-308, INF, -INF, NAN, 0.1, 0.3, 3.0,
+    -7.5)  # fmt: skip
+_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, single(1.1), single(2.675), 16777216.0, single(1e10), single(3.4028234e38),
+    single(1e-45), INF, -INF, NAN, 3.0, -7.5)  # fmt: skip
+_MONEY = tuple(
+    map(Decimal, ("0.00", "1.00", "-1.00", "0.01", "-0.01", "2.50", "-2.50", "0.05", "99999999.99", "-99999999.99", "3.00", "7.35"))
+)
 _WIDE = tuple(map(Decimal, ("0.0000000000", "1.0000000000", "-1.0000000000", "0.0000000001", "9999999999999999999999999999.9999999999",
-                            "-9999999999999999999999999999.9999999999", "123456789012345678.9012345678", "2.5000000000", "-3.0000000000")))  # fmt: skip
+    "-9999999999999999999999999999.9999999999", "123456789012345678.9012345678", "2.5000000000", "-3.0000000000")))  # fmt: skip
 _WHOLE = tuple(map(Decimal, ("0", "1", "-1", "7", "99999999999999999999999999999999999999", "-99999999999999999999999999999999999999",
-                             "9223372036854775807", "9223372036854775808", "10000000000000000000", "-3")))  # fmt: skip
+    "9223372036854775807", "9223372036854775808", "10000000000000000000", "-3")))  # fmt: skip
 _SMALL = tuple(map(Decimal, ("0.00000", "0.00001", "-0.00001", "0.99999", "-0.99999", "0.50000", "0.12345")))
-_TEXTS = ("", " ", "a", "abc", "ABC", "aBc dEf", "  pad  ", "straße", "ΣΑΣ", "é", "日本語", "𝒳y", "a%b_c", "a\\b", "abcabc", "\t x\n", "aa", "b", "İ",
-          "a\nb")  # fmt: skip
-_NUMERALS = ("0", "12", "-7", " 12 ", "+5", "1.5", "-0", "1e3", "12x", "", "128", "32768", "2147483648", "9223372036854775808", "inf", "-Infinity", "NaN",
-             "1.25", "99.995", ".5", "5.", "true", "no", "1e400", "0x1p3", "3f", "abc", "\x7f8", "1e-50", "00012")  # fmt: skip
-_CALENDAR = ("2020-02-29", "2020-2-3", "1969-12-31", "2020-02-30", "2020", "2020-07", " 2020-01-01 ", "2020-01-01T10:20:30.123456789", "2020-01-01 1:2:3",
-             "2020-01-01 23:59:60", "2020-01-01 10:20:30Z", "2020-01-01 10:20:30.5+05:30", "2020-01-01 10:20:30 Europe/Paris", "2020-01-01x",
-             "2020-01-01 x", "0001-01-01", "9999-12-31 23:59:59.999999", "20200101", "", "1960-01-01 00:00:00.000001", "2020-01-01 10",
-             "2020-01-01 10:20", "2020-01-01 10:20:", "2020-01-01 10:20:30+5", "2020-01-01 10:20:30 -0800")  # fmt: skip
-_DATES = tuple(map(datetime.date.fromisoformat, ("1970-01-01", "1969-12-31", "2020-02-29", "2020-01-31", "2019-12-30", "2021-01-03", "1900-02-28",
-                                                 "0001-01-01", "9999-12-31", "2000-12-31", "1582-10-15", "1582-10-04", "2024-06-15")))  # fmt: skip
-_INSTANTS = tuple(map(instant, ("1970-01-01T00:00:00", "1969-12-31T23:59:59.999999", "2020-02-29T12:34:56.789123", "1960-01-01T12:00:00.9",
-                                "0001-01-01T00:00:00", "9999-12-31T23:59:59.999999", "2020-01-31T00:00:00", "2021-01-03T01:02:03.1",
-                                "1582-10-10T06:00:00", "2024-06-15T23:00:00.000001")))  # fmt: skip
+_TEXTS = ("", " ", "a", "abc", "ABC", "aBc dEf", "  pad  ", "straße", "ΣΑΣ", "é", "日本語", "𝒳y", "a%b_c", "a\\b", "abcabc", "\t x\n",
+    "aa", "b", "İ",
+    "a\nb")  # fmt: skip
+_NUMERALS = ("0", "12", "-7", " 12 ", "+5", "1.5", "-0", "1e3", "12x", "", "128", "32768", "2147483648", "9223372036854775808", "inf",
+    "-Infinity", "NaN", "1.25", "99.995", ".5", "5.", "true", "no", "1e400", "0x1p3", "3f", "abc", "\x7f8", "1e-50", "00012")  # fmt: skip
+_CALENDAR = ("2020-02-29", "2020-2-3", "1969-12-31", "2020-02-30", "2020", "2020-07", " 2020-01-01 ", "2020-01-01T10:20:30.123456789",
+    "2020-01-01 1:2:3", "2020-01-01 23:59:60", "2020-01-01 10:20:30Z", "2020-01-01 10:20:30.5+05:30",
+    "2020-01-01 10:20:30 Europe/Paris", "2020-01-01x", "2020-01-01 x", "0001-01-01", "9999-12-31 23:59:59.999999", "20200101", "",
+    "1960-01-01 00:00:00.000001", "2020-01-01 10", "2020-01-01 10:20", "2020-01-01 10:20:", "2020-01-01 10:20:30+5",
+    "2020-01-01 10:20:30 -0800")  # fmt: skip
+_DATES = tuple(map(datetime.date.fromisoformat, ("1970-01-01", "1969-12-31", "2020-02-29", "2020-01-31", "2019-12-30", "2021-01-03",
+    "1900-02-28", "0001-01-01", "9999-12-31", "2000-12-31", "1582-10-15", "1582-10-04", "2024-06-15")))  # fmt: skip
+_INSTANTS = tuple(map(instant, ("1970-01-01T00:00:00", "1969-12-31T23:59:59.999999", "2020-02-29T12:34:56.789123",
+    "1960-01-01T12:00:00.9", "0001-01-01T00:00:00", "9999-12-31T23:59:59.999999", "2020-01-31T00:00:00", "2021-01-03T01:02:03.1",
+    "1582-10-10T06:00:00", "2024-06-15T23:00:00.000001")))  # fmt: skip
 
 COLUMNS: tuple[tuple[str, Type, Sequence[Value]], ...] = (
-    ("b", BOOLEAN, (True, False)), ("t", TINYINT, _INTS[8]), ("h", SMALLINT, _INTS[16]), ("i", INT, _INTS[32]), ("j", INT, (*_INTS[32], 5, 12, -30)),
-    ("l", BIGINT, _INTS[64]), ("m", BIGINT, _INTS[64]), ("f", FLOAT, _FLOATS), ("g", FLOAT, _FLOATS), ("x", DOUBLE, _DOUBLES), ("y", DOUBLE, _DOUBLES),
-    ("p", decimal(10, 2), _MONEY), ("q", decimal(10, 2), _MONEY), ("r", decimal(38, 10), _WIDE), ("w", decimal(38, 0), _WHOLE),
-    ("v", decimal(5, 5), _SMALL), ("s", STRING, _TEXTS), ("a", STRING, _TEXTS), ("u", STRING, _NUMERALS), ("k", STRING, _CALENDAR),
-    ("dt", DATE, _DATES), ("du", DATE, _DATES), ("ts", TIMESTAMP, _INSTANTS), ("tt", TIMESTAMP, _INSTANTS),
-)  # fmt: skip
+    ("b", BOOLEAN, (True, False)),
+    ("t", TINYINT, _INTS[8]),
+    ("h", SMALLINT, _INTS[16]),
+    ("i", INT, _INTS[32]),
+    ("j", INT, (*_INTS[32], 5, 12, -30)),
+    ("l", BIGINT, _INTS[64]),
+    ("m", BIGINT, _INTS[64]),
+    ("f", FLOAT, _FLOATS),
+    ("g", FLOAT, _FLOATS),
+    ("x", DOUBLE, _DOUBLES),
+    ("y", DOUBLE, _DOUBLES),
+    ("p", decimal(10, 2), _MONEY),
+    ("q", decimal(10, 2), _MONEY),
+    ("r", decimal(38, 10), _WIDE),
+    ("w", decimal(38, 0), _WHOLE),
+    ("v", decimal(5, 5), _SMALL),
+    ("s", STRING, _TEXTS),
+    ("a", STRING, _TEXTS),
+    ("u", STRING, _NUMERALS),
+    ("k", STRING, _CALENDAR),
+    ("dt", DATE, _DATES),
+    ("du", DATE, _DATES),
+    ("ts", TIMESTAMP, _INSTANTS),
+    ("tt", TIMESTAMP, _INSTANTS),
+)
 
 SCHEMA = Schema(tuple(Field(name, type) for name, type, _ in COLUMNS))
 
@@ -199,12 +223,31 @@ def _numeric() -> list[Term]:
 def _comparisons() -> list[Term]:
     pairs = ("th", "ij", "lm", "il", "lx", "ip", "lr", "fg", "xy", "fx", "pq", "pr", "rw", "wv", "px", "sa", "sb")
     typed = [(COLUMN[c], COLUMN[d]) for c, d in pairs if (c, d) != ("s", "b")]
-    typed += [(COLUMN["dt"], COLUMN["du"]), (COLUMN["ts"], COLUMN["tt"]), (COLUMN["dt"], COLUMN["ts"]), (COLUMN["b"], literal(True, BOOLEAN))]
+    typed += [
+        (COLUMN["dt"], COLUMN["du"]),
+        (COLUMN["ts"], COLUMN["tt"]),
+        (COLUMN["dt"], COLUMN["ts"]),
+        (COLUMN["b"], literal(True, BOOLEAN)),
+    ]
     typed += [(COLUMN["ts"], COLUMN["k"]), (COLUMN["dt"], COLUMN["k"]), (COLUMN["u"], COLUMN["i"]), (COLUMN["u"], COLUMN["p"])]
-    typed += [(COLUMN["i"], string("12")), (COLUMN["dt"], string("2020-01-01")), (COLUMN["x"], literal(NAN, DOUBLE)), (COLUMN["p"], number(1))]
-    typed += [(literal(2.5, DOUBLE), COLUMN["x"]), (COLUMN["x"], literal(0.0, DOUBLE)), (COLUMN["f"], literal(2.5, FLOAT)), (COLUMN["i"], literal(None, NULL))]
+    typed += [
+        (COLUMN["i"], string("12")),
+        (COLUMN["dt"], string("2020-01-01")),
+        (COLUMN["x"], literal(NAN, DOUBLE)),
+        (COLUMN["p"], number(1)),
+    ]
+    typed += [
+        (literal(2.5, DOUBLE), COLUMN["x"]),
+        (COLUMN["x"], literal(0.0, DOUBLE)),
+        (COLUMN["f"], literal(2.5, FLOAT)),
+        (COLUMN["i"], literal(None, NULL)),
+    ]
     terms = [infix(symbol, c, d) for symbol in ("=", "<>", "<", "<=", ">", ">=", "<=>") for c, d in typed]
-    terms += [call(name, *(COLUMN[c] for c in group)) for name in ("greatest", "least", "coalesce") for group in ("ij", "xy", "fg", "pr", "sa", "lxp")]
+    terms += [
+        call(name, *(COLUMN[c] for c in group))
+        for name in ("greatest", "least", "coalesce")
+        for group in ("ij", "xy", "fg", "pr", "sa", "lxp")
+    ]
     terms += [call(name, c, d) for name in ("nullif", "nvl", "ifnull") for c, d in typed if c.expr.type != d.expr.type or c.sql in "ixps"]
     terms += [call("nvl2", COLUMN["i"], COLUMN["l"], COLUMN["p"]), call("if", COLUMN["b"], COLUMN["i"], COLUMN["u"])]
     return terms
@@ -215,13 +258,16 @@ def _logic() -> list[Term]:
     danger = [infix(">", infix("/", number(1), COLUMN["i"]), literal(0.0, DOUBLE)), infix("=", casting(COLUMN["u"], INT), number(12))]
     terms = [infix(symbol, c, d) for symbol in ("and", "or") for c in truths for d in truths + danger]
     terms += [prefix("not", "not", c) for c in truths + danger]
-    words = {"IS NULL": "is_null", "IS NOT NULL": "is_not_null", "IS TRUE": "is_true", "IS NOT TRUE": "is_not_true", "IS FALSE": "is_false",
+    words = {"IS NULL": "is_null", "IS NOT NULL": "is_not_null", "IS TRUE": "is_true", "IS NOT TRUE": "is_not_true",
+        "IS FALSE": "is_false",
              "IS NOT FALSE": "is_not_false"}  # fmt: skip
     terms += [suffix(word, name, c) for word, name in words.items() for c in truths + danger]
     terms += [choose(c, infix("/", number(1), COLUMN["i"]), COLUMN["x"]) for c in truths]
     terms += [call("coalesce", COLUMN["x"], infix("/", number(1), COLUMN["i"]))]
     terms += [infix("+", COLUMN["x"], infix("/", number(1), COLUMN["i"])), infix("+", infix("/", number(1), COLUMN["i"]), COLUMN["x"])]
-    terms += [Term(f"({c.sql} IN ({', '.join(d.sql for d in items)}))", resolve("in", [c.expr, *(d.expr for d in items)])) for c, items in _LISTS]
+    terms += [
+        Term(f"({c.sql} IN ({', '.join(d.sql for d in items)}))", resolve("in", [c.expr, *(d.expr for d in items)])) for c, items in _LISTS
+    ]
     terms += [Term(f"({c.sql} BETWEEN {d.sql} AND {e.sql})", resolve("between", [c.expr, d.expr, e.expr])) for c, d, e in _RANGES]
     return terms
 
@@ -229,9 +275,11 @@ def _logic() -> list[Term]:
 _LISTS = (
     (COLUMN["i"], (number(1), number(3))), (COLUMN["i"], (number(1), literal(None, INT))), (COLUMN["i"], (COLUMN["j"], number(2))),
     (COLUMN["x"], (literal(0.0, DOUBLE), literal(NAN, DOUBLE), literal(2.5, DOUBLE))), (COLUMN["x"], (COLUMN["y"], literal(1.0, DOUBLE))),
-    (COLUMN["s"], (string("abc"), string(""), COLUMN["a"])), (COLUMN["p"], (number(1), COLUMN["q"])), (COLUMN["u"], (number(12), number(0))),
+    (COLUMN["s"], (string("abc"), string(""), COLUMN["a"])), (COLUMN["p"], (number(1), COLUMN["q"])), (COLUMN["u"], (number(12),
+    number(0))),
     (COLUMN["x"], (number(1), infix("/", number(1), COLUMN["i"]))), (COLUMN["s"], (string("abc"), string("b"))),
-    (COLUMN["dt"], (literal(_DATES[0], DATE), COLUMN["du"])), (COLUMN["p"], (literal(Decimal("2.50"), decimal(10, 2)), literal(None, NULL))),
+    (COLUMN["dt"], (literal(_DATES[0], DATE), COLUMN["du"])), (COLUMN["p"], (literal(Decimal("2.50"), decimal(10, 2)), literal(None,
+    NULL))),
 )  # fmt: skip
 _RANGES = (
     (COLUMN["i"], number(-1), COLUMN["j"]), (COLUMN["x"], literal(0.0, DOUBLE), COLUMN["y"]), (COLUMN["s"], string("a"), COLUMN["a"]),
@@ -244,20 +292,47 @@ def _text() -> list[Term]:
     names = ("upper", "lower", "length", "char_length", "octet_length", "trim", "ltrim", "rtrim", "reverse", "ascii", "initcap")
     terms = [call(name, c) for name in names for c in (s, COLUMN["u"], COLUMN["i"], COLUMN["p"])]
     terms += [call("substring", s, number(n), number(c)) for n in (-10, -3, -1, 0, 1, 2, 5) for c in (-1, 0, 1, 2, 7, 2**31 - 1)]
-    terms += [call("substring", s, number(2)), call("substr", s, i), call("substring", s, i, COLUMN["t"]), call("substring", s, COLUMN["j"], COLUMN["i"])]
+    terms += [
+        call("substring", s, number(2)),
+        call("substr", s, i),
+        call("substring", s, i, COLUMN["t"]),
+        call("substring", s, COLUMN["j"], COLUMN["i"]),
+    ]
     terms += [call(name, s, number(n)) for name in ("left", "right") for n in (-1, 0, 2, 100)] + [call("left", s, i), call("right", s, i)]
-    terms += [infix("||", s, a), call("concat", s, a, COLUMN["i"]), call("concat", s, COLUMN["dt"], COLUMN["b"]), call("concat_ws", string("-"), s, a)]
+    terms += [
+        infix("||", s, a),
+        call("concat", s, a, COLUMN["i"]),
+        call("concat", s, COLUMN["dt"], COLUMN["b"]),
+        call("concat_ws", string("-"), s, a),
+    ]
     terms += [call("concat_ws", s, a, COLUMN["u"]), call("concat_ws", s)]
-    terms += [call("replace", s, string("a"), string("xy")), call("replace", s, string("")), call("replace", s, a, string("_")), call("replace", s, a)]
+    terms += [
+        call("replace", s, string("a"), string("xy")),
+        call("replace", s, string("")),
+        call("replace", s, a, string("_")),
+        call("replace", s, a),
+    ]
     terms += [call(name, s, number(n), string(pad)) for name in ("lpad", "rpad") for n in (-1, 0, 2, 9) for pad in ("", "x", "xyz")]
     terms += [call("lpad", s, number(8)), call("rpad", s, number(8), a)]
-    terms += [call("instr", s, a), call("locate", a, s), call("locate", string("b"), s, i), call("position", string(""), s), call("repeat", s, number(2))]
+    terms += [
+        call("instr", s, a),
+        call("locate", a, s),
+        call("locate", string("b"), s, i),
+        call("position", string(""), s),
+        call("repeat", s, number(2)),
+    ]
     terms += [call(name, s, part) for name in ("startswith", "endswith", "contains") for part in (a, string("a"), string(""), string("c"))]
     terms += [call("split_part", s, string(d), number(n)) for d in ("b", "", " ") for n in (1, 2, -1, 9)] + [call("split_part", s, a, i)]
     patterns = ("abc", "a%", "%c", "%b%", "a_c", "_", "%", "", "a\\%b%", "%\\_c", "a%b%", "%ß%", "a.c", "(%", "__", "%a_b%", " % ")
     terms += [Term(f"({s.sql} LIKE {string(t).sql})", resolve("like", [s.expr, string(t).expr])) for t in patterns]
-    terms += [Term(f"({s.sql} LIKE {string(t).sql} ESCAPE '#')", resolve("like", [s.expr, string(t).expr, string("#").expr])) for t in ("a#%%", "##", "a\\b")]
-    terms += [Term("(s LIKE a)", resolve("like", [s.expr, a.expr])), Term("(i LIKE '1%')", resolve("like", [COLUMN["i"].expr, string("1%").expr]))]
+    terms += [
+        Term(f"({s.sql} LIKE {string(t).sql} ESCAPE '#')", resolve("like", [s.expr, string(t).expr, string("#").expr]))
+        for t in ("a#%%", "##", "a\\b")
+    ]
+    terms += [
+        Term("(s LIKE a)", resolve("like", [s.expr, a.expr])),
+        Term("(i LIKE '1%')", resolve("like", [COLUMN["i"].expr, string("1%").expr])),
+    ]
     return terms
 
 
@@ -265,24 +340,62 @@ def _calendar() -> list[Term]:
     days, instants = (COLUMN["dt"], COLUMN["ts"], COLUMN["k"]), (COLUMN["ts"], COLUMN["dt"], COLUMN["k"])
     parts = ("year", "quarter", "month", "day", "dayofmonth", "dayofweek", "weekday", "dayofyear", "weekofyear", "last_day", "to_date")
     terms = [call(name, c) for name in parts for c in days]
-    terms += [call(name, c) for name in ("hour", "minute", "second", "to_timestamp") for c in instants] + [call("unix_timestamp", COLUMN["ts"])]
+    terms += [call(name, c) for name in ("hour", "minute", "second", "to_timestamp") for c in instants] + [
+        call("unix_timestamp", COLUMN["ts"])
+    ]
     fields = ("YEAR", "YEAROFWEEK", "QUARTER", "MONTH", "WEEK", "DAY", "DOW", "DAYOFWEEK_ISO", "DOY", "HOUR", "MINUTE", "SECOND")
-    terms += [Term(f"extract({field} FROM {c.sql})", resolve("extract", [string(field).expr, c.expr])) for field in fields for c in (COLUMN["dt"], COLUMN["ts"])]
-    terms += [call(name, c, n) for name in ("date_add", "date_sub") for c in days for n in (number(1), number(-400), COLUMN["t"], COLUMN["h"], COLUMN["i"])]
+    terms += [
+        Term(f"extract({field} FROM {c.sql})", resolve("extract", [string(field).expr, c.expr]))
+        for field in fields
+        for c in (COLUMN["dt"], COLUMN["ts"])
+    ]
+    terms += [
+        call(name, c, n)
+        for name in ("date_add", "date_sub")
+        for c in days
+        for n in (number(1), number(-400), COLUMN["t"], COLUMN["h"], COLUMN["i"])
+    ]
     terms += [call("add_months", c, n) for c in days for n in (number(1), number(-13), COLUMN["t"], COLUMN["i"])]
     terms += [infix("+", COLUMN["dt"], COLUMN["t"]), infix("-", COLUMN["dt"], number(3)), call("datediff", COLUMN["dt"], COLUMN["ts"])]
-    terms += [call("datediff", COLUMN["dt"], COLUMN["du"]), call("make_date", COLUMN["h"], COLUMN["t"], COLUMN["t"]), call("make_date", number(2020), COLUMN["t"], number(29))]
-    units = ("year", "YY", "quarter", "Month", "mm", "week", "day", "dd", "hour", "minute", "second", "millisecond", "microsecond", "nonsense")
-    terms += [call("trunc", COLUMN["dt"], string(unit)) for unit in units] + [call("date_trunc", string(unit), c) for unit in units for c in (COLUMN["ts"], COLUMN["dt"])]
+    terms += [
+        call("datediff", COLUMN["dt"], COLUMN["du"]),
+        call("make_date", COLUMN["h"], COLUMN["t"], COLUMN["t"]),
+        call("make_date", number(2020), COLUMN["t"], number(29)),
+    ]
+    units = (
+        "year",
+        "YY",
+        "quarter",
+        "Month",
+        "mm",
+        "week",
+        "day",
+        "dd",
+        "hour",
+        "minute",
+        "second",
+        "millisecond",
+        "microsecond",
+        "nonsense",
+    )
+    terms += [call("trunc", COLUMN["dt"], string(unit)) for unit in units] + [
+        call("date_trunc", string(unit), c) for unit in units for c in (COLUMN["ts"], COLUMN["dt"])
+    ]
     terms += [call("trunc", COLUMN["dt"], COLUMN["s"])]
-    for words, months, days_, micros in (("1 MONTH", 1, 0, 0), ("-14 MONTH", -14, 0, 0), ("3 DAY", 0, 3, 0), ("90 MINUTE", 0, 0, 5_400_000_000)):
+    for words, months, days_, micros in (
+        ("1 MONTH", 1, 0, 0),
+        ("-14 MONTH", -14, 0, 0),
+        ("3 DAY", 0, 3, 0),
+        ("90 MINUTE", 0, 0, 5_400_000_000),
+    ):
         for c in (COLUMN["dt"], COLUMN["ts"]):
             terms.append(Term(f"({c.sql} + INTERVAL {words})", add_interval(c.expr, months, days_, micros)))
     return terms
 
 
 def _casts() -> list[Term]:
-    targets = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, decimal(5, 2), decimal(10, 0), decimal(18, 6), decimal(38, 10), decimal(38, 0),
+    targets = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, decimal(5, 2), decimal(10, 0), decimal(18, 6), decimal(38,
+        10), decimal(38, 0),
                decimal(4, 4), STRING, DATE, TIMESTAMP)  # fmt: skip
     terms = []
     for name in ("b", "t", "h", "i", "l", "f", "x", "p", "r", "w", "v", "s", "u", "k", "dt", "ts"):
@@ -296,7 +409,7 @@ def _castable(source: Type, target: Type) -> bool:
     """Spark's table, written down once more."""
     if STRING in (source, target):
         return True
-    if source == DATE or target == DATE:
+    if DATE in (source, target):
         return {source, target} == {DATE, TIMESTAMP}
     return BOOLEAN not in (source, target) or TIMESTAMP not in (source, target)
 

@@ -28,6 +28,8 @@ TERMS = all_terms()
 CHUNK = 60
 SAMPLE = 2  # failing rows of each chunk's every seventh term that Spark is asked about, one query each
 
+BEYOND = object()
+
 # libm and Java's StrictMath may differ in the last place.
 _LAST_PLACE = ("exp(", "ln(", "log(", "log2(", "log10(", "power(")
 
@@ -59,7 +61,9 @@ def edges(spark: Any) -> Any:
 def test_values(spark: Any, edges: Any, start: int) -> None:
     terms = TERMS[start : start + CHUNK]
     outcomes = [[outcome(term.expr, row) for row in ROWS] for term in terms]
-    columns = ", ".join(f"CASE WHEN {_good(o)} THEN {term.sql} END AS c{k}" for k, (term, o) in enumerate(zip(terms, outcomes, strict=True)))
+    columns = ", ".join(
+        f"CASE WHEN {_good(o)} THEN {term.sql} END AS c{k}" for k, (term, o) in enumerate(zip(terms, outcomes, strict=True))
+    )
     try:
         answer = spark.sql(f"SELECT row, {columns} FROM edges").toArrow().sort_by("row")
     except Exception:
@@ -71,7 +75,7 @@ def test_values(spark: Any, edges: Any, start: int) -> None:
             differences.append(f"{term.sql}: Spark's type is {found.type}, ours {term.expr.type}")
             continue
         for row, scalar, ours in zip(ROWS, found.combine_chunks(), expected, strict=True):
-            if not isinstance(ours, EvaluationError) and not tolerance(term, theirs := scalar.as_py(), ours):
+            if not isinstance(ours, EvaluationError) and not tolerance(term, theirs := _python(scalar), ours):
                 differences.append(f"{term.sql}: Spark {theirs!r}, ours {ours!r} at {_inputs(term, row)}")
     assert not differences, "\n".join(differences[:40])
 
@@ -105,6 +109,14 @@ def test_errors(spark: Any, edges: Any, start: int) -> None:
     assert not differences, "\n".join(differences[:40])
 
 
+def _python(scalar: Any) -> Any:
+    """The value, or BEYOND for a date that Python cannot hold."""
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        return BEYOND
+
+
 def _inputs(term: Term, row: tuple[Value, ...]) -> dict[str, Value]:
     return {name: value for name, value in zip(SCHEMA.names, row, strict=True) if name in term.sql}
 
@@ -113,6 +125,9 @@ def tolerance(term: Term, theirs: Any, ours: Value) -> bool:
     """Equal, or different for a reason that Deltic documents."""
     if alike(theirs, ours):
         return True
+    if theirs is BEYOND:
+        # Text with a year after 9999 is malformed here, so TRY_CAST gives NULL.
+        return ours is None and term.sql.startswith("try_cast(u AS")
     if isinstance(theirs, float) and isinstance(ours, float) and term.sql.startswith(_LAST_PLACE):
         # LOG with a base is a quotient of two.
         return math.isclose(theirs, ours, rel_tol=6.7e-16 if term.sql.startswith("log(") else 2.3e-16)

@@ -206,5 +206,3 @@ def _rounded(call: Call, value: Number, places: int, *, even: bool) -> Number:
 
 def bit_not(value: int) -> int:
     return ~value
-
-

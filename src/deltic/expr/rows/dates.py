@@ -13,12 +13,33 @@ from deltic.expr.rows.casts import EPOCH, MICROSECOND, SECOND
 
 D = TypeVar("D", bound=datetime.date)
 
-DATE_UNITS: Final = {"YEAR": "YEAR", "YYYY": "YEAR", "YY": "YEAR", "QUARTER": "QUARTER", "MONTH": "MONTH", "MON": "MONTH", "MM": "MONTH",
-                     "WEEK": "WEEK"}
-TIME_UNITS: Final = {"DAY": "DAY", "DD": "DAY", "HOUR": "HOUR", "MINUTE": "MINUTE", "SECOND": "SECOND", "MILLISECOND": "MILLISECOND",
-                     "MICROSECOND": "MICROSECOND"}
-_MICROS: Final = {"DAY": 86400 * SECOND, "HOUR": 3600 * SECOND, "MINUTE": 60 * SECOND, "SECOND": SECOND, "MILLISECOND": 1000,
-                  "MICROSECOND": 1}
+DATE_UNITS: Final = {
+    "YEAR": "YEAR",
+    "YYYY": "YEAR",
+    "YY": "YEAR",
+    "QUARTER": "QUARTER",
+    "MONTH": "MONTH",
+    "MON": "MONTH",
+    "MM": "MONTH",
+    "WEEK": "WEEK",
+}
+TIME_UNITS: Final = {
+    "DAY": "DAY",
+    "DD": "DAY",
+    "HOUR": "HOUR",
+    "MINUTE": "MINUTE",
+    "SECOND": "SECOND",
+    "MILLISECOND": "MILLISECOND",
+    "MICROSECOND": "MICROSECOND",
+}
+_MICROS: Final = {
+    "DAY": 86400 * SECOND,
+    "HOUR": 3600 * SECOND,
+    "MINUTE": 60 * SECOND,
+    "SECOND": SECOND,
+    "MILLISECOND": 1000,
+    "MICROSECOND": 1,
+}
 
 
 def add_days(value: D, days: int, span: Span | None = None) -> D:

@@ -26,8 +26,15 @@ _TIMESTAMP: Final = re.compile(r"\+?([0-9]{4,6})(?:-([0-9]{1,2})(?:-([0-9]{1,2})
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(?:([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{2}))?)?|([0-9]{2})([0-9]{2})([0-9]{2})?)")
 _TRUE: Final = frozenset(("t", "true", "y", "yes", "1"))
 _FALSE: Final = frozenset(("f", "false", "n", "no", "0"))
-_SPECIAL: Final = {"inf": math.inf, "+inf": math.inf, "infinity": math.inf, "+infinity": math.inf, "-inf": -math.inf,
-                   "-infinity": -math.inf, "nan": math.nan}
+_SPECIAL: Final = {
+    "inf": math.inf,
+    "+inf": math.inf,
+    "infinity": math.inf,
+    "+infinity": math.inf,
+    "-inf": -math.inf,
+    "-infinity": -math.inf,
+    "nan": math.nan,
+}
 _MOST_EXPONENT: Final = 5000  # beyond it a number is zero or infinite in every type; the exact fraction would be huge
 
 
