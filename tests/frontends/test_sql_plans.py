@@ -230,3 +230,13 @@ def test_names_of_columns_without_alias(sql: str, names: tuple[str, ...]) -> Non
 
 def test_the_catalog_has_all_tables_of_the_queries() -> None:
     assert set(TABLES) == set(ROWS)
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    with pytest.raises(QueryError, match="nested too deeply"):
+        bound(f"SELECT id FROM t WHERE {' OR '.join(f'k = {i}' for i in range(3000))}")
+
+
+def test_long_lists_and_conjunctions_are_fine() -> None:
+    assert shape(bound(f"SELECT id FROM t WHERE k IN ({', '.join(map(str, range(3000)))})")) == "project(filter(t))"
+    assert shape(bound(f"SELECT id FROM t WHERE {' AND '.join(f'k <> {i}' for i in range(100))}")) == "project(filter(t))"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from sql_queries import queries
 
 from deltic.errors import QueryError
 from deltic.frontends.sql import bind_query
+from deltic.frontends.sql.dialect import DelticDialect
 from deltic.plan.evaluate import evaluate
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -65,6 +68,54 @@ def test_the_oracle_agrees_with_spark(spark: Any, query: str) -> None:
 
 def _sql(type: Any) -> str:
     return str(type.simpleString()).upper().replace("VOID", "NULL")
+
+
+def _mutations(seed: int) -> Iterator[str]:
+    """Queries of the suite with tokens left out, doubled, exchanged or taken from other ones, without end."""
+    rng = random.Random(seed)
+    pool = [[query[token.start : token.end + 1] for token in DelticDialect().tokenize(query)] for query in queries()]
+    words = [word for query in pool for word in query]
+    while True:
+        query = list(rng.choice(pool))
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            at, other = rng.randrange(len(query)), rng.choice(pool)
+            start = rng.randrange(len(other))
+            piece = rng.choice(
+                ([], [query[at]] * 2, [rng.choice(words), query[at]], [rng.choice(words)], other[start : start + rng.randrange(1, 6)])
+            )
+            query[at : at + 1] = piece or ["1"] * (len(query) == 1)
+        yield " ".join(query)
+
+
+def _outcome(run: Callable[[], Iterable[tuple[Iterable[Any], int]]]) -> Counter[tuple[Any, ...]] | None:
+    """The rows, or None where evaluating them fails."""
+    try:
+        return _multiset(run())
+    except Exception:  # Spark's come through Java, in many classes
+        return None
+
+
+def test_mutated_queries_mean_the_same_or_are_refused(spark: Any) -> None:
+    accepted, stricter = 0, []
+    for query in islice(_mutations(7), 20_000):
+        try:
+            plan = bind_query(query, "test", TestCatalog())
+        except QueryError:
+            continue
+        accepted += 1
+        try:
+            frame = spark.sql(query)
+        except Exception:
+            stricter.append(query)
+            continue
+        assert [f.type.sql.replace("VOID", "NULL") for f in plan.schema] == [_sql(f.dataType) for f in frame.schema], query
+        tables = {name: weighted(rows) for name, rows in ROWS.items()}
+        ours = _outcome(lambda plan=plan, tables=tables: evaluate(plan, tables).pairs())
+        assert ours == _outcome(lambda frame=frame: ((row, 1) for row in frame.collect())), query
+        if accepted == 400:
+            break
+    assert accepted == 400
+    assert len(stricter) <= accepted // 50, stricter
 
 
 REFUSED_BY_BOTH = """

@@ -7,6 +7,7 @@ passed by in silence. Plans are plain: a Project for a select list, a Filter for
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from sqlglot import exp
 
@@ -17,6 +18,7 @@ from deltic.frontends.sql.environment import Catalog, Environment
 from deltic.frontends.sql.parse import Parsed, parse
 from deltic.frontends.sql.precedence import check_precedence
 from deltic.frontends.sql.refuse import refuse_unknown
+from deltic.frontends.sql.spans import Places
 from deltic.frontends.sql.statements import CreateTable, CreateView, DropTable, DropView, Statement
 from deltic.plan.nodes import Plan
 
@@ -30,7 +32,7 @@ def parse_script(text: str, name: str, catalog: Catalog) -> Iterator[Statement]:
     first is given. Raises QueryError's kinds with the place.
     """
     parsed = [_checked(statement) for statement in parse(text, name)]
-    return (bind_statement(one.tree, Environment(one.places, catalog)) for one in parsed)
+    return (_statement(one, catalog) for one in parsed)
 
 
 def bind_query(text: str, name: str, catalog: Catalog) -> Plan:
@@ -41,10 +43,27 @@ def bind_query(text: str, name: str, catalog: Catalog) -> Plan:
         raise SyntaxFailure("this is not one query", span=span, expected="SELECT …")
     one = _checked(parsed[0])
     env = Environment(one.places, catalog)
-    return bind_view(one.tree, env) if is_view(one.tree) else bind_tree(one.tree, env)
+    with _shallow(one.places):
+        return bind_view(one.tree, env) if is_view(one.tree) else bind_tree(one.tree, env)
+
+
+def _statement(parsed: Parsed, catalog: Catalog) -> Statement:
+    with _shallow(parsed.places):
+        return bind_statement(parsed.tree, Environment(parsed.places, catalog))
 
 
 def _checked(statement: Parsed) -> Parsed:
-    refuse_unknown(statement.tree, statement.places)
-    check_precedence(statement.tree, statement.places)
+    with _shallow(statement.places):
+        refuse_unknown(statement.tree, statement.places)
+        check_precedence(statement.tree, statement.places)
     return statement
+
+
+@contextmanager
+def _shallow(places: Places) -> Iterator[None]:
+    """Turns Python's recursion limit into an error of the statement."""
+    try:
+        yield
+    except RecursionError as error:
+        remedy = "IN (…) for many alternatives, views for many steps"
+        raise SyntaxFailure("the statement is nested too deeply", span=places.statement, remedy=remedy) from error

@@ -285,6 +285,8 @@ class ExpressionBinder:
     def _case(self, node: exp.Case | exp.If, span: Span) -> Expr:
         if isinstance(node, exp.If):
             otherwise = node.args.get("false")
+            if otherwise is None:
+                raise TypeMismatch("IF takes 3 arguments", span=span, expected="IF(condition, value, otherwise)")
             branches = [(self.bind(node.this), self.bind(node.args["true"]))]
         else:
             otherwise = node.args.get("default")

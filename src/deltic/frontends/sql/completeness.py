@@ -84,7 +84,7 @@ def _is_misplaced(before: Token | None, token: Token, behind: Token | None) -> b
             return behind is None or behind.token_type != TokenType.L_PAREN
         case TokenType.DOT:  # x.y and .5
             number = behind is not None and behind.token_type == TokenType.NUMBER and behind.start == token.end + 1
-            return not number and (before is None or before.token_type in WANTING | CLAUSES | {TokenType.L_PAREN})
+            return not number and (before is None or before.token_type in WANTING | CLAUSES | {TokenType.L_PAREN, TokenType.STAR})
         case _:
             return False
 
