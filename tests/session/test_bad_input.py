@@ -106,6 +106,11 @@ BROKEN = {
         [{**ORDER, "id": i} for i in range(2, 12)],
         errors.ArithmeticOverflow,
     ),
+    "decimal average overflow": (
+        "SELECT avg(CAST(9e33 AS DECIMAL(38, 0))) AS n FROM log",
+        [{"line": "b", "_weight": 20_000}],
+        errors.ArithmeticOverflow,
+    ),
     "join weight overflow": (
         "SELECT a.line FROM log a JOIN log b ON a.line = b.line",
         [{"line": "b", "_weight": 2**40}],
@@ -133,10 +138,6 @@ NAMES = [
     for kind, cases in (("statement", STATEMENTS), ("change", CHANGES), ("broken", BROKEN), ("read", READS))
     for name in cases
 ] + ["read: closed session"]
-
-
-def test_the_texts_are_those_of_the_cases(goldens: Goldens) -> None:
-    goldens.check_names(NAMES)
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
@@ -188,3 +189,7 @@ def test_closed_session(session: deltic.Session, goldens: Goldens) -> None:
     with pytest.raises(errors.DelticError) as caught:
         session.transaction()
     goldens.check("read: closed session", str(caught.value))
+
+
+def test_the_texts_are_those_of_the_cases(goldens: Goldens) -> None:
+    goldens.check_names(NAMES)

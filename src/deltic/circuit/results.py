@@ -20,6 +20,7 @@ Words = tuple[np.ndarray, ...]
 ResultKind = OneOf[
     "count", "sum_int", "sum_bigint", "sum_decimal", "sum_float", "avg_int", "avg_rounded", "avg_decimal", "avg_float", "extreme"
 ]
+_FEWER_DIGITS = "cast the values to a DECIMAL of a smaller scale, or to DOUBLE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +69,14 @@ def result_words(result: Result, sums: Words, floats: Sequence[np.ndarray], extr
                     f"arithmetic overflow: SUM of {result.target.type}",
                     span=result.span,
                     expected=f"a sum of at most {result.target.type.precision} digits, {result.target.type.scale} of them behind the point",
-                    remedy="cast the summed values to a DECIMAL of a smaller scale, or to DOUBLE",
+                    remedy=_FEWER_DIGITS,
                 )
             return encode_words(_masked(value, none), result.target)
         case "avg_decimal":
-            value = divide_decimal(sums[at : at + result.limbs], sums[result.counted], result.scale, result.target.type)
+            try:
+                value = divide_decimal(sums[at : at + result.limbs], sums[result.counted], result.scale, result.target.type)
+            except ArithmeticOverflow as error:
+                raise ArithmeticOverflow(error.message, span=result.span, remedy=_FEWER_DIGITS) from error
             return encode_words(_masked(value, none), result.target)
         case "sum_float":
             number = floats[at]
