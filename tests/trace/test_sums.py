@@ -321,3 +321,6 @@ def test_no_groups() -> None:
     assert divide_decimal((none, none), none, 2, decimal(9, 6)).to_pylist() == []
     assert round_limbs(np.array([0]), none, none).tolist() == []
     assert [len(part) for part in float_limbs(np.empty(0), none)] == [0, 0, 0]
+    for buffer in (None, pa.py_buffer(b"")):
+        empty = pa.Array.from_buffers(pa.decimal128(9, 2), 0, [None, buffer])
+        assert [len(limb) for limb in decimal_limbs(empty)] == [0, 0]

@@ -54,7 +54,8 @@ def join64(high: Words, low: Words) -> tuple[Words, npt.NDArray[np.bool_]]:
 
 def decimal_limbs(values: pa.Array) -> tuple[Words, ...]:
     """The unscaled numbers of a decimal128 column without NULLs: two limbs up to precision 18, else four."""
-    pairs = np.frombuffer(values.buffers()[1], np.int64, 2 * len(values), 16 * values.offset).reshape(-1, 2)
+    data = values.buffers()[1] or b""  # an array of no rows may have no buffer
+    pairs = np.frombuffer(data, np.int64, 2 * len(values), 16 * values.offset).reshape(-1, 2)
     if values.type.precision <= NARROW:
         return split64(pairs[:, 0])
     high, low = pairs[:, 1], pairs[:, 0]
