@@ -94,9 +94,7 @@ def test_random_expressions(term: Term, rows: list[tuple[Value, ...]]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=6000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(terms(4), st.lists(ROW, max_size=12))
 def test_many_random_expressions(term: Term, rows: list[tuple[Value, ...]]) -> None:
     check(term, rows)
-
-

@@ -17,7 +17,7 @@ from deltic.expr.arrays import decimal_arithmetic
 from deltic.expr.arrays.datum import Datum, Kernel, array_of, dense, fail_at, failing, nulls_of, strict_nulls, values_of
 from deltic.expr.arrays.distinct import apply_distinct
 from deltic.expr.interpreter import STRICT
-from deltic.expr.nodes import Call
+from deltic.expr.nodes import Call, Literal
 from deltic.schema import BIGINT, DOUBLE, INTEGER_BITS, Type
 
 _CHECKED: Final = {"add": pc.add_checked, "subtract": pc.subtract_checked, "multiply": pc.multiply_checked,
@@ -167,9 +167,7 @@ def saturated(values: np.ndarray) -> np.ndarray:
 
 
 def _rounding(call: Call, length: int, value: Datum, places: Datum) -> Datum:
-    if not places.is_valid:
-        return pa.scalar(None, call.type.arrow)
-    source, shown = call.arguments[0].type, places.as_py()
+    source, shown = call.arguments[0].type, _places(call)
     if source.is_decimal:
         return decimal_arithmetic.KERNELS[call.function](call, length, value, places)
     if source.is_integer and shown >= 0:
@@ -177,6 +175,13 @@ def _rounding(call: Call, length: int, value: Datum, places: Datum) -> Datum:
     if source == DOUBLE and call.function == "round" and 0 <= shown <= 15:
         return _round_doubles(call, length, value, shown)
     return apply_distinct(lambda v: STRICT[call.function](call, v, shown), [value], length, call.type)
+
+
+def _places(call: Call) -> int:
+    """The constant second argument of ROUND (a NULL has made the call NULL before)."""
+    places = call.arguments[1]
+    assert isinstance(places, Literal) and isinstance(places.value, int)
+    return places.value
 
 
 def _round_doubles(call: Call, length: int, value: pa.Array, places: int) -> pa.Array:

@@ -11,7 +11,7 @@ from deltic.expr.arrays import decimals
 from deltic.expr.arrays.datum import Datum, Kernel, array_of, fail_at, failing, strict_nulls
 from deltic.expr.arrays.decimals import NARROW, decimals_of, misfits, rescale, scaled_up, truncated_quotient, units_of, wide
 from deltic.expr.interpreter import STRICT
-from deltic.expr.nodes import Call
+from deltic.expr.nodes import Call, Literal
 from deltic.expr.rows.numbers import SIGN_DIGITS
 from deltic.schema import BIGINT, Type
 
@@ -131,8 +131,9 @@ def _whole(upwards: bool) -> Kernel:
 
 
 def _round(call: Call, length: int, value: Datum, places: Datum) -> Datum:
-    source = call.arguments[0].type
-    kept = min(max(-80, places.as_py()), call.type.scale)
+    source, shown = call.arguments[0].type, call.arguments[1]
+    assert isinstance(shown, Literal) and isinstance(shown.value, int)
+    kept = min(max(-80, shown.value), call.type.scale)
     units = units_of(value, source)
     if kept < 0 or call.function == "bround":
         units = wide(units)
