@@ -40,7 +40,11 @@ class Options:
 
 @dataclass(slots=True)
 class Work:
-    """touched: rows that Deltic's kernels read in its state. recomputing: rows in the tables that a view reads, summed over views and ticks."""
+    """What the replay took, and what it would have taken without keeping state.
+
+    touched: rows and index entries that Deltic's operators looked at. recomputing: rows in the tables that a view reads, summed over
+    views and ticks.
+    """
 
     touched: int = 0
     recomputing: int = 0
