@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from deltic.errors import DelticError
-from deltic.runtimes.spark.message import DDL, LAST, Kind, Message, from_arrow, pack_json, to_arrow
+from deltic.runtimes.spark.message import FRAME, LAST, Kind, Message, from_arrow, pack_json, to_arrow
 from deltic.storage.files import FileRef, Origin
 from deltic.storage.manifest import Change, Manifest, SegmentRef
 from deltic.storage.merging import large_merges, merge_segments
@@ -99,9 +99,9 @@ class Merger:
 
     def _run(self, manifest: Manifest, groups: Sequence[Group], origin: Origin) -> list[Merged]:
         rows = [Message(group[0].shard, 0, Kind.ASSIGNMENT, _asked(i, group, manifest)) for i, group in enumerate(groups)]
-        frame = self._spark.createDataFrame(pa.Table.from_batches([to_arrow([row]) for row in rows]))
+        frame = self._spark.createDataFrame(pa.Table.from_batches([to_arrow([row]) for row in rows]), FRAME)
         task = MergeTask(self._state.root, origin.generation, origin.epoch)
-        messages = from_arrow(frame.mapInArrow(task.__call__, DDL).toArrow().to_batches())
+        messages = from_arrow(frame.mapInArrow(task.__call__, FRAME).toArrow().to_batches())
         for failed in (m for m in messages if m.kind is Kind.FAILURE):
             _log.warning("merging state beside the ticks failed: %s", json.loads(failed.payload))
         return [_result(groups, json.loads(m.payload)) for m in messages if m.kind is Kind.OUTCOME]

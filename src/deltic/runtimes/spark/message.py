@@ -1,8 +1,9 @@
-"""What travels between tasks: few large rows (shard, level, kind, payload), which Spark moves without looking inside.
+"""What travels between tasks: few large rows (shard, payload), which Spark moves without looking inside.
 
-A row is for the task that runs `level` on `shard`; rows for later levels pass through, and level LAST is the driver's. A payload is
-JSON, or blocks of words: a JSON line, then blocks of int64 words (the columns and weights of some Rows, and the dictionary of the
-strings that these name), each padded to 8 bytes. Payloads are made and read by Deltic's own tasks within one tick.
+A payload begins with its level and its kind. It is for the task that runs that level on that shard; those for later levels pass
+through, and level LAST is the driver's. What follows is JSON, or blocks: a JSON line that says what they are, then int64 words (the
+columns and weights of some Rows), then the dictionary of the strings that these name. Payloads are made and read by Deltic's own tasks
+within one tick.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from deltic.circuit.stage import Failure
 from deltic.errors import Span
@@ -29,8 +31,9 @@ LAST: Final = 1 << 30
 CHUNK_BYTES: Final = 1 << 22
 """Payloads are cut here: Spark holds each of them several times in memory."""
 
-DDL: Final = "shard int, level int, kind int, payload binary"
-SCHEMA: Final = pa.schema([("shard", pa.int32()), ("level", pa.int32()), ("kind", pa.int32()), ("payload", pa.binary())])
+FRAME: Final = StructType([StructField("shard", IntegerType()), StructField("payload", BinaryType())])
+"""The rows to Spark. Two columns are enough: each costs the driver calls to the JVM in every stage of every tick."""
+SCHEMA: Final = pa.schema([("shard", pa.int32()), ("payload", pa.binary())])
 
 
 class Kind(IntEnum):
@@ -52,7 +55,8 @@ class Message:
     payload: bytes
 
 
-_ENTRY: Final = struct.Struct("<iiQ")
+_MARK: Final = struct.Struct("<ii")  # level and kind, before each payload
+_ENTRY: Final = struct.Struct("<iiQ")  # level, kind and size of each payload in a bundle
 
 
 def bundle(shard: int, messages: Sequence[Message]) -> Message:
@@ -70,12 +74,8 @@ def _unbundle(bundled: Message) -> Iterator[Message]:
 
 def to_arrow(messages: Sequence[Message]) -> pa.RecordBatch:
     """The messages as one batch of SCHEMA."""
-    columns = [
-        pa.array([m.shard for m in messages], pa.int32()),
-        pa.array([m.level for m in messages], pa.int32()),
-        pa.array([m.kind for m in messages], pa.int32()),
-        pa.array([m.payload for m in messages], pa.binary()),
-    ]
+    shards = pa.array([m.shard for m in messages], pa.int32())
+    columns = [shards, pa.array([_MARK.pack(m.level, m.kind) + m.payload for m in messages], pa.binary())]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
@@ -83,9 +83,9 @@ def from_arrow(batches: Iterable[pa.RecordBatch]) -> list[Message]:
     """All messages of the batches, which are read to their end: Spark kills a worker that leaves input behind."""
     found: list[Message] = []
     for batch in batches:
-        shards, levels, kinds = (batch.column(i).to_pylist() for i in range(3))
-        for shard, level, kind, payload in zip(shards, levels, kinds, batch.column(3), strict=True):
-            message = Message(shard, level, Kind(kind), payload.as_py())
+        for shard, payload in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+            level, kind = _MARK.unpack_from(payload)
+            message = Message(shard, level, Kind(kind), payload[_MARK.size :])
             found += _unbundle(message) if message.kind is Kind.BUNDLE else [message]
     return found
 

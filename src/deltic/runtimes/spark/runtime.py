@@ -30,7 +30,7 @@ from deltic.runtimes.embedded.runtime import DEFAULT_SEED
 from deltic.runtimes.spark.changes import EncodeTask, SparkChanges
 from deltic.runtimes.spark.merges import Merger, adopted
 from deltic.runtimes.spark.message import (
-    DDL,
+    FRAME,
     Kind,
     Message,
     Part,
@@ -200,11 +200,11 @@ class SparkRuntime:
             port = ports[f"table:{name}"]
             key = circuit.routes[name]
             task = EncodeTask(found.table, key, port.name, port.target_level, self.shards, self.strings.seed, found.sequence)
-            frame = frame.union(found.frame.mapInArrow(task.__call__, DDL))
+            frame = frame.union(found.frame.mapInArrow(task.__call__, FRAME))
         for level in circuit.levels:
             if level.index or exchanged:
                 frame = frame.repartitionById(self.shards, "shard")
-            frame = frame.mapInArrow(LevelTask(program, level.index).__call__, DDL)
+            frame = frame.mapInArrow(LevelTask(program, level.index).__call__, FRAME)
         return frame
 
     def _messages(self, circuit: Circuit, held: Mapping[str, Rows], ports: Mapping[str, Port], tick: Tick) -> list[list[Message]]:
@@ -239,7 +239,7 @@ class SparkRuntime:
             batches = [to_arrow([message]) for found in messages for message in found]
         else:
             batches = [to_arrow([bundle(shard, found)]) for shard, found in enumerate(messages)]
-        return self._spark.createDataFrame(pa.Table.from_batches(batches)), distributed or large
+        return self._spark.createDataFrame(pa.Table.from_batches(batches), FRAME), distributed or large
 
     def _view_changes(self, circuit: Circuit, change: Change, inline: Sequence[tuple[int, bytes]]) -> dict[str, Batch]:
         """The change of each view that changed, its shards merged; what is not inline is read from its file."""
