@@ -1,18 +1,37 @@
 """Deltic keeps the answers to queries exact while the data changes.
 
->>> import deltic
->>> with deltic.Session() as session:
-...     session.sql("CREATE TABLE t (k BIGINT, v BIGINT, PRIMARY KEY (k)); CREATE MATERIALIZED VIEW s AS SELECT sum(v) AS total FROM t")
-...     with session.transaction() as tx:
-...         tx.insert("t", [{"k": 1, "v": 20}, {"k": 2, "v": 22}])
-...     session.view("s").rows()
-[{'total': 42}]
+    >>> import deltic
+    >>> with deltic.Session() as session:
+    ...     session.sql("CREATE TABLE t (k BIGINT, v BIGINT, PRIMARY KEY (k)); CREATE MATERIALIZED VIEW s AS SELECT sum(v) AS total FROM t")
+    ...     with session.transaction() as tx:
+    ...         tx.insert("t", [{"k": 1, "v": 20}, {"k": 2, "v": 22}])
+    ...     session.view("s").rows()
+    [{'total': 42}]
+
+The engine is loaded when it is first used, so that `import deltic` and `deltic --version` cost little.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 from deltic import errors
-from deltic.session import Session, Transaction, View
+
+if TYPE_CHECKING:
+    from deltic.session import Session, Transaction, View
 
 __version__ = "0.1.0"
 __all__ = ["Session", "Transaction", "View", "__version__", "errors"]
+
+_LOADED_LATE: Final = {"Session": "deltic.session", "Transaction": "deltic.session", "View": "deltic.session"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LOADED_LATE:
+        raise AttributeError(f"module 'deltic' has no attribute {name!r}")
+    return getattr(import_module(_LOADED_LATE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

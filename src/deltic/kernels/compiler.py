@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 import llvmlite.binding
 import numba
+from numba.core.sigutils import normalize_signature
 from numba.extending import register_jitable
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -90,7 +91,8 @@ def seal(dispatcher: Any, signatures: tuple[str, ...]) -> None:
     if dispatcher in SEALED:
         return
     for signature in signatures:
-        dispatcher.compile(signature)
+        # By its arguments alone, as at a first call: numba keeps what is compiled with a return type under another name.
+        dispatcher.compile(normalize_signature(signature)[0])
     dispatcher.disable_compile()
     SEALED.add(dispatcher)
 

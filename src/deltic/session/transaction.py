@@ -44,8 +44,9 @@ class Asked:
             return
         _check_key(table, changes.ops[:1] if changes.ops[0] == Op.WEIGHT else np.unique(changes.ops))
         words = encode_table(changes.rows, table.schema, self._strings)
-        self._append(table, words, changes.ops, changes.ordinals + self._next, changes.weights)
-        self._next += len(changes.ops)
+        ordinals = changes.ordinals + self._next
+        self._append(table, words, changes.ops, ordinals, changes.weights)
+        self._next = int(ordinals.max()) + 1
 
     def rows(self) -> Mapping[str, Rows]:
         """What was asked, by the table's name."""
