@@ -174,7 +174,8 @@ class SetOperation:
     def schema(self) -> Schema:
         if self.kind in ("except", "except_all"):
             return self.left.schema
-        return Schema(tuple(Field(f.name, f.type, f.nullable and g.nullable) for f, g in zip(self.left.schema, self.right.schema, strict=True)))
+        fields = zip(self.left.schema, self.right.schema, strict=True)
+        return Schema(tuple(Field(f.name, f.type, f.nullable and g.nullable) for f, g in fields))
 
 
 @dataclass(frozen=True, slots=True)
