@@ -167,7 +167,11 @@ FAILURES = [
     (resolve("+", [of(2**31 - 1, INT), integer(1)]), ArithmeticOverflow, "arithmetic overflow: INT addition"),
     (resolve("*", [of(100, TINYINT), of(2, TINYINT)]), ArithmeticOverflow, "arithmetic overflow: TINYINT multiplication"),
     (resolve("negate", [of(-(2**63), BIGINT)]), ArithmeticOverflow, "arithmetic overflow: BIGINT negation"),
-    (resolve("+", [of(Decimal(10**38 - 1), decimal(38, 0)), integer(1)]), ArithmeticOverflow, "arithmetic overflow: DECIMAL(38,0) addition"),
+    (
+        resolve("+", [of(Decimal(10**38 - 1), decimal(38, 0)), integer(1)]),
+        ArithmeticOverflow,
+        "arithmetic overflow: DECIMAL(38,0) addition",
+    ),
     (resolve("div", [of(-(2**63), BIGINT), integer(-1)]), ArithmeticOverflow, "arithmetic overflow: BIGINT division"),
     (resolve("/", [integer(1), integer(0)]), DivisionByZero, "division by zero"),
     (resolve("%", [of(1.0, DOUBLE), of(0.0, DOUBLE)]), DivisionByZero, "division by zero"),

@@ -4,6 +4,11 @@ Canonical names are what both evaluators implement. They are reached here by the
 (`resolve("+", …)`; unary minus is `negate`, unary plus `positive`), or by a word for what SQL writes otherwise: in, between, like,
 is_null, is_not_null, is_true, is_not_true, is_false, is_not_false, extract(field, source), plus_months (an interval of months,
 where `add_months` is Spark's function, which gives a DATE).
+
+Where Deltic leaves Spark 4.2, on purpose: dates and timestamps outside the years 1 to 9999 are errors, and text of such a year is
+malformed; text that depends on the present day ('now', 'today', a time alone) and Java's short zone names (PST) are malformed;
+DIV of decimals that leaves BIGINT is an overflow, where Spark wraps around; EXP, POWER and logarithms may differ in the last
+place; a LIKE constant with a bad escape is refused at definition.
 """
 
 from __future__ import annotations
