@@ -62,7 +62,8 @@ def radix_pass(keys: Words, spare: Words, counts: Words, start: int, end: int, i
     shift = np.uint64(idle + width - digit)
     floor = low >> shift
     buckets = np.int64((high >> shift) - floor) + 1
-    counts[:buckets] = 0
+    for b in range(buckets):
+        counts[b] = 0
     for i in range(start, end):
         counts[np.int64((keys[i] >> shift) - floor)] += 1
     position = start
@@ -76,15 +77,16 @@ def radix_pass(keys: Words, spare: Words, counts: Words, start: int, end: int, i
         b = np.int64((keys[i] >> shift) - floor)
         spare[counts[b]] = keys[i]
         counts[b] += 1
-    keys[start:end] = spare[start:end]
+    for i in range(start, end):
+        keys[i] = spare[i]
     return buckets, largest
 
 
 @part
-def radix_sort(keys: Words, spare: Words, counts: Words, idle: int) -> None:
-    """Sorts the unsigned keys; their low `idle` bits ascend among equals to begin with and need no sorting."""
-    pending = np.empty((len(keys) // RUN + 2, 2), np.int64)
-    pending[0, 0], pending[0, 1] = 0, len(keys)
+def radix_sort(keys: Words, n: int, spare: Words, counts: Words, idle: int) -> None:
+    """Sorts the first n unsigned keys; their low `idle` bits ascend among equals to begin with and need no sorting."""
+    pending = np.empty((n // RUN + 2, 2), np.int64)
+    pending[0, 0], pending[0, 1] = 0, n
     depth = 1
     while depth > 0:
         depth -= 1
@@ -157,7 +159,7 @@ def sort_short(table: Words, columns: int, order: Words, same: Words, start: int
             j -= 1
         order[j] = row
     for i in range(start + 1, end):
-        same[i] = 1 if compare_rows(table, 0, order[i - 1], table, 0, order[i], columns) == 0 else 0
+        same[i] = compare_rows(table, 0, order[i - 1], table, 0, order[i], columns) == 0
 
 
 @part
@@ -169,7 +171,6 @@ def sort_rows(table: Words, columns: int, order: Words, same: Words) -> None:
     depth = 1
     keys = np.empty(n if n > SMALL else 0, np.uint64)
     spare = np.empty(n if n > SMALL else 0, np.uint64)
-    moved = np.empty(n if n > SMALL else 0, np.int64)
     counts = np.empty(1 << DIGIT_BITS, np.int64)
     while depth > 0:
         depth -= 1
@@ -184,10 +185,11 @@ def sort_rows(table: Words, columns: int, order: Words, same: Words) -> None:
         mask = (np.uint64(1) << number) - np.uint64(1)
         for i in range(count):
             keys[i] = (keys[i] << number) | np.uint64(i)
-        radix_sort(keys[:count], spare[:count], counts, idle)
+        radix_sort(keys, count, spare, counts, idle)
         for i in range(count):
-            moved[i] = order[start + np.int64(keys[i] & mask)]
-        order[start:end] = moved[:count]
+            spare[i] = np.uint64(order[start + np.int64(keys[i] & mask)])
+        for i in range(count):
+            order[start + i] = np.int64(spare[i])
         i = 0
         while i < count:
             stop = i + 1
@@ -195,7 +197,8 @@ def sort_rows(table: Words, columns: int, order: Words, same: Words) -> None:
                 stop += 1
             if stop - i > 1:
                 if exact:
-                    same[start + i + 1 : start + stop] = 1
+                    for k in range(start + i + 1, start + stop):
+                        same[k] = 1
                 else:
                     pending[depth, 0], pending[depth, 1] = start + i, start + stop
                     if stop - i <= SMALL:
@@ -262,11 +265,14 @@ def sortedness(table: Words, columns: int, weights: int, n: int) -> int:
 @kernel("int64(int64[::1], int64, int64, int64, int64[::1], int64)")
 def consolidate(table: Words, columns: int, weights: int, n: int, target: Words, ascending: int) -> int:
     """Writes the sorted rows with equal ones merged and zeros dropped to target; returns how many, or -1 on weight overflow."""
-    order = np.arange(n)
-    same = np.zeros(n, np.uint8)
+    order = np.empty(n, np.int64)
+    same = np.empty(n, np.uint8)
+    for i in range(n):
+        order[i] = i
+        same[i] = 0
     if ascending:
         for i in range(1, n):
-            same[i] = 1 if compare_rows(table, 0, i - 1, table, 0, i, columns) == 0 else 0
+            same[i] = compare_rows(table, 0, i - 1, table, 0, i, columns) == 0
     else:
         sort_rows(table, columns, order, same)
     starts = np.empty(n + 1, np.int64)

@@ -14,6 +14,8 @@ import numpy as np
 from deltic.kernels import sort
 from deltic.kernels.index import build_index, index_room, index_words
 from deltic.kernels.memory import Words
+from deltic.kernels.merge import DIRECTORY_HEADER
+from deltic.kernels.table import zeros
 from deltic.kernels.vector import address
 from deltic.trace.rows import Rows
 
@@ -30,10 +32,14 @@ class Batch(Rows):
         assert sort.sortedness(self.table, len(self.columns), len(self.weights), self.length) == 2, "rows are not consolidated"
 
     @classmethod
-    def trusted(cls, columns: Sequence[Words], weights: Sequence[Words], index: Words | None = None) -> Batch:
-        """A batch of arrays that are known to be sorted and consolidated (and to go with the index); costs nothing per row."""
+    def trusted(cls, columns: Sequence[Words], weights: Sequence[Words], index: Words | None = None, table: Words | None = None) -> Batch:
+        """A batch of arrays that are known to be sorted and consolidated, and to go with the index; costs nothing per row.
+
+        table: their addresses, if they are known already.
+        """
         batch = cls.__new__(cls)
         Rows.__init__(batch, columns, weights)
+        batch._table = table
         batch._index = index
         batch._entry = None
         return batch
@@ -52,14 +58,17 @@ class Batch(Rows):
         if not self.columns:
             return np.empty(0, np.int64)
         room = index_room(self.length)
-        index = np.zeros(index_words(room), np.int64)
+        index = zeros(index_words(room))
         return index[: build_index(int(self.table[0]), self.length, address(index), room)]
 
     @property
     def entry(self) -> Words:
         """This batch's part of a directory: rows, address of the index, addresses of columns and weights; cached."""
         if self._entry is None:
-            self._entry = np.concatenate((np.array([self.length, address(self.index)], np.int64), self.table))
+            entry = np.empty(DIRECTORY_HEADER + len(self.table), np.int64)
+            entry[0], entry[1] = self.length, address(self.index)
+            entry[DIRECTORY_HEADER:] = self.table
+            self._entry = entry
         return self._entry
 
     @property

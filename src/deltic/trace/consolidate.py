@@ -18,12 +18,18 @@ def overflow(where: str) -> WeightOverflow:
     )
 
 
-def cut_batch(words: Words, columns: int, length: int, index: Words | None = None) -> Batch:
-    """The first `length` rows of a kernel's output as a batch; copied if most of a large output is not used."""
-    if length < words.shape[1]:
-        words = words[:, :length].copy() if 2 * length < words.shape[1] else words[:, :length]
+def cut_batch(words: Words, table: Words, columns: int, length: int, index: Words | None = None) -> Batch:
+    """The first `length` rows of a kernel's output as a batch; copied if most of a large output is not used.
+
+    words: int64[columns + weights, room], as `block` makes it, with the addresses of its columns.
+    """
+    known: Words | None = table
+    if 2 * length < words.shape[1]:
+        words, known = words[:, :length].copy(), None
+    elif length < words.shape[1]:
+        words = words[:, :length]
     rows = tuple(words)
-    return Batch.trusted(rows[:columns], rows[columns:], index)
+    return Batch.trusted(rows[:columns], rows[columns:], index, known)
 
 
 def consolidate(rows: Rows) -> Batch:
@@ -41,4 +47,4 @@ def consolidate(rows: Rows) -> Batch:
     length = sort.consolidate(rows.table, columns, weights, rows.length, target, order)
     if length < 0:
         raise overflow("adding equal rows")
-    return cut_batch(words, columns, length)
+    return cut_batch(words, target, columns, length)

@@ -8,7 +8,8 @@ import numpy as np
 
 from deltic.kernels import merge as kernel
 from deltic.kernels.index import index_room, index_words
-from deltic.kernels.table import block
+from deltic.kernels.memory import Words
+from deltic.kernels.table import block, zeros
 from deltic.kernels.vector import address
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import cut_batch, overflow
@@ -16,19 +17,31 @@ from deltic.trace.consolidate import cut_batch, overflow
 EVERYTHING = 2**62
 
 
+def _entries(left: Batch, right: Batch) -> Words:
+    """A directory of two batches, without their indexes: a merge does not read them."""
+    width = kernel.DIRECTORY_HEADER + len(left.table)
+    directory = np.zeros(2 * width, np.int64)
+    directory[0], directory[width] = left.length, right.length
+    directory[kernel.DIRECTORY_HEADER : width], directory[width + kernel.DIRECTORY_HEADER :] = left.table, right.table
+    return directory
+
+
 class Pair:
     """A running merge of two batches of one shape."""
 
     __slots__ = ("_directory", "_index", "_index_address", "_room", "_shape", "_state", "_target", "_words")
 
-    def __init__(self, left: Batch, right: Batch, indexed: bool) -> None:
-        """The inputs must be kept by the caller until the end. indexed: whether an index over the output is wanted."""
+    def __init__(self, left: Batch, right: Batch, indexed: bool, gradual: bool) -> None:
+        """The inputs must be kept by the caller until the end.
+
+        indexed: whether an index over the output is wanted. gradual: whether the work will be done in small steps.
+        """
         rows = left.length + right.length
         self._shape = len(left.columns), len(left.weights)
-        self._directory = np.concatenate(([left.length, 0], left.table, [right.length, 0], right.table))
-        self._words, self._target = block(len(left.table), rows)
+        self._directory = _entries(left, right)
+        self._words, self._target = block(len(left.table), rows, gradual)
         self._room = index_room(rows) if indexed and left.columns else 0
-        self._index = np.zeros(index_words(self._room) if self._room else 0, np.int64)
+        self._index = zeros(index_words(self._room) if self._room else 0, gradual)
         self._index_address = address(self._index) if self._room else 0
         self._state = np.zeros(kernel.STATE, np.int64)
 
@@ -49,16 +62,17 @@ class Pair:
         """The merged batch, once `work` has returned True."""
         length = int(self._state[kernel.WRITTEN])
         index = self._index[: index_words(int(self._index[3]))] if self._room else None
-        return cut_batch(self._words, self._shape[0], length, index)
+        return cut_batch(self._words, self._target, self._shape[0], length, index)
 
 
 class Merge:
     """A running merge of two or more batches of one shape, two at a time, the smallest first. All inputs stay valid throughout."""
 
-    __slots__ = ("_pair", "_taken", "_waiting", "inputs")
+    __slots__ = ("_gradual", "_pair", "_taken", "_waiting", "inputs")
 
-    def __init__(self, inputs: Sequence[Batch]) -> None:
+    def __init__(self, inputs: Sequence[Batch], gradual: bool = True) -> None:
         self.inputs = tuple(inputs)
+        self._gradual = gradual
         self._waiting = list(inputs)
         self._pair = self._next_pair()
 
@@ -66,7 +80,7 @@ class Merge:
         self._waiting.sort(key=len)
         left, right, *self._waiting = self._waiting
         self._taken = left, right
-        return Pair(left, right, indexed=not self._waiting)
+        return Pair(left, right, not self._waiting, self._gradual)
 
     def work(self, fuel: int) -> int:
         """Reads about `fuel` more rows, or all that are left; returns how much fuel remains, at least 1 if and only if it is done.
@@ -97,6 +111,6 @@ def merge(batches: Sequence[Batch]) -> Batch:
     full = [batch for batch in batches if batch.length] or [batches[0]]
     if len(full) == 1:
         return full[0]
-    running = Merge(full)
+    running = Merge(full, gradual=False)
     running.work(EVERYTHING)
     return running.result()
