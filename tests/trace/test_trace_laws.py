@@ -142,11 +142,54 @@ def assert_same(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> None
 
 def spine_of(parts: Sequence[Sequence[Record]], columns: int, weights: int) -> Spine:
     """A spine that keeps each part as a batch of its own."""
-    batches = [batch for part in parts if (batch := consolidate(make(part, columns, weights))).length]
-    spine = Spine(columns, weights)
-    spine._small = batches
-    spine._publish()
-    return spine
+    return Spine.over(columns, weights, [consolidate(make(part, columns, weights)) for part in parts])
+
+
+@pytest.mark.parametrize("sizes", [(3000, 3000), (20_000, 40), (40, 20_000), (6000, 700, 90), (1, 2000)])
+@pytest.mark.parametrize("spread", [3, 500, 10**5, 2**62])
+@pytest.mark.parametrize("fuel", [700, 10**9])
+def test_merge_of_long_and_short_runs(sizes: tuple[int, ...], spread: int, fuel: int) -> None:
+    """Alternating rows, long runs, ties on the leading word, rows that cancel, NULL markers; and the index made on the way."""
+    rng = np.random.default_rng([spread % 1009, *sizes])
+    parts = [Rows([rng.integers(-spread, spread, n), rng.integers(0, 50, n)], [rng.integers(-2, 3, n)]) for n in sizes]
+    for part in parts:
+        part.columns[0][part.columns[0] == 1] = LOW
+    cancelling = consolidate(parts[0])
+    batches = [consolidate(part) for part in parts] + [Batch.trusted(cancelling.columns, [-cancelling.weights[0]])]
+    running = Merge(batches, gradual=fuel < 10**9)
+    while running.work(fuel) == 0:
+        pass
+    merged = running.result()
+    assert listed(merged) == list(content(flat(listed(part) for part in parts[1:])).items())
+    keys = [np.concatenate([batch.columns[0] for batch in batches])]
+    rebuilt = Batch.trusted(merged.columns, merged.weights)
+    assert_same(lookup(Spine.of(merged), keys, Counters()), lookup(Spine.of(rebuilt), keys, Counters()))
+    assert_same(lookup(Spine.of(merged), keys, Counters()), lookup(Spine.over(2, 1, batches), keys, Counters()))
+
+
+@pytest.mark.parametrize("spread", [20, 3000, 2**62])
+def test_many_keys_on_several_batches(spread: int) -> None:
+    """More keys than a block has, on batches of all sizes: short and long buckets, heavy and missing keys."""
+    rng = np.random.default_rng(spread % 1009)
+    parts = [Rows([rng.integers(-spread, spread, n), rng.integers(0, 9, n)], [rng.integers(1, 3, n)]) for n in (40_000, 3000, 5)]
+    batches = [consolidate(part) for part in parts]
+    spine = Spine.over(2, 1, batches)
+    keys = np.concatenate([rng.integers(-spread - 9, spread + 9, 700), batches[0].columns[0][:700], [LOW, HIGH]])
+    sums: dict[int, int] = {}
+    rows: dict[int, int] = {}
+    for batch in batches:
+        for key, weight in zip(batch.columns[0].tolist(), batch.weights[0].tolist(), strict=True):
+            sums[key] = sums.get(key, 0) + weight
+            rows[key] = rows.get(key, 0) + 1
+    assert lookup(spine, [keys], Counters())[0].tolist() == [sums.get(key, 0) for key in keys.tolist()]
+    source, (second,), _ = probe(spine, [keys], [1], Counters())
+    assert np.bincount(source, minlength=len(keys)).tolist() == [rows.get(key, 0) for key in keys.tolist()]
+    pairs = [keys[source], second]
+    assert (lookup(spine, pairs, Counters())[0] > 0).all()
+    whole, (leading, least), _ = first(spine, [keys], None, 1, Counters())
+    assert keys[whole].tolist() == leading.tolist()
+    smallest = {key: int(second[source == i].min()) for i, key in enumerate(keys.tolist()) if (source == i).any()}
+    assert least.tolist() == [smallest[key] for key in leading.tolist()]
 
 
 @settings(deadline=None)

@@ -180,8 +180,11 @@ def lookup(
                     store(out, i, total)
             for h in range(found):
                 touched += high[h] - low[h]
-        if wrapped and np.any(wraps != 0):
-            return -1
+        if wrapped:
+            for w in range(weights):
+                for i in range(count):
+                    if wraps[w, i] != 0:
+                        return -1
     report[TOUCHED] = touched
     return 0
 
@@ -291,7 +294,9 @@ def open_cursors(
     low = np.empty(BLOCK, np.int64)
     high = np.empty(BLOCK, np.int64)
     touched = 0
-    spans[:count] = 0
+    for i in range(count):
+        for b in range(batches):
+            spans[i, b, 0] = spans[i, b, 1] = 0
     for b in range(batches):
         at = b * stride
         found, inspected = seek_block(directory, at, keys, prefix, first, count, who, low, high)
@@ -341,7 +346,8 @@ def take_row(
 ) -> tuple[int, bool]:
     """sums[w] = weight w of the row at cursor `best` over all batches; moves them on. Returns (rows read, within 64 bits)."""
     place, row = cursors[best, 0] * stride, cursors[best, 1]
-    sums[:] = 0
+    for w in range(2 * weights):
+        sums[w] = 0
     read = 0
     for k in range(count):
         at, here = cursors[k, 0] * stride, cursors[k, 1]

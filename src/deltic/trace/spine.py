@@ -47,13 +47,18 @@ class Spine:
         self._publish()
 
     @staticmethod
-    def of(batch: Batch) -> Spine:
-        """One batch as a read-only spine."""
-        spine = Spine(len(batch.columns), len(batch.weights))
-        spine._small = [batch] if batch.length else []
+    def over(columns: int, weights: int, batches: Iterable[Batch]) -> Spine:
+        """These batches as they are, read-only: nothing is merged."""
+        spine = Spine(columns, weights)
+        spine._small = [batch for batch in batches if batch.length]
         spine.read_only = True
         spine._publish()
         return spine
+
+    @staticmethod
+    def of(batch: Batch) -> Spine:
+        """One batch as a read-only spine."""
+        return Spine.over(len(batch.columns), len(batch.weights), (batch,))
 
     @property
     def batches(self) -> tuple[Batch, ...]:
