@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from deltic.kernels import read
+from deltic.kernels import ordered, read
 from deltic.kernels.memory import Words
 from deltic.kernels.table import addresses, block
 from deltic.trace.consolidate import overflow
@@ -81,7 +81,7 @@ def first(
     while done < n or not parts:
         words, target = block(1 + spine.columns + spine.weights, room)
         report = np.zeros(read.REPORT, np.int64)
-        done = read.first(
+        done = ordered.first(
             directory,
             len(batches),
             spine.columns,
