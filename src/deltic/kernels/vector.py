@@ -44,6 +44,17 @@ def add(left: int, right: int, n: int, target: int) -> int:
     return n
 
 
+@kernel("int64(int64[::1], int64, int64, int64)")
+def heaviest(table: Words, start: int, end: int, n: int) -> int:
+    """The greatest magnitude in columns start … end of n words (that of -2^63 counts as 2^63 - 1); 0 without any."""
+    most = np.int64(0)
+    for c in range(start, end):
+        for i in range(n):
+            word = load(table[c], i)
+            most = max(most, word if word >= 0 else ~word)
+    return most
+
+
 @part
 def mix(word: int) -> int:
     """A bijective mixing of 64 bits, its own: neither the strings' hash nor the radix index see it."""

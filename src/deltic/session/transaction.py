@@ -44,7 +44,7 @@ class Asked:
             return
         _check_key(table, changes.ops[:1] if changes.ops[0] == Op.WEIGHT else np.unique(changes.ops))
         words = encode_table(changes.rows, table.schema, self._strings)
-        ordinals = changes.ordinals + self._next
+        ordinals = changes.ordinals + self._next if self._next else changes.ordinals
         self._append(table, words, changes.ops, ordinals, changes.weights)
         self._next = int(ordinals.max()) + 1
 

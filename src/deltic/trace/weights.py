@@ -8,6 +8,7 @@ from deltic.kernels import vector
 from deltic.kernels.memory import Words
 from deltic.kernels.table import addresses
 from deltic.trace.consolidate import overflow
+from deltic.trace.rows import Rows
 
 
 def multiply(left: Words, right: Words) -> Words:
@@ -19,6 +20,12 @@ def multiply(left: Words, right: Words) -> Words:
     if i < n:
         raise overflow(f"the product {left[i]} * {right[i]}")
     return product
+
+
+def heaviest(rows: Rows) -> int:
+    """The greatest magnitude of a weight (one less for negative ones); 0 without rows."""
+    columns = len(rows.columns)
+    return int(vector.heaviest(rows.table, columns, columns + len(rows.weights), rows.length))
 
 
 def add_checked(left: Words, right: Words) -> Words:

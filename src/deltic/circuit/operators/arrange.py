@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from deltic.circuit.operator import Context, Delta
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import lookup
-from deltic.trace.weights import add_checked
+from deltic.trace.weights import add_checked, heaviest
 
 LARGE = 1 << 40
 """Weights below this cannot add up to an overflow in eight million ticks; larger ones are checked against the old version."""
@@ -41,11 +39,7 @@ class Arrange:
 
 def check_sums(batch: Batch, arrangement: str, context: Context) -> None:
     """Raises WeightOverflow if appending the batch would take a weight out of 64 bits: never later, at some merge."""
-    large = np.zeros(len(batch), bool)
-    for weight in batch.weights:
-        if len(weight) and (weight.max() >= LARGE or weight.min() <= -LARGE):
-            large |= (weight >= LARGE) | (weight <= -LARGE)
-    if large.any():
-        old = lookup(context.old(arrangement, len(batch.columns), len(batch.weights)), [c[large] for c in batch.columns], context.counters)
+    if heaviest(batch) >= LARGE:
+        old = lookup(context.old(arrangement, len(batch.columns), len(batch.weights)), batch.columns, context.counters)
         for had, weight in zip(old, batch.weights, strict=True):
-            add_checked(had, weight[large])
+            add_checked(had, weight)
