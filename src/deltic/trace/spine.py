@@ -21,7 +21,7 @@ from deltic.trace.merge import EVERYTHING, Merge, merge
 
 BASE = 1 << 14
 RATIO = 4
-SMALL_BATCHES = 4
+SMALL_BATCHES = 8
 FUEL = 8
 """Rows of merging per appended row and level. 2 would just do; more lets merges end sooner, so that most
 appends have none to work on and there are fewer batches to read."""
