@@ -80,12 +80,12 @@ class Aggregate:
             there = np.full(len(here), not context.backfill)
         if self.memory is None:
             both = self._rendered(tuple(np.concatenate(pair) for pair in zip(before, after, strict=True)), (), ())
-            old, new = tuple(w[: len(there)] for w in both), tuple(w[len(there) :] for w in both)
         else:
             old = self._remembered(groups, context)
             floats = self._float_sums(groups, inputs, context)
             new = self._rendered(after, floats, self._extremes(groups, old, there, filled, inputs, context))
-        return self._emit(groups, old, new, there, here, context)
+            both = tuple(np.concatenate(pair) for pair in zip(old, new, strict=True))
+        return self._emit(groups, both, there, here, context)
 
     @property
     def _width(self) -> int:
@@ -141,14 +141,17 @@ class Aggregate:
             found.append(new_extremes(extreme, groups, words, there, filled, as_batch(inputs[first + i]), context))
         return found
 
-    def _emit(self, groups: Words, old: Words, new: Words, there: np.ndarray, here: np.ndarray, context: Context) -> Delta:
+    def _emit(self, groups: Words, both: Words, there: np.ndarray, here: np.ndarray, context: Context) -> Delta:
+        """The retracted and the new rows. both: result words of all groups before, then of all groups after."""
+        n = len(there)
         differs = there != here
-        for a, b in zip(old, new, strict=True):
-            differs |= a != b
+        for words in both:
+            differs |= words[:n] != words[n:]
         gone, come = np.flatnonzero(differs & there), np.flatnonzero(differs & here)
-        at = np.concatenate([gone, come])
-        columns = (*(g[at] for g in groups), *(np.concatenate([a[gone], b[come]]) for a, b in zip(old, new, strict=True)))
-        weights = np.concatenate([np.full(len(gone), -1, np.int64), np.ones(len(come), np.int64)])
+        at = np.concatenate((gone, come + n))
+        columns = tuple(words[at] for words in (*(np.concatenate((g, g)) for g in groups), *both))
+        weights = np.ones(len(at), np.int64)
+        weights[: len(gone)] = -1
         rows = Rows(columns, (weights,))
         if self.memory is None:
             return rows

@@ -64,10 +64,13 @@ class Join:
         source, found, their_weights = probe(spine, delta.columns[: self.key], theirs, context.counters)
         if not len(source):
             return Rows.empty(len(self.output), len(self.weights))
+        if not _each_once(source, len(delta)):
+            delta = delta.take(source)
         found_words = iter(found)
-        columns = tuple(next(found_words) if other != side else delta.columns[word][source] for other, word in self.output)
-        ours = tuple(w[source] for w in delta.weights)
-        mine, other_side = (ours, their_weights) if side == 0 else (their_weights, ours)
+        columns = tuple(next(found_words) if other != side else delta.columns[word] for other, word in self.output)
+        if len(their_weights) == 1 and (their_weights[0] == 1).all():
+            return Rows(columns, tuple(delta.weights[pair[side]] for pair in self.weights))
+        mine, other_side = (delta.weights, their_weights) if side == 0 else (their_weights, delta.weights)
         return Rows(columns, self._products(mine, other_side))
 
     def _products(self, left: Words, right: Words) -> Words:
@@ -78,3 +81,8 @@ class Join:
                 raise
             left, right = carry_pairs(self.limbs, self.weights, left, right)
             return tuple(multiply(left[i], right[j]) for i, j in self.weights)
+
+
+def _each_once(source: np.ndarray, length: int) -> bool:
+    """Whether every key has just one match, as where a foreign key finds its primary key."""
+    return len(source) == length and bool((source[1:] > source[:-1]).all())
