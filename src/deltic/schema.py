@@ -36,6 +36,9 @@ class Type:
             return NotImplemented
         return (self.name, self.precision, self.scale) == (other.name, other.precision, other.scale)
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.precision, self.scale))
+
     @property
     def sql(self) -> str:
         """As Spark spells it."""

@@ -66,4 +66,4 @@ def test_deleting_the_first_row_again_and_again_does_not_degrade() -> None:
         gone = columns[1][0] + np.arange(10)
         spine.append(Batch.trusted([np.zeros(10, np.int64), gone], [-np.ones(10, np.int64)]))
         least = gone[-1:]
-    assert worst <= 500  # a seek in each of about a dozen batches, not the rows deleted before
+    assert worst <= 700  # a seek in each of some fifteen batches, not the rows deleted before

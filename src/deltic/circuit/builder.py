@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 
 from deltic.circuit.nodes import ArrangementSpec, Circuit, Level, Node, NodeKind, Port, Shape
 from deltic.circuit.operator import Operator
@@ -72,7 +73,20 @@ class CircuitBuilder:
             arrives = tuple(p for p in ports if p.target_level == index)
             leaves = tuple(p for p in ports if p.source_level == index)
             levels.append(Level(index, here, arrives, leaves, owned, reads))
-        return Circuit(nodes, tuple(levels), dict(self.arrangements), dict(self.tables), dict(self.views), self._routes())
+        whole = self._whole(tuple(p for p in ports if p.source_level < 0))
+        return Circuit(nodes, tuple(levels), whole, dict(self.arrangements), dict(self.tables), dict(self.views), self._routes())
+
+    def _whole(self, asked: tuple[Port, ...]) -> Level:
+        """All nodes as one level, each exchange left out: what reads it reads what it exchanges."""
+        behind: dict[int, int] = {}
+        nodes = []
+        for node in self.nodes:
+            inputs = tuple(behind[i] for i in node.inputs)
+            behind[node.id] = inputs[0] if isinstance(node.operator, Exchange) else node.id
+            if not isinstance(node.operator, Exchange):
+                nodes.append(replace(node, inputs=inputs, level=0))
+        owned = tuple(name for n in nodes for name in self._owned(n))
+        return Level(0, tuple(nodes), asked, (), owned, owned)
 
     def _routes(self) -> dict[str, tuple[int, ...]]:
         tables = [n.operator for n in self.nodes if isinstance(n.operator, TableInput)]

@@ -25,6 +25,7 @@ from deltic.trace.strings import PREFIX_BYTES, StringTable
 
 Words = tuple[np.ndarray, ...]
 STRING_WORDS = 3
+MARKER = np.int64(np.iinfo(np.int64).min)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +94,15 @@ def new_extremes(
 
 
 def _known_starts(extreme: Extreme, values: Words, present: np.ndarray, strings: StringTable) -> Words:
-    """The order words of the present values, zeros elsewhere."""
+    """The order words of the present values, zeros elsewhere.
+
+    A string's id is left out: it does not order strings whose first bytes are equal, so the next one may have a lesser id.
+    """
     starts = tuple(np.zeros(len(present), np.int64) for _ in range(extreme.width))
     for start, word in zip(starts, order_words(tuple(v[present] for v in values), extreme.field, extreme.descending, strings), strict=True):
         start[present] = word
+    if extreme.field.type == STRING:
+        starts[-1][:] = MARKER
     return starts
 
 
@@ -108,11 +114,10 @@ def _is_null(words: Words, field: Field) -> np.ndarray:
 
 def _null_words(field: Field) -> list[np.int64]:
     """The words of NULL; of zeros where the field cannot be NULL."""
-    marker = np.int64(np.iinfo(np.int64).min)
     width = words_of(field.type, field.nullable)
     if not field.nullable or width > words_of(field.type, False):
         return [np.int64(0)] * width
-    return [marker] + [np.int64(0)] * (width - 1)
+    return [MARKER] + [np.int64(0)] * (width - 1)
 
 
 def _lower_to(starts: Words, present: np.ndarray, source: np.ndarray, columns: Sequence[np.ndarray]) -> None:

@@ -163,15 +163,22 @@ class Level:
 class Circuit:
     """A whole program. `tables` maps a table to its arrangement, `views` a view to its.
 
-    routes: for each table the word columns, in the user's order, whose hash says on which shard a row lives.
+    whole: all levels as one, for a single shard, where an exchange has nothing to do. routes: for each table the word columns, in the
+    user's order, whose hash says on which shard a row lives.
     """
 
     nodes: tuple[Node, ...]
     levels: tuple[Level, ...]
+    whole: Level
     arrangements: Mapping[str, ArrangementSpec]
     tables: Mapping[str, str]
     views: Mapping[str, str]
     routes: Mapping[str, tuple[int, ...]]
+
+    @classmethod
+    def empty(cls) -> Circuit:
+        """A program of nothing."""
+        return cls((), (), Level(0, (), (), (), (), ()), {}, {}, {}, {})
 
     def upstream(self, arrangements: frozenset[str]) -> frozenset[int]:
         """Local ids of the nodes that own one of `arrangements`, or that such a node depends on."""

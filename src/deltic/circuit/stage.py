@@ -69,7 +69,7 @@ class LevelResult:
 
 def run_level(
     circuit: Circuit,
-    level: int,
+    level: int | None,
     shard: int,
     shards: int,
     state: Mapping[str, Spine],
@@ -77,11 +77,11 @@ def run_level(
     arrived: Mapping[str, Delta],
     tick: Tick,
 ) -> LevelResult:
-    """Runs one level on one shard.
+    """Runs one level on one shard; None is the whole circuit, where there is just one shard.
 
     state: arrangement → its old version, asked only for what is read. arrived: port → rows; a port that is not there is empty.
     """
-    plan = circuit.levels[level]
+    plan = circuit.whole if level is None else circuit.levels[level]
     context = Context(shard, shards, tick, state, strings)
     result = LevelResult(appended=context.appended)
     try:

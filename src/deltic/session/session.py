@@ -45,7 +45,7 @@ class Session:
         self.spark = spark
         self._lock = RLock()
         self._catalog = Catalog()
-        self._circuit = Circuit((), (), {}, {}, {}, {})
+        self._circuit = Circuit.empty()
         self._runtime = _runtime(spark, state, shards)
         self._readers: dict[str, Reader] = {}
         self._last: TickResult | None = None

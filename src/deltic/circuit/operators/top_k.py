@@ -21,6 +21,8 @@ from deltic.trace.spine import Spine
 from deltic.trace.strings import PREFIX_BYTES
 
 Words = tuple[np.ndarray, ...]
+NO_WORD = int(np.iinfo(np.int64).min)
+"""Not greater than any word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class TopK:
         assert isinstance(delta, Batch)
         old = context.old(self.memory, self.width, 1).scan()
         context.counters.touched += len(old)
-        if self.limit == 0 or (self._full(old) and self._behind(delta, old)):
+        if self.limit == 0 or (self._full(old) and self._behind(delta, old, context)):
             return Rows.empty(len(self.output), 1)
         new = self._first_rows(delta, old, context)
         change = consolidate(
@@ -66,25 +68,36 @@ class TopK:
     def _full(self, old: Batch) -> bool:
         return int(old.weights[0].sum()) == self.limit
 
-    def _behind(self, delta: Batch, old: Batch) -> bool:
+    def _behind(self, delta: Batch, old: Batch, context: Context) -> bool:
         """Whether all of the change sorts after the last row of the result, whatever the bytes of long strings are."""
-        ids = {at for at, _ in self.texts}
-        words = [i for i in range(self.width) if i not in ids]
-        return [int(delta.columns[i][0]) for i in words] > [int(old.columns[i][-1]) for i in words]
+        sure = self._sure([c[-1] for c in old.columns], context)
+        return [int(c[0]) for c in delta.columns[:sure]] > [int(c[-1]) for c in old.columns[:sure]]
+
+    def _sure(self, row: Sequence[np.int64], context: Context) -> int:
+        """How many words of a row are in order: all, or those before the id of the first long string."""
+        for at, _ in self.texts:
+            if context.strings.exceeds(np.array([row[at]]), PREFIX_BYTES)[0]:
+                return at
+        return self.width
 
     def _first_rows(self, delta: Batch, old: Batch, context: Context) -> Rows:
         spine = context.old(self.arrangement, self.width, 1)
         now = spine.with_batch(delta)
-        heads = [tuple(int(c[0]) for c in old.columns)] if len(old) else []
+        heads = [self._start([c[0] for c in old.columns], context)] if len(old) else []
         come = np.flatnonzero(delta.weights[0] > 0)
         if len(come):
-            heads.append(tuple(int(c[come[0]]) for c in delta.columns))
+            heads.append(self._start([c[come[0]] for c in delta.columns], context))
         if not heads:
             return Rows.empty(self.width, 1)
         start = [np.array([word], np.int64) for word in min(heads)]
         _, columns, weights = first(now, start[:1], start[1:], self.limit, context.counters)
         rows = Rows(tuple(columns), (self._cut(weights[0], self.limit),))
         return self._by_bytes(now, rows, context) if self.texts and len(rows) else rows
+
+    def _start(self, row: Sequence[np.int64], context: Context) -> tuple[int, ...]:
+        """Where rows that sort like this one or later begin."""
+        sure = self._sure(row, context)
+        return tuple(int(word) if i < sure else NO_WORD for i, word in enumerate(row))
 
     @staticmethod
     def _cut(weights: np.ndarray, limit: int) -> np.ndarray:
@@ -95,11 +108,9 @@ class TopK:
 
     def _by_bytes(self, now: Spine, rows: Rows, context: Context) -> Rows:
         """Mends the end of the result where a long string leaves it open which rows come first."""
-        ids = np.array([rows.columns[at][-1] for at, _ in self.texts])
-        long = np.flatnonzero(context.strings.exceeds(ids, PREFIX_BYTES))
-        if not len(long) or not self._full_rows(rows):
+        cut = self._sure([c[-1] for c in rows.columns], context)
+        if cut == self.width or not self._full_rows(rows):
             return rows
-        cut = self.texts[int(long[0])][0]
         prefix = [c[-1:] for c in rows.columns[:cut]]
         _, columns, weights = probe(now, prefix, range(self.width), context.counters)
         tied = consolidate(Rows(tuple(columns), (weights[0],)))

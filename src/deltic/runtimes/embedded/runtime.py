@@ -32,7 +32,7 @@ class Embedded:
         assert shards >= 1
         self.shards = shards
         self.strings = StringTable(seed)
-        self._circuit = Circuit((), (), {}, {}, {}, {})
+        self._circuit = Circuit.empty()
         self._state: State = [{} for _ in range(shards)]
         self._epoch = 0
         self._lock = Lock()
@@ -67,9 +67,9 @@ class Embedded:
         start = time.perf_counter()
         appended: list[dict[str, Batch]] = [{} for _ in range(self.shards)]
         counters: dict[str, Counters] = {}
-        for level in circuit.levels:
+        for level in (None,) if self.shards == 1 else range(len(circuit.levels)):
             results = [
-                run_level(circuit, level.index, shard, self.shards, state[shard], self.strings, arrived[shard], tick)
+                run_level(circuit, level, shard, self.shards, state[shard], self.strings, arrived[shard], tick)
                 for shard in range(self.shards)
             ]
             failures = [r.failure for r in results if r.failure is not None]
@@ -84,9 +84,6 @@ class Embedded:
         return TickResult(self._epoch, _view_changes(circuit, appended), counters, time.perf_counter() - start)
 
     def _deliver(self, results: list[LevelResult], arrived: list[dict[str, Delta]]) -> None:
-        if self.shards == 1:
-            arrived[0].update((port, rows[0]) for port, rows in results[0].sent.items())
-            return
         for port in results[0].sent:
             for shard in range(self.shards):
                 parts = [part for result in results if len(part := result.sent[port][shard])]

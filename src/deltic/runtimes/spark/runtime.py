@@ -89,7 +89,7 @@ class SparkRuntime:
         self._state = State.open(root, shards=parallelism(spark) if new else shards, facts=facts, retain=retain)
         self.shards = self._state.manifest.shards
         self._files = OpenFiles(self._state.root)
-        self._current = self._view(Circuit((), (), {}, {}, {}, {}), None)
+        self._current = self._view(Circuit.empty(), None)
         self.strings: StringTable = DriverStrings(self._state.manifest.notes["seed"], _Kept(self))
         self._program = Program.of(self._current.circuit, self.shards, self.strings.seed)
         self._merger = Merger(spark, self._state)
