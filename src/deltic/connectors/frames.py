@@ -31,8 +31,12 @@ from deltic.schema import BIGINT, STRING, Field, Op, Schema, TableSchema, Type
 OP: Final = "_op"
 WEIGHT: Final = "_weight"
 Words: TypeAlias = NDArray[np.int64]
+Fitted: TypeAlias = pa.Table | pa.RecordBatch
+
+_ASCENDING: Final[Words] = np.arange(4096, dtype=np.int64)
 
 
+_ALL_WEIGHT: Final[Words] = np.full(4096, int(Op.WEIGHT), np.int64)
 _NAMES: Final = {
     "insert": Op.INSERT,
     "i": Op.INSERT,
@@ -52,12 +56,13 @@ _DELETES: Final = frozenset(name for name, op in _NAMES.items() if op is Op.DELE
 class Changes:
     """Changes of one table, rows in the order of the frame.
 
-    rows: fits the table; beyond the key, a DELETE_KEY row has NULL, or zero where the column is NOT NULL.
+    rows: fits the table, but for columns behind the table's; beyond the key, a DELETE_KEY row has NULL, or zero where the column is
+    NOT NULL.
     ops: int64[n], codes of Op. weights: int64[n], 1 but for WEIGHT, never 0.
     ordinals: int64[n], distinct: changes apply in this order; without a sequence it is the row's number in the frame.
     """
 
-    rows: pa.Table
+    rows: Fitted
     ops: Words
     ordinals: Words
     weights: Words
@@ -95,9 +100,9 @@ def change_frame(frame: Any, table: TableSchema, sequence: str | None = None) ->
     Raises FrameError, ConstraintViolation.
     """
     if sequence is None and isinstance(frame, pa.Table) and _fits(frame.schema, table) == "weighted":
-        weights = frame.column(len(table.schema))
-        if not weights.null_count:
-            return _weighted(_without_nulls(frame.remove_column(len(table.schema)), table), weights.to_numpy(), None)
+        batches = frame.to_batches()
+        if len(batches) == 1 and not batches[0].column(len(table.schema)).null_count:
+            return _weighted(_without_nulls(batches[0], table), batches[0].column(len(table.schema)).to_numpy(), None)
     return _changes(_complete_deletes(frame, table, sequence), table, sequence)
 
 
@@ -125,7 +130,7 @@ def _fits(found: pa.Schema, table: TableSchema) -> _Verdict:
     return verdict
 
 
-def _without_nulls(rows: pa.Table, table: TableSchema) -> pa.Table:
+def _without_nulls(rows: Fitted, table: TableSchema) -> Fitted:
     for i, field in enumerate(table.schema.fields):
         if not field.nullable:
             check_nulls(rows.column(i), field, _where(table))
@@ -247,12 +252,17 @@ def _without(columns: Columns, names: set[str]) -> Columns:
     return Columns(tuple(columns.names[i] for i in kept), tuple(columns.columns[i] for i in kept), columns.length, columns.absent)
 
 
-def _weighted(rows: pa.Table, weights: Words, order: Words | None) -> Changes:
-    ordinals = np.arange(len(weights), dtype=np.int64) if order is None else order
+def _weighted(rows: Fitted, weights: Words, order: Words | None) -> Changes:
+    ordinals = _ascending(len(weights)) if order is None else order
     if np.count_nonzero(weights) < len(weights):
         kept = np.flatnonzero(weights)
         rows, weights, ordinals = rows.take(kept), weights[kept], ordinals[kept]
-    return Changes(rows, np.full(len(weights), int(Op.WEIGHT), np.int64), ordinals, weights)
+    ops = _ALL_WEIGHT[: len(weights)] if len(weights) <= len(_ALL_WEIGHT) else np.full(len(weights), int(Op.WEIGHT), np.int64)
+    return Changes(rows, ops, ordinals, weights)
+
+
+def _ascending(length: int) -> Words:
+    return _ASCENDING[:length] if length <= len(_ASCENDING) else np.arange(length, dtype=np.int64)
 
 
 def _weights(mark: Column, table: TableSchema) -> Words:

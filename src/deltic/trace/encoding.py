@@ -263,8 +263,8 @@ def _decimals(words: Sequence[npt.NDArray[np.int64]], type_: Type, missing: Mask
     return pa.Array.from_buffers(type_.arrow, len(pairs), [valid, pa.py_buffer(pairs)])
 
 
-def encode_table(table: pa.Table, schema: Schema, strings: StringTable) -> Words:
-    """The words of all columns, in order. The table has exactly the columns of the schema. Raises as `encode`."""
+def encode_table(table: pa.Table | pa.RecordBatch, schema: Schema, strings: StringTable) -> Words:
+    """The words of all columns, in order. The table begins with exactly the columns of the schema. Raises as `encode`."""
     return tuple(word for i, f in enumerate(schema) for word in encode(table.column(i), f, strings))
 
 

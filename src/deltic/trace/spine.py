@@ -1,7 +1,7 @@
 """Spine: a trace as levels of immutable batches, merged little by little.
 
-Small batches (below BASE rows) are kept apart, a few of them: fewer where many keys are sought between appends, since each batch costs
-every key, more where few are, since each merge costs an append. When together they reach BASE they become one run of level 1. Level i holds at most one run, of at most BASE · RATIO^i rows, or one running merge into it. A run that comes to a level with
+Small batches (below BASE rows) are kept apart, at most SMALL_BATCHES of them; then half of them or more become one, so that most
+appends merge nothing. When together they reach BASE they become one run of level 1. Level i holds at most one run, of at most BASE · RATIO^i rows, or one running merge into it. A run that comes to a level with
 another starts a merge of both, into the first level that has room. Each append works on the running merges, smallest first, in
 proportion to its rows; a merge's inputs are read until it is done.
 
@@ -21,11 +21,7 @@ from deltic.trace.merge import EVERYTHING, Merge, merge
 
 BASE = 1 << 14
 RATIO = 4
-SMALL_BATCHES = 16
-SMALL_BATCHES_SOUGHT = 3
-SOUGHT_KEYS = 256
-"""From so many keys sought between two appends on, there are at most SMALL_BATCHES_SOUGHT small batches, else SMALL_BATCHES."""
-
+SMALL_BATCHES = 8
 FUEL = 8
 """Rows of merging per appended row and level. 2 would just do; more lets merges end sooner, so that most
 appends have none to work on and there are fewer batches to read."""
@@ -36,16 +32,13 @@ LEAST_FUEL = 64
 class Spine:
     """A trace of rows of `columns` columns and `weights` weights."""
 
-    __slots__ = ("_merges", "_runs", "_small", "columns", "read_only", "sought", "view", "weights")
+    __slots__ = ("_merges", "_runs", "_small", "columns", "read_only", "view", "weights")
 
     view: tuple[tuple[Batch, ...], Words]
-    sought: list[int]
-    """[how many keys readers have sought since the last append], shared with snapshots."""
 
     def __init__(self, columns: int, weights: int, batches: Iterable[Batch] = ()) -> None:
         self.columns, self.weights = columns, weights
         self.read_only = False
-        self.sought = [0]
         self._small: list[Batch] = []
         self._runs: dict[int, Batch] = {}
         self._merges: dict[int, Merge] = {}
@@ -87,7 +80,7 @@ class Spine:
         spine = Spine.__new__(Spine)
         spine.columns, spine.weights, spine.read_only = self.columns, self.weights, True
         spine._small, spine._runs, spine._merges = [], {}, {}
-        spine.view, spine.sought = self.view, self.sought
+        spine.view = self.view
         return spine
 
     def with_batch(self, batch: Batch) -> Spine:
@@ -118,7 +111,6 @@ class Spine:
         except BaseException:
             self._small, self._runs, self._merges = before
             raise
-        self.sought[0] = 0
         self._publish()
 
     def _publish(self) -> None:
@@ -139,12 +131,12 @@ class Spine:
             small, self._small = merge(self._small), []
             if small.length:
                 self._arrive([small], 1)
-        elif len(self._small) > (SMALL_BATCHES if self.sought[0] < SOUGHT_KEYS else SMALL_BATCHES_SOUGHT):
+        elif len(self._small) > SMALL_BATCHES:
             self._merge_small()
 
     def _merge_small(self) -> None:
-        """Merges the newest small batches, as many as keep each left over no smaller than all after it."""
-        keep = len(self._small) - 2
+        """Merges the newest small batches: half of those allowed, and as many as keep each left over no smaller than all after it."""
+        keep = len(self._small) - SMALL_BATCHES // 2
         rows = sum(small.length for small in self._small[keep:])
         while keep > 0 and self._small[keep - 1].length < rows:
             keep -= 1
