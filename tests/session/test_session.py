@@ -243,6 +243,79 @@ def test_two_threads_write_through_one_session(session: deltic.Session) -> None:
     assert rows(session, "spend") == [(7, 200)]
 
 
+def test_a_table_made_anew_is_empty() -> None:
+    table, view = "CREATE TABLE t (a INT PRIMARY KEY)", "CREATE MATERIALIZED VIEW v AS SELECT a FROM t"
+    with deltic.Session() as session:
+        session.sql(f"DROP TABLE IF EXISTS t; {table}; {view}")
+        with session.transaction() as tx:
+            tx.insert("t", [{"a": 1}])
+        with pytest.raises(errors.CatalogError, match="table t is dropped and made anew in one script"):
+            session.sql(f"DROP VIEW v; DROP TABLE t; {table}; {view}")
+        assert session.view("v").rows() == [{"a": 1}]
+        session.sql("DROP VIEW v; DROP TABLE t")
+        session.sql(f"{table}; {view}")
+        assert session.view("v").rows() == []
+
+
+def test_a_transaction_whose_table_was_dropped_or_made_anew_is_refused() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (a INT)")
+        with pytest.raises(errors.UnknownName, match="there is no table t"), session.transaction() as tx:
+            tx.insert("t", [{"a": 1}])
+            session.sql("DROP TABLE t")
+        session.sql("CREATE TABLE t (a INT)")
+        with pytest.raises(errors.CatalogError, match="table t was made anew"), session.transaction() as tx:
+            tx.insert("t", [{"a": 1}])
+            session.sql("DROP TABLE t")
+            session.sql("CREATE TABLE t (a STRING); CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
+        assert session.view("v").rows() == []
+
+
+def test_changes_outside_the_block_are_refused() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (a INT)")
+        tx = session.transaction()
+        with pytest.raises(errors.DelticError, match="the transaction is not open"):
+            tx.insert("t", [{"a": 1}])
+        with tx:
+            tx.insert("t", [{"a": 1}])
+        with pytest.raises(errors.DelticError, match="the transaction is not open"):
+            tx.insert("t", [{"a": 2}])
+        with pytest.raises(errors.DelticError, match="the transaction is over"):
+            tx.__enter__()
+
+
+def test_weights_and_operations_do_not_mix_in_one_tick() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
+        with pytest.raises(errors.DataError, match="by weights and by operations in one tick"), session.transaction() as tx:
+            tx.apply("t", [{"a": 1, "_weight": 2}])
+            tx.insert("t", [{"a": 1}])
+        assert session.view("v").rows() == []
+
+
+def test_reads_do_not_wait_for_a_tick_and_see_the_last_committed_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+
+    def tick_read_meanwhile(changes: Any) -> Any:
+        reader = threading.Thread(target=lambda: seen.extend([view.rows(), view.changes().to_pylist(), session.epoch]))
+        reader.start()
+        reader.join(10)
+        return tick(changes)
+
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
+        view = session.view("v")
+        with session.transaction() as tx:
+            tx.insert("t", [{"a": 1}])
+        tick = session._runtime.tick
+        monkeypatch.setattr(session._runtime, "tick", tick_read_meanwhile)
+        with session.transaction() as tx:
+            tx.insert("t", [{"a": 2}])
+        assert seen == [[{"a": 1}], [{"a": 1, "_weight": 1}], 2]
+        assert view.changes().to_pylist() == [{"a": 2, "_weight": 1}]
+
+
 def test_a_closed_session_says_so(session: deltic.Session) -> None:
     session.close()
     with pytest.raises(errors.DelticError, match="the session is closed"):

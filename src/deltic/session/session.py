@@ -17,7 +17,7 @@ from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, DelticError, SetupError, StateError, SubscriberError, UnknownName
 from deltic.explain import Explanation, explain
-from deltic.frontends.sql import parse_script
+from deltic.frontends.sql import CreateTable, DropTable, Statement, parse_script
 from deltic.lowering import lower
 from deltic.optimizer import optimize
 from deltic.plan.nodes import Plan
@@ -47,9 +47,8 @@ class Session:
         self._catalog = Catalog()
         self._circuit = Circuit.empty()
         self._runtime = _runtime(spark, state, shards)
-        self._readers: dict[str, Reader] = {}
-        self._last: TickResult | None = None
-        self._decoded: dict[str, pa.Table] = {}
+        self._committed: tuple[dict[str, Reader], TickResult | None, dict[str, pa.Table]] = ({}, None, {})
+        """By view its reader, what the last tick did, and by view its change once decoded. Replaced as a whole, so reads need no lock."""
         self._subscribers: dict[str, list[Subscriber]] = {}
         self._closed = False
 
@@ -62,7 +61,7 @@ class Session:
             self._check_open()
             draft = _Draft(self._catalog)
             for statement in parse_script(script, name, draft):
-                draft.catalog = draft.catalog.apply(statement)
+                draft.apply(statement)
             self._install(draft.catalog)
 
     def transaction(self) -> Transaction:
@@ -86,17 +85,23 @@ class Session:
                 distributed[table.name] = _spark_changes(frame, table, column)
             else:
                 asked.add_changes(table, change_frame(frame, table, column))
-        self._tick({**asked.rows(), **distributed})
+        tables = {**asked.tables, **{name: frame.table for name, frame in distributed.items()}}
+        self._tick({**asked.rows(), **distributed}, tables)
 
     def commit(self, asked: Asked) -> None:
         """Makes what was asked one tick. Subscribers run after the commit, on this thread."""
-        self._tick(asked.rows())
+        self._tick(asked.rows(), asked.tables)
 
-    def _tick(self, changes: Mapping[str, Any]) -> None:
+    def _tick(self, changes: Mapping[str, Any], tables: Mapping[str, TableSchema]) -> None:
+        """tables: those that change, as the changes were made for."""
         with self._lock:
             self._check_open()
-            self._finish(self._runtime.tick(changes))
-            heard = [(view, callback) for view in self._changed() for callback in self._subscribers.get(view, ())]
+            for name, table in tables.items():
+                if self.table(name) is not table:
+                    raise CatalogError(f"table {name} was made anew while changes to it were gathered", remedy="gather them again")
+            result = self._runtime.tick(changes)
+            self._committed = (self._committed[0], result, {})
+            heard = [(view, callback) for view in result.changes for callback in self._subscribers.get(view, ())]
             calls = [(callback, self.last_change(view)) for view, callback in heard]
         _notify(calls)
 
@@ -136,7 +141,7 @@ class Session:
     @property
     def last_tick(self) -> TickResult | None:
         """What the last tick did: counters by node, seconds."""
-        return self._last
+        return self._committed[1]
 
     def explain(self, view: str | None = None) -> Explanation:
         """Plan and circuit of one view, or of all; print it, or take its `.json()`."""
@@ -145,7 +150,7 @@ class Session:
                 view = self.view(view).name
             plans = {v.name: v.plan for v in self._catalog.views.values() if v.materialized and view in (None, v.name)}
             return explain(
-                {n: optimize(p) for n, p in plans.items()}, self._circuit, self._runtime.statistics(), self._last, self._runtime.shards
+                {n: optimize(p) for n, p in plans.items()}, self._circuit, self._runtime.statistics(), self.last_tick, self._runtime.shards
             )
 
     def close(self) -> None:
@@ -169,20 +174,23 @@ class Session:
 
     def reader(self, view: str) -> Reader:
         self._check_open()
-        if view not in self._readers:
+        readers, _, _ = self._committed
+        if view not in readers:
             raise UnknownName(f"view {view} has been dropped")
-        return self._readers[view]
+        return readers[view]
 
     def snapshot(self, arrangement: str) -> list[Spine]:
         return self._runtime.snapshot(arrangement)
 
     def last_change(self, view: str) -> pa.Table:
-        reader = self.reader(view)
-        with self._lock:
-            if view not in self._decoded:
-                change = None if self._last is None else self._last.changes.get(view)
-                self._decoded[view] = reader.changes(change, self.strings)
-            return self._decoded[view]
+        self._check_open()
+        readers, last, decoded = self._committed
+        if view not in readers:
+            raise UnknownName(f"view {view} has been dropped")
+        if view not in decoded:
+            change = None if last is None else last.changes.get(view)
+            decoded[view] = readers[view].changes(change, self.strings)
+        return decoded[view]
 
     def subscribe(self, view: str, callback: Subscriber) -> Callable[[], None]:
         with self._lock:
@@ -200,15 +208,9 @@ class Session:
         circuit = lower(views, {t.name: t for t in catalog.tables.values()})
         result = self._runtime.install(circuit)
         self._catalog, self._circuit = catalog, circuit
-        self._readers = {view: Reader(circuit.arrangements[name]) for view, name in circuit.views.items()}
+        readers = {view: Reader(circuit.arrangements[name]) for view, name in circuit.views.items()}
         self._subscribers = {v: s for v, s in self._subscribers.items() if v in circuit.views}
-        self._finish(result)
-
-    def _finish(self, result: TickResult) -> None:
-        self._last, self._decoded = result, {}
-
-    def _changed(self) -> list[str]:
-        return [] if self._last is None else list(self._last.changes)
+        self._committed = (readers, result, {})
 
     def _check_open(self) -> None:
         if self._closed:
@@ -220,6 +222,19 @@ class _Draft:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
+        self._filled = frozenset(catalog.tables)
+        self._dropped: set[str] = set()
+
+    def apply(self, statement: Statement) -> None:
+        """One statement. A table does not come back in the script that drops it: it would find its old rows."""
+        name = statement.table.name if isinstance(statement, CreateTable) else statement.name
+        if isinstance(statement, CreateTable) and name.lower() in self._dropped:
+            raise CatalogError(
+                f"table {name} is dropped and made anew in one script", span=statement.span, remedy="drop it in a script of its own first"
+            )
+        self.catalog = self.catalog.apply(statement)
+        if isinstance(statement, DropTable) and name.lower() in self._filled:
+            self._dropped.add(name.lower())
 
     def relation(self, name: str) -> TableSchema | Plan | None:
         return self.catalog.relation(name)

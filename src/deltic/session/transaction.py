@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from deltic.connectors.frames import Changes, change_frame, keys_or_rows, rows_frame
-from deltic.errors import DataError, UnknownName
+from deltic.errors import DataError, DelticError, UnknownName
 from deltic.schema import Op, Schema, TableSchema
 from deltic.trace.encoding import Layout, encode_table
 from deltic.trace.rows import Rows
@@ -27,12 +27,17 @@ class Asked:
     def __init__(self, strings: StringTable) -> None:
         self._strings = strings
         self._parts: dict[str, list[Rows]] = {}
+        self._weighed: dict[str, bool] = {}
         self._next = 0
+        self.tables: dict[str, TableSchema] = {}
+        """The tables as they were when they were asked to change."""
 
     def add(self, table: TableSchema, op: Op, rows: pa.Table) -> None:
         """All rows of the frame under one operation. A DELETE_KEY frame has the key's columns alone."""
-        _check_key(table, (op,))
         n = rows.num_rows
+        _check_key(table, (op,))
+        if not n:
+            return
         words = self._key_words(table, rows) if op is Op.DELETE_KEY else encode_table(rows, table.schema, self._strings)
         ordinals = np.arange(self._next, self._next + n)
         self._append(table, words, np.full(n, op, np.int64), ordinals, np.ones(n, np.int64))
@@ -53,6 +58,14 @@ class Asked:
         return {name: Rows.concat(parts) for name, parts in self._parts.items()}
 
     def _append(self, table: TableSchema, words: Any, ops: Any, ordinals: Any, weights: Any) -> None:
+        weighed = bool(len(ops)) and ops[0] == Op.WEIGHT
+        if self._weighed.setdefault(table.name, weighed) != weighed:
+            raise DataError(
+                f"table {table.name} is changed by weights and by operations in one tick",
+                expected="one of them, since operations apply in order and weights have none",
+                remedy="use two transactions, or give the weights as operations",
+            )
+        self.tables[table.name] = table
         self._parts.setdefault(table.name, []).append(Rows((*words, ops, ordinals), (weights,)))
 
     def _key_words(self, table: TableSchema, keys: pa.Table) -> list[Any]:
@@ -74,37 +87,51 @@ class Transaction:
 
     def __init__(self, session: Session, asked: Asked) -> None:
         self._session, self._asked = session, asked
+        self._open = self._done = False
 
     def insert(self, table: str, frame: Any) -> None:
         """New rows. A primary key that is there already is an error."""
-        schema = self._session.table(table)
+        schema = self._table(table)
         self._asked.add(schema, Op.INSERT, rows_frame(frame, schema))
 
     def upsert(self, table: str, frame: Any) -> None:
         """Rows that replace what stands under their primary key, or are new."""
-        schema = self._session.table(table)
+        schema = self._table(table)
         self._asked.add(schema, Op.UPSERT, rows_frame(frame, schema))
 
     def update(self, table: str, frame: Any) -> None:
         """Rows that replace what stands under their primary key, which must be there."""
-        schema = self._session.table(table)
+        schema = self._table(table)
         self._asked.add(schema, Op.UPDATE, rows_frame(frame, schema))
 
     def delete(self, table: str, keys_or_whole_rows: Any) -> None:
         """Rows to take away: by primary key (values, tuples, or frames of just the key's columns), or whole rows that must match."""
-        schema = self._session.table(table)
+        schema = self._table(table)
         kind, rows = keys_or_rows(keys_or_whole_rows, schema)
         self._asked.add(schema, Op.DELETE_KEY if kind == "keys" else Op.DELETE_ROW, rows)
 
     def apply(self, table: str, changes: Any, *, sequence: str | None = None) -> None:
         """A change frame: the table's columns and `_op` or `_weight`."""
-        schema = self._session.table(table)
+        schema = self._table(table)
         self._asked.add_changes(schema, change_frame(changes, schema, sequence))
 
+    def _table(self, name: str) -> TableSchema:
+        if not self._open:
+            raise DelticError(
+                "the transaction is not open",
+                expected="changes inside the `with` block that commits them",
+                remedy="with session.transaction() as tx: …",
+            )
+        return self._session.table(name)
+
     def __enter__(self) -> Transaction:
+        if self._done:
+            raise DelticError("the transaction is over", remedy="make a new one with session.transaction()")
+        self._open = self._done = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._open = False
         if kind is None:
             self._session.commit(self._asked)
 
