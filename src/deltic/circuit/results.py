@@ -54,7 +54,7 @@ def result_words(result: Result, sums: Words, floats: Sequence[np.ndarray], extr
             return _nullable(sums[at], none, result.target)
         case "sum_bigint":
             total, overflow = join64(*sums[at : at + 2])
-            if (overflow & ~none).any():
+            if overflow.any() and (overflow & ~none).any():
                 raise ArithmeticOverflow(
                     "arithmetic overflow: SUM of BIGINT",
                     span=result.span,

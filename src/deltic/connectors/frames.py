@@ -132,8 +132,8 @@ def _fits(found: pa.Schema, table: TableSchema) -> _Verdict:
 
 def _without_nulls(rows: Fitted, table: TableSchema) -> Fitted:
     for i, field in enumerate(table.schema.fields):
-        if not field.nullable:
-            check_nulls(rows.column(i), field, _where(table))
+        if not field.nullable and (column := rows.column(i)).null_count:
+            check_nulls(column, field, _where(table))
     return rows
 
 

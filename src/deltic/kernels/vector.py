@@ -19,29 +19,29 @@ def address(words: Words) -> int:
 seal(address, ADDRESSABLE)
 
 
-@kernel("int64(int64, int64, int64, int64)")
-def multiply(left: int, right: int, n: int, target: int) -> int:
-    """target[i] = left[i] * right[i]; returns the first i that leaves 64 bits, else n."""
-    for i in range(n):
-        x = load(left, i)
-        y = load(right, i)
-        if product_overflows(x, y):
-            return i
-        store(target, i, x * y)
-    return n
+@kernel("int64(int64[::1], int64[::1], int64, int64[::1])")
+def multiply(left: Words, right: Words, n: int, target: Words) -> int:
+    """target[c][i] = left[c][i] * right[c][i] for tables of columns; returns the first c * n + i that leaves 64 bits, else -1."""
+    for c in range(len(target)):
+        for i in range(n):
+            x, y = load(left[c], i), load(right[c], i)
+            if product_overflows(x, y):
+                return c * n + i
+            store(target[c], i, x * y)
+    return -1
 
 
-@kernel("int64(int64, int64, int64, int64)")
-def add(left: int, right: int, n: int, target: int) -> int:
-    """target[i] = left[i] + right[i]; returns the first i that leaves 64 bits, else n."""
-    for i in range(n):
-        x = load(left, i)
-        y = load(right, i)
-        total = x + y
-        if ((total ^ x) & (total ^ y)) < 0:
-            return i
-        store(target, i, total)
-    return n
+@kernel("int64(int64[::1], int64[::1], int64, int64[::1])")
+def add(left: Words, right: Words, n: int, target: Words) -> int:
+    """target[c][i] = left[c][i] + right[c][i] for tables of columns; returns the first c * n + i that leaves 64 bits, else -1."""
+    for c in range(len(target)):
+        for i in range(n):
+            x, y = load(left[c], i), load(right[c], i)
+            total = x + y
+            if ((total ^ x) & (total ^ y)) < 0:
+                return c * n + i
+            store(target[c], i, total)
+    return -1
 
 
 @kernel("int64(int64[::1], int64, int64, int64)")

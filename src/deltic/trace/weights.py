@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
 from deltic.kernels import vector
 from deltic.kernels.memory import Words
-from deltic.kernels.table import addresses
+from deltic.kernels.table import addresses, block
 from deltic.trace.consolidate import overflow
 from deltic.trace.rows import Rows
 
 
 def multiply(left: Words, right: Words) -> Words:
     """int64[n]: left[i] * right[i]. Raises WeightOverflow."""
-    n = len(left)
-    x, y = addresses((left, right), n)
-    product = np.empty(n, np.int64)
-    i = vector.multiply(int(x), int(y), n, vector.address(product))
-    if i < n:
-        raise overflow(f"the product {left[i]} * {right[i]}")
-    return product
+    return products((left,), (right,))[0]
+
+
+def products(left: Sequence[Words], right: Sequence[Words]) -> tuple[Words, ...]:
+    """int64[n] for each pair of columns: left[c][i] * right[c][i]. Raises WeightOverflow."""
+    n = len(left[0])
+    words, target = block(len(left), n)
+    at = vector.multiply(addresses(left, n), addresses(right, n), n, target)
+    if at >= 0:
+        c, i = divmod(at, n)
+        raise overflow(f"the product {left[c][i]} * {right[c][i]}")
+    return tuple(words)
+
+
+def add_checked(left: Words, right: Words) -> Words:
+    """int64[n]: left[i] + right[i]. Raises WeightOverflow."""
+    return sums((left,), (right,))[0]
+
+
+def sums(left: Sequence[Words], right: Sequence[Words]) -> tuple[Words, ...]:
+    """int64[n] for each pair of columns: left[c][i] + right[c][i]. Raises WeightOverflow."""
+    n = len(left[0])
+    words, target = block(len(left), n)
+    at = vector.add(addresses(left, n), addresses(right, n), n, target)
+    if at >= 0:
+        c, i = divmod(at, n)
+        raise overflow(f"the sum {left[c][i]} + {right[c][i]}")
+    return tuple(words)
 
 
 def heaviest(rows: Rows) -> int:
     """The greatest magnitude of a weight (one less for negative ones); 0 without rows."""
     columns = len(rows.columns)
     return int(vector.heaviest(rows.table, columns, columns + len(rows.weights), rows.length))
-
-
-def add_checked(left: Words, right: Words) -> Words:
-    """int64[n]: left[i] + right[i]. Raises WeightOverflow."""
-    n = len(left)
-    x, y = addresses((left, right), n)
-    total = np.empty(n, np.int64)
-    i = vector.add(int(x), int(y), n, vector.address(total))
-    if i < n:
-        raise overflow(f"the sum {left[i]} + {right[i]}")
-    return total

@@ -21,7 +21,7 @@ from deltic.trace.encoding import Layout
 from deltic.trace.probe import lookup, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.weights import add_checked
+from deltic.trace.weights import sums
 
 Words = tuple[np.ndarray, ...]
 
@@ -65,13 +65,13 @@ class Aggregate:
         groups = self._groups(inputs, context)
         if groups is None:
             return Rows.empty(self.key + self._width, 1)
-        sums = inputs[0]
+        arranged = inputs[0]
         before = lookup(context.old(self.sums, self.key, self.weights), groups, context.counters)
-        if len(inputs) == 1 and len(sums) == len(groups[0]):
-            change: Words = tuple(sums.weights)
+        if len(inputs) == 1 and len(arranged) == len(groups[0]):
+            change: Words = tuple(arranged.weights)
         else:
-            change = lookup(Spine.of(as_batch(sums)), groups, context.counters)
-        after = tuple(add_checked(a, b) for a, b in zip(before, change, strict=True))
+            change = lookup(Spine.of(as_batch(arranged)), groups, context.counters)
+        after = sums(before, change)
         assert (after[0] >= 0).all(), "a group has fewer than no rows"
         there, filled = before[0] > 0, after[0] > 0
         here = filled

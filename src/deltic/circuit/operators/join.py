@@ -16,7 +16,7 @@ from deltic.errors import WeightOverflow
 from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.weights import multiply
+from deltic.trace.weights import products
 
 Words = tuple[np.ndarray, ...]
 
@@ -75,12 +75,15 @@ class Join:
 
     def _products(self, left: Words, right: Words) -> Words:
         try:
-            return tuple(multiply(left[i], right[j]) for i, j in self.weights)
+            return self._multiplied(left, right)
         except WeightOverflow:
             if not self.limbs:
                 raise
             left, right = carry_pairs(self.limbs, self.weights, left, right)
-            return tuple(multiply(left[i], right[j]) for i, j in self.weights)
+            return self._multiplied(left, right)
+
+    def _multiplied(self, left: Words, right: Words) -> Words:
+        return products([left[i] for i, _ in self.weights], [right[j] for _, j in self.weights])
 
 
 def _each_once(source: np.ndarray, length: int) -> bool:

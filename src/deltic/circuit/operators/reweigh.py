@@ -14,7 +14,7 @@ import numpy as np
 from deltic.circuit.operator import Context, Delta
 from deltic.trace.probe import lookup
 from deltic.trace.rows import Rows
-from deltic.trace.weights import add_checked
+from deltic.trace.weights import sums
 
 Rule = OneOf["distinct", "except", "except_all", "intersect", "intersect_all"]
 
@@ -42,7 +42,7 @@ class Reweigh:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         delta = inputs[0]
         old = lookup(context.old(self.arrangement, self.width, self.weights), delta.columns, context.counters)
-        new = tuple(add_checked(a, b) for a, b in zip(old, delta.weights, strict=True))
+        new = sums(old, delta.weights)
         change = weigh(self.rule, new) - weigh(self.rule, old)
         at = np.flatnonzero(change)
         return Rows(tuple(c[at] for c in delta.columns), (change[at],))

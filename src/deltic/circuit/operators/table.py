@@ -229,10 +229,11 @@ def firsts(key: Words) -> np.ndarray:
     """Positions of the first row of each key, in sorted rows."""
     if not len(key[0]):
         return np.zeros(0, np.int64)
-    differs = key[0][1:] != key[0][:-1]
+    differs = np.ones(len(key[0]), bool)
+    np.not_equal(key[0][1:], key[0][:-1], out=differs[1:])
     for column in key[1:]:
-        differs |= column[1:] != column[:-1]
-    return np.concatenate([[0], np.flatnonzero(differs) + 1])
+        differs[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(differs)
 
 
 def located(error: DataError, table: str, ordinal: int) -> DataError:
