@@ -13,7 +13,7 @@ from deltic.errors import DataError, DelticError, UnknownName
 from deltic.schema import Op, Schema, TableSchema
 from deltic.trace.encoding import Layout, encode_table
 from deltic.trace.rows import Rows
-from deltic.trace.strings import StringTable
+from deltic.trace.strings import MARKER, StringTable
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -69,10 +69,12 @@ class Asked:
         self._parts.setdefault(table.name, []).append(Rows((*words, ops, ordinals), (weights,)))
 
     def _key_words(self, table: TableSchema, keys: pa.Table) -> list[Any]:
-        """Words of whole rows of which only the key matters."""
+        """Words of whole rows of which only the key matters; the other strings are NULL, since every id must be known."""
         layout = Layout.of(table.schema)
         key = encode_table(keys, Schema(tuple(table.schema[i] for i in table.key)), self._strings)
         words: list[Any] = [np.zeros(keys.num_rows, np.int64)] * layout.width
+        for place in layout.strings:
+            words[place] = np.full(keys.num_rows, MARKER)
         places = (w for i in table.key for w in range(layout.slices[i].start, layout.slices[i].stop))
         for place, word in zip(places, key, strict=True):
             words[place] = word
