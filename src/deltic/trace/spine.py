@@ -1,9 +1,10 @@
 """Spine: a trace as levels of immutable batches, merged little by little.
 
 Small batches (below BASE rows) are kept apart, at most SMALL_BATCHES of them; then half of them or more become one, so that most
-appends merge nothing. When together they reach BASE they become one run of level 1. Level i holds at most one run, of at most BASE · RATIO^i rows, or one running merge into it. A run that comes to a level with
-another starts a merge of both, into the first level that has room. Each append works on the running merges, smallest first, in
-proportion to its rows; a merge's inputs are read until it is done.
+appends merge nothing. When together they reach BASE they become one run of level 1. Level i holds at most one run, of at most
+BASE · RATIO^i rows, or one running merge into it. A run that comes to a level with another starts a merge of both, into the first level
+that has room. Each append works on the running merges, smallest first, in proportion to its rows; a merge's inputs are read until it is
+done.
 
 Always: the sum of `batches` is the sum of all that was appended. The tuple is replaced atomically, so that any thread may take a
 snapshot while another appends; two threads must not append.
