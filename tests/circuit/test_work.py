@@ -72,8 +72,8 @@ def changes(session: deltic.Session) -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_one_row_change_touches_about_log_n_rows(session: deltic.Session, view: str) -> None:
-    for _ in changes(session):
-        assert 0 <= touched(session, view) <= BOUND
+    work = [touched(session, view) for _ in changes(session)]
+    assert 0 < max(work) <= BOUND
 
 
 @pytest.mark.slow

@@ -179,10 +179,6 @@ def guarded(expr: Expr, condition: Expr | None) -> Expr:
     return expr if condition is None or condition == TRUE else Case(((condition, expr),), Literal(None, expr.type), expr.type, True)
 
 
-def key_field(name: str, expr: Expr, *, nullable: bool) -> Field:
-    return Field(name, expr.type, nullable)
-
-
 def _fusible(inner: Map, outer: Sequence[Expr]) -> bool:
     """Whether each computed column of `inner` is read at most once."""
     reads = [0] * len(inner.columns)

@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
-
 Time = tuple[int, ...]
 
 
@@ -37,8 +34,3 @@ def meet(a: Time, b: Time) -> Time:
     (0, 1)
     """
     return tuple(min(x, y) for x, y in zip(a, b, strict=True))
-
-
-def join_all(times: Iterable[Time]) -> Time:
-    """The join of one or more times."""
-    return reduce(join, times)
