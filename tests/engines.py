@@ -17,6 +17,7 @@ from deltic.runtimes import Runtime, TickResult
 from deltic.runtimes.embedded import Embedded
 from deltic.schema import Op, Schema, TableSchema
 from deltic.trace.batch import Batch
+from deltic.trace.counters import Counters
 from deltic.trace.encoding import decode, encode_rows
 from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
@@ -50,7 +51,7 @@ class Engine:
     def view(self, name: str) -> Relation:
         """The view's content."""
         spec = self.circuit.arrangements[self.circuit.views[name]]
-        whole = merge([spine.scan() for spine in self.runtime.snapshot(spec.id)])
+        whole = merge([spine.scan(Counters()) for spine in self.runtime.snapshot(spec.id)])
         return self._decoded(name, whole)
 
     def change(self, name: str, result: TickResult) -> Relation:

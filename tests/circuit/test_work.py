@@ -81,7 +81,7 @@ def test_an_operator_that_scans_is_found(session: deltic.Session, monkeypatch: p
     honest = Reweigh.step
 
     def scanning(self: Reweigh, inputs: Sequence[Delta], context: Context) -> Delta:
-        context.counters.touched += len(context.old(self.arrangement, self.width, self.weights).scan())
+        context.old(self.arrangement, self.width, self.weights).scan(context.counters)
         return honest(self, inputs, context)
 
     monkeypatch.setattr(Reweigh, "step", scanning)

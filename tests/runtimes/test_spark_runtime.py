@@ -16,6 +16,7 @@ from deltic.errors import AbsentRow, CorruptState, DataError, DuplicateKey, Fram
 from deltic.runtimes import Runtime, TickResult
 from deltic.runtimes.embedded import Embedded
 from deltic.schema import Op
+from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
 
@@ -45,7 +46,7 @@ def runtime(spark: SparkSession, tmp_path: Path) -> Iterator[Open]:
 
 
 def content(runtime: Runtime, view: str = "spend") -> dict[tuple[object, ...], int]:
-    batches = [spine.scan() for spine in runtime.snapshot(f"view-{view}")]
+    batches = [spine.scan(Counters()) for spine in runtime.snapshot(f"view-{view}")]
     return shown(merge(batches), runtime.strings)
 
 

@@ -334,3 +334,18 @@ def test_a_view_that_is_not_materialized_can_be_read_by_others_only(session: del
 
 def test_the_public_names() -> None:
     assert sorted(deltic.__all__) == ["Session", "Transaction", "View", "__version__", "errors"]
+
+
+def test_the_sign_of_zero_is_no_part_of_a_primary_key(session: deltic.Session) -> None:
+    session.sql("CREATE TABLE points (x DOUBLE, y DOUBLE, PRIMARY KEY (x)); CREATE MATERIALIZED VIEW p AS SELECT x, y FROM points")
+    with session.transaction() as tx:
+        tx.insert("points", [{"x": -0.0, "y": -0.0}])
+    assert repr(rows(session, "p")) == "[(0.0, -0.0)]"
+    with session.transaction() as tx:
+        tx.upsert("points", [{"x": 0.0, "y": 1.0}])
+    assert rows(session, "p") == [(0.0, 1.0)]
+    with pytest.raises(errors.DuplicateKey):
+        session.apply({"points": pa.table({"x": [-0.0], "y": [2.0], "_weight": [1]})})
+    with session.transaction() as tx:
+        tx.delete("points", [-0.0])
+    assert rows(session, "p") == []

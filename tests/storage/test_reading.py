@@ -20,7 +20,7 @@ def test_a_spine_has_the_batches_as_they_are() -> None:
     spine = spine_over(1, 1, [*batches, batch_of((5, 0))])
     assert spine.batches == tuple(batches)
     assert lookup(spine, [np.array([3, 100, 7000], np.int64)], Counters())[0].tolist() == [1, 20, 0]
-    assert len(spine_over(3, 2, []).scan()) == 0
+    assert len(spine_over(3, 2, []).scan(Counters())) == 0
 
 
 def test_arrangements_are_opened_when_asked_for_and_kept_while_unchanged(root: str, store: Store) -> None:
@@ -28,13 +28,13 @@ def test_arrangements_are_opened_when_asked_for_and_kept_while_unchanged(root: s
     refs, segments = {ref.name: ref for ref, _ in parts}, tuple(segment for _, segment in parts)
     files = OpenFiles(root)
     shelved = Shelved(files, refs, {"a": segments}, WIDTHS)
-    assert as_rows(shelved["a"].scan()) == [(1, 1)]
+    assert as_rows(shelved["a"].scan(Counters())) == [(1, 1)]
     assert len(shelved["none"].batches) == 0
     assert [d.values.to_pylist() for d in sorted(shelved.dictionaries(), key=lambda d: d.ids[0])] == [[b"x"], [b"y"]]
     same = Shelved(files, refs, {"a": segments}, WIDTHS, shelved)
     assert same["a"] is shelved["a"]
     shorter = Shelved(files, refs, {"a": segments[:1]}, WIDTHS, same)
-    assert as_rows(shorter["a"].scan()) == [(1, 1), (2, 1)]
+    assert as_rows(shorter["a"].scan(Counters())) == [(1, 1), (2, 1)]
 
 
 def test_files_are_opened_once_until_they_are_let_go(root: str, store: Store) -> None:

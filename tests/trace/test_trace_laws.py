@@ -254,7 +254,7 @@ def test_an_empty_spine_has_nothing() -> None:
     keys = [np.arange(3)]
     assert_same(lookup(Spine(1, 2), keys, Counters()), [np.zeros(3, np.int64)] * 2)
     assert len(probe(Spine(1, 1), keys, [0], Counters())[0]) == len(first(Spine(1, 1), keys, None, 1, Counters())[0]) == 0
-    assert Spine(1, 2).scan().length == 0
+    assert Spine(1, 2).scan(Counters()).length == 0
 
 
 def test_first_grows_its_output() -> None:
@@ -282,8 +282,8 @@ def test_spine_is_the_sum_of_its_appends(columns: int, appends: list[list[Record
             snapshot, was = spine.snapshot(), list(content(done).items())
             spine.append(consolidate(make(part, columns, 1)))
             done += part
-            assert listed(spine.scan()) == list(content(done).items())
-            assert listed(snapshot.scan()) == was
+            assert listed(spine.scan(Counters())) == list(content(done).items())
+            assert listed(snapshot.scan(Counters())) == was
             assert all(batch.length for batch in spine.batches)
     finally:
         spine_module.BASE, spine_module.LEAST_FUEL = base, least
@@ -309,7 +309,7 @@ def test_bulk_appends_become_runs_at_once() -> None:
     assert len(spine.batches) == 1
     spine.append(consolidate(Rows([np.arange(n)], [-np.ones(n, np.int64)])))
     spine.append(consolidate(Rows([np.array([5])], [np.array([1])])))
-    assert listed(spine.scan()) == [((5,), (1,))]
+    assert listed(spine.scan(Counters())) == [((5,), (1,))]
 
 
 def overflowing(parts: Sequence[int]) -> list[Batch]:

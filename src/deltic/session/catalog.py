@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from deltic.connectors.frames import OP, WEIGHT
 from deltic.errors import CatalogError, QueryError, Span
 from deltic.frontends.sql import CreateTable, CreateView, DropTable, DropView, Statement, bind_query
 from deltic.plan.nodes import Plan
-from deltic.schema import TableSchema
+from deltic.schema import Schema, TableSchema
+
+RESERVED = (OP, WEIGHT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +57,14 @@ class Catalog:
 
     def _create_table(self, statement: CreateTable) -> Catalog:
         table = statement.table
+        _check_names(table.schema, "table", table.name, statement.span)
         if self._taken(table.name, statement.span, may_exist=statement.if_not_exists):
             return self
         return replace(self, tables={**self.tables, table.name.lower(): table})
 
     def _create_view(self, statement: CreateView) -> Catalog:
         key = statement.name.lower()
+        _check_names(statement.plan.schema, "view", statement.name, statement.span)
         if statement.or_replace and key in self.views:
             return self._replace_view(statement)
         if self._taken(statement.name, statement.span, may_exist=statement.if_not_exists):
@@ -122,6 +127,18 @@ class Catalog:
             raise CatalogError(f"{kind} {name} is read by view {readers[0]}", span=span, remedy=f"drop {', '.join(readers)} first")
         left = {n: d for n, d in mine.items() if n != key}
         return Catalog(left, self.views) if kind == "table" else Catalog(self.tables, left)  # type: ignore[arg-type]
+
+
+def _check_names(schema: Schema, kind: str, name: str, span: Span | None) -> None:
+    """Columns that change frames and `changes()` add may not be there already."""
+    for taken in RESERVED:
+        if schema.find(taken):
+            raise CatalogError(
+                f"{kind} {name} has a column {taken}, which stands for something else in changes",
+                span=span,
+                expected=f"column names other than {' and '.join(RESERVED)}",
+                remedy="give the column another name",
+            )
 
 
 def _rebound(view: ViewDefinition, catalog: Catalog, cause: CreateView) -> ViewDefinition:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltic.connectors.frames import Changes, change_frame, keys_or_rows, rows_frame
 from deltic.errors import DataError, DelticError, UnknownName
 from deltic.schema import Op, Schema, TableSchema
-from deltic.trace.encoding import Layout, encode_table
+from deltic.trace.encoding import Layout, encode_changes
 from deltic.trace.rows import Rows
 from deltic.trace.strings import MARKER, StringTable
 
@@ -38,7 +38,7 @@ class Asked:
         _check_key(table, (op,))
         if not n:
             return
-        words = self._key_words(table, rows) if op is Op.DELETE_KEY else encode_table(rows, table.schema, self._strings)
+        words = self._key_words(table, rows) if op is Op.DELETE_KEY else encode_changes(rows, table, self._strings)
         ordinals = np.arange(self._next, self._next + n)
         self._append(table, words, np.full(n, op, np.int64), ordinals, np.ones(n, np.int64))
         self._next += n
@@ -48,7 +48,7 @@ class Asked:
         if not len(changes.ops):
             return
         _check_key(table, changes.ops[:1] if changes.ops[0] == Op.WEIGHT else np.unique(changes.ops))
-        words = encode_table(changes.rows, table.schema, self._strings)
+        words = encode_changes(changes.rows, table, self._strings)
         ordinals = changes.ordinals + self._next if self._next else changes.ordinals
         self._append(table, words, changes.ops, ordinals, changes.weights)
         self._next = int(ordinals.max()) + 1
@@ -71,7 +71,8 @@ class Asked:
     def _key_words(self, table: TableSchema, keys: pa.Table) -> list[Any]:
         """Words of whole rows of which only the key matters; the other strings are NULL, since every id must be known."""
         layout = Layout.of(table.schema)
-        key = encode_table(keys, Schema(tuple(table.schema[i] for i in table.key)), self._strings)
+        own = Schema(tuple(table.schema[i] for i in table.key))
+        key = encode_changes(keys, TableSchema(table.name, own, tuple(range(len(own)))), self._strings)
         words: list[Any] = [np.zeros(keys.num_rows, np.int64)] * layout.width
         for place in layout.strings:
             words[place] = np.full(keys.num_rows, MARKER)

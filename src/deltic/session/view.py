@@ -110,7 +110,7 @@ class View:
         return self._session.subscribe(self.name, callback)
 
     def _content(self, spec: ArrangementSpec) -> Batch:
-        parts = [spine.scan() for spine in self._session.snapshot(spec.id)]
+        parts = [spine.scan(Counters()) for spine in self._session.snapshot(spec.id)]
         return parts[0] if len(parts) == 1 else merge(parts)
 
     def _key_words(self, spec: ArrangementSpec, values: tuple[Any, ...]) -> list[np.ndarray]:

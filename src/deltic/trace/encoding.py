@@ -21,13 +21,15 @@ import pyarrow as pa
 from deltic.errors import ConstraintViolation
 from deltic.kernels import floats
 from deltic.kernels.vector import address
-from deltic.schema import BIGINT, NULL, STRING, TIMESTAMP, Field, Schema, Type
+from deltic.schema import BIGINT, NULL, STRING, TIMESTAMP, Field, Schema, TableSchema, Type
 from deltic.trace.strings import StringTable
 from deltic.trace.sums import NARROW
 
 Words = tuple[npt.NDArray[np.int64], ...]
 Mask = npt.NDArray[np.bool_]
 MARKER = np.int64(np.iinfo(np.int64).min)
+NEGATIVE_ZERO = np.int64(-1)
+"""The word of -0.0."""
 
 _INT64 = pa.int64().id
 _STORED: dict[str, Any] = {
@@ -266,6 +268,17 @@ def _decimals(words: Sequence[npt.NDArray[np.int64]], type_: Type, missing: Mask
 def encode_table(table: pa.Table | pa.RecordBatch, schema: Schema, strings: StringTable) -> Words:
     """The words of all columns, in order. The table begins with exactly the columns of the schema. Raises as `encode`."""
     return tuple(word for i, f in enumerate(schema) for word in encode(table.column(i), f, strings))
+
+
+def encode_changes(table: pa.Table | pa.RecordBatch, target: TableSchema, strings: StringTable) -> Words:
+    """The words of rows of a table, in its column order; a primary key is the same with -0.0 and 0.0, and is kept as 0.0."""
+    words = list(encode_table(table, target.schema, strings))
+    slices = Layout.of(target.schema).slices
+    for i in target.key:
+        if target.schema[i].type.is_float:
+            at = slices[i].start
+            words[at] = np.where(words[at] == NEGATIVE_ZERO, 0, words[at])
+    return tuple(words)
 
 
 def decode_table(words: Sequence[npt.NDArray[np.int64]], schema: Schema, strings: StringTable) -> pa.Table:

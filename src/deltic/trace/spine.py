@@ -18,6 +18,7 @@ import numpy as np
 
 from deltic.kernels.memory import Words
 from deltic.trace.batch import Batch
+from deltic.trace.counters import Counters
 from deltic.trace.merge import EVERYTHING, Merge, merge
 
 BASE = 1 << 14
@@ -91,9 +92,11 @@ class Spine:
             spine.view = ((*self.batches, batch), np.concatenate((self.view[1], batch.entry)))
         return spine
 
-    def scan(self) -> Batch:
-        """The whole trace as one batch. O(rows)."""
+    def scan(self, counters: Counters) -> Batch:
+        """The whole trace as one batch. O(rows), and counted so."""
         batches = self.batches
+        counters.touched += self.rows
+        counters.batches += len(batches)
         return merge(batches) if batches else Batch.empty(self.columns, self.weights)
 
     def append(self, batch: Batch) -> None:

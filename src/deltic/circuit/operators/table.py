@@ -52,8 +52,7 @@ class TableInput:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         stored = context.state[self.arrangement]
         if context.backfill:
-            whole = stored.scan()
-            context.counters.touched += len(whole)
+            whole = stored.scan(context.counters)
             context.append(self.arrangement, whole)
             return whole
         asked = inputs[0]

@@ -51,8 +51,7 @@ class TopK:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         delta = inputs[0]
         assert isinstance(delta, Batch)
-        old = context.old(self.memory, self.width, 1).scan()
-        context.counters.touched += len(old)
+        old = context.old(self.memory, self.width, 1).scan(context.counters)
         if self.limit == 0 or (self._full(old) and self._behind(delta, old, context)):
             return Rows.empty(len(self.output), 1)
         new = self._first_rows(delta, old, context)

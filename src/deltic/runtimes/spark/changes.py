@@ -16,7 +16,7 @@ from deltic.connectors.frames import Changes, change_frame
 from deltic.errors import DelticError, FrameError
 from deltic.runtimes.spark.message import LAST, Kind, Message, Part, pack_failure, pack_parts, to_arrow
 from deltic.schema import TableSchema
-from deltic.trace.encoding import Layout, encode_table
+from deltic.trace.encoding import Layout, encode_changes
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 
@@ -61,7 +61,7 @@ class EncodeTask:
     def _encoded(self, frame: pa.Table) -> Sequence[Message]:
         strings = StringTable(self.seed)
         changes = change_frame(frame, self.table, self.sequence)
-        words = encode_table(changes.rows, self.table.schema, strings)
+        words = encode_changes(changes.rows, self.table, strings)
         rows = Rows((*words, changes.ops, self._ordinals(frame, changes)), (changes.weights,))
         positions = Layout.of(self.table.schema).strings
         return [
