@@ -72,8 +72,29 @@ class Node:
         return ".".join(map(str, self.path))
 
 
+class Shaped:
+    """What has a shape."""
+
+    __slots__ = ()
+    shape: Shape
+
+    @property
+    def columns(self) -> int:
+        """Words of a row."""
+        return self.shape.layout.width
+
+    @property
+    def weights(self) -> int:
+        return self.shape.weights
+
+    @property
+    def strings(self) -> tuple[int, ...]:
+        """The words that are string ids."""
+        return self.shape.layout.strings
+
+
 @dataclass(frozen=True, slots=True)
-class ArrangementSpec:
+class ArrangementSpec(Shaped):
     """State of one node: a spine of rows of `shape`, sorted by their words.
 
     key: how many leading fields readers look up by. view: the view whose content it is. table: the table whose content it is.
@@ -88,21 +109,9 @@ class ArrangementSpec:
     table: str | None = None
     order: tuple[int, ...] = ()
 
-    @property
-    def columns(self) -> int:
-        return self.shape.layout.width
-
-    @property
-    def weights(self) -> int:
-        return self.shape.weights
-
-    @property
-    def strings(self) -> tuple[int, ...]:
-        return self.shape.layout.strings
-
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class Port(Shaped):
     """Rows that cross from the node `node` at level `source_level` (-1: from outside) to `target_level`."""
 
     name: str
@@ -110,18 +119,6 @@ class Port:
     shape: Shape
     source_level: int
     target_level: int
-
-    @property
-    def columns(self) -> int:
-        return self.shape.layout.width
-
-    @property
-    def weights(self) -> int:
-        return self.shape.weights
-
-    @property
-    def strings(self) -> tuple[int, ...]:
-        return self.shape.layout.strings
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,8 +179,15 @@ class Session:
             raise UnknownName(f"view {view} has been dropped")
         return readers[view]
 
-    def snapshot(self, arrangement: str) -> list[Spine]:
-        return self._runtime.snapshot(arrangement)
+    def read(self, view: str) -> tuple[Reader, list[Spine]]:
+        """How the view's words are read, and its content as of the last commit: one spine for each shard."""
+        reader = self.reader(view)
+        try:
+            return reader, self._runtime.snapshot(reader.spec.id)
+        except KeyError:  # it is being replaced at this moment
+            with self._lock:
+                reader = self.reader(view)
+                return reader, self._runtime.snapshot(reader.spec.id)
 
     def last_change(self, view: str) -> pa.Table:
         self._check_open()

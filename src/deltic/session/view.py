@@ -19,6 +19,7 @@ from deltic.trace.encoding import decode, encode
 from deltic.trace.merge import merge
 from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ class View:
 
     def to_arrow(self) -> pa.Table:
         """The content; a row that is there w times stands w times."""
-        reader = self._session.reader(self.name)
-        whole = self._content(reader.spec)
+        reader, parts = self._session.read(self.name)
+        whole = _merged(parts)
         (weights,) = whole.weights
         columns = whole.columns if (weights == 1).all() else [np.repeat(c, weights) for c in whole.columns]
         return reader.table(columns, self._session.strings)
@@ -82,13 +83,13 @@ class View:
 
         O(log state + rows found).
         """
-        reader = self._session.reader(self.name)
+        reader, spines = self._session.read(self.name)
         spec = reader.spec
         values = self._key_values(spec, key)
         words = self._key_words(spec, values)
         width = spec.shape.layout.width
         parts = []
-        for spine in self._session.snapshot(spec.id):
+        for spine in spines:
             _, columns, weights = probe(spine, words, range(width), Counters())
             parts.append(Rows(columns, weights))
         found = consolidate(Rows.concat(parts))
@@ -109,10 +110,6 @@ class View:
         """Calls `callback(changes)` after each commit that changes the view. Returns a function that ends the subscription."""
         return self._session.subscribe(self.name, callback)
 
-    def _content(self, spec: ArrangementSpec) -> Batch:
-        parts = [spine.scan(Counters()) for spine in self._session.snapshot(spec.id)]
-        return parts[0] if len(parts) == 1 else merge(parts)
-
     def _key_words(self, spec: ArrangementSpec, values: tuple[Any, ...]) -> list[np.ndarray]:
         fields = spec.shape.schema.fields[: len(values)]
         arrays = [fit([value], f, f"a key of view {self.name}") for value, f in zip(values, fields, strict=True)]
@@ -131,6 +128,11 @@ class View:
         if not 1 <= len(values) <= len(names):
             raise DataError(f"view {self.name} has no key of {len(values)} columns", expected=expected)
         return tuple(values)
+
+
+def _merged(parts: Sequence[Spine]) -> Batch:
+    batches = [spine.scan(Counters()) for spine in parts]
+    return batches[0] if len(batches) == 1 else merge(batches)
 
 
 class Reader:
