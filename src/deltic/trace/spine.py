@@ -106,6 +106,10 @@ class Spine:
         """
         assert not self.read_only, "a snapshot cannot be appended to"
         assert len(batch.columns) == self.columns and len(batch.weights) == self.weights
+        if self._only_adds(batch):
+            self._small.append(batch)
+            self.view = ((*self.batches, batch), np.concatenate((self.view[1], batch.entry)))
+            return
         before = [*self._small], {**self._runs}, {**self._merges}
         try:
             if self._merges:
@@ -116,6 +120,12 @@ class Spine:
             self._small, self._runs, self._merges = before
             raise
         self._publish()
+
+    def _only_adds(self, batch: Batch) -> bool:
+        """Whether appending the batch merges nothing, as most appends of small batches do."""
+        if self._merges or not batch.length or len(self._small) >= SMALL_BATCHES:
+            return False
+        return batch.length + sum(small.length for small in self._small) < BASE
 
     def _publish(self) -> None:
         batches: list[Batch] = []
