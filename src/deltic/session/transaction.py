@@ -40,25 +40,27 @@ class Asked:
             return
         words = self._key_words(table, rows) if op is Op.DELETE_KEY else encode_changes(rows, table, self._strings)
         ordinals = np.arange(self._next, self._next + n)
-        self._append(table, words, np.full(n, op, np.int64), ordinals, np.ones(n, np.int64))
+        self._append(table, Rows((*words, np.full(n, op, np.int64), ordinals), (np.ones(n, np.int64),)), weighed=False)
         self._next += n
 
     def add_changes(self, table: TableSchema, changes: Changes) -> None:
         """A change frame."""
-        if not len(changes.ops):
+        n = len(changes.ops)
+        if not n:
             return
-        _check_key(table, changes.ops[:1] if changes.ops[0] == Op.WEIGHT else np.unique(changes.ops))
+        weighed = int(changes.ops[0]) == Op.WEIGHT
+        if not weighed:
+            _check_key(table, np.unique(changes.ops))
         words = encode_changes(changes.rows, table, self._strings)
         ordinals = changes.ordinals + self._next if self._next else changes.ordinals
-        self._append(table, words, changes.ops, ordinals, changes.weights)
-        self._next = int(ordinals.max()) + 1
+        self._append(table, Rows((*words, changes.ops, ordinals), (changes.weights,)), weighed=weighed)
+        self._next = (self._next + n if weighed else int(ordinals.max())) + 1
 
     def rows(self) -> Mapping[str, Rows]:
         """What was asked, by the table's name."""
         return {name: Rows.concat(parts) for name, parts in self._parts.items()}
 
-    def _append(self, table: TableSchema, words: Any, ops: Any, ordinals: Any, weights: Any) -> None:
-        weighed = bool(len(ops)) and ops[0] == Op.WEIGHT
+    def _append(self, table: TableSchema, rows: Rows, *, weighed: bool) -> None:
         if self._weighed.setdefault(table.name, weighed) != weighed:
             raise DataError(
                 f"table {table.name} is changed by weights and by operations in one tick",
@@ -66,7 +68,7 @@ class Asked:
                 remedy="use two transactions, or give the weights as operations",
             )
         self.tables[table.name] = table
-        self._parts.setdefault(table.name, []).append(Rows((*words, ops, ordinals), (weights,)))
+        self._parts.setdefault(table.name, []).append(rows)
 
     def _key_words(self, table: TableSchema, keys: pa.Table) -> list[Any]:
         """Words of whole rows of which only the key matters; the other strings are NULL, since every id must be known."""
