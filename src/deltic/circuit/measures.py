@@ -48,14 +48,18 @@ class Measure:
                 return 2 if self.argument.type.precision <= 18 else 4
 
 
-def measure_weights(measure: Measure, values: pa.Array, weight: np.ndarray) -> tuple[np.ndarray, ...]:
-    """weight · measure for each row: int64[n] for each of the measure's words."""
-    if measure.kind == "count":
-        return (weight if not values.null_count else weight * pc.is_valid(values).to_numpy(zero_copy_only=False),)
+def measure_weights(measure: Measure, values: pa.Array | np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
+    """weight · measure for each row: int64[n] for each of the measure's words. values: the argument's; an int64[n] has no NULL."""
+    if isinstance(values, pa.Array):
+        if measure.kind == "count":
+            return (weight if not values.null_count else weight * pc.is_valid(values).to_numpy(zero_copy_only=False),)
+        values = values.fill_null(0) if values.null_count else values
+    elif measure.kind == "count":
+        return (weight,)
     if measure.kind == "decimal":
-        limbs: Sequence[np.ndarray] = decimal_limbs(values.fill_null(0) if values.null_count else values)
+        limbs: Sequence[np.ndarray] = decimal_limbs(values)
     else:
-        numbers = (values.fill_null(0) if values.null_count else values).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        numbers = values if isinstance(values, np.ndarray) else values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         limbs = (numbers,) if measure.kind == "int" else split64(numbers) if measure.kind == "bigint" else _split_rounded(numbers)
     if len(weight) and weight.max() < LIGHT and weight.min() > -LIGHT:
         return tuple(limb * weight for limb in limbs)

@@ -37,6 +37,7 @@ def lookup(spine: Spine, keys: Sequence[Words], counters: Counters) -> tuple[Wor
         raise overflow("adding the weights of a key")
     counters.touched += int(report[read.TOUCHED])
     counters.batches += len(batches)
+    spine.sought[0] += n
     return tuple(words)
 
 
@@ -58,6 +59,7 @@ def probe(
     read.expand(directory, 2 + width, hits, count, wanted, len(wanted), target)
     counters.touched += int(report[read.TOUCHED])
     counters.batches += len(batches)
+    spine.sought[0] += n
     del found
     out = tuple(words)
     return out[0], out[1 : 1 + len(columns)], out[1 + len(columns) :]
@@ -103,5 +105,6 @@ def first(
         counters.touched += int(report[read.TOUCHED])
         room *= 2
     counters.batches += len(batches)
+    spine.sought[0] += n
     out = tuple(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
     return out[0], out[1 : 1 + spine.columns], out[1 + spine.columns :]

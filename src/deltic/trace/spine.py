@@ -1,10 +1,10 @@
 """Spine: a trace as levels of immutable batches, merged little by little.
 
-Small batches (below BASE rows) are kept apart, at most SMALL_BATCHES of them; then half of them or more become one, so that most
-appends merge nothing. When together they reach BASE they become one run of level 1. Level i holds at most one run, of at most
-BASE · RATIO^i rows, or one running merge into it. A run that comes to a level with another starts a merge of both, into the first level
-that has room. Each append works on the running merges, smallest first, in proportion to its rows; a merge's inputs are read until it is
-done.
+Small batches (below BASE rows) are kept apart, up to a number of them; then half of them or more become one, so that most appends merge
+nothing. Each small batch costs every key that is sought, so there are fewer where readers seek many keys between appends. When together
+they reach BASE they become one run of level 1. Level i holds at most one run, of at most BASE · RATIO^i rows, or one running merge into
+it. A run that comes to a level with another starts a merge of both, into the first level that has room. Each append works on the running
+merges, smallest first, in proportion to its rows; a merge's inputs are read until it is done.
 
 Always: the sum of `batches` is the sum of all that was appended. The tuple is replaced atomically, so that any thread may take a
 snapshot while another appends; two threads must not append.
@@ -24,6 +24,10 @@ from deltic.trace.merge import EVERYTHING, Merge, merge
 BASE = 1 << 14
 RATIO = 4
 SMALL_BATCHES = 8
+SMALL_BATCHES_UNSOUGHT = 16
+SOUGHT_KEYS = 256
+"""From so many keys sought between two appends on there are at most SMALL_BATCHES small ones, below at most SMALL_BATCHES_UNSOUGHT."""
+
 FUEL = 8
 """Rows of merging per appended row and level. 2 would just do; more lets merges end sooner, so that most
 appends have none to work on and there are fewer batches to read."""
@@ -34,13 +38,16 @@ LEAST_FUEL = 64
 class Spine:
     """A trace of rows of `columns` columns and `weights` weights."""
 
-    __slots__ = ("_merges", "_runs", "_small", "columns", "read_only", "view", "weights")
+    __slots__ = ("_merges", "_runs", "_small", "columns", "read_only", "sought", "view", "weights")
 
     view: tuple[tuple[Batch, ...], Words]
+    sought: list[int]
+    """[how many keys readers have sought since the last append], shared with snapshots."""
 
     def __init__(self, columns: int, weights: int, batches: Iterable[Batch] = ()) -> None:
         self.columns, self.weights = columns, weights
         self.read_only = False
+        self.sought = [0]
         self._small: list[Batch] = []
         self._runs: dict[int, Batch] = {}
         self._merges: dict[int, Merge] = {}
@@ -82,7 +89,7 @@ class Spine:
         spine = Spine.__new__(Spine)
         spine.columns, spine.weights, spine.read_only = self.columns, self.weights, True
         spine._small, spine._runs, spine._merges = [], {}, {}
-        spine.view = self.view
+        spine.view, spine.sought = self.view, self.sought
         return spine
 
     def with_batch(self, batch: Batch) -> Spine:
@@ -109,6 +116,7 @@ class Spine:
         if self._only_adds(batch):
             self._small.append(batch)
             self.view = ((*self.batches, batch), np.concatenate((self.view[1], batch.entry)))
+            self.sought[0] = 0
             return
         before = [*self._small], {**self._runs}, {**self._merges}
         try:
@@ -119,11 +127,17 @@ class Spine:
         except BaseException:
             self._small, self._runs, self._merges = before
             raise
+        self.sought[0] = 0
         self._publish()
+
+    @property
+    def _allowed(self) -> int:
+        """How many small batches there may be now."""
+        return SMALL_BATCHES if self.sought[0] >= SOUGHT_KEYS else SMALL_BATCHES_UNSOUGHT
 
     def _only_adds(self, batch: Batch) -> bool:
         """Whether appending the batch merges nothing, as most appends of small batches do."""
-        if self._merges or not batch.length or len(self._small) >= SMALL_BATCHES:
+        if self._merges or not batch.length or len(self._small) >= self._allowed:
             return False
         return batch.length + sum(small.length for small in self._small) < BASE
 
@@ -145,12 +159,12 @@ class Spine:
             small, self._small = merge(self._small), []
             if small.length:
                 self._arrive([small], 1)
-        elif len(self._small) > SMALL_BATCHES:
+        elif len(self._small) > self._allowed:
             self._merge_small()
 
     def _merge_small(self) -> None:
         """Merges the newest small batches: half of those allowed, and as many as keep each left over no smaller than all after it."""
-        keep = len(self._small) - SMALL_BATCHES // 2
+        keep = len(self._small) - self._allowed // 2
         rows = sum(small.length for small in self._small[keep:])
         while keep > 0 and self._small[keep - 1].length < rows:
             keep -= 1

@@ -23,7 +23,6 @@ Words = npt.NDArray[np.int64]
 LOW = np.int64(0xFFFFFFFF)
 SHIFT = np.int64(32)
 HALF = np.int64(1) << np.int64(31)
-FAR = np.int64(1) << np.int64(40)
 GROWN = np.int64(1) << np.int64(36)
 """From here on a limb is carried: 2^27 batches of such limbs still add up within 64 bits."""
 NARROW = 18
@@ -48,8 +47,8 @@ def carry(limbs: Sequence[Words]) -> tuple[Words, ...]:
 
 def join64(high: Words, low: Words) -> tuple[Words, npt.NDArray[np.bool_]]:
     """(high · 2^32 + low, whether it leaves 64 bits; the number means nothing where it does)."""
-    high = np.clip(high, -FAR, FAR) + (low >> SHIFT)
-    return (high << SHIFT) + (low & LOW), (high >= HALF) | (high < -HALF)
+    high = high + (low >> SHIFT)  # where this wraps it is far from what fits, and so judged to overflow
+    return (high << SHIFT) + (low & LOW), ((high + HALF).view(np.uint64) >> np.uint64(32)) != 0
 
 
 def decimal_limbs(values: pa.Array) -> tuple[Words, ...]:

@@ -18,7 +18,7 @@ from deltic.circuit.operator import Context, Delta
 from deltic.expr.columns import evaluate_columns
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Column, Expr, columns_of
-from deltic.schema import STRING, Field, Schema
+from deltic.schema import BIGINT, STRING, Field, Schema
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import Layout, Words, decode, encode, words_of
@@ -90,7 +90,7 @@ class Map:
         if self.measures:
             weights = (
                 weights[0],
-                *(w for m in self.measures for w in measure_weights(m, self._arrow(m.argument, rows, context), weights[0])),
+                *(w for m in self.measures for w in measure_weights(m, self._measured(m.argument, rows, context), weights[0])),
             )
         return Rows(columns, weights)
 
@@ -114,6 +114,12 @@ class Map:
         if len(words) < wanted:  # NOT NULL BIGINT becomes nullable: the flag says that there is a value
             return (np.ones(len(rows), np.int64), *words)
         return words[len(words) - wanted :]
+
+    def _measured(self, expr: Expr, rows: Delta, context: Context) -> pa.Array | np.ndarray:
+        """The values of a measure's argument; words as they are where they are the numbers."""
+        if isinstance(expr, Column) and self.source[expr.index].type is BIGINT and not self.source[expr.index].nullable:
+            return rows.columns[self.layout.slices[expr.index].start]
+        return self._arrow(expr, rows, context)
 
     def _arrow(self, expr: Expr, rows: Delta, context: Context) -> pa.Array:
         """The expression's value on every row."""
