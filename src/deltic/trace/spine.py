@@ -24,7 +24,7 @@ from deltic.trace.merge import EVERYTHING, Merge, merge
 BASE = 1 << 14
 RATIO = 4
 SMALL_BATCHES = 8
-SMALL_BATCHES_UNSOUGHT = 16
+SMALL_BATCHES_UNSOUGHT = 24
 SOUGHT_KEYS = 256
 """From so many keys sought between two appends on there are at most SMALL_BATCHES small ones, below at most SMALL_BATCHES_UNSOUGHT."""
 
