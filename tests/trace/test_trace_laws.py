@@ -353,7 +353,7 @@ def test_a_failed_append_leaves_the_spine_as_it_was() -> None:
     before = spine.batches
     bad = overflowing([HIGH])[0]
     with pytest.raises(WeightOverflow):
-        for _ in range(20):
+        for _ in range(40):
             before = spine.batches
             spine.append(bad)
     assert spine.batches == before
