@@ -7,9 +7,10 @@ from stored import as_rows, batch_of
 
 from deltic.storage.files import FileRef
 from deltic.storage.manifest import SegmentRef
-from deltic.storage.reading import OpenFiles, Shelved, spine_over
+from deltic.storage.reading import OpenFiles, Shelved
 from deltic.trace.counters import Counters
 from deltic.trace.probe import lookup
+from deltic.trace.spine import Spine
 
 Store = Callable[..., tuple[FileRef, SegmentRef]]
 WIDTHS = {"a": (1, 1), "none": (2, 1)}
@@ -17,10 +18,10 @@ WIDTHS = {"a": (1, 1), "none": (2, 1)}
 
 def test_a_spine_has_the_batches_as_they_are() -> None:
     batches = [batch_of((i, 1), (100, 1)) for i in range(20)]
-    spine = spine_over(1, 1, [*batches, batch_of((5, 0))])
+    spine = Spine.over(1, 1, [*batches, batch_of((5, 0))])
     assert spine.batches == tuple(batches)
     assert lookup(spine, [np.array([3, 100, 7000], np.int64)], Counters())[0].tolist() == [1, 20, 0]
-    assert len(spine_over(3, 2, []).scan(Counters())) == 0
+    assert len(Spine.over(3, 2, []).scan(Counters())) == 0
 
 
 def test_arrangements_are_opened_when_asked_for_and_kept_while_unchanged(root: str, store: Store) -> None:

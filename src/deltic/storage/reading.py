@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import numpy as np
-
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import DataFile, FileRef
 from deltic.storage.manifest import SegmentRef
@@ -33,14 +31,6 @@ class OpenFiles:
             del self._open[name]
 
 
-def spine_over(columns: int, weights: int, batches: Sequence[Batch]) -> Spine:
-    """A read-only spine of exactly these batches: nothing is merged, nothing is read."""
-    spine = Spine(columns, weights).snapshot()
-    full = tuple(batch for batch in batches if len(batch))
-    spine.view = (full, np.concatenate([batch.entry for batch in full]) if full else np.empty(0, np.int64))
-    return spine
-
-
 class Shelved(Mapping[str, Spine]):
     """A shard's arrangements, each opened when it is first asked for.
 
@@ -64,7 +54,7 @@ class Shelved(Mapping[str, Spine]):
 
     def __getitem__(self, arrangement: str) -> Spine:
         if arrangement not in self._spines:
-            self._spines[arrangement] = spine_over(*self._widths[arrangement], self.batches(arrangement))
+            self._spines[arrangement] = Spine.over(*self._widths[arrangement], self.batches(arrangement))
         return self._spines[arrangement]
 
     def __iter__(self) -> Iterator[str]:
