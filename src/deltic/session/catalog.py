@@ -5,14 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import TypeVar
 
 from deltic.connectors.frames import OP, WEIGHT
-from deltic.errors import CatalogError, QueryError, Span
-from deltic.frontends.sql import CreateTable, CreateView, DropTable, DropView, Statement, bind_query
+from deltic.errors import CatalogError, QueryError, Span, UnknownName
+from deltic.frontends.sql import (
+    CreateSink,
+    CreateTable,
+    CreateView,
+    DropSink,
+    DropTable,
+    DropView,
+    FileSink,
+    FileSource,
+    Statement,
+    bind_query,
+    did_you_mean,
+)
 from deltic.plan.nodes import Plan
 from deltic.schema import Schema, TableSchema
+from deltic.session.folders import Use, check_folders, sink_uses, source_uses
 
+T = TypeVar("T")
 RESERVED = (OP, WEIGHT)
+EPOCH = "_epoch"
+"""The column that a sink of changes adds beside the weight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +43,25 @@ class ViewDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class SinkDefinition:
+    """A sink as it was asked for. view: a materialized view, by the catalog's name."""
+
+    name: str
+    view: str
+    sink: FileSink
+
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
-    """Tables and views by their names in lower case, in the order of their definition."""
+    """Tables, views and sinks by their names in lower case, in the order of their definition; no two share a name.
+
+    sources: by the name of a table in lower case where its changes come from; tables that are fed by hand are not in it.
+    """
 
     tables: Mapping[str, TableSchema] = field(default_factory=lambda: MappingProxyType({}))
     views: Mapping[str, ViewDefinition] = field(default_factory=lambda: MappingProxyType({}))
+    sources: Mapping[str, FileSource] = field(default_factory=lambda: MappingProxyType({}))
+    sinks: Mapping[str, SinkDefinition] = field(default_factory=lambda: MappingProxyType({}))
 
     def relation(self, name: str) -> TableSchema | Plan | None:
         """What a query means by `name`."""
@@ -50,24 +81,32 @@ class Catalog:
                 return self._create_table(statement)
             case CreateView():
                 return self._create_view(statement)
+            case CreateSink():
+                return self._create_sink(statement)
             case DropTable():
                 return self._drop(statement.name, "table", statement.if_exists, statement.span)
             case DropView():
                 return self._drop(statement.name, "view", statement.if_exists, statement.span)
+            case DropSink():
+                return self._drop(statement.name, "sink", statement.if_exists, statement.span)
 
     def _create_table(self, statement: CreateTable) -> Catalog:
         table = statement.table
         _check_names(table.schema, "table", table.name, statement.span)
-        if self._taken(table.name, statement.span, may_exist=statement.if_not_exists):
+        if self._taken(table.name, "table", statement.span, may_exist=statement.if_not_exists):
             return self
-        return replace(self, tables={**self.tables, table.name.lower(): table})
+        tables = {**self.tables, table.name.lower(): table}
+        if statement.source is None:
+            return replace(self, tables=tables)
+        check_folders(source_uses(table.name, statement.source), self._uses())
+        return replace(self, tables=tables, sources={**self.sources, table.name.lower(): statement.source})
 
     def _create_view(self, statement: CreateView) -> Catalog:
         key = statement.name.lower()
         _check_names(statement.plan.schema, "view", statement.name, statement.span)
         if statement.or_replace and key in self.views:
             return self._replace_view(statement)
-        if self._taken(statement.name, statement.span, may_exist=statement.if_not_exists):
+        if self._taken(statement.name, "view", statement.span, may_exist=statement.if_not_exists):
             return self
         definition = ViewDefinition(statement.name, statement.plan, statement.materialized, statement)
         return replace(self, views={**self.views, key: definition})
@@ -77,6 +116,9 @@ class Catalog:
         key = statement.name.lower()
         if key in self._upstream(statement):
             raise CatalogError(f"view {statement.name} would read itself", span=statement.span)
+        for sink in self.sinks.values():
+            if sink.view.lower() == key:
+                _check_sink(sink.name, sink.sink, statement, statement.span)
         views = dict(self.views)
         views[key] = ViewDefinition(statement.name, statement.plan, statement.materialized, statement)
         stale = {key}
@@ -97,36 +139,94 @@ class Catalog:
                 todo += [d.lower() for d in self.views[name].statement.depends_on]
         return found
 
-    def _taken(self, name: str, span: Span | None, *, may_exist: bool) -> bool:
-        key = name.lower()
-        if key not in self.tables and key not in self.views:
+    def _create_sink(self, statement: CreateSink) -> Catalog:
+        if self._taken(statement.name, "sink", statement.span, may_exist=statement.if_not_exists):
+            return self
+        view = self._sink_view(statement)
+        _check_sink(statement.name, statement.sink, view.statement, statement.view_span)
+        check_folders(sink_uses(statement.name, statement.sink), self._uses())
+        return replace(self, sinks={**self.sinks, statement.name.lower(): SinkDefinition(statement.name, view.name, statement.sink)})
+
+    def _sink_view(self, statement: CreateSink) -> ViewDefinition:
+        name = statement.view
+        if name.lower() in self.views:
+            return self.views[name.lower()]
+        if name.lower() in self.tables:
+            remedy = f"CREATE MATERIALIZED VIEW v AS SELECT * FROM {name}, and FROM v"
+            raise CatalogError(f"{name} is a table, and a sink reads a view", span=statement.view_span, remedy=remedy)
+        raise UnknownName(f"there is no view {name!r}", span=statement.view_span, remedy=did_you_mean(name, self._materialized()))
+
+    def _materialized(self) -> list[str]:
+        return [v.name for v in self.views.values() if v.materialized]
+
+    def _uses(self) -> list[Use]:
+        """What each folder is for."""
+        sources = [use for key, source in self.sources.items() for use in source_uses(self.tables[key].name, source)]
+        return sources + [use for sink in self.sinks.values() for use in sink_uses(sink.name, sink.sink)]
+
+    def _kind(self, key: str) -> str | None:
+        """What the name stands for: table, view, sink or nothing."""
+        return next((kind for kind, mine in self._all().items() if key in mine), None)
+
+    def _all(self) -> dict[str, Mapping[str, TableSchema | ViewDefinition | SinkDefinition]]:
+        return {"table": self.tables, "view": self.views, "sink": self.sinks}
+
+    def _taken(self, name: str, wanted: str, span: Span | None, *, may_exist: bool) -> bool:
+        kind = self._kind(name.lower())
+        if kind is None:
             return False
-        if may_exist:
+        if may_exist and (wanted == kind or "sink" not in (wanted, kind)):
             return True
-        kind = "table" if key in self.tables else "view"
-        remedy = "drop it first, or use CREATE OR REPLACE" if kind == "view" else "drop it first, or use CREATE TABLE IF NOT EXISTS"
-        raise CatalogError(f"{kind} {name} is defined already", span=span, remedy=remedy)
+        remedy = {
+            "table": "drop it first, or use CREATE TABLE IF NOT EXISTS",
+            "view": "drop it first, or use CREATE OR REPLACE",
+            "sink": "drop it first, or use CREATE SINK IF NOT EXISTS",
+        }
+        raise CatalogError(f"{kind} {name} is defined already", span=span, remedy=remedy[kind])
 
     def _drop(self, name: str, kind: str, if_exists: bool, span: Span | None) -> Catalog:
         key = name.lower()
-        mine, other = (self.tables, self.views) if kind == "table" else (self.views, self.tables)
-        if key not in mine:
-            if key in other:
-                real = "view" if kind == "table" else "table"
-                raise CatalogError(f"{name} is a {real}", span=span, remedy=f"use DROP {real.upper()}")
-            if if_exists:
-                return self
+        real, mine = self._kind(key), self._all()[kind]
+        if real is None and if_exists:
+            return self
+        if real is None:
             raise CatalogError(
                 f"there is no {kind} {name}",
                 span=span,
                 expected=f"one of {', '.join(d.name for d in mine.values())}" if mine else None,
                 remedy=f"DROP {kind.upper()} IF EXISTS passes over what is not there",
             )
-        readers = [v.name for v in self.views.values() if key in {d.lower() for d in v.statement.depends_on}]
-        if readers:
-            raise CatalogError(f"{kind} {name} is read by view {readers[0]}", span=span, remedy=f"drop {', '.join(readers)} first")
-        left = {n: d for n, d in mine.items() if n != key}
-        return Catalog(left, self.views) if kind == "table" else Catalog(self.tables, left)  # type: ignore[arg-type]
+        if real != kind:
+            raise CatalogError(f"{name} is a {real}", span=span, remedy=f"use DROP {real.upper()}")
+        self._check_unread(name, kind, span)
+        return Catalog(_without(self.tables, key), _without(self.views, key), _without(self.sources, key), _without(self.sinks, key))
+
+    def _check_unread(self, name: str, kind: str, span: Span | None) -> None:
+        key = name.lower()
+        views = [f"view {v.name}" for v in self.views.values() if key in {d.lower() for d in v.statement.depends_on}]
+        sinks = [f"sink {s.name}" for s in self.sinks.values() if s.view.lower() == key]
+        if readers := [*views, *sinks]:
+            names = ", ".join(reader.partition(" ")[2] for reader in readers)
+            raise CatalogError(f"{kind} {name} is read by {readers[0]}", span=span, remedy=f"drop {names} first")
+
+
+def _without(definitions: Mapping[str, T], key: str) -> dict[str, T]:
+    return {name: definition for name, definition in definitions.items() if name != key}
+
+
+def _check_sink(name: str, sink: FileSink, view: CreateView, span: Span) -> None:
+    """A view that a sink can deliver."""
+    if not view.materialized:
+        raise CatalogError(
+            f"view {view.name} is not materialized, and sink {name} reads it", span=span, remedy=f"CREATE MATERIALIZED VIEW {view.name}"
+        )
+    if sink.mode == "changes" and view.plan.schema.find(EPOCH):
+        raise CatalogError(
+            f"view {view.name} has a column {EPOCH}, which stands for something else in sink {name}",
+            span=span,
+            expected=f"column names other than {EPOCH}",
+            remedy="give the column another name",
+        )
 
 
 def _check_names(schema: Schema, kind: str, name: str, span: Span | None) -> None:

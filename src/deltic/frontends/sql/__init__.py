@@ -18,11 +18,36 @@ from deltic.frontends.sql.environment import Catalog, Environment
 from deltic.frontends.sql.parse import Parsed, parse
 from deltic.frontends.sql.precedence import check_precedence
 from deltic.frontends.sql.refuse import refuse_unknown
+from deltic.frontends.sql.scope import did_you_mean
 from deltic.frontends.sql.spans import Places
-from deltic.frontends.sql.statements import CreateTable, CreateView, DropTable, DropView, Statement
+from deltic.frontends.sql.statements import (
+    CreateSink,
+    CreateTable,
+    CreateView,
+    DropSink,
+    DropTable,
+    DropView,
+    FileSink,
+    FileSource,
+    Statement,
+)
 from deltic.plan.nodes import Plan
 
-__all__ = ["Catalog", "CreateTable", "CreateView", "DropTable", "DropView", "Statement", "bind_query", "parse_script"]
+__all__ = [
+    "Catalog",
+    "CreateSink",
+    "CreateTable",
+    "CreateView",
+    "DropSink",
+    "DropTable",
+    "DropView",
+    "FileSink",
+    "FileSource",
+    "Statement",
+    "bind_query",
+    "did_you_mean",
+    "parse_script",
+]
 
 
 def parse_script(text: str, name: str, catalog: Catalog) -> Iterator[Statement]:
