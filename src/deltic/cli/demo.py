@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from cyclopts import App, Parameter, validators
 
 from deltic.cli.exits import Exit
+from deltic.cli.output import emit
+from deltic.examples.flights.data import read
+from deltic.examples.flights.feed import build
+from deltic.examples.flights.files import write as write_files
 from deltic.examples.flights.run import Options, run
 from deltic.kernels import warm_up
 
@@ -44,6 +49,7 @@ def flights(
     limit: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
     every: Annotated[int, Parameter(converter=_stretch, metavar="TIME", show_default=lambda _: "12h")] = _LONGEST_S,
     shards: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
+    write: Annotated[Path | None, Parameter(validator=validators.Path(file_okay=False))] = None,
 ) -> int:
     """Replay every flight that left New York City in 2013, and keep six views exact through it.
 
@@ -57,7 +63,13 @@ def flights(
         Event time in one tick, at most 12h.
     shards
         How many parts the state is kept in. Default: the engine's own choice.
+    write
+        Replay nothing, but write the changes as files into this folder, one for each tick and table, with a script for `deltic run`.
     """
+    if write is not None:
+        changes = write_files(build(read()), write, limit=limit, every_s=every)
+        emit(f"{changes:,} changes are in {write}; run them with: deltic run {write / 'flights.sql'}")
+        return Exit.OK
     warm_up(lambda line: print(line, file=sys.stderr))
     agreed = run(Options(engine=engine, limit=limit, every_s=every, shards=shards))
     return Exit.OK if agreed else Exit.DIFFERS
