@@ -18,7 +18,7 @@ from stored import as_rows, batch_of, dictionary_of
 from deltic.errors import CorruptState, StateError
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import INDEXED_ROWS, Content, DataFile, FileRef, Origin, origin_of, write_file
-from deltic.storage.layout import HEADER_BYTES
+from deltic.storage.layout import FORMAT_VERSION, HEADER_BYTES
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.probe import lookup
@@ -132,10 +132,12 @@ def test_a_whole_file_in_anothers_place_is_found(root: str) -> None:
 def test_a_newer_format_is_refused_by_name(root: str) -> None:
     ref = write_file(root, ORIGIN, [], Dictionary.empty())
     whole = bytearray(_path(root, ref).read_bytes())
-    whole[8:12] = struct.pack("<I", 2)
+    whole[8:12] = struct.pack("<I", FORMAT_VERSION + 1)
     whole[60:64] = struct.pack("<I", zlib.crc32(whole[:60]))
     _path(root, ref).write_bytes(whole)
-    with pytest.raises(StateError, match="format version 2\nexpected: at most 1\nhelp: use a newer Deltic"):
+    with pytest.raises(
+        StateError, match=f"format version {FORMAT_VERSION + 1}\nexpected: version {FORMAT_VERSION}\nhelp: use a newer Deltic"
+    ):
         DataFile(root, ref)
 
 

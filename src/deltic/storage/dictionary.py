@@ -1,11 +1,13 @@
 """Dictionary: string ids and their bytes as they stand in a data file, or travel between tasks.
 
 Always: ids strictly ascend and have no NULL marker; `text[offsets[i]:offsets[i + 1]]` are the bytes of ids[i]. Nothing is mutated.
+A mapped dictionary is verified as it is read: `find` needs the pages around the ids sought, everything else needs all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -13,19 +15,55 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltic.trace.guard import PAGE_BYTES, PAGE_WORDS, Pages, pages_of
 from deltic.trace.rows import Rows
 
 Words = npt.NDArray[np.int64]
 NULL_ID = np.iinfo(np.int64).min
 
 
+class TextGuard:
+    """The pages of a mapped dictionary: of its ids, its offsets and its text."""
+
+    __slots__ = ("_ids", "_lock", "_offsets", "_text")
+
+    def __init__(self, ids: Pages, offsets: Pages, text: Pages) -> None:
+        self._ids, self._offsets, self._text = ids, offsets, text
+        self._lock = Lock()
+
+    def entries(self, ids: Words, sought: Words, at: Words) -> None:
+        """Before it is believed that sought[i] belongs at ids[at[i]].
+
+        The search read pages that are not verified. But if the two ids beside each place are as they were written, and the one sought
+        lies between them, then the place is right, however it was found.
+        """
+        with self._lock:
+            self._ids.need(pages_of(np.maximum(at - 1, 0), np.minimum(at + 1, len(ids)), PAGE_WORDS))
+            after_left = (at == 0) | (ids[at - 1] < sought)
+            before_right = (at == len(ids)) | (sought <= ids[np.minimum(at, len(ids) - 1)])
+            if not (after_left & before_right).all():
+                self._ids.need_all()  # one of the others is damaged
+
+    def texts(self, offsets: Words, at: Words) -> None:
+        """Before the strings of these entries are read."""
+        with self._lock:
+            self._offsets.need(pages_of(at, at + 2, PAGE_WORDS))
+            self._text.need(pages_of(offsets[at], offsets[at + 1], PAGE_BYTES))
+
+    def everything(self) -> None:
+        """Before all of it is read."""
+        with self._lock:
+            for pages in (self._ids, self._offsets, self._text):
+                pages.need_all()
+
+
 class Dictionary:
-    """n strings: ids int64[n], offsets int64[n + 1], text uint8[offsets[n]]."""
+    """n strings: ids int64[n], offsets int64[n + 1], text uint8[offsets[n]]. guard: of a mapped one."""
 
-    __slots__ = ("ids", "offsets", "text")
+    __slots__ = ("guard", "ids", "offsets", "text")
 
-    def __init__(self, ids: Words, offsets: Words, text: npt.NDArray[np.uint8]) -> None:
-        self.ids, self.offsets, self.text = ids, offsets, text
+    def __init__(self, ids: Words, offsets: Words, text: npt.NDArray[np.uint8], guard: TextGuard | None = None) -> None:
+        self.ids, self.offsets, self.text, self.guard = ids, offsets, text, guard
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -40,34 +78,46 @@ class Dictionary:
         ids = np.asarray(exported.column(0))
         return _sorted(ids, exported.column(1).cast(pa.large_binary())) if len(ids) else Dictionary.empty()
 
+    def verified(self) -> Dictionary:
+        """The dictionary, all of it verified if it is a mapped one."""
+        if self.guard is not None:
+            self.guard.everything()
+        return self
+
     @property
     def values(self) -> pa.LargeBinaryArray:
-        """The bytes, in the order of the ids; shares the memory."""
+        """The bytes, in the order of the ids; shares the memory. Of a mapped one only what `find` found may be read."""
         buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.text)]
         return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(self.ids), buffers)
 
     def export(self) -> pa.RecordBatch:
         """As a StringTable absorbs it: id int64, bytes binary."""
+        self.verified()
         return pa.record_batch([pa.array(self.ids), self.values.cast(pa.binary())], ["id", "bytes"])
 
     def find(self, ids: Words) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
         """(bool[n] whether id i is here, its position or 0). O(n log size)."""
         if not len(self.ids):
             return np.zeros(len(ids), bool), np.zeros(len(ids), np.intp)
-        at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        found = np.searchsorted(self.ids, ids)
+        if self.guard is not None:
+            self.guard.entries(self.ids, ids, found)
+        at = np.minimum(found, len(self.ids) - 1)
         here = self.ids[at] == ids
+        if self.guard is not None:
+            self.guard.texts(self.offsets, at[here])
         return here, np.where(here, at, 0)
 
     def restrict(self, ids: Words) -> Dictionary:
         """The strings of `ids` that are here."""
-        here, at = self.find(ids)
+        here, at = self.verified().find(ids)
         at = np.unique(at[here])
         return self if len(at) == len(self.ids) else _sorted(self.ids[at], self.values.take(pa.array(at)))
 
     @staticmethod
     def union(parts: Sequence[Dictionary]) -> Dictionary:
         """All strings of the parts."""
-        full = [part for part in parts if len(part)]
+        full = [part.verified() for part in parts if len(part)]
         if len(full) <= 1:
             return full[0] if full else Dictionary.empty()
         ids, first = np.unique(np.concatenate([part.ids for part in full]), return_index=True)

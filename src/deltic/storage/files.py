@@ -10,6 +10,7 @@ import mmap
 import os
 import re
 import secrets
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from deltic.errors import CorruptState
-from deltic.storage.dictionary import Dictionary
+from deltic.storage.dictionary import Dictionary, TextGuard
 from deltic.storage.layout import (
     HEADER_BYTES,
     REMEDY,
@@ -32,12 +33,17 @@ from deltic.storage.layout import (
     header_of,
     parse_directory,
     read_header,
+    sealed,
+    stored_bytes,
 )
 from deltic.trace.batch import Batch
+from deltic.trace.guard import PAGE_BYTES, Guard, Pages, Verify
 
 DATA: Final = "data"
 INDEXED_ROWS: Final = 4096
 """From how many rows on a batch's index is stored; a smaller one is built in microseconds when the batch is read."""
+GUARDED_ROWS: Final = 1 << 14
+"""From how many rows, or strings, on only those pages are verified that are read."""
 _NAME: Final = re.compile(r"([0-9a-f]{8})-(\d{12})-(\d{5})-(\d{3})-([0-9a-f]{16})\.deltic")
 
 
@@ -87,16 +93,19 @@ def write_file(root: str, origin: Origin, contents: Sequence[Content], dictionar
     segments = []
     for content in contents:
         words = _words(content.batch)
-        segments.append(_segment_entry(content, words, offset))
-        blocks += words
-        offset += sum(aligned(word.nbytes) for word in words)
+        stored, checksums = _sealed(words)
+        segments.append(_segment_entry(content, words, offset, checksums))
+        blocks += stored
+        offset += sum(stored_bytes(word.nbytes) for word in words)
     parts: list[Any] = [dictionary.ids, dictionary.offsets, dictionary.text]
-    size = offset + sum(aligned(part.nbytes) for part in parts)
-    entry = {"count": len(dictionary), "bytes": dictionary.text.nbytes, "offset": offset, "checksums": [checksum(p) for p in parts]}
+    stored, checksums = _sealed(parts)
+    blocks += stored
+    size = offset + sum(stored_bytes(part.nbytes) for part in parts)
+    entry = {"count": len(dictionary), "bytes": dictionary.text.nbytes, "offset": offset, "checksums": checksums}
     directory = directory_json(segments, entry)
     header = header_of(directory, HEADER_BYTES + len(directory) + size)
     name = origin.new_name()
-    _write(Path(root) / DATA, name, [header, directory, *blocks, *parts])
+    _write(Path(root) / DATA, name, [header, directory, *blocks])
     return FileRef(name, HEADER_BYTES + len(directory) + size, read_header(header, name)[0])
 
 
@@ -105,7 +114,13 @@ def _words(batch: Batch) -> list[Words]:
     return [np.ascontiguousarray(words, "<i8") for words in (*batch.columns, *batch.weights, *index)]
 
 
-def _segment_entry(content: Content, words: Sequence[Words], offset: int) -> dict[str, Any]:
+def _sealed(parts: Sequence[Any]) -> tuple[list[Any], list[int]]:
+    """What is stored of blocks, and their checksums."""
+    found = [sealed(part) for part in parts]
+    return [piece for pieces, _ in found for piece in pieces], [crc for _, crc in found]
+
+
+def _segment_entry(content: Content, words: Sequence[Words], offset: int, checksums: Sequence[int]) -> dict[str, Any]:
     batch = content.batch
     return {
         "arrangement": content.arrangement,
@@ -116,7 +131,7 @@ def _segment_entry(content: Content, words: Sequence[Words], offset: int) -> dic
         "index": len(words[-1]) if len(words) > len(batch.columns) + len(batch.weights) else 0,
         "strings": list(content.strings),
         "offset": offset,
-        "checksums": [checksum(word) for word in words],
+        "checksums": list(checksums),
     }
 
 
@@ -142,15 +157,17 @@ def sync_folder(folder: Path) -> None:
 
 
 class DataFile:
-    """One file, mapped. Length, header and directory are checked when it is opened, a block when it is first read.
+    """One file, mapped. Length, header and directory are checked when it is opened, a page when it is first read.
 
     The arrays of its batches are views of the map and keep it alive; deleting the file meanwhile does no harm.
     """
 
-    __slots__ = ("_batches", "_dictionary", "_map", "_segments", "directory", "name")
+    __slots__ = ("_batches", "_dictionary", "_map", "_segments", "directory", "name", "verified_bytes")
 
     def __init__(self, root: str, ref: FileRef) -> None:
         self.name = ref.name
+        self.verified_bytes = 0
+        """How much of its blocks has been verified."""
         self._map = _mapped(Path(root) / DATA / ref.name, ref)
         crc, size, _ = read_header(self._map[:HEADER_BYTES], ref.name)
         text = self._map[HEADER_BYTES : HEADER_BYTES + size]
@@ -168,37 +185,83 @@ class DataFile:
         return found
 
     def batch(self, arrangement: str, role: Role = "batch") -> Batch:
-        """A stored batch; its blocks are checked the first time. Zero-copy."""
+        """A stored batch. Zero-copy; a large one is verified as spines and merges read it, a small one now."""
         if (arrangement, role) not in self._batches:
-            place = self.place(arrangement, role)
-            columns, weights = [self._read(b) for b in place.columns], [self._read(b) for b in place.weights]
-            index = None if place.index is None else self._read(place.index)
-            self._batches[arrangement, role] = Batch.trusted(columns, weights, index)
+            self._batches[arrangement, role] = self._opened(self.place(arrangement, role))
         return self._batches[arrangement, role]
 
     def change(self, arrangement: str) -> Batch:
-        """What the file's epoch did to a view: stored apart only where the view's batch has been merged with older ones."""
-        return self.batch(arrangement, "change" if (arrangement, "change") in self._segments else "batch")
+        """What the file's epoch did to a view, verified: stored apart only where its batch has been merged with older ones."""
+        return self.batch(arrangement, "change" if (arrangement, "change") in self._segments else "batch").verified()
 
     def dictionary(self) -> Dictionary:
-        """All strings that the file's batches name."""
+        """All strings that the file's batches name; a large one is verified as it is read."""
         if self._dictionary is None:
             place = self.directory.dictionary
-            self._dictionary = Dictionary(self._read(place.ids), self._read(place.offsets), self._read(place.text, np.uint8))
+            blocks = (place.ids, place.offsets, place.text)
+            guard = TextGuard(*(self._pages(block) for block in blocks))
+            if place.count < GUARDED_ROWS:
+                guard.everything()
+            arrays = self._array(place.ids), self._array(place.offsets), self._array(place.text, np.uint8)
+            self._dictionary = Dictionary(*arrays, guard if place.count >= GUARDED_ROWS else None)
         return self._dictionary
 
     def verify(self) -> None:
         """Checks every block. O(bytes)."""
         for segment in self.directory.segments:
-            self.batch(segment.arrangement, segment.role)
-        self.dictionary()
+            self.batch(segment.arrangement, segment.role).verified()
+        self.dictionary().verified()
 
-    def _read(self, block: Block, dtype: Any = "<i8") -> Any:
-        padded = memoryview(self._map)[block.offset : block.offset + aligned(block.size_bytes)]
-        if checksum(padded) != block.checksum:
-            place = f"bytes {block.offset} to {block.offset + len(padded)}"
-            raise CorruptState(f"{self.name}: {block.name} is damaged ({place})", remedy=REMEDY)
+    def _opened(self, place: SegmentPlace) -> Batch:
+        words = (*place.columns, *place.weights)
+        columns, weights = [self._array(block) for block in place.columns], [self._array(block) for block in place.weights]
+        index = None if place.index is None else self._array(place.index)
+        if index is not None and place.index is not None and place.rows >= GUARDED_ROWS:
+            guard = Guard(index, place.rows, self._verifier(place.index), self._verifier(*words))
+            return Batch.trusted(columns, weights, index, guard=guard)
+        for block in (*words, *([place.index] if place.index else [])):
+            self._pages(block).need_all()
+        return Batch.trusted(columns, weights, index)
+
+    def _array(self, block: Block, dtype: Any = "<i8") -> Any:
         return np.frombuffer(self._map, dtype, block.size_bytes // np.dtype(dtype).itemsize, block.offset)
+
+    def _pages(self, block: Block) -> Pages:
+        return Pages(-(-aligned(block.size_bytes) // PAGE_BYTES), self._verifier(block))
+
+    def _verifier(self, *blocks: Block) -> Verify:
+        """Verifies pages by number, in all of these blocks; the tables of their pages' checksums at the first call."""
+        tables: list[tuple[Block, Any]] = []
+
+        def verify(pages: list[int]) -> None:
+            if not tables:
+                tables.extend((block, self._table(block)) for block in blocks)
+            for block, table in tables:
+                self._verify(block, table, pages)
+
+        return verify
+
+    def _table(self, block: Block) -> list[int]:
+        """The checksums of a block's pages."""
+        size = aligned(block.size_bytes)
+        if not block.paged:
+            return [block.checksum]
+        table = memoryview(self._map)[block.offset + size : block.offset + stored_bytes(block.size_bytes)]
+        if checksum(table) != block.checksum:
+            raise self._damaged(block, block.offset + size, len(table))
+        found: list[int] = np.frombuffer(table, "<u4", -(-size // PAGE_BYTES)).tolist()
+        return found
+
+    def _verify(self, block: Block, table: Sequence[int], pages: Iterable[int]) -> None:
+        data = memoryview(self._map)[block.offset : block.offset + aligned(block.size_bytes)]
+        for number in pages:
+            page = data[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
+            if zlib.crc32(page) != table[number]:
+                raise self._damaged(block, block.offset + number * PAGE_BYTES, len(page))
+            self.verified_bytes += len(page)
+
+    def _damaged(self, block: Block, offset: int, size: int) -> CorruptState:
+        return CorruptState(f"{self.name}: {block.name} is damaged (bytes {offset} to {offset + size})", remedy=REMEDY)
 
 
 def _mapped(path: Path, ref: FileRef) -> mmap.mmap:

@@ -2,7 +2,9 @@
 
 Header, little-endian: magic, format version, CRC-32 of the directory, bytes of the directory, bytes of the file, 28 zeros, CRC-32 of
 all before it. A block is raw little-endian int64 words (or bytes, for strings) with zeros up to the next multiple of 64; its CRC-32
-covers the zeros too, so that no byte of the file is outside a checksum. The directory says where the blocks are:
+covers the zeros too, so that no byte of the file is outside a checksum. A block of more than a page (4 KiB) is followed by a table: the
+CRC-32 of each of its pages, as uint32, padded likewise; its own checksum is then that of the table, so that a page can be verified
+without reading the others. The directory says where the blocks are:
 
     {"segments": [{"arrangement", "role", "rows", "columns", "weights", "index", "strings", "offset", "checksums"}…],
      "dictionary": {"count", "bytes", "offset", "checksums"}}
@@ -25,12 +27,13 @@ import numpy as np
 import numpy.typing as npt
 
 from deltic.errors import CorruptState, StateError
+from deltic.trace.guard import PAGE_BYTES
 
 Words = npt.NDArray[np.int64]
 Role = Literal["batch", "change"]
 
 MAGIC: Final = b"DELTIC\r\n"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 ALIGNMENT: Final = 64
 HEADER_BYTES: Final = 64
 _HEADER: Final = struct.Struct("<8sIIQQ28sI")
@@ -42,14 +45,25 @@ def aligned(size_bytes: int) -> int:
     return -(-size_bytes // ALIGNMENT) * ALIGNMENT
 
 
+def stored_bytes(size_bytes: int) -> int:
+    """What a block takes in a file: padding and the table of its pages included."""
+    size = aligned(size_bytes)
+    return size + aligned(4 * -(-size // PAGE_BYTES)) if size > PAGE_BYTES else size
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Where bytes stand in a file, and their CRC-32, padding included."""
+    """Where bytes stand in a file, and their checksum. name: for messages."""
 
     name: str
     offset: int
     size_bytes: int
     checksum: int
+
+    @property
+    def paged(self) -> bool:
+        """Whether a table of its pages' checksums follows it."""
+        return aligned(self.size_bytes) > PAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +95,19 @@ class Directory:
     dictionary: DictionaryPlace
 
 
-def checksum(data: Any, seed: int = 0) -> int:
+def checksum(data: Any) -> int:
     """CRC-32 of a buffer and of the zeros that pad it to a multiple of 64."""
     view = memoryview(data).cast("B") if len(data) else memoryview(b"")
-    return zlib.crc32(_ZEROS[: aligned(len(view)) - len(view)], zlib.crc32(view, seed))
+    return zlib.crc32(_ZEROS[: aligned(len(view)) - len(view)], zlib.crc32(view))
+
+
+def sealed(data: Any) -> tuple[list[Any], int]:
+    """(what is stored of a block: its bytes and, of more than a page, the table of its pages, each to be padded; its checksum)."""
+    view = memoryview(data).cast("B") if len(data) else memoryview(b"")
+    if aligned(len(view)) <= PAGE_BYTES:
+        return [data], checksum(data)
+    table = np.array([checksum(view[start : start + PAGE_BYTES]) for start in range(0, len(view), PAGE_BYTES)], "<u4")
+    return [data, table], checksum(table)
 
 
 def header_of(directory: bytes, file_bytes: int) -> bytes:
@@ -100,8 +123,11 @@ def read_header(head: bytes, name: str) -> tuple[int, int, int]:
     _, version, directory_crc, directory_bytes, file_bytes, _, crc = _HEADER.unpack(head)
     if zlib.crc32(head[:-4]) != crc:
         raise CorruptState(f"{name}: the header is damaged", remedy=REMEDY)
-    if version > FORMAT_VERSION:
-        raise StateError(f"{name}: format version {version}", expected=f"at most {FORMAT_VERSION}", remedy="use a newer Deltic")
+    if version != FORMAT_VERSION:
+        remedy = (
+            "use a newer Deltic" if version > FORMAT_VERSION else "use the Deltic that wrote it, or build the state again from its sources"
+        )
+        raise StateError(f"{name}: format version {version}", expected=f"version {FORMAT_VERSION}", remedy=remedy)
     return directory_crc, directory_bytes, file_bytes
 
 
@@ -142,4 +168,4 @@ def _dictionary(entry: dict[str, Any], start: int) -> DictionaryPlace:
 def _blocks(names: Sequence[str], sizes: Sequence[int], offset: int, checksums: Sequence[int]) -> Iterator[Block]:
     for name, size, crc in zip(names, sizes, checksums, strict=False):
         yield Block(name, offset, size, crc)
-        offset += aligned(size)
+        offset += stored_bytes(size)

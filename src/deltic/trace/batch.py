@@ -17,22 +17,35 @@ from deltic.kernels.memory import Words
 from deltic.kernels.merge import DIRECTORY_HEADER
 from deltic.kernels.table import zeros
 from deltic.kernels.vector import address
+from deltic.trace.guard import Guard
 from deltic.trace.rows import Rows
 
 
 class Batch(Rows):
-    """Rows in order, each once. Made by `consolidate`, `merge`, or `Batch.trusted`."""
+    """Rows in order, each once. Made by `consolidate`, `merge`, or `Batch.trusted`.
 
-    __slots__ = ("_entry", "_index")
+    guard: of a mapped batch whose pages are verified as they are read. Spines and merges heed it; whoever else reads such a batch calls
+    `verified` first.
+    """
+
+    __slots__ = ("_entry", "_index", "guard")
 
     def __init__(self, columns: Sequence[Words], weights: Sequence[Words], index: Words | None = None) -> None:
         super().__init__(columns, weights)
         self._index = index
         self._entry: Words | None = None
+        self.guard: Guard | None = None
         assert sort.sortedness(self.table, len(self.columns), len(self.weights), self.length) == 2, "rows are not consolidated"
 
     @classmethod
-    def trusted(cls, columns: Sequence[Words], weights: Sequence[Words], index: Words | None = None, table: Words | None = None) -> Batch:
+    def trusted(
+        cls,
+        columns: Sequence[Words],
+        weights: Sequence[Words],
+        index: Words | None = None,
+        table: Words | None = None,
+        guard: Guard | None = None,
+    ) -> Batch:
         """A batch of arrays that are known to be sorted and consolidated, and to go with the index; costs nothing per row.
 
         table: their addresses, if they are known already.
@@ -42,9 +55,17 @@ class Batch(Rows):
         batch._table = table
         batch._index = index
         batch._entry = None
+        batch.guard = guard
         return batch
 
+    def verified(self) -> Batch:
+        """The batch, all of it verified if it is a mapped one."""
+        if self.guard is not None:
+            self.guard.everything()
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
+        self.verified()
         return Batch.trusted, (self.columns, self.weights, self._index)
 
     @property
@@ -89,4 +110,5 @@ class Batch(Rows):
 
     def slice(self, start: int, end: int) -> Batch:
         """Rows start to end, as a batch that shares the arrays."""
+        self.verified()
         return Batch.trusted([c[start:end] for c in self.columns], [w[start:end] for w in self.weights])

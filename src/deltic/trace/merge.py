@@ -71,7 +71,7 @@ class Merge:
     __slots__ = ("_gradual", "_pair", "_taken", "_waiting", "inputs")
 
     def __init__(self, inputs: Sequence[Batch], gradual: bool = True) -> None:
-        self.inputs = tuple(inputs)
+        self.inputs = tuple(batch.verified() for batch in inputs)
         self._gradual = gradual
         self._waiting = list(inputs)
         self._pair = self._next_pair()
@@ -110,7 +110,7 @@ def merge(batches: Sequence[Batch]) -> Batch:
     assert batches
     full = [batch for batch in batches if batch.length] or [batches[0]]
     if len(full) == 1:
-        return full[0]
+        return full[0].verified()
     running = Merge(full, gradual=False)
     running.work(EVERYTHING)
     return running.result()

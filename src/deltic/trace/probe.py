@@ -29,6 +29,7 @@ def lookup(spine: Spine, keys: Sequence[Words], counters: Counters) -> tuple[Wor
     O(n · log state + rows added).
     """
     n = _count(keys)
+    spine.expect(keys)
     batches, directory = spine.view
     words, target = block(spine.weights, n)
     report = np.zeros(read.REPORT, np.int64)
@@ -49,6 +50,7 @@ def probe(
     The rows of one key come batch by batch, in order within each; they are not consolidated. O(n · log state + m).
     """
     n = _count(keys)
+    spine.expect(keys)
     batches, directory = spine.view
     width = spine.columns + spine.weights
     found, hits = block(4, n * len(batches))
@@ -76,6 +78,7 @@ def first(
     """
     starts = starts or ()
     n = _count((*prefixes, *starts))
+    spine.expect(prefixes)
     batches, directory = spine.view
     keys, begins = addresses(prefixes, n), addresses(starts, n)
     parts: list[Words] = []

@@ -12,13 +12,14 @@ snapshot while another appends; two threads must not append.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from deltic.kernels.memory import Words
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
+from deltic.trace.guard import Guard
 from deltic.trace.merge import EVERYTHING, Merge, merge
 
 BASE = 1 << 14
@@ -38,16 +39,19 @@ LEAST_FUEL = 64
 class Spine:
     """A trace of rows of `columns` columns and `weights` weights."""
 
-    __slots__ = ("_merges", "_runs", "_small", "columns", "read_only", "sought", "view", "weights")
+    __slots__ = ("_merges", "_runs", "_small", "columns", "guards", "read_only", "sought", "view", "weights")
 
     view: tuple[tuple[Batch, ...], Words]
     sought: list[int]
     """[how many keys readers have sought since the last append], shared with snapshots."""
+    guards: tuple[Guard, ...]
+    """Those of its mapped batches."""
 
     def __init__(self, columns: int, weights: int, batches: Iterable[Batch] = ()) -> None:
         self.columns, self.weights = columns, weights
         self.read_only = False
         self.sought = [0]
+        self.guards = ()
         self._small: list[Batch] = []
         self._runs: dict[int, Batch] = {}
         self._merges: dict[int, Merge] = {}
@@ -60,6 +64,7 @@ class Spine:
         """These batches as they are, read-only: nothing is merged."""
         spine = Spine(columns, weights)
         spine._small = [batch for batch in batches if batch.length]
+        spine.guards = tuple(batch.guard for batch in spine._small if batch.guard is not None)
         spine.read_only = True
         spine._publish()
         return spine
@@ -89,7 +94,7 @@ class Spine:
         spine = Spine.__new__(Spine)
         spine.columns, spine.weights, spine.read_only = self.columns, self.weights, True
         spine._small, spine._runs, spine._merges = [], {}, {}
-        spine.view, spine.sought = self.view, self.sought
+        spine.view, spine.sought, spine.guards = self.view, self.sought, self.guards
         return spine
 
     def with_batch(self, batch: Batch) -> Spine:
@@ -98,6 +103,14 @@ class Spine:
         if batch.length:
             spine.view = ((*self.batches, batch), np.concatenate((self.view[1], batch.entry)))
         return spine
+
+    def expect(self, keys: Sequence[Words]) -> None:
+        """Has verified what a reader of these keys (see `trace/probe.py`) will look at; costs nothing where all is in memory."""
+        for guard in self.guards:
+            if keys:
+                guard.sought(keys[0])
+            else:
+                guard.everything()
 
     def scan(self, counters: Counters) -> Batch:
         """The whole trace as one batch. O(rows), and counted so."""

@@ -1,0 +1,98 @@
+"""Guards: what stands between kernels and a mapped batch, so that every page is verified before it is first read.
+
+A probe reads of a large batch only the buckets of its keys. The guard works out which pages these are, from the index, and has the new
+ones verified; what reads all rows has all of them verified. So a batch of any size is opened at once, and costs as it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+
+import numpy as np
+
+from deltic.kernels.index import INDEX_HEADER
+from deltic.kernels.memory import WORD_MIN, Words
+
+PAGE_BYTES = 4096
+PAGE_WORDS = PAGE_BYTES // 8
+
+Verify = Callable[[list[int]], None]
+"""Verifies pages by number, or raises."""
+
+
+class Guard:
+    """index: the batch's, not verified yet. verify_index, verify_rows: of the index' pages, and of the rows' in all columns and weights."""
+
+    __slots__ = ("_index", "_index_pages", "_lock", "_row_pages", "done")
+
+    def __init__(self, index: Words, rows: int, verify_index: Verify, verify_rows: Verify) -> None:
+        self._index = index
+        self._index_pages = Pages(-(-len(index) // PAGE_WORDS), verify_index)
+        self._row_pages = Pages(-(-rows // PAGE_WORDS), verify_rows)
+        self._lock = Lock()
+        self.done = False
+        """Whether all is verified."""
+
+    def sought(self, leading: Words) -> None:
+        """Before rows are read whose leading word is one of `leading`. O(n log n) and the new pages."""
+        if self.done:
+            return
+        with self._lock:
+            self._index_pages.need(np.zeros(1, np.int64))
+            starts, ends = self._buckets(leading)
+            self._row_pages.need(pages_of(starts, ends, PAGE_WORDS))
+
+    def everything(self) -> None:
+        """Before any row may be read. O(batch) the first time."""
+        if not self.done:
+            with self._lock:
+                self._index_pages.need_all()
+                self._row_pages.need_all()
+                self.done = True
+
+    def _buckets(self, leading: Words) -> tuple[Words, Words]:
+        """The rows that the kernels look at for these words; see `kernels/index.py`."""
+        nulls, base, shift, buckets = (int(word) for word in self._index[:INDEX_HEADER])
+        offsets = (leading.view(np.uint64) - np.uint64(base % 2**64)) >> np.uint64(shift)
+        entries = np.minimum(offsets, np.uint64(buckets)).astype(np.int64) + INDEX_HEADER
+        self._index_pages.need(pages_of(entries, entries + 2, PAGE_WORDS))
+        starts, ends = self._index[entries], self._index[entries + 1]
+        null = leading == WORD_MIN
+        return np.where(null, 0, starts), np.where(null, nulls, ends)
+
+
+class Pages:
+    """The pages of one block, or of several that are read together; each is verified once."""
+
+    __slots__ = ("_verify", "seen")
+
+    def __init__(self, count: int, verify: Verify) -> None:
+        self.seen = np.zeros(count, bool)
+        """Which have been verified."""
+        self._verify = verify
+
+    def need(self, pages: Words) -> None:
+        """Before these are read; a page may be named more than once."""
+        new = pages[~self.seen[pages]]
+        if len(new):
+            new = np.unique(new)
+            self._verify(new.tolist())
+            self.seen[new] = True
+
+    def need_all(self) -> None:
+        """Before all are read."""
+        self.need(np.flatnonzero(~self.seen))
+
+
+def pages_of(starts: Words, ends: Words, size: int) -> Words:
+    """The pages, of `size` items each, that hold items starts[i] to ends[i], exclusive; some may come more than once.
+
+    >>> pages_of(np.array([0, 7, 9]), np.array([3, 12, 9]), 4)
+    array([0, 1, 2])
+    """
+    first, last = starts // size, (ends - 1) // size
+    counts = np.where(ends > starts, last - first + 1, 0)
+    before = np.cumsum(counts) - counts
+    pages: Words = np.repeat(first - before, counts) + np.arange(int(counts.sum()))
+    return pages

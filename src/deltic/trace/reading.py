@@ -1,0 +1,48 @@
+"""Reading: the words of a stored relation as columns that users see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from deltic.schema import Schema
+from deltic.trace.batch import Batch
+from deltic.trace.encoding import Layout, decode
+from deltic.trace.strings import StringTable
+
+WEIGHT: Final = "_weight"
+"""The column that a change has behind the relation's own."""
+
+
+class Reader:
+    """How the words of a relation are read. stored: its fields as they lie. order: the position in the user's schema of each of them."""
+
+    def __init__(self, stored: Schema, order: Sequence[int]) -> None:
+        slices = Layout.of(stored).slices
+        places = [list(order).index(i) for i in range(len(order))]
+        self.schema = Schema(tuple(stored[p] for p in places))
+        self._fields = [(f, slices[p]) for f, p in zip(self.schema, places, strict=True)]
+        self._arrow = self.schema.arrow
+        self._changes = self._arrow.append(pa.field(WEIGHT, pa.int64(), False))
+
+    def table(self, words: Sequence[np.ndarray], strings: StringTable) -> pa.Table:
+        """Rows as the user's columns."""
+        return pa.Table.from_arrays(self._arrays(words, strings), schema=self._arrow)
+
+    def content(self, whole: Batch, strings: StringTable) -> pa.Table:
+        """A whole relation as the user's columns; a row that is there w times stands w times."""
+        (weights,) = whole.verified().weights
+        columns = whole.columns if (weights == 1).all() else [np.repeat(c, weights) for c in whole.columns]
+        return self.table(columns, strings)
+
+    def changes(self, change: Batch | None, strings: StringTable) -> pa.Table:
+        """A change as the user's columns, then `_weight`."""
+        if change is None:
+            return self._changes.empty_table()
+        return pa.Table.from_arrays([*self._arrays(change.columns, strings), pa.array(change.weights[0])], schema=self._changes)
+
+    def _arrays(self, words: Sequence[np.ndarray], strings: StringTable) -> list[pa.Array]:
+        return [decode(words[at], f, strings) for f, at in self._fields]

@@ -1,0 +1,161 @@
+"""Large batches and dictionaries are verified page by page, as they are read: no more than that, and nothing less."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from deltic.errors import CorruptState
+from deltic.storage.dictionary import Dictionary
+from deltic.storage.files import GUARDED_ROWS, Content, DataFile, FileRef, Origin, write_file
+from deltic.storage.layout import Block, stored_bytes
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
+from deltic.trace.counters import Counters
+from deltic.trace.guard import PAGE_BYTES
+from deltic.trace.merge import merge
+from deltic.trace.probe import first, lookup, probe
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+
+ROWS = 3 * GUARDED_ROWS
+MARKER = np.iinfo(np.int64).min
+
+
+def large(seed: int, *, spread: int = 2**60, nulls: int = 0) -> Batch:
+    random = np.random.default_rng(seed)
+    leading = random.integers(-spread, spread, ROWS)
+    leading[:nulls] = MARKER
+    return consolidate(Rows([leading, random.permutation(ROWS)], [np.ones(ROWS, np.int64)]))
+
+
+def written(root: str, batch: Batch, dictionary: Dictionary | None = None) -> FileRef:
+    return write_file(root, Origin(1, 1, 0, 0), [Content("a", batch)], dictionary or Dictionary.empty())
+
+
+def damage(root: str, ref: FileRef, at: int) -> None:
+    path = Path(root) / "data" / ref.name
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+def blocks(root: str, ref: FileRef) -> list[Block]:
+    (place,) = DataFile(root, ref).directory.segments
+    assert place.index is not None
+    return [*place.columns, *place.weights, place.index]
+
+
+def test_opening_verifies_nothing_of_a_large_batch_and_a_probe_only_what_it_reads(root: str) -> None:
+    batch = large(1)
+    file = DataFile(root, written(root, batch))
+    spine = Spine.over(2, 1, [file.batch("a")])
+    file.dictionary()
+    opened = file.verified_bytes
+    assert opened <= PAGE_BYTES
+    keys = [batch.columns[0][[5, 40_000]]]
+    assert lookup(spine, keys, Counters())[0].tolist() == [1, 1]
+    pages = 1 + 2 * (2 + 3)  # the index' header; for each key at most two pages of the index, and one of each column and weight
+    assert 0 < file.verified_bytes - opened <= pages * PAGE_BYTES
+    again = file.verified_bytes
+    lookup(spine, keys, Counters())
+    assert file.verified_bytes == again
+    assert np.array_equal(spine.scan(Counters()).columns[0], batch.columns[0])
+    file.verify()
+    size = sum(-(-block.size_bytes // 64) * 64 for block in blocks(root, written(root, batch)))
+    assert file.verified_bytes == size + opened
+
+
+@pytest.mark.parametrize("spread", [2**60, 40, 1])
+@pytest.mark.parametrize("reader", ["lookup", "probe", "first"])
+def test_what_a_reader_gives_is_right_or_an_error(root: str, spread: int, reader: str) -> None:
+    batch = large(2, spread=spread, nulls=5_000)
+    random = np.random.default_rng(3)
+    places = [block.offset + int(random.integers(block.size_bytes)) for block in blocks(root, written(root, batch)) for _ in range(4)]
+    found = 0
+    for at in places:
+        ref = written(root, batch)
+        damage(root, ref, at)
+        spine, good = Spine.over(2, 1, [DataFile(root, ref).batch("a")]), Spine.of(batch)
+        for key in [*batch.columns[0][random.integers(0, len(batch), 30)].tolist(), MARKER, 2**62, -(2**62)]:
+            keys = [np.array([key], np.int64)]
+            try:
+                assert same(reader, spine, keys) == same(reader, good, keys)
+            except CorruptState:
+                found += 1
+        with pytest.raises(CorruptState, match="is damaged"):
+            merge([spine.batches[0], batch])
+    assert found > 0
+
+
+def same(reader: str, spine: Spine, keys: list[np.ndarray]) -> list[list[int]]:
+    if reader == "lookup":
+        return [lookup(spine, keys, Counters())[0].tolist()]
+    at, columns, weights = probe(spine, keys, (0, 1), Counters()) if reader == "probe" else first(spine, keys, None, 3, Counters())
+    return [part.tolist() for part in (at, *columns, *weights)]
+
+
+def test_the_row_that_is_damaged_is_never_given(root: str) -> None:
+    batch = large(4)
+    row = 12_345
+    for block in blocks(root, ref := written(root, batch))[:3]:
+        ref = written(root, batch)
+        damage(root, ref, block.offset + 8 * row)
+        spine = Spine.over(2, 1, [DataFile(root, ref).batch("a")])
+        for _ in range(2):  # also when it is asked for again
+            with pytest.raises(CorruptState, match=r"is damaged \(bytes \d+ to \d+\)"):
+                lookup(spine, [batch.columns[0][[row]]], Counters())
+        assert lookup(spine, [batch.columns[0][[row + 5_000]]], Counters())[0].tolist() == [1]
+
+
+def test_a_damaged_table_of_checksums_is_found(root: str) -> None:
+    batch = large(5)
+    for block in blocks(root, written(root, batch)):
+        ref = written(root, batch)
+        damage(root, ref, block.offset + stored_bytes(block.size_bytes) - 1)
+        with pytest.raises(CorruptState, match="is damaged"):
+            DataFile(root, ref).verify()
+
+
+def strings(count: int) -> tuple[Dictionary, np.ndarray, list[bytes]]:
+    ids = np.unique(np.random.default_rng(6).integers(-(2**62), 2**62, count))
+    texts = [f"text {i}".encode() for i in range(len(ids))]
+    return Dictionary.of(pa.record_batch([pa.array(ids), pa.array(texts, pa.binary())], ["id", "bytes"])), ids, texts
+
+
+def test_a_large_dictionary_is_verified_as_it_is_read(root: str) -> None:
+    dictionary, ids, texts = strings(2 * GUARDED_ROWS)
+    file = DataFile(root, written(root, large(7), dictionary))
+    stored = file.dictionary()
+    assert file.verified_bytes == 0
+    asked = np.array([ids[70], ids[70] + 1, ids[0] - 1, ids[-1] + 1])
+    here, at = stored.find(asked)
+    assert here.tolist() == [True, False, False, False]
+    assert stored.values.take(pa.array(at[here])).to_pylist() == [texts[70]]
+    assert 0 < file.verified_bytes <= 8 * PAGE_BYTES
+    assert stored.export().column(1).to_pylist() == texts
+
+
+def test_a_damaged_dictionary_gives_no_wrong_string_and_no_wrong_absence(root: str) -> None:
+    dictionary, ids, texts = strings(2 * GUARDED_ROWS)
+    random = np.random.default_rng(8)
+    place = DataFile(root, written(root, large(7), dictionary)).directory.dictionary
+    found = 0
+    for block in (place.ids, place.offsets, place.text):
+        for _ in range(12):
+            ref = written(root, large(7), dictionary)
+            damage(root, ref, block.offset + int(random.integers(block.size_bytes)))
+            stored = DataFile(root, ref).dictionary()
+            for row in random.integers(0, len(ids), 40).tolist():
+                try:
+                    here, at = stored.find(ids[[row]])
+                    assert here.tolist() == [True] and stored.values.take(pa.array(at)).to_pylist() == [texts[row]]
+                    assert stored.find(ids[[row]] + 1)[0].tolist() == [ids[row] + 1 in ids[row + 1 : row + 2]]
+                except CorruptState:
+                    found += 1
+            with pytest.raises(CorruptState, match="is damaged"):
+                stored.export()
+    assert found > 0
