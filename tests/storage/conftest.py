@@ -7,7 +7,7 @@ import pytest
 from stored import dictionary_of
 
 from deltic.storage.files import Content, FileRef, Origin, write_file
-from deltic.storage.folder import Folder
+from deltic.storage.folder import open_folder
 from deltic.storage.manifest import SegmentRef
 from deltic.trace.batch import Batch
 
@@ -15,7 +15,7 @@ from deltic.trace.batch import Batch
 @pytest.fixture
 def root(tmp_path: Path) -> str:
     """An empty state folder."""
-    Folder(tmp_path / "state")
+    open_folder(tmp_path / "state").make()
     return str(tmp_path / "state")
 
 

@@ -18,7 +18,8 @@ from stored import as_rows, batch_of
 from deltic.errors import CorruptState, StateError, StateInUse, StateTakenOver
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Content, DataFile, FileRef, write_file
-from deltic.storage.folder import Folder
+from deltic.storage.folder import open_folder
+from deltic.storage.local import LocalFolder
 from deltic.storage.manifest import Change, Manifest, SegmentRef
 from deltic.storage.state import State
 
@@ -112,8 +113,8 @@ def test_the_older_writer_is_fenced_off(tmp_path: Path) -> None:
 
 def test_a_commit_whose_answer_was_lost_is_known_as_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = State.open(tmp_path)
-    create = Folder.create
-    monkeypatch.setattr(Folder, "create", lambda self, name, content: create(self, name, content) and False)
+    create = LocalFolder.create
+    monkeypatch.setattr(LocalFolder, "create", lambda self, name, content: create(self, name, content) and False)
     put(state, 1)
     assert state.epoch == 1
 
@@ -126,7 +127,7 @@ def test_nothing_is_committed_by_a_commit_that_fails(tmp_path: Path, monkeypatch
         raise OSError("disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Folder, "create", fails)
+        patch.setattr(LocalFolder, "create", fails)
         with pytest.raises(OSError, match="disk full"):
             put(state, 2)
     assert keys(state) == [1]
@@ -140,7 +141,7 @@ def _race(root: str, name: str, count: int) -> list[bool]:
     won: list[bool] = []
 
     def run(i: int) -> None:
-        folder = Folder(root)
+        folder = open_folder(root)
         barrier.wait()
         won.append(folder.create(name, b"%d" % i))
 
@@ -155,11 +156,11 @@ def _race(root: str, name: str, count: int) -> list[bool]:
 def test_of_racing_writers_exactly_one_wins(tmp_path: Path) -> None:
     for round_ in range(20):
         assert sum(_race(str(tmp_path), f"manifests/{round_}", 8)) == 1
-    assert Folder(tmp_path).names("manifests") == sorted(map(str, range(20)))
+    assert open_folder(tmp_path).names("manifests") == sorted(map(str, range(20)))
 
 
 def _racing_process(root: str, start: object, results: object) -> None:
-    folder = Folder(root)
+    folder = open_folder(root)
     start.wait()  # type: ignore[attr-defined]
     results.put([folder.create(f"manifests/{i}", b"x") for i in range(20)])  # type: ignore[attr-defined]
 

@@ -6,24 +6,23 @@ level and 64 random bits, since Spark may run a task twice; only a manifest that
 
 from __future__ import annotations
 
-import mmap
-import os
 import re
 import secrets
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from deltic.errors import CorruptState
 from deltic.storage.dictionary import Dictionary, TextGuard
+from deltic.storage.folder import folder_at
 from deltic.storage.layout import (
     HEADER_BYTES,
     REMEDY,
     Block,
+    Directory,
     Role,
     SegmentPlace,
     Words,
@@ -39,7 +38,6 @@ from deltic.storage.layout import (
 from deltic.trace.batch import Batch
 from deltic.trace.guard import PAGE_BYTES, Guard, Pages, Verify
 
-DATA: Final = "data"
 INDEXED_ROWS: Final = 4096
 """From how many rows on a batch's index is stored; a smaller one is built in microseconds when the batch is read."""
 GUARDED_ROWS: Final = 1 << 14
@@ -87,7 +85,10 @@ class Content:
 
 
 def write_file(root: str, origin: Origin, contents: Sequence[Content], dictionary: Dictionary) -> FileRef:
-    """Writes and syncs one file, and syncs its folder: what is returned survives a power failure. O(bytes)."""
+    """Writes one file to the state folder at a path or URL: what is returned survives a power failure. O(bytes).
+
+    Raises StateError.
+    """
     blocks: list[Any] = []
     offset = 0
     segments = []
@@ -105,7 +106,7 @@ def write_file(root: str, origin: Origin, contents: Sequence[Content], dictionar
     directory = directory_json(segments, entry)
     header = header_of(directory, HEADER_BYTES + len(directory) + size)
     name = origin.new_name()
-    _write(Path(root) / DATA, name, [header, directory, *blocks])
+    folder_at(root).write_data(name, _padded([header, directory, *blocks]))
     return FileRef(name, HEADER_BYTES + len(directory) + size, read_header(header, name)[0])
 
 
@@ -135,25 +136,10 @@ def _segment_entry(content: Content, words: Sequence[Words], offset: int, checks
     }
 
 
-def _write(folder: Path, name: str, parts: Iterable[Any]) -> None:
-    descriptor = os.open(folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
-    with os.fdopen(descriptor, "wb") as file:
-        for part in parts:
-            size = len(part) if isinstance(part, bytes) else part.nbytes
-            file.write(part)
-            file.write(bytes(aligned(size) - size))
-        file.flush()
-        os.fsync(file.fileno())
-    sync_folder(folder)
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder survive a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _padded(parts: Iterable[Any]) -> list[Any]:
+    """The parts, with zeros between them up to multiples of 64."""
+    sized = [(part, len(part) if isinstance(part, bytes) else part.nbytes) for part in parts]
+    return [piece for part, size in sized for piece in (part, bytes(aligned(size) - size)) if len(piece)]
 
 
 class DataFile:
@@ -162,21 +148,30 @@ class DataFile:
     The arrays of its batches are views of the map and keep it alive; deleting the file meanwhile does no harm.
     """
 
-    __slots__ = ("_batches", "_dictionary", "_map", "_segments", "directory", "name", "verified_bytes")
+    __slots__ = ("_batches", "_dictionary", "_folder", "_map", "_segments", "directory", "name", "verified_bytes")
 
     def __init__(self, root: str, ref: FileRef) -> None:
         self.name = ref.name
         self.verified_bytes = 0
         """How much of its blocks has been verified."""
-        self._map = _mapped(Path(root) / DATA / ref.name, ref)
-        crc, size, _ = read_header(self._map[:HEADER_BYTES], ref.name)
-        text = self._map[HEADER_BYTES : HEADER_BYTES + size]
-        if crc != ref.checksum or header_of(text, ref.size_bytes) != self._map[:HEADER_BYTES]:
-            raise CorruptState(f"{ref.name}: the directory is damaged", remedy=REMEDY)
-        self.directory = parse_directory(text, HEADER_BYTES + size)
+        self._folder = folder_at(root)
+        self._map = self._folder.map_data(ref.name, ref.size_bytes)
+        self.directory = self._checked_directory(ref)
         self._segments = {(segment.arrangement, segment.role): segment for segment in self.directory.segments}
         self._batches: dict[tuple[str, Role], Batch] = {}
         self._dictionary: Dictionary | None = None
+
+    def _checked_directory(self, ref: FileRef) -> Directory:
+        head = self._map[:HEADER_BYTES]
+        try:
+            crc, size, _ = read_header(head, ref.name)
+            text = self._map[HEADER_BYTES : HEADER_BYTES + size]
+            if crc != ref.checksum or header_of(text, ref.size_bytes) != head:
+                raise CorruptState(f"{ref.name}: the directory is damaged", remedy=REMEDY)
+        except CorruptState:
+            self._folder.forget_data(ref.name)
+            raise
+        return parse_directory(text, HEADER_BYTES + size)
 
     def place(self, arrangement: str, role: Role = "batch") -> SegmentPlace:
         """Where a batch stands. Raises CorruptState if the file has none, though a manifest says so."""
@@ -261,18 +256,5 @@ class DataFile:
             self.verified_bytes += len(page)
 
     def _damaged(self, block: Block, offset: int, size: int) -> CorruptState:
+        self._folder.forget_data(self.name)
         return CorruptState(f"{self.name}: {block.name} is damaged (bytes {offset} to {offset + size})", remedy=REMEDY)
-
-
-def _mapped(path: Path, ref: FileRef) -> mmap.mmap:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        raise CorruptState(f"{ref.name}: the file is missing, though the manifest names it", remedy=REMEDY) from None
-    try:
-        size = os.fstat(descriptor).st_size
-        if size != ref.size_bytes or size < HEADER_BYTES:
-            raise CorruptState(f"{ref.name}: the file has {size} bytes", expected=f"{ref.size_bytes} bytes", remedy=REMEDY)
-        return mmap.mmap(descriptor, size, prot=mmap.PROT_READ)
-    finally:
-        os.close(descriptor)

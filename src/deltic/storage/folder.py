@@ -1,110 +1,85 @@
-"""A state folder on a file system: durable create-if-absent, listing, deleting, and the lock that keeps a second writer out.
-
-Objects go through obstore, so that a folder on an object store differs in `create` alone, where its own conditional put is already
-durable. On a file system an object is written and synced under another name first, and then linked to its own: whoever sees it
-sees all of it, also after a power failure.
-"""
+"""Where a state is kept: a folder on a file system, or a prefix in an object store. What differs between them ends here."""
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
-import secrets
-import socket
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Protocol
+from urllib.parse import unquote, urlsplit
 
-from obstore.exceptions import AlreadyExistsError
-from obstore.store import LocalStore
+from deltic.errors import StateError
+from deltic.storage.local import LocalFolder
+from deltic.storage.objects import ObjectFolder
 
-from deltic.errors import StateError, StateInUse
-from deltic.storage.files import DATA, sync_folder
-
-_LOCK: Final = "lock"
-_STAGED: Final = ".staged"
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_OBJECT_STORES: Final = ("s3", "gs", "az")
 
 
-class Folder:
-    """The folder `root`, which is made if it is not there."""
+class Folder(Protocol):
+    """A state folder. Every method raises StateError if the disk or the store fails; then nothing has changed.
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        self.root = Path(root).expanduser().absolute()
-        try:
-            (self.root / DATA).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StateError(
-                f"the state folder {self.root} cannot be made: {error.strerror}", remedy="name a folder that can be written"
-            ) from None
-        self._store = LocalStore(self.root)
-        self._lock: int | None = None
+    root: a path or URL that `open_folder` takes. local: whether it is on a file system, so that a lock keeps a second writer out.
+    """
+
+    @property
+    def root(self) -> str: ...
+    @property
+    def local(self) -> bool: ...
+
+    def make(self) -> None:
+        """Makes the folder if it is not there."""
 
     def create(self, name: str, content: bytes) -> bool:
         """Makes an object that survives a power failure; False, and nothing changed, if there is one of this name."""
-        staged = f"{name}.{secrets.token_hex(8)}{_STAGED}"
-        self._store.put(staged, content)
-        try:
-            with open(self.root / staged, "rb") as file:
-                os.fsync(file.fileno())
-            self._store.rename(staged, name, overwrite=False)
-        except AlreadyExistsError:
-            self._store.delete(staged)
-            return False
-        sync_folder((self.root / name).parent)
-        return True
+
+    def put(self, name: str, content: bytes) -> None:
+        """Makes an object or replaces it; others see the old one or the new one."""
 
     def read(self, name: str) -> bytes | None:
         """The object's bytes; None if there is none."""
-        try:
-            return bytes(self._store.get(name).bytes())
-        except FileNotFoundError:
-            return None
 
     def names(self, prefix: str) -> list[str]:
         """The names of the objects in a subfolder, ascending, without the subfolder's; staged ones are left out."""
-        found = (entry["path"] for page in self._store.list(prefix) for entry in page)
-        return sorted(path.rsplit("/", 1)[1] for path in found if not path.endswith(_STAGED))
 
     def delete(self, names: Iterable[str]) -> None:
         """Deletes objects; those that are gone already are passed over."""
-        for name in names:
-            try:
-                self._store.delete(name)
-            except FileNotFoundError:
-                continue
 
     def sweep(self, prefix: str) -> None:
         """Deletes what writers that died had staged in a subfolder; only the holder of the lock may."""
-        self.delete([entry["path"] for page in self._store.list(prefix) for entry in page if entry["path"].endswith(_STAGED)])
 
     def lock(self) -> None:
-        """Takes the folder for this process until `unlock`, or until the process ends. Raises StateInUse."""
-        descriptor = os.open(self.root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.read(descriptor, 4096).decode(errors="replace").strip()
-            os.close(descriptor)
-            raise StateInUse(
-                f"the state folder {self.root} is in use by {_holder(holder)}",
-                expected="one writer at a time",
-                remedy="end that process, or use another folder",
-            ) from None
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
-        self._lock = descriptor
+        """Takes the folder for this process until `unlock`, or until the process ends. Raises StateInUse. Nothing on an object store."""
 
     def unlock(self) -> None:
         """Gives the folder back; harmless if it is not held."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+
+    def write_data(self, name: str, parts: Sequence[Any]) -> None:
+        """Writes a data file of these bytes-like parts, so that it survives a power failure. Its name must be new."""
+
+    def map_data(self, name: str, size_bytes: int) -> Any:
+        """A data file's bytes, mapped. Raises CorruptState if it is missing or has another length."""
+
+    def forget_data(self, name: str) -> None:
+        """Drops a local copy that turned out to be damaged; the file itself is left as it is."""
 
 
-def _holder(text: str) -> str:
-    try:
-        found = json.loads(text)
-        return f"process {int(found['pid'])} on {found['host']}"
-    except (ValueError, KeyError, TypeError):
-        return "another process"
+def open_folder(root: str | os.PathLike[str]) -> Folder:
+    """The folder at a path, or at a URL: file://, s3://, gs:// or az://. It need not be there yet. Raises StateError."""
+    place = os.fspath(root)
+    if not _URL.match(place):
+        return LocalFolder(Path(place))
+    url = urlsplit(place)
+    if url.scheme == "file" and url.netloc in ("", "localhost"):
+        return LocalFolder(Path(unquote(url.path)))
+    if url.scheme in _OBJECT_STORES:
+        return ObjectFolder(place.rstrip("/"))
+    raise StateError(f"no state can be kept at {place}", expected="a folder, or a URL with file://, s3://, gs:// or az://")
+
+
+@lru_cache(maxsize=64)
+def folder_at(root: str) -> Folder:
+    """The same folder each time, so that a process connects to an object store once. Not to be locked."""
+    return open_folder(root)

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from deltic.errors import CorruptState, StateError, StateTakenOver
-from deltic.storage.files import DATA, Origin, origin_of
-from deltic.storage.folder import Folder
+from deltic.storage.files import Origin, origin_of
+from deltic.storage.folder import Folder, open_folder
 from deltic.storage.layout import REMEDY
 from deltic.storage.manifest import MANIFESTS, Change, Json, Manifest, Stored, decode, encode, epoch_of, manifest_name
+from deltic.storage.names import DATA
 
 GENERATIONS: Final = "generations"
 RETAINED_EPOCHS: Final = 100
@@ -65,7 +66,8 @@ class State:
         shards: of a new state (default 1); an old one must have as many, if it is given. facts: notes of a new state, such as the
         strings' seed. retain: how many past epochs stay readable. Raises StateInUse, CorruptState, StateTakenOver.
         """
-        folder = Folder(root)
+        folder = open_folder(root)
+        folder.make()
         folder.lock()
         try:
             state = cls(folder, retain=retain, whole_every=whole_every)

@@ -1,0 +1,175 @@
+"""A state folder on a file system. What it does durably, `disk` does; here its failures become errors that name the folder."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import mmap
+import os
+import socket
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from deltic import disk
+from deltic.errors import CorruptState, StateError, StateInUse
+from deltic.storage.layout import REMEDY
+from deltic.storage.names import DATA, checked
+
+_LOCK: Final = "lock"
+_FULL: Final = ("room for the new files", "make room; nothing was changed, so this can be done again then")
+_REFUSED: Final = ("a folder that this process may read and write", "give it the right to, or name another folder")
+_NO_FOLDER: Final = ("a folder", "name another one")
+_CURES: Final = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EACCES: _REFUSED,
+    errno.EPERM: _REFUSED,
+    errno.EROFS: _REFUSED,
+    errno.ENOTDIR: _NO_FOLDER,
+    errno.EEXIST: _NO_FOLDER,
+}
+
+
+class LocalFolder:
+    """The folder `path`; see Folder."""
+
+    local: Final = True
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.expanduser().absolute()
+        self._subject = f"the state folder {self._path}"
+        self._lock: int | None = None
+
+    @property
+    def root(self) -> str:
+        return str(self._path)
+
+    def make(self) -> None:
+        with failing(self._subject, "made"):
+            disk.make_folder(self._path / DATA)
+
+    def create(self, name: str, content: bytes) -> bool:
+        path = self._at(name)
+        with failing(self._subject, "written"):
+            disk.make_folder(path.parent)
+            return disk.create_if_absent(path, [content])
+
+    def put(self, name: str, content: bytes) -> None:
+        path = self._at(name)
+        with failing(self._subject, "written"):
+            disk.make_folder(path.parent)
+            disk.replace(path, [content])
+
+    def read(self, name: str) -> bytes | None:
+        path = self._at(name)
+        with failing(self._subject, "read"):
+            return disk.read(path)
+
+    def names(self, prefix: str) -> list[str]:
+        return sorted(name for name in self._listing(prefix) if not disk.is_staged(name))
+
+    def delete(self, names: Iterable[str]) -> None:
+        with failing(self._subject, "written"):
+            for name in names:
+                disk.unlink(self._at(name))
+
+    def sweep(self, prefix: str) -> None:
+        with failing(self._subject, "written"):
+            for name in filter(disk.is_staged, self._listing(prefix)):
+                disk.unlink(self._at(f"{prefix}/{name}"))
+
+    def lock(self) -> None:
+        with failing(self._subject, "locked"):
+            descriptor = os.open(self._path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self._take(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._lock = descriptor
+
+    def _take(self, descriptor: int) -> None:
+        with failing(self._subject, "locked"):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = os.read(descriptor, 4096).decode(errors="replace").strip()
+                raise StateInUse(
+                    f"the state folder {self.root} is in use by {_holder(holder)}",
+                    expected="one writer at a time",
+                    remedy="end that process, or use another folder",
+                ) from None
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def write_data(self, name: str, parts: Sequence[Any]) -> None:
+        path = self._at(f"{DATA}/{name}")
+        with failing(self._subject, "written"):
+            disk.create(path, parts)
+
+    def map_data(self, name: str, size_bytes: int) -> mmap.mmap:
+        path = self._at(f"{DATA}/{name}")
+        with failing(self._subject, "read"):
+            found = mapped(path, name, size_bytes)
+        if found is None:
+            raise CorruptState(f"{name}: the file is missing, though the manifest names it", remedy=REMEDY)
+        return found
+
+    def forget_data(self, name: str) -> None:
+        """There is no copy."""
+
+    def _at(self, name: str) -> Path:
+        return self._path / checked(name)
+
+    def _listing(self, prefix: str) -> list[str]:
+        with failing(self._subject, "read"):
+            try:
+                return os.listdir(self._at(prefix))
+            except FileNotFoundError:
+                return []
+
+
+def mapped(path: Path, name: str, size_bytes: int) -> mmap.mmap | None:
+    """A file's bytes, mapped; None if there is no file. Raises CorruptState if it has another length, and OSError."""
+    disk.at("read:before", str(path))
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        found = os.fstat(descriptor).st_size
+        if found != size_bytes or not found:
+            raise wrong_length(name, found, size_bytes)
+        return mmap.mmap(descriptor, found, prot=mmap.PROT_READ)
+    finally:
+        os.close(descriptor)
+
+
+def wrong_length(name: str, found: int, expected: int) -> CorruptState:
+    return CorruptState(f"{name}: the file has {found} bytes", expected=f"{expected} bytes", remedy=REMEDY)
+
+
+@contextmanager
+def failing(subject: str, done: str) -> Iterator[None]:
+    """Tells what the operating system refuses as a StateError. subject: of which folder; done: what cannot be done to it, as "written"."""
+    try:
+        yield
+    except OSError as error:
+        expected, remedy = _CURES.get(error.errno or 0, ("a disk that works", "look after the disk; nothing was changed"))
+        raise StateError(f"{subject} cannot be {done}: {error.strerror}", expected=expected, remedy=remedy) from None
+
+
+def _holder(text: str) -> str:
+    try:
+        found = json.loads(text)
+        return f"process {int(found['pid'])} on {found['host']}"
+    except (ValueError, KeyError, TypeError):
+        return "another process"

@@ -1,0 +1,19 @@
+"""Names of what is in a state folder. They come from listings and manifests too, so they are checked before they become a path."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from deltic.errors import CorruptState
+
+DATA: Final = "data"
+"""The subfolder of the data files."""
+_PART: Final = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*")
+
+
+def checked(name: str) -> str:
+    """The name itself: plain words between slashes, so that nothing outside the state folder can be meant. Raises CorruptState."""
+    if not all(_PART.fullmatch(part) for part in name.split("/")):
+        raise CorruptState(f"{name!r} is no name of a file in a state folder", remedy="restore the state folder from a copy")
+    return name
