@@ -1,4 +1,4 @@
-"""Spark's SQL into plans: scripts of CREATE TABLE, CREATE VIEW and DROP, and single queries.
+"""Spark's SQL into plans: scripts of CREATE TABLE, CREATE VIEW, CREATE SINK and DROP, and single queries.
 
 sqlglot parses, nothing of its optimizer is used. What is not understood whole is refused with its place (`refuse`), so no syntax is
 passed by in silence. Plans are plain: a Project for a select list, a Filter for a condition, joins in the order written.
@@ -63,21 +63,26 @@ def parse_script(text: str, name: str, catalog: Catalog) -> Iterator[Statement]:
 def bind_query(text: str, name: str, catalog: Catalog) -> Plan:
     """The plan of one query; of CREATE VIEW, the plan of its query under the view's column names."""
     parsed = parse(text, name)
-    if len(parsed) != 1 or not (isinstance(parsed[0].tree, exp.Query | exp.Values) or is_view(parsed[0].tree)):
+    tree = parsed[0].tree if len(parsed) == 1 else None
+    if not isinstance(tree, exp.Query | exp.Values | exp.Create) or (isinstance(tree, exp.Create) and not is_view(tree)):
         span = parsed[-1].places.statement if parsed else None
         raise SyntaxFailure("this is not one query", span=span, expected="SELECT …")
     one = _checked(parsed[0])
     env = Environment(one.places, catalog)
     with _shallow(one.places):
-        return bind_view(one.tree, env) if is_view(one.tree) else bind_tree(one.tree, env)
+        return bind_view(tree, env) if isinstance(tree, exp.Create) else bind_tree(tree, env)
 
 
 def _statement(parsed: Parsed, catalog: Catalog) -> Statement:
+    if isinstance(parsed.tree, CreateSink | DropSink):
+        return parsed.tree
     with _shallow(parsed.places):
-        return bind_statement(parsed.tree, Environment(parsed.places, catalog))
+        return bind_statement(parsed.tree, parsed.source, Environment(parsed.places, catalog))
 
 
 def _checked(statement: Parsed) -> Parsed:
+    if isinstance(statement.tree, CreateSink | DropSink):
+        return statement
     with _shallow(statement.places):
         refuse_unknown(statement.tree, statement.places)
         check_precedence(statement.tree, statement.places)

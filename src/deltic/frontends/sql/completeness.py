@@ -57,9 +57,8 @@ CLAUSES: Final = ENDING | JOINS
 
 
 def check_complete(places: Places) -> None:
-    """Raises SyntaxFailure at the first token that has no place where it stands."""
+    """Raises SyntaxFailure at the first token that has no place where it stands. Parentheses are checked before."""
     tokens = places.tokens
-    _check_parentheses(places)
     for before, token, behind in zip([None, *tokens[:-1]], tokens, [*tokens[1:], None], strict=True):
         pair = (token.token_type, behind.token_type if behind is not None else None)
         if pair in APART or (token.token_type in WANTING and _ends(behind) and pair not in TOGETHER):
@@ -89,7 +88,8 @@ def _is_misplaced(before: Token | None, token: Token, behind: Token | None) -> b
             return False
 
 
-def _check_parentheses(places: Places) -> None:
+def check_parentheses(places: Places) -> None:
+    """Raises SyntaxFailure at a parenthesis that closes nothing or is never closed."""
     opened: list[Token] = []
     for token in places.tokens:
         if token.token_type == TokenType.L_PAREN:

@@ -13,20 +13,21 @@ from deltic.frontends.sql.bind_query import bind_tree, renamed
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.heads import check_head
 from deltic.frontends.sql.naming import output_name
+from deltic.frontends.sql.options import check_op_column
 from deltic.frontends.sql.scope import did_you_mean
 from deltic.frontends.sql.spans import Places
 from deltic.frontends.sql.sql_types import sql_type
-from deltic.frontends.sql.statements import CreateTable, CreateView, DropTable, DropView, Statement
+from deltic.frontends.sql.statements import CreateTable, CreateView, DropTable, DropView, FileSource, Statement
 from deltic.plan.nodes import Plan
 from deltic.schema import NULL, Field, Schema, TableSchema
 
-KINDS = "CREATE TABLE, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, DROP TABLE, DROP [MATERIALIZED] VIEW"
+KINDS = "CREATE TABLE, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, DROP TABLE, DROP [MATERIALIZED] VIEW, DROP SINK"
 
 
-def bind_statement(tree: exp.Expr, env: Environment) -> Statement:
-    """A statement of a script."""
+def bind_statement(tree: exp.Expr, source: FileSource | None, env: Environment) -> Statement:
+    """A statement of a script. source: what stands behind the columns of CREATE TABLE."""
     if isinstance(tree, exp.Create) and tree.kind == "TABLE":
-        statement: Statement = _create_table(tree, env.places)
+        statement: Statement = _create_table(tree, source, env.places)
         check_head(env.places, "CREATE TABLE")
     elif is_view(tree):
         statement = _create_view(tree, env)
@@ -53,7 +54,7 @@ def _name(node: exp.Expr, places: Places) -> tuple[str, Span]:
     return table.name, places.of(table.this)
 
 
-def _create_table(tree: exp.Create, places: Places) -> CreateTable:
+def _create_table(tree: exp.Create, source: FileSource | None, places: Places) -> CreateTable:
     name, span = _name(tree.this, places)
     _check_properties(tree, places, (exp.SchemaCommentProperty,))
     if tree.args.get("replace"):
@@ -65,7 +66,10 @@ def _create_table(tree: exp.Create, places: Places) -> CreateTable:
         raise Unsupported("a table without columns", span=span, expected=f"CREATE TABLE {name} (column type, …)")
     fields, key = _columns(tree.this, places)
     nullable = tuple(replace(field, nullable=field.nullable and i not in key) for i, field in enumerate(fields))
-    return CreateTable(TableSchema(name, Schema(nullable), key), bool(tree.args.get("exists")), span)
+    table = TableSchema(name, Schema(nullable), key)
+    if source is not None:
+        check_op_column(table, source)
+    return CreateTable(table, bool(tree.args.get("exists")), span, source)
 
 
 def _columns(schema: exp.Schema, places: Places) -> tuple[list[Field], tuple[int, ...]]:

@@ -21,9 +21,8 @@ _PART: Final = rf"(?:{_COLUMN}|{_KEY})"
 _LISTED: Final = rf"{_NAME}(?: COMMENT ')?"
 
 FORMS: Final = {
-    "CREATE TABLE [IF NOT EXISTS] name (column type [NOT NULL] [PRIMARY KEY] [COMMENT '…'], …, [PRIMARY KEY (column, …)]) [COMMENT '…']": (
-        rf"CREATE TABLE (?:IF NOT EXISTS )?{_NAME} \( {_PART}(?: , {_PART})* \)(?: COMMENT ')?"
-    ),
+    "CREATE TABLE [IF NOT EXISTS] name (column type [NOT NULL] [PRIMARY KEY] [COMMENT '…'], …, [PRIMARY KEY (column, …)])"
+    " [COMMENT '…' | USING …]": (rf"CREATE TABLE (?:IF NOT EXISTS )?{_NAME} \( {_PART}(?: , {_PART})* \)(?: COMMENT ')?"),
     "CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW [IF NOT EXISTS] name [(column, …)] [COMMENT '…'] AS SELECT …": (
         rf"CREATE (?:OR REPLACE )?(?:TEMPORARY |TEMP |MATERIALIZED )?VIEW (?:IF NOT EXISTS )?{_NAME} "
         rf"(?:\( {_LISTED}(?: , {_LISTED})* \) )?(?:COMMENT ' )?AS (?:\( )*(?:SELECT|WITH|VALUES|FROM)(?: .*)?"

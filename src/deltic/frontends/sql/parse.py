@@ -1,7 +1,7 @@
 """A script's text into statements: tokens, one tree for each statement, and the places of the nodes.
 
-What always holds: each statement is one tree that sqlglot understood whole. What it does not understand, or only warns of,
-is a SyntaxFailure with its place.
+What always holds: each statement is one tree that sqlglot understood whole, but for sinks and for the clauses that say where a table's
+rows come from, which are read here. What is not understood, or only warned of, is a SyntaxFailure with its place.
 """
 
 from __future__ import annotations
@@ -17,21 +17,27 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from deltic.errors import Span, SyntaxFailure
-from deltic.frontends.sql.completeness import check_complete
+from deltic.frontends.sql.clauses import parse_clauses, split
+from deltic.frontends.sql.completeness import check_complete, check_parentheses
+from deltic.frontends.sql.cursor import Cursor
 from deltic.frontends.sql.dialect import DelticDialect
+from deltic.frontends.sql.options import source_of
 from deltic.frontends.sql.refuse import REFUSED
+from deltic.frontends.sql.sinks import parse_sink
 from deltic.frontends.sql.spans import Places
+from deltic.frontends.sql.statements import CreateSink, DropSink, FileSource
 
 KINDS: Final = (exp.Create, exp.Drop, exp.Query, exp.Values)
-UNDERSTOOD: Final = "CREATE TABLE, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, DROP TABLE, DROP VIEW, SELECT"
+UNDERSTOOD: Final = "CREATE TABLE, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, DROP TABLE, VIEW or SINK, SELECT"
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One statement."""
+    """One statement: its tree, or what it says of a sink. source: of CREATE TABLE … USING; `places` then has the tokens before USING."""
 
-    tree: exp.Expr
+    tree: exp.Expr | CreateSink | DropSink
     places: Places
+    source: FileSource | None = None
 
 
 def parse(text: str, name: str) -> list[Parsed]:
@@ -40,14 +46,23 @@ def parse(text: str, name: str) -> list[Parsed]:
     parsed = []
     for tokens in _statements(_tokens(dialect, text, name)):
         places = Places(text, name, tokens)
-        check_complete(places)
-        parsed.append(Parsed(_tree(dialect, places), places))
+        check_parentheses(places)
+        sink = parse_sink(places)
+        parsed.append(_with_tree(dialect, places) if sink is None else Parsed(sink, places))
     return parsed
+
+
+def _with_tree(dialect: DelticDialect, places: Places) -> Parsed:
+    cut = split(places.tokens)
+    source = source_of(parse_clauses(Cursor(places, cut))) if cut < len(places.tokens) else None
+    head = Places(places.text, places.name, _joined_strings(places.tokens[:cut], places.text))
+    check_complete(head)
+    return Parsed(_tree(dialect, head), head, source)
 
 
 def _tokens(dialect: DelticDialect, text: str, name: str) -> list[Token]:
     try:
-        return _joined_strings(dialect.tokenize(text), text)
+        return list(dialect.tokenize(text))
     except TokenError as error:
         raise SyntaxFailure("the text is not SQL", span=_place_of(error, text, name), remedy=_advice(error)) from error
 

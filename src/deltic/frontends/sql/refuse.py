@@ -112,11 +112,8 @@ REFUSED: Final[dict[type[exp.Expr], tuple[str, str]]] = {
     exp.Placeholder: ("parameters are not supported", "write the value"),
     exp.Parameter: ("parameters are not supported", "write the value"),
     exp.RecursiveWithSearch: ("recursive CTEs are not supported", "a view for each step"),
-    exp.FileFormatProperty: (
-        "USING is not supported: tables are kept by Deltic itself",
-        "leave it out, and feed the table with session.apply()",
-    ),
-    exp.LocationProperty: ("LOCATION is not supported: tables are kept by Deltic itself", "leave it out"),
+    exp.FileFormatProperty: ("USING does not fit here", "CREATE TABLE name (column type, …) USING parquet OPTIONS (path '…')"),
+    exp.LocationProperty: ("LOCATION does not fit here", "CREATE TABLE name (column type, …) USING parquet LOCATION '…'"),
     exp.PartitionedByProperty: ("PARTITIONED BY is not supported: Deltic shards by the key", "leave it out"),
     exp.DefaultColumnConstraint: ("DEFAULT is not supported", "give every column in the frame"),
     exp.CheckColumnConstraint: ("CHECK is not supported", "a view of the rows that break the rule"),

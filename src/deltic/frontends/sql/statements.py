@@ -20,7 +20,8 @@ class FileSource:
 
     path: the folder as written; a relative one counts from where the script lies. op_column: the files' column that says what each row
     does; None where every row is an insertion. dead_letter_path: given just where on_error is dead_letter. header, sep and null_value
-    are those of CSV. span, dead_letter_span: where the paths stand; two sources are equal whatever their places.
+    are those of CSV. span, dead_letter_span, op_span: where path, dead_letter_path and op_column stand; two sources are equal whatever
+    their places.
     """
 
     format: Format
@@ -33,6 +34,7 @@ class FileSource:
     null_value: str
     span: Span = field(compare=False, repr=False)
     dead_letter_span: Span | None = field(default=None, compare=False, repr=False)
+    op_span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
