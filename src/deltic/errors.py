@@ -162,5 +162,13 @@ class StateTakenOver(StateError):
     """A newer writer has taken the state folder; this one may not commit."""
 
 
+class SourceError(DelticError):
+    """A source's folder or file that cannot be read as it is: absent, torn, changed meanwhile, of other columns' kinds."""
+
+
+class SinkError(DelticError):
+    """A sink's folder that cannot be written as it is: another's, full, or holding something else."""
+
+
 class SetupError(DelticError):
     """The machine lacks something: Java, an extra, a data set."""

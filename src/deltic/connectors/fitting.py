@@ -36,14 +36,14 @@ def fit(column: Column, field: Field, where: str) -> pa.ChunkedArray[Any]:
     """`column` as the field's type, NULLs not judged. Raises FrameError, ConstraintViolation. Zero-copy where nothing changes."""
     if isinstance(column, list):
         return _fit_values(column, field, where)
-    plain = _without_dictionary(column)
+    plain = without_dictionary(column)
     target = field.type.arrow
     if plain.type == target:
         return plain
-    if not _may_become(plain.type, field.type):
+    if not may_become(plain.type, field.type):
         message = f"{where}, column {field.name}: found Arrow {column.type}"
-        raise FrameError(message, expected=_expected(field.type), remedy="convert the column first")
-    return _checked(lambda part: _cast(part, field.type), plain, field, where)
+        raise FrameError(message, expected=expected_values(field.type), remedy="convert the column first")
+    return _checked(lambda part: cast(part, field.type), plain, field, where)
 
 
 def check_nulls(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
@@ -52,12 +52,12 @@ def check_nulls(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
         row = pc.index(column.is_null(), True).as_py()
         raise ConstraintViolation(
             f"{where}, row {row}, column {field.name}: NULL in a NOT NULL column",
-            expected=_expected(field.type),
+            expected=expected_values(field.type),
             remedy=f"give a value, or declare {field.name} without NOT NULL",
         )
 
 
-def _without_dictionary(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+def without_dictionary(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     if not pa.types.is_dictionary(column.type):
         return column
     # A take, since Arrow casts no dictionary of string views (Polars' categories are such).
@@ -66,7 +66,7 @@ def _without_dictionary(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     return pa.chunked_array([chunk.dictionary.cast(value).take(chunk.indices) for chunk in chunks], type=value)
 
 
-def _may_become(found: pa.DataType, wanted: Type) -> bool:
+def may_become(found: pa.DataType, wanted: Type) -> bool:
     """Whether some values of the Arrow type `found` are values of `wanted`."""
     t = pa.types
     if t.is_null(found):
@@ -84,7 +84,7 @@ def _may_become(found: pa.DataType, wanted: Type) -> bool:
     return wanted.name == "TIMESTAMP" and bool(t.is_timestamp(found))
 
 
-def _cast(part: pa.ChunkedArray[Any], wanted: Type) -> pa.ChunkedArray[Any]:
+def cast(part: pa.ChunkedArray[Any], wanted: Type) -> pa.ChunkedArray[Any]:
     """Raises ArrowInvalid if a value is lost."""
     found, target = part.type, wanted.arrow
     if wanted.is_decimal and pa.types.is_integer(found):
@@ -103,7 +103,7 @@ def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArr
     if wrong:
         row = next(i for i, value in enumerate(values) if type(value) in wrong)
         found = f"{type(values[row]).__name__} {values[row]!r}"
-        raise FrameError(f"{where}, row {row}, column {field.name}: found {found}", expected=_expected(field.type))
+        raise FrameError(f"{where}, row {row}, column {field.name}: found {found}", expected=expected_values(field.type))
     if field.type.is_decimal and int in kinds:
         values = [Decimal(v) if isinstance(v, int) else v for v in values]
     return _checked(lambda part: _build(part, field.type), values, field, where)
@@ -134,8 +134,8 @@ def _checked(convert: Callable[[Any], pa.ChunkedArray[Any]], column: Any, field:
         return convert(column)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         row = _first_failure(convert, column)
-    value = column[row] if isinstance(column, list) else _shown(column[row])
-    raise ConstraintViolation(f"{where}, row {row}, column {field.name}: {value} does not fit", expected=_expected(field.type))
+    value = column[row] if isinstance(column, list) else shown(column[row])
+    raise ConstraintViolation(f"{where}, row {row}, column {field.name}: {value} does not fit", expected=expected_values(field.type))
 
 
 def _first_failure(convert: Callable[[Any], object], column: Any) -> int:
@@ -158,7 +158,7 @@ def _fails(convert: Callable[[Any], object], part: object) -> bool:
     return False
 
 
-def _shown(scalar: Any) -> object:
+def shown(scalar: Any) -> object:
     """A value for a message; a timestamp may be beyond what Python's datetime holds."""
     try:
         return scalar.as_py()
@@ -166,7 +166,7 @@ def _shown(scalar: Any) -> object:
         return scalar.value
 
 
-def _expected(wanted: Type) -> str:
+def expected_values(wanted: Type) -> str:
     """What a column of this type takes."""
     if wanted.is_integer:
         bound = 2 ** (INTEGER_BITS[wanted.name] - 1)

@@ -37,7 +37,7 @@ _ASCENDING: Final[Words] = np.arange(4096, dtype=np.int64)
 
 
 _ALL_WEIGHT: Final[Words] = np.full(4096, int(Op.WEIGHT), np.int64)
-_NAMES: Final = {
+OPERATIONS: Final = {
     "insert": Op.INSERT,
     "i": Op.INSERT,
     "c": Op.INSERT,
@@ -48,8 +48,8 @@ _NAMES: Final = {
     "delete": Op.DELETE_ROW,
     "d": Op.DELETE_ROW,
 }
-_KNOWN: Final = "insert, update, delete or upsert (or i, u, d, c)"
-_DELETES: Final = frozenset(name for name, op in _NAMES.items() if op is Op.DELETE_ROW)
+KNOWN_OPERATIONS: Final = "insert, update, delete or upsert (or i, u, d, c)"
+_DELETES: Final = frozenset(name for name, op in OPERATIONS.items() if op is Op.DELETE_ROW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ def _nothing(table: TableSchema) -> Changes:
 def _check_marks(columns: Columns, marks: Mapping[str, Column], where: str) -> None:
     if len(marks) != 1:
         found = "both _op and _weight" if marks else "neither _op nor _weight"
-        raise FrameError(f"{where}: a change frame with {found}", expected=f"one of them: _op ({_KNOWN}) or _weight (an integer)")
+        raise FrameError(f"{where}: a change frame with {found}", expected=f"one of them: _op ({KNOWN_OPERATIONS}) or _weight (an integer)")
     name = next(iter(marks))
     if name in columns.absent:
         raise FrameError(f"{where}, row {columns.absent[name]}: no {name}")
@@ -288,14 +288,14 @@ def _codes(mark: Column, table: TableSchema) -> Words:
     if len(unknown):
         row = int(np.flatnonzero(np.isin(indices, unknown))[0])
         found = names[row].as_py()
-        raise FrameError(f"{_where(table)}, row {row}: _op is {'NULL' if found is None else repr(found)}", expected=_KNOWN)
+        raise FrameError(f"{_where(table)}, row {row}: _op is {'NULL' if found is None else repr(found)}", expected=KNOWN_OPERATIONS)
     result: Words = codes[indices]
     _check_keyed(result, table)
     return result
 
 
 def _code(name: str | None, table: TableSchema) -> int:
-    return -1 if name is None else int(_NAMES.get(name.lower(), -1))
+    return -1 if name is None else int(OPERATIONS.get(name.lower(), -1))
 
 
 def _check_keyed(ops: Words, table: TableSchema) -> None:

@@ -1,0 +1,130 @@
+"""Parquet files: columns by name, row groups before the start passed over without decoding, values that their type does not hold refused.
+
+What is the file's as a whole (its columns, their types, torn bytes) is a SourceError: no row of it can be right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any, Final, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deltic.connectors.files.converting import Conversion
+from deltic.connectors.files.portions import Block, Column, Fault, in_table_order
+from deltic.connectors.fitting import cast, expected_values, may_become, shown, without_dictionary
+from deltic.errors import SourceError
+from deltic.schema import Field, TableSchema
+
+ROWS: Final = 1 << 16
+
+
+class ParquetFiles:
+    """Reads the columns `fields` of `table`'s files."""
+
+    def __init__(self, table: TableSchema, fields: Sequence[Field]) -> None:
+        self._table, self._fields = table.name, fields
+
+    def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[Block]:
+        """Blocks of at most 65,536 rows behind the first `start`. check: raises if the file is no longer what was opened."""
+        try:
+            with pq.ParquetFile(pa.PythonFile(file, "r"), coerce_int96_timestamp_unit="us") as parquet:
+                yield from self._blocks(parquet, name, start)
+        except (pa.ArrowException, OSError) as error:
+            check()  # that it was changed says more than what the change broke
+            self._fail(name, f"is no whole Parquet file: {_first_line(error)}", "a complete Parquet file", "write it anew")
+
+    def _blocks(self, parquet: pq.ParquetFile, name: str, start: int) -> Iterator[Block]:
+        order = self._order(parquet.schema_arrow, name)
+        groups, skipped = list(range(parquet.num_row_groups)), 0
+        while groups and skipped + (rows := parquet.metadata.row_group(groups[0]).num_rows) <= start:
+            skipped += rows
+            groups.pop(0)
+        names = parquet.schema_arrow.names
+        batches = parquet.iter_batches(ROWS, row_groups=groups, columns=[names[i] for i in order], use_threads=False)
+        at = skipped
+        for batch in batches:
+            rest = batch.slice(max(0, start - at))
+            at += batch.num_rows
+            if rest.num_rows:
+                yield self._block(rest, at - rest.num_rows + 1)
+
+    def _block(self, batch: pa.RecordBatch, first: int) -> Block:
+        numbers = np.arange(first, first + batch.num_rows)
+        named = {column.lower(): i for i, column in enumerate(batch.schema.names)}
+        columns = [_column(batch.column(named[field.name.lower()]), field) for field in self._fields]
+        return Block(first, batch.num_rows, numbers, columns, {}, lambda i: _text(batch.slice(i, 1)))
+
+    def _order(self, schema: pa.Schema, name: str) -> list[int]:
+        """Where each field stands in the file. Raises SourceError if a column is missing, too much, or of a type that does not fit."""
+        order, extra, missing, twins = in_table_order(schema.names, self._fields)
+        listed = "the columns " + ", ".join(field.name for field in self._fields)
+        if twins:
+            self._fail(name, f"has the column {twins[0]} twice (case does not count)", listed, None)
+        if extra:
+            self._fail(name, f"has a column {extra[0]}, which the table has not", listed, f"add {extra[0]} to the table, or leave it out")
+        if missing:
+            self._fail(name, f"has no column {missing[0]}", listed, f"give {missing[0]}, of NULLs where there are no values")
+        for field, i in zip(self._fields, order, strict=True):
+            found = schema.field(i).type
+            plain = found.value_type if pa.types.is_dictionary(found) else found
+            if plain != field.type.arrow and not may_become(plain, field.type):
+                self._fail(name, f"column {field.name}: found {plain}", expected_values(field.type), "write it with this type")
+        return order
+
+    def _fail(self, name: str, what: str, expected: str, remedy: str | None) -> NoReturn:
+        joint = ", " if what.startswith("column ") else " "
+        raise SourceError(f"table {self._table}: the file {name}{joint}{what}", expected=expected, remedy=remedy) from None
+
+
+def _column(array: pa.Array, field: Field) -> Column:
+    if pa.types.is_dictionary(array.type):
+        array = without_dictionary(pa.chunked_array([array])).chunk(0)
+    if array.type == field.type.arrow:
+        return _checked_text(array, field) if pa.types.is_string(array.type) else Column(array, {})
+    conversion = Conversion(field.type.arrow, lambda part: cast(part, field.type), lambda scalar: _one(scalar, field))
+    return conversion.column(array)
+
+
+def _checked_text(array: pa.Array, field: Field) -> Column:
+    """Nothing that writes Parquet promises that its text is UTF-8."""
+    return Conversion(pa.string(), _validated, lambda scalar: _one(scalar, field)).column(array)
+
+
+def _validated(array: pa.Array) -> pa.Array:
+    array.validate(full=True)
+    return array
+
+
+def _one(scalar: pa.Scalar[Any], field: Field) -> Any | Fault:
+    one = pa.array([scalar], scalar.type)
+    try:
+        fitted = cast(one, field.type)
+        fitted.validate(full=True)
+    except pa.ArrowException:
+        return Fault(f"{_shown(scalar)} does not fit", expected_values(field.type), out=True)
+    return fitted[0]
+
+
+def _shown(scalar: Any) -> str:
+    if pa.types.is_string(scalar.type):
+        return repr(bytes(scalar.as_buffer()))
+    return str(shown(scalar))
+
+
+def _text(row: pa.RecordBatch) -> str:
+    return json.dumps({name: None if not (v := row.column(i)[0]).is_valid else _plain(v) for i, name in enumerate(row.schema.names)})
+
+
+def _plain(scalar: Any) -> object:
+    if pa.types.is_string(scalar.type):
+        return bytes(scalar.as_buffer()).decode(errors="backslashreplace")
+    value = shown(scalar)
+    return value if isinstance(value, (bool, int)) else str(value)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).split("\n", 1)[0].removesuffix(".")

@@ -1,0 +1,214 @@
+"""A bounded run of a file's rows, and the rows in it that are no changes.
+
+Rows are counted from 1 in the way of their format: Parquet's rows; CSV's records, neither the header nor empty lines counted;
+JSON's lines, all of them. What always holds of a Portion: `changes` has the table's columns, in its order and Arrow types, and
+behind them `_op` (STRING) if the source has an operation column; no NOT NULL column has a NULL, but in a delete that gives its key
+alone; rows keep the order of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from deltic.connectors.fitting import expected_values
+from deltic.connectors.frames import KNOWN_OPERATIONS, OP, OPERATIONS
+from deltic.errors import ConstraintViolation, DataError, FrameError
+from deltic.schema import STRING, Field, Op, Schema, TableSchema
+
+_LONGEST_TEXT: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A row that is no change: where it is, why, and what it says. column: None if it is the row as a whole.
+
+    text: the row as its format has it (a Parquet row as JSON), at most 10,000 characters of it.
+    """
+
+    file: str
+    row: int
+    column: str | None
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Rows `first` to `first + rows - 1` of a file.
+
+    rows: how many were read; with what was read before, the `start` from which to go on.
+    lines: int64[n], the number in the file of each row of `changes`. letters: the others, in their order.
+    """
+
+    changes: pa.Table
+    rows: int
+    first: int
+    letters: list[Letter]
+    lines: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a value, or a row, is refused. out: it is a value of the right kind that does not fit, or a NULL."""
+
+    reason: str
+    expected: str
+    remedy: str | None = None
+    out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of its field's Arrow type, and the rows, counted from 0, that have no value of it: these are NULL in `array`."""
+
+    array: pa.Array
+    faults: Mapping[int, Fault]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What a format makes of rows `first` to `first + rows - 1`, unjudged.
+
+    columns: one for each of `fields_of`. numbers: int64[n], of each row. torn: rows that are no rows at all, by number, with
+    their texts. text: of the i-th row.
+    """
+
+    first: int
+    rows: int
+    numbers: npt.NDArray[np.int64]
+    columns: Sequence[Column]
+    torn: Mapping[int, tuple[Fault, str]]
+    text: Callable[[int], str]
+
+
+def fields_of(table: TableSchema, op_column: str | None) -> tuple[Field, ...]:
+    """The columns of a file: the table's and, behind them, the operation."""
+    return table.schema.fields if op_column is None else (*table.schema.fields, Field(op_column, STRING))
+
+
+class Sieve:
+    """Parts the rows of blocks into changes and letters. strict: the first row that is no change raises instead."""
+
+    def __init__(self, table: TableSchema, op_column: str | None, *, strict: bool) -> None:
+        self._table, self._has_op, self._strict = table, op_column is not None, strict
+        self._fields = fields_of(table, op_column)
+        names = [*table.schema.names, OP] if self._has_op else list(table.schema.names)
+        self._schema = pa.schema([(name, field.type.arrow) for name, field in zip(names, self._fields, strict=True)])
+        self._others = [i for i in range(len(table.schema)) if i not in table.key]
+
+    def portion(self, file: str, block: Block) -> Portion:
+        """Raises FrameError or ConstraintViolation for the first bad row, if strict."""
+        columns = self._judged(block)
+        bad = self._bad(block, columns)
+        if bad and self._strict:
+            raise self._error(file, *min(bad.items()))
+        changes = pa.Table.from_arrays([column.array for column in columns], schema=self._schema)
+        good = np.isin(block.numbers, np.fromiter(bad, np.int64, len(bad)), invert=True) if bad else None
+        letters = [_letter(file, row, *found) for row, found in sorted(bad.items())]
+        if good is None or good.all():
+            return Portion(changes, block.rows, block.first, letters, block.numbers)
+        return Portion(changes.filter(pa.array(good)), block.rows, block.first, letters, block.numbers[good])
+
+    def _bad(self, block: Block, columns: Sequence[Column]) -> dict[int, tuple[str | None, Fault, str]]:
+        """By row number: the first column that is wrong, why, and the row's text."""
+        found: dict[int, tuple[str | None, Fault, str]] = {row: (None, *torn) for row, torn in block.torn.items()}
+        first: dict[int, tuple[str, Fault]] = {}
+        for field, column in zip(self._fields, columns, strict=True):
+            for i, fault in column.faults.items():
+                first.setdefault(i, (field.name, fault))
+        for i, (name, fault) in first.items():
+            found[int(block.numbers[i])] = (name, fault, block.text(i))
+        return found
+
+    def _judged(self, block: Block) -> list[Column]:
+        """The columns, with faults also for what the table does not allow."""
+        columns = list(block.columns)
+        bare: npt.NDArray[np.bool_] | None = None
+        if self._has_op:
+            columns[-1], deletes = self._judged_ops(columns[-1])
+            bare = self._bare(columns, deletes)
+        for i, field in enumerate(self._table.schema):
+            if not field.nullable and columns[i].array.null_count:
+                columns[i] = _without_nulls(columns[i], field, bare)
+        return columns
+
+    def _judged_ops(self, column: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
+        """The operations, and which rows delete."""
+        encoded = column.array.dictionary_encode(null_encoding="encode")
+        words = encoded.dictionary.to_pylist()
+        faults = [self._op_fault(word) for word in words]
+        deletes = np.array([word is not None and OPERATIONS.get(word.lower()) is Op.DELETE_ROW for word in words], bool)
+        codes = encoded.indices.to_numpy()
+        wrong = {i: fault for i, code in enumerate(codes.tolist()) if (fault := faults[code])} if any(faults) else {}
+        return Column(column.array, {**wrong, **column.faults}), deletes[codes] if len(words) else np.zeros(0, bool)
+
+    def _op_fault(self, word: str | None) -> Fault | None:
+        op = None if word is None else OPERATIONS.get(word.lower())
+        if op is None:
+            return Fault("NULL is no operation" if word is None else f"{quoted(word)} is no operation", KNOWN_OPERATIONS)
+        if op in (Op.UPSERT, Op.UPDATE) and not self._table.key:
+            remedy = "declare a PRIMARY KEY, or delete the old row and insert the new one"
+            return Fault(f"{word}, but the table has no PRIMARY KEY", "insert or delete", remedy)
+        return None
+
+    def _bare(self, columns: Sequence[Column], deletes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_] | None:
+        """Deletes that give the key alone."""
+        if not self._table.key or not deletes.any():
+            return None
+        bare = deletes.copy()
+        for i in self._others:
+            bare &= columns[i].array.is_null().to_numpy(zero_copy_only=False)
+        for i in self._table.key:
+            bare &= columns[i].array.is_valid().to_numpy(zero_copy_only=False)
+        return bare
+
+    def _error(self, file: str, row: int, found: tuple[str | None, Fault, str]) -> DataError:
+        column, fault, _ = found
+        where = f"table {self._table.name}, file {file}, row {row}" + (f", column {column}" if column else "")
+        kind = ConstraintViolation if fault.out else FrameError
+        remedy = fault.remedy or "mend the file, or set on_error 'dead_letter' to go on without such rows"
+        error = kind(f"{where}: {fault.reason}", expected=fault.expected, remedy=remedy)
+        error.table = self._table.name
+        return error
+
+
+def _without_nulls(column: Column, field: Field, bare: npt.NDArray[np.bool_] | None) -> Column:
+    nulls = column.array.is_null().to_numpy(zero_copy_only=False)
+    wrong = np.flatnonzero(nulls if bare is None else nulls & ~bare)
+    fault = Fault("NULL in a NOT NULL column", expected_values(field.type), out=True)
+    return Column(column.array, {**dict.fromkeys(wrong.tolist(), fault), **column.faults})
+
+
+def _letter(file: str, row: int, column: str | None, fault: Fault, text: str) -> Letter:
+    return Letter(file, row, column, f"{fault.reason}; expected: {fault.expected}", text[:_LONGEST_TEXT])
+
+
+def quoted(value: str) -> str:
+    """A value for a message, cut where it is long."""
+    return repr(value) if len(value) <= 100 else f"{value[:100]!r}…"
+
+
+def in_table_order(names: Iterable[str], fields: Sequence[Field]) -> tuple[list[int], list[str], list[str], list[str]]:
+    """Where each field stands among `names`, whose case does not count; names that are no field; fields that are missing; twins."""
+    wanted = {field.name.lower() for field in fields}
+    found: dict[str, int] = {}
+    extra, twins = [], []
+    for i, name in enumerate(names):
+        if name.lower() in found:
+            twins.append(name)
+        elif name.lower() not in wanted:
+            extra.append(name)
+        found.setdefault(name.lower(), i)
+    missing = [field.name for field in fields if field.name.lower() not in found]
+    return [found.get(field.name.lower(), -1) for field in fields], extra, missing, twins
+
+
+def empty(schema: Schema) -> list[Column]:
+    """Columns without rows."""
+    return [Column(pa.array([], field.type.arrow), {}) for field in schema]

@@ -1,0 +1,73 @@
+"""What a file source is to a pipeline: a folder's listing, and each file as portions of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import IO, Literal, Protocol
+
+from deltic.connectors.files.folder import Entry, Folder
+from deltic.connectors.files.parquet import ParquetFiles
+from deltic.connectors.files.portions import Block, Portion, Sieve, fields_of
+from deltic.schema import Field, TableSchema
+
+
+class _Format(Protocol):
+    def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[Block]: ...
+
+
+class FileReader:
+    """Reads the files of a local folder as changes of `table`.
+
+    format: parquet, csv or json (lines). path: a local path or a file:// URL.
+    op_column: the column that says what a row does; behind the others in a CSV without a header. None: all rows are inserts.
+    on_error: "fail" raises FrameError or ConstraintViolation for the first row that is no change, "dead_letter" passes over such
+    rows and gives them as letters.
+    header, sep, null_value: of CSV. Raises SourceError for a path that is not local.
+    """
+
+    def __init__(
+        self,
+        table: TableSchema,
+        format: str,
+        path: str,
+        *,
+        op_column: str | None = None,
+        on_error: Literal["fail", "dead_letter"] | str = "fail",
+        header: bool = False,
+        sep: str = ",",
+        null_value: str = "",
+    ) -> None:
+        assert on_error in ("fail", "dead_letter")
+        fields = fields_of(table, op_column)
+        self._folder = Folder(path, table.name)
+        self._sieve = Sieve(table, op_column, strict=on_error == "fail")
+        self._format = _format(format, table, fields, header=header, sep=sep, null_value=null_value)
+
+    def listing(self) -> list[Entry]:
+        """The files there are, by name. Raises SourceError if there is no such folder."""
+        return self._folder.listing()
+
+    def read(self, entry: Entry, start: int = 0) -> Iterator[Portion]:
+        """The rows behind the first `start`, in order, in portions of at most 65,536; at least the last of them was checked to be of
+        a file that has not changed since the listing. Going on with the iterator costs nothing; a new start passes over the rows
+        before it (for Parquet without decoding their row groups).
+
+        Raises SourceError for what is wrong with the file, FrameError and ConstraintViolation (unless they are letters) with a row.
+        """
+        name = str(self._folder.file(entry))
+        with self._folder.open(entry) as (file, check):
+            for block in self._format.blocks(file, name, start, check):
+                check()
+                yield self._sieve.portion(name, block)
+            check()
+
+    def checksum(self, entry: Entry) -> int:
+        """CRC-32 of the file's bytes. Raises SourceError as `read`."""
+        return self._folder.checksum(entry)
+
+
+def _format(format: str, table: TableSchema, fields: tuple[Field, ...], *, header: bool, sep: str, null_value: str) -> _Format:
+    match format:
+        case "parquet":
+            return ParquetFiles(table, fields)
+    raise AssertionError(format)
