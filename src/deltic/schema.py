@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, Self
 
 import pyarrow as pa
 
@@ -43,6 +43,20 @@ class Type:
     def sql(self) -> str:
         """As Spark spells it."""
         return f"DECIMAL({self.precision},{self.scale})" if self.is_decimal else self.name
+
+    @classmethod
+    def parse(cls, sql: str) -> Self:
+        """The type that `sql` spells so.
+
+        >>> Type.parse("DECIMAL(10,2)") == decimal(10, 2), Type.parse("BIGINT") == BIGINT
+        (True, True)
+        """
+        name, _, rest = sql.partition("(")
+        if not rest:
+            assert name in _ARROW
+            return cls(name)
+        precision, scale = map(int, rest.removesuffix(")").split(","))
+        return cls(name, precision, scale)
 
     @property
     def is_integer(self) -> bool:

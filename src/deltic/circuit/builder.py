@@ -74,7 +74,12 @@ class CircuitBuilder:
             leaves = tuple(p for p in ports if p.source_level == index)
             levels.append(Level(index, here, arrives, leaves, owned, reads))
         whole = self._whole(tuple(p for p in ports if p.source_level < 0))
-        return Circuit(nodes, tuple(levels), whole, dict(self.arrangements), dict(self.tables), dict(self.views), self._routes())
+        return Circuit(nodes, tuple(levels), whole, self._specified(), dict(self.tables), dict(self.views), self._routes())
+
+    def _specified(self) -> dict[str, ArrangementSpec]:
+        """The arrangements, each partitioned as the node that owns it."""
+        partitions = {node.owns: node.partition for node in self.nodes if node.owns}
+        return {name: replace(spec, partition=partitions[name]) for name, spec in self.arrangements.items()}
 
     def _whole(self, asked: tuple[Port, ...]) -> Level:
         """All nodes as one level, each exchange left out: what reads it reads what it exchanges."""

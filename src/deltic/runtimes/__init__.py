@@ -1,20 +1,23 @@
 """What a runtime is: it holds the state of a circuit and takes it from tick to tick, all or nothing.
 
-Both runtimes run the same stage function (circuit/stage.py); they differ in where shards live and how rows move between them.
+All runtimes run the same stage function (circuit/stage.py); they differ in where shards live and how rows move between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from deltic.circuit.nodes import Circuit
+from deltic.storage.state import RETAINED_EPOCHS
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
+
+__all__ = ["RETAINED_EPOCHS", "Runtime", "TickResult"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class TickResult:
 
 
 class Runtime(Protocol):
-    """Runs one program. Not for use by two threads at once, but for `read` and `lookup`, which see the last committed epoch."""
+    """Runs one program. Not for use by two threads at once, but for `snapshot`, which sees the last committed epoch."""
 
     strings: StringTable
     shards: int
@@ -38,12 +41,28 @@ class Runtime(Protocol):
         """How many ticks have been committed."""
         ...
 
-    def install(self, circuit: Circuit) -> TickResult:
-        """Takes a new program: state that it knows is kept, state that it lacks is filled in one tick, the rest goes."""
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """Named JSON values as of the last commit; `id` names the state for good, `arrangements`, `tables` and `views` its content."""
         ...
 
-    def tick(self, changes: Mapping[str, Rows]) -> TickResult:
-        """Applies the asked changes of tables (in the words of circuit/operators/table.py) and commits, or raises and nothing happened."""
+    def install(self, circuit: Circuit, *, dropped: Collection[str] = ()) -> TickResult:
+        """Takes a new program: state that it knows is kept, state that it lacks is filled in one tick, the rest goes.
+
+        A table that the state has and the circuit has not is kept, unless `dropped` names it. Raises StateError if a table is not as the
+        state has it; then nothing has changed.
+        """
+        ...
+
+    def tick(self, changes: Mapping[str, Rows], notes: Mapping[str, Any] | None = None) -> TickResult:
+        """Applies the asked changes of tables (in the words of circuit/operators/table.py) and commits, or raises and nothing happened.
+
+        notes: are committed with it; None removes one.
+        """
+        ...
+
+    def changes_at(self, view: str, epoch: int) -> Batch | None:
+        """What an epoch that is still retained did to a view; None if nothing. Raises StateError for other epochs."""
         ...
 
     def snapshot(self, arrangement: str) -> list[Spine]:

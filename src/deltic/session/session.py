@@ -5,28 +5,29 @@ One lock orders ticks and definitions; reads take none and see the last commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import ArrangementSpec, Circuit
 from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, DelticError, SetupError, StateError, SubscriberError, UnknownName
 from deltic.explain import Explanation, explain
-from deltic.frontends.sql import CreateTable, DropTable, Statement, parse_script
+from deltic.frontends.sql import CreateTable, DropTable, FileSource, Statement, parse_script
 from deltic.lowering import lower
 from deltic.optimizer import optimize
 from deltic.plan.nodes import Plan
-from deltic.runtimes import Runtime, TickResult
+from deltic.runtimes import RETAINED_EPOCHS, Runtime, TickResult
 from deltic.runtimes.embedded import Embedded
 from deltic.schema import TableSchema
-from deltic.session.catalog import Catalog
+from deltic.session.catalog import Catalog, SinkDefinition
 from deltic.session.transaction import Asked, Transaction, unknown_table
-from deltic.session.view import Reader, Subscriber, View
+from deltic.session.view import Stored, Subscriber, View
+from deltic.trace.reading import Reader
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
@@ -38,17 +39,26 @@ class Session:
     """Tables and views that stay exact.
 
     spark, state: a SparkSession and a folder make every tick run on Spark with its state in the folder; without them all is in this
-    process. shards: into how many hash ranges state is split (embedded: 1; on Spark: its default parallelism).
+    process. shards: into how many hash ranges state is split (embedded: 1; on Spark: its default parallelism). retain: how many past
+    epochs of a state folder stay readable. shared_state: the folder is one that all machines of a Spark cluster see under its name.
     """
 
-    def __init__(self, *, spark: pyspark.sql.SparkSession | None = None, state: str | None = None, shards: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        spark: pyspark.sql.SparkSession | None = None,
+        state: str | None = None,
+        shards: int | None = None,
+        retain: int = RETAINED_EPOCHS,
+        shared_state: bool = False,
+    ) -> None:
         self.spark = spark
         self._lock = RLock()
         self._catalog = Catalog()
         self._circuit = Circuit.empty()
-        self._runtime = _runtime(spark, state, shards)
-        self._committed: tuple[dict[str, Reader], TickResult | None, dict[str, pa.Table]] = ({}, None, {})
-        """By view its reader, what the last tick did, and by view its change once decoded. Replaced as a whole, so reads need no lock."""
+        self._runtime = _runtime(spark, state, shards, retain, shared_state)
+        self._committed: tuple[dict[str, Stored], TickResult | None, dict[str, pa.Table]] = ({}, None, {})
+        """By view how it is stored, what the last tick did, and changes once decoded. Replaced as a whole, so reads need no lock."""
         self._subscribers: dict[str, list[Subscriber]] = {}
         self._closed = False
 
@@ -59,21 +69,40 @@ class Session:
         """
         with self._lock:
             self._check_open()
-            draft = _Draft(self._catalog)
+            draft = _Draft(self._catalog, self._kept())
             for statement in parse_script(script, name, draft):
                 draft.apply(statement)
-            self._install(draft.catalog)
+            self._install(draft.catalog, draft.dropped)
+
+    def program(self, script: str, *, name: str = "<sql>") -> None:
+        """Makes a script the whole program: what it does not define is dropped, and what the state has of the rest is taken over.
+
+        Raises QueryError and EvaluationError as `sql` does, and StateError if a table is not as the state has it; then nothing changes.
+        """
+        with self._lock:
+            self._check_open()
+            draft = _Draft(Catalog())
+            for statement in parse_script(script, name, draft):
+                draft.apply(statement)
+            self._install(draft.catalog, [t for t in self._runtime.notes["tables"] if t.lower() not in draft.catalog.tables])
 
     def transaction(self) -> Transaction:
         """A tick in the making; use it in a `with` block."""
         self._check_open()
         return Transaction(self, Asked(self._runtime.strings))
 
-    def apply(self, changes: Mapping[str, Any], *, sequence: str | Mapping[str, str] | None = None) -> None:
+    def apply(
+        self,
+        changes: Mapping[str, Any],
+        *,
+        sequence: str | Mapping[str, str] | None = None,
+        notes: Mapping[str, Any] | None = None,
+    ) -> None:
         """One tick of change frames by table: the table's columns and `_op` or `_weight`.
 
         sequence: the column that orders the changes of a frame, or one for each table. On Spark, a Spark DataFrame is not collected; it
-        must be deterministic, and a key that occurs twice in it needs a sequence.
+        must be deterministic, and a key that occurs twice in it needs a sequence. notes: named JSON values that are committed with the
+        tick, such as how far a source was read; None removes one.
         """
         self._check_open()
         asked = Asked(self._runtime.strings)
@@ -86,20 +115,20 @@ class Session:
             else:
                 asked.add_changes(table, change_frame(frame, table, column))
         tables = {**asked.tables, **{name: frame.table for name, frame in distributed.items()}}
-        self._tick({**asked.rows(), **distributed}, tables)
+        self._tick({**asked.rows(), **distributed}, tables, notes)
 
     def commit(self, asked: Asked) -> None:
         """Makes what was asked one tick. Subscribers run after the commit, on this thread."""
         self._tick(asked.rows(), asked.tables)
 
-    def _tick(self, changes: Mapping[str, Any], tables: Mapping[str, TableSchema]) -> None:
+    def _tick(self, changes: Mapping[str, Any], tables: Mapping[str, TableSchema], notes: Mapping[str, Any] | None = None) -> None:
         """tables: those that change, as the changes were made for."""
         with self._lock:
             self._check_open()
             for name, table in tables.items():
                 if self.table(name) is not table:
                     raise CatalogError(f"table {name} was made anew while changes to it were gathered", remedy="gather them again")
-            result = self._runtime.tick(changes)
+            result = self._runtime.tick(changes, notes)
             self._committed = (self._committed[0], result, {})
             heard = [(view, callback) for view in result.changes for callback in self._subscribers.get(view, ())]
             calls = [(callback, self.last_change(view)) for view, callback in heard]
@@ -132,6 +161,27 @@ class Session:
     def views(self) -> tuple[str, ...]:
         """Names of the materialized views."""
         return tuple(v.name for v in self._catalog.views.values() if v.materialized)
+
+    @property
+    def sources(self) -> Mapping[str, FileSource]:
+        """Where the changes of tables come from, by the table's name in lower case; tables that are fed by hand are not in it."""
+        return self._catalog.sources
+
+    @property
+    def sinks(self) -> Mapping[str, SinkDefinition]:
+        """Where views go, by the sink's name in lower case."""
+        return self._catalog.sinks
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """The notes of the last commit, Deltic's own among them."""
+        return self._runtime.notes
+
+    @property
+    def state_id(self) -> str:
+        """What names this state for good, wherever its folder is moved."""
+        found: str = self._runtime.notes["id"]
+        return found
 
     @property
     def epoch(self) -> int:
@@ -172,32 +222,36 @@ class Session:
     def strings(self) -> StringTable:
         return self._runtime.strings
 
-    def reader(self, view: str) -> Reader:
+    def stored(self, view: str) -> Stored:
         self._check_open()
-        readers, _, _ = self._committed
-        if view not in readers:
+        views, _, _ = self._committed
+        if view not in views:
             raise UnknownName(f"view {view} has been dropped")
-        return readers[view]
+        return views[view]
 
-    def read(self, view: str) -> tuple[Reader, list[Spine]]:
-        """How the view's words are read, and its content as of the last commit: one spine for each shard."""
-        reader = self.reader(view)
+    def read(self, view: str) -> tuple[Stored, list[Spine]]:
+        """How the view is stored, and its content as of the last commit: one spine for each shard."""
+        stored = self.stored(view)
         try:
-            return reader, self._runtime.snapshot(reader.spec.id)
+            return stored, self._runtime.snapshot(stored.spec.id)
         except KeyError:  # it is being replaced at this moment
             with self._lock:
-                reader = self.reader(view)
-                return reader, self._runtime.snapshot(reader.spec.id)
+                stored = self.stored(view)
+                return stored, self._runtime.snapshot(stored.spec.id)
 
     def last_change(self, view: str) -> pa.Table:
         self._check_open()
-        readers, last, decoded = self._committed
-        if view not in readers:
+        views, last, decoded = self._committed
+        if view not in views:
             raise UnknownName(f"view {view} has been dropped")
         if view not in decoded:
             change = None if last is None else last.changes.get(view)
-            decoded[view] = readers[view].changes(change, self.strings)
+            decoded[view] = views[view].reader.changes(change, self.strings)
         return decoded[view]
+
+    def change_at(self, view: str, epoch: int) -> pa.Table:
+        with self._lock:
+            return self.stored(view).reader.changes(self._runtime.changes_at(view, epoch), self.strings)
 
     def subscribe(self, view: str, callback: Subscriber) -> Callable[[], None]:
         with self._lock:
@@ -210,14 +264,18 @@ class Session:
 
         return unsubscribe
 
-    def _install(self, catalog: Catalog) -> None:
+    def _kept(self) -> frozenset[str]:
+        """The tables, in lower case, that the state has and no statement of this session declared."""
+        return frozenset(name.lower() for name in self._runtime.notes["tables"]) - frozenset(self._catalog.tables)
+
+    def _install(self, catalog: Catalog, dropped: Collection[str]) -> None:
         views = {v.name: optimize(v.plan) for v in catalog.views.values() if v.materialized}
         circuit = lower(views, {t.name: t for t in catalog.tables.values()})
-        result = self._runtime.install(circuit)
+        result = self._runtime.install(circuit, dropped=dropped)
         self._catalog, self._circuit = catalog, circuit
-        readers = {view: Reader(circuit.arrangements[name]) for view, name in circuit.views.items()}
+        stored = {view: _stored(circuit.arrangements[name]) for view, name in circuit.views.items()}
         self._subscribers = {v: s for v, s in self._subscribers.items() if v in circuit.views}
-        self._committed = (readers, result, {})
+        self._committed = (stored, result, {})
 
     def _check_open(self) -> None:
         if self._closed:
@@ -225,29 +283,38 @@ class Session:
 
 
 class _Draft:
-    """The catalog as it grows while a script is read."""
+    """The catalog as it grows while a script is read.
 
-    def __init__(self, catalog: Catalog) -> None:
+    kept: tables of the state that it does not have. dropped: those tables, in lower case, whose rows the script drops.
+    """
+
+    def __init__(self, catalog: Catalog, kept: frozenset[str] = frozenset()) -> None:
         self.catalog = catalog
-        self._filled = frozenset(catalog.tables)
-        self._dropped: set[str] = set()
+        self.dropped: set[str] = set()
+        self._filled = frozenset(catalog.tables) | kept
 
     def apply(self, statement: Statement) -> None:
         """One statement. A table does not come back in the script that drops it: it would find its old rows."""
         name = statement.table.name if isinstance(statement, CreateTable) else statement.name
-        if isinstance(statement, CreateTable) and name.lower() in self._dropped:
+        if isinstance(statement, CreateTable) and name.lower() in self.dropped:
             raise CatalogError(
                 f"table {name} is dropped and made anew in one script", span=statement.span, remedy="drop it in a script of its own first"
             )
-        self.catalog = self.catalog.apply(statement)
-        if isinstance(statement, DropTable) and name.lower() in self._filled:
-            self._dropped.add(name.lower())
+        dropped = isinstance(statement, DropTable) and name.lower() in self._filled
+        if not dropped or name.lower() in self.catalog.tables:
+            self.catalog = self.catalog.apply(statement)
+        if dropped:
+            self.dropped.add(name.lower())
 
     def relation(self, name: str) -> TableSchema | Plan | None:
         return self.catalog.relation(name)
 
     def names(self) -> tuple[str, ...]:
         return self.catalog.names()
+
+
+def _stored(spec: ArrangementSpec) -> Stored:
+    return Stored(spec, Reader(spec.shape.schema, spec.order))
 
 
 def _notify(calls: list[tuple[Subscriber, pa.Table]]) -> None:
@@ -271,7 +338,7 @@ def _spark_changes(frame: Any, table: TableSchema, sequence: str | None) -> Any:
     return SparkChanges(frame, table, sequence)
 
 
-def _runtime(spark: pyspark.sql.SparkSession | None, state: str | None, shards: int | None) -> Runtime:
+def _runtime(spark: pyspark.sql.SparkSession | None, state: str | None, shards: int | None, retain: int, shared_state: bool) -> Runtime:
     if shards is not None and shards < 1:
         raise SetupError(f"a session of {shards} shards", expected="shards=1 or more")
     if spark is None and state is not None:
@@ -284,4 +351,4 @@ def _runtime(spark: pyspark.sql.SparkSession | None, state: str | None, shards: 
         return Embedded(shards or 1)
     from deltic.runtimes.spark import SparkRuntime  # noqa: PLC0415  pyspark is an optional extra
 
-    return SparkRuntime(spark, state, shards)
+    return SparkRuntime(spark, state, shards, retain=retain, shared_state=shared_state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +16,12 @@ from deltic.schema import Schema
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
-from deltic.trace.encoding import decode, encode
+from deltic.trace.encoding import encode
 from deltic.trace.merge import merge
 from deltic.trace.probe import probe
+from deltic.trace.reading import Reader
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.strings import StringTable
 
 if TYPE_CHECKING:
     import pandas
@@ -29,8 +30,15 @@ if TYPE_CHECKING:
 
     from deltic.session.session import Session
 
-WEIGHT = "_weight"
 Subscriber = Callable[[pa.Table], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """How a view is stored, and how its words are read."""
+
+    spec: ArrangementSpec
+    reader: Reader
 
 
 class View:
@@ -42,15 +50,12 @@ class View:
     @property
     def schema(self) -> Schema:
         """Columns in the order of the query."""
-        return self._session.reader(self.name).schema
+        return self._session.stored(self.name).reader.schema
 
     def to_arrow(self) -> pa.Table:
         """The content; a row that is there w times stands w times."""
-        reader, parts = self._session.read(self.name)
-        whole = _merged(parts)
-        (weights,) = whole.weights
-        columns = whole.columns if (weights == 1).all() else [np.repeat(c, weights) for c in whole.columns]
-        return reader.table(columns, self._session.strings)
+        stored, parts = self._session.read(self.name)
+        return stored.reader.content(_merged(parts), self._session.strings)
 
     def to_pandas(self) -> pandas.DataFrame:
         """The content as a pandas DataFrame."""
@@ -83,8 +88,8 @@ class View:
 
         O(log state + rows found).
         """
-        reader, spines = self._session.read(self.name)
-        spec = reader.spec
+        stored, spines = self._session.read(self.name)
+        spec = stored.spec
         values = self._key_values(spec, key)
         words = self._key_words(spec, values)
         width = spec.shape.layout.width
@@ -94,17 +99,20 @@ class View:
             parts.append(Rows(columns, weights))
         found = consolidate(Rows.concat(parts))
         repeated = [np.repeat(c, found.weights[0]) for c in found.columns]
-        return _pylist(reader.table(repeated, self._session.strings))
+        return _pylist(stored.reader.table(repeated, self._session.strings))
 
     @property
     def key_columns(self) -> tuple[str, ...]:
         """The columns that `lookup` takes: those that identify a row where there are such, else all."""
-        spec = self._session.reader(self.name).spec
+        spec = self._session.stored(self.name).spec
         return tuple(f.name for f in spec.shape.schema.fields[: spec.key])
 
-    def changes(self) -> pa.Table:
-        """The last tick's change: the view's columns and `_weight`; a row that came has a positive weight, one that went a negative."""
-        return self._session.last_change(self.name)
+    def changes(self, epoch: int | None = None) -> pa.Table:
+        """The last tick's change: the view's columns and `_weight`; a row that came has a positive weight, one that went a negative.
+
+        epoch: an earlier tick, of those that the state retains. Raises StateError for one that it does not.
+        """
+        return self._session.last_change(self.name) if epoch is None else self._session.change_at(self.name, epoch)
 
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
         """Calls `callback(changes)` after each commit that changes the view. Returns a function that ends the subscription."""
@@ -133,32 +141,6 @@ class View:
 def _merged(parts: Sequence[Spine]) -> Batch:
     batches = [spine.scan(Counters()) for spine in parts]
     return batches[0] if len(batches) == 1 else merge(batches)
-
-
-class Reader:
-    """How the words of an arrangement are read: its fields in the user's order, and where their words stand."""
-
-    def __init__(self, spec: ArrangementSpec) -> None:
-        stored = spec.shape.schema
-        places = [spec.order.index(i) for i in range(len(spec.order))]
-        self.spec = spec
-        self.schema = Schema(tuple(stored[p] for p in places))
-        self._fields = [(f, spec.shape.layout.slices[p]) for f, p in zip(self.schema, places, strict=True)]
-        self._arrow = self.schema.arrow
-        self._changes = self._arrow.append(pa.field(WEIGHT, pa.int64(), False))
-
-    def table(self, words: Sequence[np.ndarray], strings: StringTable) -> pa.Table:
-        """Rows as the user's columns."""
-        return pa.Table.from_arrays(self._arrays(words, strings), schema=self._arrow)
-
-    def changes(self, change: Batch | None, strings: StringTable) -> pa.Table:
-        """A change as the user's columns, then `_weight`."""
-        if change is None:
-            return self._changes.empty_table()
-        return pa.Table.from_arrays([*self._arrays(change.columns, strings), pa.array(change.weights[0])], schema=self._changes)
-
-    def _arrays(self, words: Sequence[np.ndarray], strings: StringTable) -> list[pa.Array]:
-        return [decode(words[at], f, strings) for f, at in self._fields]
 
 
 def _pylist(table: pa.Table) -> list[dict[str, Any]]:

@@ -6,14 +6,18 @@ under the lock that a commit holds: they see an epoch as a whole.
 
 from __future__ import annotations
 
+import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from threading import Lock
+from typing import Any
 
 from deltic.circuit.nodes import Circuit
 from deltic.circuit.operator import Delta, Tick
 from deltic.circuit.stage import LevelResult, route, run_level
+from deltic.errors import StateError
 from deltic.runtimes import TickResult
+from deltic.runtimes.program import EMPTY, Notes, applied, described
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
@@ -35,35 +39,45 @@ class Embedded:
         self._circuit = Circuit.empty()
         self._state: State = [{} for _ in range(shards)]
         self._epoch = 0
+        self._notes: Notes = {**EMPTY, "id": secrets.token_hex(16)}
+        self._changes: tuple[int, Mapping[str, Batch]] = (0, {})
         self._lock = Lock()
 
     @property
     def epoch(self) -> int:
         return self._epoch
 
-    def install(self, circuit: Circuit) -> TickResult:
+    @property
+    def notes(self) -> Notes:
+        return self._notes
+
+    def install(self, circuit: Circuit, *, dropped: Collection[str] = ()) -> TickResult:
         """A new program; see Runtime. O(content) for what has to be filled, O(1) for the rest."""
+        notes = described(circuit, self._notes, dropped)
         fresh = frozenset(circuit.arrangements) - frozenset(self._state[0])
         state: State = [
-            {name: shard[name] if name in shard else Spine(spec.columns, spec.weights) for name, spec in circuit.arrangements.items()}
+            {
+                name: shard[name] if name in shard else Spine(entry["columns"], entry["weights"])
+                for name, entry in notes["arrangements"].items()
+            }
             for shard in self._state
         ]
         if not fresh:
             with self._lock:
-                self._circuit, self._state = circuit, state
+                self._circuit, self._state, self._notes = circuit, state, applied(self._notes, notes)
             return TickResult(self._epoch, {}, {}, 0.0)
         tick = Tick(self._epoch + 1, time.time_ns() // 1000, fresh)
-        return self._run(circuit, state, tick, [{} for _ in range(self.shards)])
+        return self._run(circuit, state, tick, [{} for _ in range(self.shards)], notes)
 
-    def tick(self, changes: Mapping[str, Rows]) -> TickResult:
+    def tick(self, changes: Mapping[str, Rows], notes: Mapping[str, Any] | None = None) -> TickResult:
         """One tick; see Runtime."""
         arrived: list[dict[str, Delta]] = [{} for _ in range(self.shards)]
         for table, rows in changes.items():
             for shard, part in enumerate(route(rows, self._circuit.routes[table], self.shards)):
                 arrived[shard][f"table:{table}"] = part
-        return self._run(self._circuit, self._state, Tick(self._epoch + 1, time.time_ns() // 1000), arrived)
+        return self._run(self._circuit, self._state, Tick(self._epoch + 1, time.time_ns() // 1000), arrived, notes or {})
 
-    def _run(self, circuit: Circuit, state: State, tick: Tick, arrived: list[dict[str, Delta]]) -> TickResult:
+    def _run(self, circuit: Circuit, state: State, tick: Tick, arrived: list[dict[str, Delta]], notes: Notes) -> TickResult:
         start = time.perf_counter()
         appended: list[dict[str, Batch]] = [{} for _ in range(self.shards)]
         counters: dict[str, Counters] = {}
@@ -80,8 +94,10 @@ class Embedded:
                 for name, counted in result.counters.items():
                     counters[name] = counted if name not in counters else _sum(counters[name], counted)
             self._deliver(results, arrived)
-        self._commit(circuit, state, appended)
-        return TickResult(self._epoch, _view_changes(circuit, appended), counters, time.perf_counter() - start)
+        changes = _view_changes(circuit, appended)
+        self._commit(circuit, state, appended, notes)
+        self._changes = (self._epoch, changes)
+        return TickResult(self._epoch, changes, counters, time.perf_counter() - start)
 
     def _deliver(self, results: list[LevelResult], arrived: list[dict[str, Delta]]) -> None:
         for port in results[0].sent:
@@ -90,13 +106,25 @@ class Embedded:
                 if parts:
                     arrived[shard][port] = parts[0] if len(parts) == 1 else Rows.concat(parts)
 
-    def _commit(self, circuit: Circuit, state: State, appended: list[dict[str, Batch]]) -> None:
+    def _commit(self, circuit: Circuit, state: State, appended: list[dict[str, Batch]], notes: Notes) -> None:
         with self._lock:
             for shard, batches in zip(state, appended, strict=True):
                 for name, batch in batches.items():
                     shard[name].append(batch)
             self._circuit, self._state = circuit, state
+            self._notes = applied(self._notes, notes) if notes else self._notes
             self._epoch += 1
+
+    def changes_at(self, view: str, epoch: int) -> Batch | None:
+        """See Runtime; in memory only the last epoch's change is kept."""
+        last, changes = self._changes
+        if epoch != last:
+            raise StateError(
+                f"the changes of epoch {epoch} are not kept",
+                expected=f"epoch {last}, the last one" if last else "an epoch that was committed",
+                remedy="give the session a state folder, which keeps the changes of the last epochs",
+            )
+        return changes.get(view)
 
     def snapshot(self, arrangement: str) -> list[Spine]:
         with self._lock:

@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import local
@@ -25,8 +25,10 @@ from pyspark.sql.functions import spark_partition_id
 from deltic.circuit.nodes import Circuit, Port
 from deltic.circuit.operator import Tick
 from deltic.circuit.stage import route
+from deltic.errors import StateError
 from deltic.runtimes import TickResult
 from deltic.runtimes.embedded.runtime import DEFAULT_SEED
+from deltic.runtimes.program import EMPTY, Notes, described
 from deltic.runtimes.spark.changes import EncodeTask, SparkChanges
 from deltic.runtimes.spark.merges import Merger, adopted
 from deltic.runtimes.spark.message import (
@@ -79,12 +81,20 @@ class SparkRuntime:
     shards: into how many hash ranges a new state is split (default: the session's parallelism).
     """
 
-    def __init__(self, spark: SparkSession, state: str | None = None, shards: int | None = None, *, retain: int = RETAINED_EPOCHS) -> None:
-        self._spark = spark
+    def __init__(
+        self,
+        spark: SparkSession,
+        state: str | None = None,
+        shards: int | None = None,
+        *,
+        retain: int = RETAINED_EPOCHS,
+        shared_state: bool = False,
+    ) -> None:
+        self._spark, self._shared_state = spark, shared_state
         self._temporary = tempfile.TemporaryDirectory(prefix="deltic-") if state is None else None
         root = self._temporary.name if self._temporary else state
         assert root is not None
-        facts = {"seed": DEFAULT_SEED, "hash": HASH_VERSION, "arrangements": {}}
+        facts = {"seed": DEFAULT_SEED, "hash": HASH_VERSION, **EMPTY}
         new = shards is None and not os.path.isdir(os.path.join(root, "manifests"))
         self._state = State.open(root, shards=parallelism(spark) if new else shards, facts=facts, retain=retain)
         self.shards = self._state.manifest.shards
@@ -98,15 +108,18 @@ class SparkRuntime:
     def epoch(self) -> int:
         return self._current.manifest.epoch
 
-    def install(self, circuit: Circuit) -> TickResult:
+    @property
+    def notes(self) -> Notes:
+        return self._current.manifest.notes
+
+    def install(self, circuit: Circuit, *, dropped: Collection[str] = ()) -> TickResult:
         """A new program; see Runtime. One tick for what has to be filled, one commit at most."""
         manifest = self._state.manifest
-        known = manifest.notes["arrangements"]
-        fresh = frozenset(circuit.arrangements) - frozenset(known)
-        gone = tuple(s for s in manifest.segments() if s.arrangement not in circuit.arrangements)
+        notes = described(circuit, manifest.notes, dropped)
+        fresh = frozenset(circuit.arrangements) - frozenset(manifest.notes["arrangements"])
+        gone = tuple(s for s in manifest.segments() if s.arrangement not in notes["arrangements"])
         program = Program.of(circuit, self.shards, self.strings.seed)
-        note = {name: [spec.columns, spec.weights, spec.view, spec.table] for name, spec in circuit.arrangements.items()}
-        base = Change(dropped=gone, notes={"arrangements": note} if note != known else {})
+        base = Change(dropped=gone, notes={k: note for k, note in notes.items() if note != manifest.notes[k]})
         if fresh:
             tick = Tick(manifest.epoch + 1, time.time_ns() // 1000, fresh)
             result = self._run(circuit, program, {}, tick, base)
@@ -118,10 +131,20 @@ class SparkRuntime:
         self._program = program
         return result
 
-    def tick(self, changes: Tables) -> TickResult:
+    def tick(self, changes: Tables, notes: Notes | None = None) -> TickResult:
         """One tick; see Runtime. A table's changes may be a frame that stays on Spark."""
         tick = Tick(self._state.epoch + 1, time.time_ns() // 1000)
-        return self._run(self._current.circuit, self._program, changes, tick, Change())
+        return self._run(self._current.circuit, self._program, changes, tick, Change(notes=notes or {}))
+
+    def changes_at(self, view: str, epoch: int) -> Batch | None:
+        """See Runtime."""
+        manifest = self._current.manifest
+        if epoch != manifest.epoch:
+            raise StateError(f"the changes of epoch {epoch} are not kept", expected=f"epoch {manifest.epoch}")
+        arrangement = self._current.circuit.views[view]
+        segments = [segment for segment in manifest.views if segment.arrangement == arrangement]
+        parts = [self._files[manifest.files[segment.file]].change(arrangement) for segment in segments]
+        return merge(parts) if parts else None
 
     def snapshot(self, arrangement: str) -> list[Spine]:
         return [shelved[arrangement] for shelved in self._current.shelves]
@@ -131,7 +154,8 @@ class SparkRuntime:
         current = self._current
         rows = dict.fromkeys(current.circuit.arrangements, 0)
         for segment in current.manifest.segments():
-            rows[segment.arrangement] += segment.rows
+            if segment.arrangement in rows:
+                rows[segment.arrangement] += segment.rows
         specs = current.circuit.arrangements
         return {name: (n, 8 * n * (specs[name].columns + specs[name].weights)) for name, n in rows.items()}
 

@@ -1,0 +1,110 @@
+"""What a state knows about the program that it is of, as notes: its arrangements, tables and views; and which changes of it may not be."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from deltic.circuit.nodes import Circuit
+from deltic.circuit.operators.table import TableInput
+from deltic.errors import StateError
+from deltic.schema import Field, TableSchema
+
+Json = Any
+Notes = Mapping[str, Json]
+
+EMPTY: Notes = {"arrangements": {}, "tables": {}, "views": {}}
+"""The notes of a state without a program."""
+
+
+def described(circuit: Circuit, known: Notes, dropped: Collection[str] = ()) -> dict[str, Json]:
+    """The notes of a state with the program `circuit`.
+
+    known: those that it has. Its tables that are not in the circuit are kept, but for those that `dropped` names in any case.
+    Raises StateError, naming the first difference, if a table of the circuit is not as the state has it.
+    """
+    gone = {name.lower() for name in dropped}
+    before = {name.lower(): (name, entry) for name, entry in known["tables"].items() if name.lower() not in gone}
+    tables = {}
+    for name, table in declared(circuit).items():
+        tables[name] = _described_table(table, circuit.tables[name])
+        if found := before.pop(name.lower(), None):
+            _check_same(*found, name, tables[name])
+    kept = dict(before.values())
+    return {
+        "arrangements": {
+            **{entry["arrangement"]: known["arrangements"][entry["arrangement"]] for entry in kept.values()},
+            **{name: _described_arrangement(circuit, name) for name in circuit.arrangements},
+        },
+        "tables": {**kept, **tables},
+        "views": {view: _described_view(circuit, name) for view, name in circuit.views.items()},
+    }
+
+
+def declared(circuit: Circuit) -> dict[str, TableSchema]:
+    """The tables by name."""
+    found = (node.operator.table for node in circuit.nodes if isinstance(node.operator, TableInput))
+    return {table.name: table for table in found}
+
+
+def applied(notes: Notes, changed: Notes) -> dict[str, Json]:
+    """The notes with the changed ones; None removes one."""
+    return {key: value for key, value in {**notes, **changed}.items() if value is not None}
+
+
+def _described_arrangement(circuit: Circuit, name: str) -> dict[str, Json]:
+    spec = circuit.arrangements[name]
+    partition = None if spec.partition is None else list(spec.partition)
+    return {"columns": spec.columns, "weights": spec.weights, "partition": partition, "view": spec.view, "table": spec.table}
+
+
+def _described_table(table: TableSchema, arrangement: str) -> dict[str, Json]:
+    key = [table.schema[i].name for i in table.key]
+    return {"arrangement": arrangement, "fields": [_described_field(f) for f in table.schema], "key": key}
+
+
+def _described_view(circuit: Circuit, name: str) -> dict[str, Json]:
+    spec = circuit.arrangements[name]
+    fields = [_described_field(f) for f in spec.shape.schema]
+    return {"arrangement": name, "fields": fields, "order": list(spec.order), "key": spec.key}
+
+
+def _described_field(field: Field) -> list[Json]:
+    return [field.name, field.type.sql, field.nullable]
+
+
+def _check_same(old_name: str, old: Json, name: str, new: Json) -> None:
+    if old["arrangement"] == new["arrangement"]:
+        return
+    raise StateError(
+        f"table {name} is not as the state has it: {_difference(old_name, old, name, new)}",
+        expected="the columns, types, NOT NULLs and key that the table was made with",
+        remedy=f"declare it as it was, or give it another name; or drop {old_name} in a step of its own and load it again",
+    )
+
+
+def _difference(old_name: str, old: Json, name: str, new: Json) -> str:
+    """The first difference, in words."""
+    if old_name != name:
+        return f"it was called {old_name} and is now called {name}"
+    for (was, was_type, was_nullable), (now, now_type, now_nullable) in zip(old["fields"], new["fields"], strict=False):
+        if was != now:
+            return f"a column was {was} and is now {now}"
+        before, after = _typed(was_type, was_nullable), _typed(now_type, now_nullable)
+        if before != after:
+            return f"column {now} was {before} and is now {after}"
+    count = min(len(old["fields"]), len(new["fields"]))
+    for entries, verb in ((old["fields"][count:], "is gone"), (new["fields"][count:], "is new")):
+        if entries:
+            return f"column {entries[0][0]} {verb}"
+    if old["key"] != new["key"]:
+        return f"its primary key was {_keyed(old['key'])} and is now {_keyed(new['key'])}"
+    return "it was stored by another version of Deltic"
+
+
+def _typed(type_: str, nullable: bool) -> str:
+    return type_ if nullable else f"{type_} NOT NULL"
+
+
+def _keyed(key: list[str]) -> str:
+    return f"({', '.join(key)})" if key else "none"
