@@ -1,7 +1,7 @@
 """Manifests: which segments make up the state after an epoch, and what the epoch changed.
 
-There is one per epoch, a JSON object that is created once and never altered. It names its parent and holds the epoch's change;
-every so many epochs it holds the whole state as well, so that the chain to be read stays short.
+There is one per epoch, a JSON object that is created once and never altered. It names its parent and holds the epoch's change; some
+hold the whole state as well (history.py says which), so that the chain to be read stays short.
 """
 
 from __future__ import annotations
@@ -9,27 +9,35 @@ from __future__ import annotations
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from deltic.errors import CorruptState, StateError
 from deltic.storage.files import FileRef
 from deltic.storage.layout import REMEDY
+from deltic.storage.notes import Notes
 
 MANIFESTS: Final = "manifests"
-MANIFEST_VERSION: Final = 1
+MANIFEST_VERSION: Final = 2
+"""2: a segment may be ranged; `at` and `oldest`. Version 1 is read too."""
 Json = Any
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentRef:
-    """One arrangement's batch in a file."""
+    """One arrangement's batch in a file.
+
+    ranged: not 0 if the file also holds rows of other shards, since it was written when there were another number of them: of its rows
+    only those belong here that trace.partition sends to `shard`. The number is the modulus by which all shards that have rows in it are
+    equal. It is no part of what tells two segments apart.
+    """
 
     shard: int
     arrangement: str
     file: str
     rows: int
+    ranged: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +61,22 @@ Shelf = Mapping[str, tuple[SegmentRef, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The state after `epoch`. shelves: one per shard. files: those that a segment names, by name."""
+    """The state after `epoch`.
+
+    shelves: one per shard. files: those that a segment names, or the epoch's change of a view, by name. uses: how many segments name each
+    file. oldest: the first epoch that a reader may still ask for. at_us: when it was committed, by the writer's clock; 0 if unknown.
+    """
 
     epoch: int
     generation: int
     shelves: tuple[Shelf, ...]
     files: Mapping[str, FileRef] = field(default_factory=dict)
-    notes: Mapping[str, Json] = field(default_factory=dict)
+    notes: Notes = field(default_factory=Notes)
     views: tuple[SegmentRef, ...] = ()
     crc: int = 0
+    uses: Mapping[str, int] = field(default_factory=dict)
+    oldest: int = 0
+    at_us: int = 0
 
     @property
     def shards(self) -> int:
@@ -78,12 +93,12 @@ class Manifest:
 
     def holds(self, segments: Iterable[SegmentRef]) -> bool:
         """Whether all of these are part of the state, so that what replaces them may be adopted."""
-        return all(segment in self.shelves[segment.shard].get(segment.arrangement, ()) for segment in segments)
+        return all(s.shard < self.shards and s in self.shelves[s.shard].get(s.arrangement, ()) for s in segments)
 
     def after(self, change: Change, generation: int) -> Manifest:
-        """The state when the change is done to this one."""
+        """The state when the change is done to this one. O(change + files), and what of the notes changes."""
         assert self.holds(change.dropped)
-        shelves = [dict(shelf) for shelf in self.shelves]
+        shelves = {shard: dict(self.shelves[shard]) for shard in {s.shard for s in (*change.dropped, *change.added)}}
         gone = set(change.dropped)
         for shard, arrangement in {(segment.shard, segment.arrangement) for segment in gone}:
             left = tuple(s for s in shelves[shard].pop(arrangement) if s not in gone)
@@ -91,14 +106,39 @@ class Manifest:
         for segment in change.added:
             shelf = shelves[segment.shard]
             shelf[segment.arrangement] = (*shelf.get(segment.arrangement, ()), segment)
-        notes = {key: value for key, value in {**self.notes, **change.notes}.items() if value is not None}
-        files = self.files if not gone else self._named_files(shelves)
-        files = {**files, **{file.name: file for file in change.files}}
-        return Manifest(self.epoch + 1, generation, tuple(shelves), files, notes, change.views)
+        uses = _counted(self.uses, change.added, gone)
+        files = {**self.files, **{file.name: file for file in change.files}}
+        for name in {segment.file for segment in (*gone, *self.views)} - {file.name for file in change.files}:
+            if name not in uses:
+                files.pop(name, None)
+        kept = tuple(shelves.get(shard, shelf) for shard, shelf in enumerate(self.shelves))
+        return replace(
+            self,
+            epoch=self.epoch + 1,
+            generation=generation,
+            shelves=kept,
+            files=files,
+            notes=self.notes.after(change.notes),
+            views=change.views,
+            crc=0,
+            uses=uses,
+        )
 
-    def _named_files(self, shelves: Sequence[Shelf]) -> dict[str, FileRef]:
-        names = {segment.file for shelf in shelves for segments in shelf.values() for segment in segments}
-        return {name: file for name, file in self.files.items() if name in names}
+    def superfluous(self, before: Manifest, change: Change) -> list[str]:
+        """The files that `before`, the state to which `change` was done, had and this one has not."""
+        names = {segment.file for segment in (*change.dropped, *before.views)}
+        return sorted(name for name in names if name not in self.files)
+
+
+def _counted(uses: Mapping[str, int], added: Iterable[SegmentRef], gone: Iterable[SegmentRef]) -> dict[str, int]:
+    result = dict(uses)
+    for segment in added:
+        result[segment.file] = result.get(segment.file, 0) + 1
+    for segment in gone:
+        result[segment.file] -= 1
+        if not result[segment.file]:
+            del result[segment.file]
+    return result
 
 
 def manifest_name(epoch: int) -> str:
@@ -120,6 +160,8 @@ def encode(manifest: Manifest, parent: Manifest, change: Change, token: str, *, 
         "shards": manifest.shards,
         "parent": [parent.epoch, parent.crc],
         "token": token,
+        "at": manifest.at_us,
+        "oldest": manifest.oldest,
         "files": [[f.name, f.size_bytes, f.checksum] for f in change.files],
         "added": tables.entries(change.added),
         "dropped": tables.entries(change.dropped),
@@ -143,7 +185,11 @@ class _Tables:
         self.arrangements: dict[str, int] = defaultdict(lambda: len(self.arrangements))
 
     def entries(self, segments: Iterable[SegmentRef]) -> list[list[int]]:
-        return [[s.shard, self.arrangements[s.arrangement], self.names[s.file], s.rows] for s in segments]
+        """Shard, arrangement, file, rows; and the modulus of those that are ranged."""
+        return [
+            [s.shard, self.arrangements[s.arrangement], self.names[s.file], s.rows, *([int(s.ranged)] if s.ranged else [])]
+            for s in segments
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +204,17 @@ class Stored:
     change: Change
     whole: Manifest | None
     crc: int
+    oldest: int
+    at_us: int
+    size_bytes: int
 
     def onto(self, parent: Manifest) -> Manifest:
         """The state after it, from that before it. Raises CorruptState if the chain does not fit."""
-        if self.parent != (parent.epoch, parent.crc):
+        if self.parent != (parent.epoch, parent.crc) or (self.shards != parent.shards and self.whole is None):
             raise CorruptState(f"{manifest_name(self.epoch)} does not follow the manifest before it", remedy=REMEDY)
-        return replace(parent.after(self.change, self.generation), crc=self.crc)
+        if self.whole is not None and self.shards != parent.shards:
+            return self.whole
+        return replace(parent.after(self.change, self.generation), crc=self.crc, oldest=self.oldest, at_us=self.at_us)
 
 
 def decode(stored: bytes, name: str) -> Stored:
@@ -179,9 +230,10 @@ def decode(stored: bytes, name: str) -> Stored:
         _segments(body, body["views"]),
         body["notes"],
     )
-    whole = _whole(body, change, crc) if "whole" in body else None
-    parent = body["parent"]
-    return Stored(body["epoch"], body["generation"], body["shards"], (parent[0], parent[1]), body["token"], change, whole, crc)
+    epoch, oldest, at_us = body["epoch"], body.get("oldest", body["epoch"]), body.get("at", 0)
+    whole = _whole(body, change, crc, oldest, at_us) if "whole" in body else None
+    parent = (body["parent"][0], body["parent"][1])
+    return Stored(epoch, body["generation"], body["shards"], parent, body["token"], change, whole, crc, oldest, at_us, len(stored))
 
 
 def _split(stored: bytes, name: str) -> tuple[int, bytes]:
@@ -195,14 +247,16 @@ def _split(stored: bytes, name: str) -> tuple[int, bytes]:
 
 def _segments(body: Json, entries: Json) -> tuple[SegmentRef, ...]:
     names, arrangements = body["names"], body["arrangements"]
-    return tuple(SegmentRef(shard, arrangements[a], names[f], rows) for shard, a, f, rows in entries)
+    return tuple(SegmentRef(shard, arrangements[a], names[f], rows, *ranged) for shard, a, f, rows, *ranged in entries)
 
 
-def _whole(body: Json, change: Change, crc: int) -> Manifest:
+def _whole(body: Json, change: Change, crc: int, oldest: int, at_us: int) -> Manifest:
     found = body["whole"]
-    shelves: list[dict[str, tuple[SegmentRef, ...]]] = [{} for _ in range(body["shards"])]
-    for segment in _segments(body, found["segments"]):
-        shelf = shelves[segment.shard]
-        shelf[segment.arrangement] = (*shelf.get(segment.arrangement, ()), segment)
+    shelves: list[dict[str, list[SegmentRef]]] = [defaultdict(list) for _ in range(body["shards"])]
+    segments = _segments(body, found["segments"])
+    for segment in segments:
+        shelves[segment.shard][segment.arrangement].append(segment)
+    made = tuple({name: tuple(found) for name, found in shelf.items()} for shelf in shelves)
     files = {file[0]: FileRef(*file) for file in found["files"]}
-    return Manifest(body["epoch"], body["generation"], tuple(shelves), files, found["notes"], change.views, crc)
+    uses = _counted({}, segments, ())
+    return Manifest(body["epoch"], body["generation"], made, files, Notes(found["notes"]), change.views, crc, uses, oldest, at_us)

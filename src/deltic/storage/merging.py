@@ -15,7 +15,9 @@ from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import Content, FileRef, Origin, write_file
 from deltic.storage.manifest import Manifest, SegmentRef
 from deltic.storage.reading import OpenFiles
+from deltic.trace.batch import Batch
 from deltic.trace.merge import merge
+from deltic.trace.partition import partition as partitioned
 
 RATIO: Final = 4
 BASE_ROWS: Final = 256
@@ -74,18 +76,38 @@ def large_merges(manifest: Manifest) -> list[tuple[SegmentRef, ...]]:
     return groups
 
 
+def own_rows(batch: Batch, segment: SegmentRef, partition: Sequence[int] | None, shards: int) -> Batch:
+    """The batch of a segment without what belongs to other shards; the batch itself if the segment is not ranged. O(rows).
+
+    partition: the columns that say a row's shard, of `shards` in all.
+    """
+    if not segment.ranged:
+        return batch
+    assert partition, f"arrangement {segment.arrangement} is not spread by its rows"
+    rows = partitioned(batch, partition, shards)[segment.shard]
+    return batch if len(rows) == len(batch) else Batch.trusted(rows.columns, rows.weights)
+
+
 def merge_segments(
-    root: str, refs: Mapping[str, FileRef], segments: Sequence[SegmentRef], origin: Origin
+    root: str,
+    refs: Mapping[str, FileRef],
+    segments: Sequence[SegmentRef],
+    origin: Origin,
+    *,
+    partition: Sequence[int] | None = None,
+    shards: int = 1,
 ) -> tuple[FileRef | None, SegmentRef | None]:
     """Writes the sum of batches of one arrangement to a file of its own, with the strings that it names; (None, None) if all cancels.
 
-    A pure function of the batches, whatever their order, but for the file's name. Raises WeightOverflow, CorruptState.
+    partition, shards: as in `own_rows`, where a segment is ranged; what is written is not. A pure function of the batches, whatever their
+    order, but for the file's name. Raises WeightOverflow, CorruptState.
     """
     files = OpenFiles(root)
     opened = [files[refs[segment.file]] for segment in segments]
     arrangement = segments[0].arrangement
     strings = opened[0].place(arrangement).strings
-    merged = merge([file.batch(arrangement) for file in opened])
+    batches = [file.batch(arrangement) for file in opened]
+    merged = merge([own_rows(batch, segment, partition, shards) for batch, segment in zip(batches, segments, strict=True)])
     if not len(merged):
         return None, None
     known = Dictionary.union([file.dictionary() for file in opened] if strings else [])

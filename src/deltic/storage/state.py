@@ -3,30 +3,42 @@
 Two things keep writers apart. On a file system a lock refuses the second while the first lives. Everywhere, an opener takes the next
 generation and commits an empty epoch of its own: an older writer that still lives then finds the epoch that it wants to commit
 taken, and gets StateTakenOver. So of two writers one always learns of the other, and no epoch has two manifests.
+
+What an epoch no longer names stays until the epoch before it need not be readable: neither as one of the retained ones nor for a
+reader's lease. A commit says first which epoch is the oldest to be read, and only then looks at leases and deletes.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import secrets
+import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Final
 
-from deltic.errors import CorruptState, StateError, StateTakenOver
+from deltic.errors import StateError, StateTakenOver
 from deltic.storage.files import Origin, origin_of
 from deltic.storage.folder import Folder, open_folder
-from deltic.storage.layout import REMEDY
-from deltic.storage.manifest import MANIFESTS, Change, Json, Manifest, Stored, decode, encode, epoch_of, manifest_name
+from deltic.storage.history import Pace, chain, epochs_in, stored_manifest
+from deltic.storage.leases import oldest_leased
+from deltic.storage.manifest import MANIFESTS, Change, Json, Manifest, Stored, encode, manifest_name
+from deltic.storage.merging import merge_segments
 from deltic.storage.names import DATA
+from deltic.storage.reshard import partitions, resharded, torn
 
 GENERATIONS: Final = "generations"
 RETAINED_EPOCHS: Final = 100
 WHOLE_EVERY: Final = 50
 SWEEP_EVERY: Final = 100
 KEPT_GENERATIONS: Final = 64
+_GENERATION: Final = re.compile(r"[0-9a-f]{8}")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -43,12 +55,13 @@ class State:
     manifest: Manifest
 
     def __init__(self, folder: Folder, *, retain: int, whole_every: int) -> None:
+        """Use `open`."""
         self.folder = folder
         self.generation = 0
-        self._retain, self._whole_every = retain, whole_every
+        self._retain = retain
+        self._pace = Pace(whole_every)
         self._past: deque[_Past] = deque()
         self._wholes: list[int] = []
-        self._views: deque[tuple[int, frozenset[str]]] = deque()
         self._merging: Counter[int] = Counter()
 
     @classmethod
@@ -63,8 +76,9 @@ class State:
     ) -> State:
         """Opens or makes a state folder, and takes it over from any older writer.
 
-        shards: of a new state (default 1); an old one must have as many, if it is given. facts: notes of a new state, such as the
-        strings' seed. retain: how many past epochs stay readable. Raises StateInUse, CorruptState, StateTakenOver.
+        shards: of a new state (default 1); an old one that has others is resharded, in an epoch of its own. facts: notes of a new state,
+        such as the strings' seed; it gets an `id` besides. retain: how many past epochs stay readable. whole_every: fewest epochs from a
+        whole manifest to the next. Raises StateInUse, StateTakenOver, CorruptState; StateError if it cannot be resharded.
         """
         folder = open_folder(root)
         folder.make()
@@ -79,7 +93,7 @@ class State:
 
     @property
     def root(self) -> str:
-        return str(self.folder.root)
+        return self.folder.root
 
     @property
     def epoch(self) -> int:
@@ -97,20 +111,15 @@ class State:
     def commit(self, change: Change) -> Manifest:
         """Makes the next epoch real, or raises and changes nothing. The files must have been written and synced.
 
-        Raises StateTakenOver if a newer writer has the folder.
+        Raises StateTakenOver if a newer writer has the folder. O(change), amortised.
         """
-        before = self.manifest
-        epoch = before.epoch + 1
-        whole = epoch % self._whole_every == 0
-        after, stored = encode(before.after(change, self.generation), before, change, token := secrets.token_hex(8), whole=whole)
-        if not self.folder.create(manifest_name(epoch), stored) and self._stored(epoch).token != token:
+        if not self._store(self.manifest.after(change, self.generation), change):
             raise StateTakenOver(
-                f"the state folder {self.root} was taken over by a newer writer; epoch {epoch} is not committed",
+                f"the state folder {self.root} was taken over by a newer writer; epoch {self.epoch + 1} is not committed",
                 remedy="end this process; the newer one goes on from the last committed epoch",
             )
-        self._advance(before, after, change, whole=whole)
         self._collect()
-        return after
+        return self.manifest
 
     @contextmanager
     def merging(self) -> Iterator[Origin]:
@@ -123,46 +132,75 @@ class State:
             self._merging[origin.epoch] -= 1
             self._merging += Counter()
 
-    def _advance(self, before: Manifest, after: Manifest, change: Change, *, whole: bool) -> None:
+    def _store(self, after: Manifest, change: Change, *, whole: bool = False) -> bool:
+        """Makes `after`, that which `change` makes of the state, its next manifest; False if there is one already."""
+        before = self.manifest
+        whole = whole or self._pace.due
+        after = replace(after, at_us=time.time_ns() // 1000, oldest=max(before.oldest, after.epoch - self._retain, 0))
+        after, stored = encode(after, before, change, token := secrets.token_hex(8), whole=whole)
+        name = manifest_name(after.epoch)
+        if not self.folder.create(name, stored) and stored_manifest(self.folder, after.epoch).token != token:
+            return False
+        self._pace.wrote(len(stored), whole=whole)
+        self._advance(after, change, whole=whole)
+        return True
+
+    def _advance(self, after: Manifest, change: Change, *, whole: bool) -> None:
         """Takes `after` for the state, and notes what it made superfluous."""
-        self.manifest = after
+        before, self.manifest = self.manifest, after
         if whole:
             self._wholes.append(after.epoch)
-        self._views.append((after.epoch, frozenset(segment.file for segment in change.views)))
-        gone = before.files.keys() - after.files.keys() if change.dropped else set[str]()
-        self._past.extend(_Past(name, after.epoch) for name in sorted(gone))
+        self._past.extend(_Past(name, after.epoch) for name in after.superfluous(before, change))
 
     def _take(self, shards: int | None, facts: Mapping[str, Json]) -> None:
         for prefix in (MANIFESTS, GENERATIONS):
             self.folder.sweep(prefix)
         self.generation = self._next_generation()
         while True:
-            epochs = [epoch_of(name) for name in self.folder.names(MANIFESTS)]
-            new = not epochs
+            epochs = epochs_in(self.folder)
             self.manifest = Manifest.before(shards or 1)
-            if not new:
-                self._replay(epochs, epochs[-1])
+            if epochs:
+                self._replay(epochs)
             self._check(shards)
-            change = Change(notes=facts) if new else Change()
-            before = self.manifest
-            after, stored = encode(before.after(change, self.generation), before, change, secrets.token_hex(8), whole=True)
-            if self.folder.create(manifest_name(after.epoch), stored):
-                self._advance(before, after, change, whole=True)
+            named = {} if "id" in self.manifest.notes else {"id": secrets.token_hex(16)}
+            change = Change(notes=named if epochs else {**facts, **named})
+            if self._store(self.manifest.after(change, self.generation), change, whole=not epochs):
                 break
+        if shards is not None and shards != self.manifest.shards:
+            self._reshard(shards)
+        self._free()
         self.sweep()
 
     def _check(self, shards: int | None) -> None:
         if self.manifest.generation > self.generation:
             raise StateTakenOver(f"the state folder {self.root} was taken over by a newer writer", remedy="end the other one first")
         if shards is not None and shards != self.manifest.shards:
-            raise StateError(
-                f"the state folder {self.root} has {self.manifest.shards} shards",
-                expected=f"{shards} shards",
-                remedy="open it with the number of shards that it was made with",
-            )
+            partitions(self.manifest)
+
+    def _reshard(self, shards: int) -> None:
+        """One epoch, or two if something has to be merged first."""
+        if groups := list(torn(self.manifest)):
+            spread = partitions(self.manifest)
+            merged = [
+                merge_segments(
+                    self.root,
+                    self.manifest.files,
+                    group,
+                    self.origin(group[0].shard, 0),
+                    partition=spread[group[0].arrangement],
+                    shards=self.manifest.shards,
+                )
+                for group in groups
+            ]
+            files = tuple(file for file, _ in merged if file is not None)
+            added = tuple(segment for _, segment in merged if segment is not None)
+            self.commit(Change(files, added, tuple(segment for group in groups for segment in group)))
+        after = resharded(self.manifest, shards)
+        if not self._store(after.after(Change(), self.generation), Change(), whole=True):
+            raise StateTakenOver(f"the state folder {self.root} was taken over by a newer writer", remedy="end this process")
 
     def _next_generation(self) -> int:
-        taken = self.folder.names(GENERATIONS)
+        taken = [name for name in self.folder.names(GENERATIONS) if _GENERATION.fullmatch(name)]
         generation = int(taken[-1], 16) + 1 if taken else 1
         while not self.folder.create(f"{GENERATIONS}/{generation:08x}", b"{}\n"):
             generation += 1
@@ -170,51 +208,64 @@ class State:
         self.folder.delete([f"{GENERATIONS}/{name}" for name in taken if int(name, 16) < generation - KEPT_GENERATIONS])
         return generation
 
-    def _replay(self, epochs: list[int], last: int) -> None:
+    def _replay(self, epochs: list[int]) -> None:
         """Reads what is retained, from the last whole manifest before it on."""
-        chain: list[Stored] = []
-        for epoch in range(last, -1, -1):
-            chain.append(self._stored(epoch))
-            if chain[-1].whole is not None and (epoch <= last - self._retain or epoch == epochs[0]):
-                break
+        oldest = stored_manifest(self.folder, epochs[-1]).oldest
+        leased = oldest_leased(self.folder)
+        floor = oldest if leased is None else min(oldest, leased)
+        links = chain(self.folder, epochs[0], epochs[-1], lambda stored: stored.epoch <= floor)
         self._past.clear()
-        self._views.clear()
-        self._wholes = [stored.epoch for stored in reversed(chain) if stored.whole is not None]
-        base = chain.pop().whole
-        assert base is not None
-        self.manifest = base
-        self._views.append((base.epoch, frozenset(segment.file for segment in base.views)))
-        for stored in reversed(chain):
-            self._advance(self.manifest, stored.onto(self.manifest), stored.change, whole=False)
+        self._wholes.clear()
+        self._pace = Pace(self._pace.every)
+        for link in links:
+            self._follow(link)
+        while self._past and self._past[0].free_from <= floor:
+            self._past.popleft()
 
-    def _stored(self, epoch: int) -> Stored:
-        name = manifest_name(epoch)
-        if (found := self.folder.read(name)) is None:
-            raise CorruptState(f"{name} is missing", remedy=REMEDY)
-        return decode(found, name)
+    def _follow(self, link: Stored) -> None:
+        whole = link.whole is not None
+        self._pace.wrote(link.size_bytes, whole=whole)
+        if self._wholes:
+            self._advance(link.onto(self.manifest), link.change, whole=whole)
+        else:
+            assert link.whole is not None
+            self.manifest = link.whole
+            self._wholes.append(link.epoch)
 
     def _collect(self) -> None:
-        """Deletes what no retained epoch needs."""
-        oldest = self.epoch - self._retain
+        """Deletes what no retained epoch, lease or merge needs. What cannot be deleted now is tried again: a commit does not fail by it."""
         if self._merging:
             return
-        free = []
-        while self._past and self._past[0].free_from <= oldest:
-            free.append(f"{DATA}/{self._past.popleft().file}")
-        self.folder.delete(free)
-        if self.epoch % SWEEP_EVERY == 0:
-            self.sweep()
+        try:
+            if self._past and self._past[0].free_from <= self.manifest.oldest:
+                self._free()
+            if self.epoch % SWEEP_EVERY == 0:
+                self.sweep()
+        except StateError as error:
+            _log.warning("garbage of the state folder %s could not be deleted yet: %s", self.root, error)
 
-    def sweep(self) -> None:
-        """Deletes manifests that nothing retained builds on, and data files that no manifest names. O(files)."""
-        oldest = self.epoch - self._retain
-        base = max((epoch for epoch in self._wholes if epoch <= oldest), default=0)
+    def _free(self) -> None:
+        floor = self._floor()
+        free = [f"{DATA}/{past.file}" for past in takewhile(lambda past: past.free_from <= floor, self._past)]
+        self.folder.delete(free)
+        for _ in free:
+            self._past.popleft()
+
+    def _floor(self) -> int:
+        """The oldest epoch that must stay readable."""
+        leased = oldest_leased(self.folder)
+        return self.manifest.oldest if leased is None else min(self.manifest.oldest, leased)
+
+    def sweep(self) -> list[str]:
+        """Deletes manifests that nothing retained builds on, and data files that no manifest names, and says which. O(files)."""
+        floor = self._floor()
+        base = max((epoch for epoch in self._wholes if epoch <= floor), default=0)
         self._wholes = [epoch for epoch in self._wholes if epoch >= base]
-        self.folder.delete([f"{MANIFESTS}/{name}" for name in self.folder.names(MANIFESTS) if epoch_of(name) < base])
-        while self._views and self._views[0][0] < oldest:
-            self._views.popleft()
-        needed = {*self.manifest.files, *(past.file for past in self._past)}.union(*(files for _, files in self._views))
-        self.folder.delete([f"{DATA}/{name}" for name in self.folder.names(DATA) if name not in needed and self._is_stray(name)])
+        old = [manifest_name(epoch) for epoch in epochs_in(self.folder) if epoch < base]
+        needed = {*self.manifest.files, *(past.file for past in self._past)}
+        strays = [f"{DATA}/{name}" for name in self.folder.names(DATA) if name not in needed and self._is_stray(name)]
+        self.folder.delete([*old, *strays])
+        return [*old, *strays]
 
     def _is_stray(self, name: str) -> bool:
         """Whether no tick or merge that still runs can have written a file that no manifest names."""

@@ -1,0 +1,75 @@
+"""The chain of manifests: reading it back, and when one of them is to hold the whole state.
+
+A whole manifest costs as much as the state has segments and notes, so it is written only when what has been written since the last one
+comes to as much: over a long time manifests cost a constant times the changes, and opening reads at most about twice the state's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from deltic.errors import CorruptState
+from deltic.storage.folder import Folder
+from deltic.storage.layout import REMEDY
+from deltic.storage.manifest import MANIFESTS, Manifest, Stored, decode, epoch_of, manifest_name
+
+LINK_BYTES: Final = 1 << 13
+"""What reading one more manifest costs, as bytes."""
+_MANIFEST: Final = re.compile(r"\d{12}\.json")
+
+
+@dataclass(slots=True)
+class Pace:
+    """When the next whole manifest is due. every: fewest epochs from one to the next."""
+
+    every: int
+    whole_bytes: int = 0
+    since_bytes: int = 0
+    since: int = 0
+
+    @property
+    def due(self) -> bool:
+        return self.since + 1 >= self.every and self.since_bytes + self.since * LINK_BYTES >= self.whole_bytes
+
+    def wrote(self, size_bytes: int, *, whole: bool) -> None:
+        """Notes a manifest that was written."""
+        if whole:
+            self.whole_bytes, self.since_bytes, self.since = size_bytes, 0, 0
+        else:
+            self.since_bytes += size_bytes
+            self.since += 1
+
+
+def epochs_in(folder: Folder) -> list[int]:
+    """Those that have manifests, ascending; not all of them are retained."""
+    return [epoch_of(name) for name in folder.names(MANIFESTS) if _MANIFEST.fullmatch(name)]
+
+
+def stored_manifest(folder: Folder, epoch: int) -> Stored:
+    """Raises CorruptState, also if it is missing, and StateError if its format is newer."""
+    name = manifest_name(epoch)
+    if (found := folder.read(name)) is None:
+        raise CorruptState(f"{name} is missing", remedy=REMEDY)
+    return decode(found, name)
+
+
+def chain(folder: Folder, first: int, last: int, until: Callable[[Stored], bool]) -> list[Stored]:
+    """The manifests from one that holds the whole state, and that `until` accepts, to `last`; or else from `first`, the oldest one."""
+    found: list[Stored] = []
+    for epoch in range(last, first - 1, -1):
+        found.append(stored_manifest(folder, epoch))
+        if found[-1].whole is not None and (epoch == first or until(found[-1])):
+            return found[::-1]
+    raise CorruptState(f"{manifest_name(first)} does not hold the whole state, and there is none before it", remedy=REMEDY)
+
+
+def folded(links: Sequence[Stored]) -> Manifest:
+    """The state after the last of these, of which the first holds the whole."""
+    manifest = links[0].whole
+    assert manifest is not None
+    for link in links[1:]:
+        manifest = link.onto(manifest)
+    return manifest

@@ -1,0 +1,55 @@
+"""Notes: the named JSON values of a manifest, as an immutable mapping whose successors cost in proportion to what changes.
+
+A hundred thousand files taken are as many notes, and every commit makes a new mapping: so a mapping shares its base with those after
+it, and keeps what differs apart until that is an eighth of the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+Json = Any
+_SMALL: Final = 64
+_SHARE: Final = 8
+
+
+class Notes(Mapping[str, Json]):
+    """Neither dictionary given is copied, so neither may be changed afterwards. over: None stands for a name that is gone."""
+
+    __slots__ = ("_base", "_length", "_over")
+
+    def __init__(self, base: Mapping[str, Json] | None = None) -> None:
+        self._base: Mapping[str, Json] = {} if base is None else base
+        self._over: dict[str, Json] = {}
+        self._length = len(self._base)
+
+    def after(self, changes: Mapping[str, Json]) -> Notes:
+        """With these set, and those that are None removed. O(changes) amortised."""
+        if not changes:
+            return self
+        over = {**self._over, **changes}
+        result = Notes(self._base)
+        result._over = over
+        result._length = self._length + sum((value is not None) - (name in self) for name, value in changes.items())
+        return result if len(over) <= _SMALL + len(self._base) // _SHARE else Notes(dict(result))
+
+    def __getitem__(self, name: str) -> Json:
+        if name not in self._over:
+            return self._base[name]
+        if (value := self._over[name]) is None:
+            raise KeyError(name)
+        return value
+
+    def __contains__(self, name: object) -> bool:
+        return self._over[name] is not None if name in self._over else name in self._base
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (name for name in self._base if name not in self._over)
+        yield from (name for name, value in self._over.items() if value is not None)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __repr__(self) -> str:
+        return f"Notes({dict(self)!r})"

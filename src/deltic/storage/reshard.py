@@ -1,0 +1,71 @@
+"""Resharding: the same state in another number of shards, without writing any data.
+
+A row's shard is its hash modulo the number of shards. So the rows of shard i of n lie, among m shards, in those that equal i modulo
+gcd(n, m): each of them lists the batches of i, and takes its own rows out of them when it scans (merging.own_rows) until a merge has
+written them apart. Where m divides n there is only one such shard, and nothing is ranged.
+
+A batch can be listed anew only as a whole. One is torn if some of its shards have merged their part of it and others have not; the
+latter have to merge theirs first, or rows would come twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import gcd
+
+from deltic.errors import StateError
+from deltic.storage.manifest import Json, Manifest, SegmentRef, Shelf
+
+Partitions = Mapping[str, list[int] | None]
+"""By arrangement: the columns whose words say a row's shard; [] if all rows are in shard 0, None if they may be anywhere."""
+
+
+def partitions(manifest: Manifest) -> Partitions:
+    """Of the arrangements that have rows, as the note `arrangements` says. Raises StateError if it does not say it."""
+    known: Mapping[str, Json] = manifest.notes.get("arrangements", {})
+    found: dict[str, list[int] | None] = {}
+    for name in sorted({name for shelf in manifest.shelves for name in shelf}):
+        spec = known.get(name)
+        if not isinstance(spec, dict) or "partition" not in spec:
+            raise StateError(
+                f"the state has {manifest.shards} shards, and it does not say how the rows of arrangement {name} are spread over them",
+                expected="a state that this version of Deltic has written to",
+                remedy=f"open it once with {manifest.shards} shards and run its program, then with the new number",
+            )
+        found[name] = spec["partition"]
+    return found
+
+
+def torn(manifest: Manifest) -> Iterator[tuple[SegmentRef, ...]]:
+    """What has to be merged before the state can be resharded: groups of batches, each of one arrangement of one shard."""
+    listed = Counter((s.arrangement, s.file) for s in manifest.segments() if s.ranged)
+    for shelf in manifest.shelves:
+        for segments in shelf.values():
+            mine = [s for s in segments if s.ranged and listed[s.arrangement, s.file] < manifest.shards // s.ranged]
+            if mine:
+                yield tuple(mine)
+
+
+def resharded(manifest: Manifest, shards: int) -> Manifest:
+    """The same rows in another number of shards. Nothing may be torn. O(segments · shards)."""
+    spread = partitions(manifest)
+    shelves: list[dict[str, dict[str, SegmentRef]]] = [defaultdict(dict) for _ in range(shards)]
+    for segment in manifest.segments():
+        for moved in _moved(segment, spread[segment.arrangement], manifest.shards, shards):
+            shelves[moved.shard][moved.arrangement][moved.file] = moved
+    made: tuple[Shelf, ...] = tuple({name: tuple(found.values()) for name, found in shelf.items()} for shelf in shelves)
+    uses = Counter(segment.file for shelf in made for segments in shelf.values() for segment in segments)
+    return replace(manifest, shelves=made, uses=dict(uses))
+
+
+def _moved(segment: SegmentRef, partition: list[int] | None, old: int, new: int) -> Iterator[SegmentRef]:
+    """Where a batch is listed among `new` shards."""
+    if not partition:
+        yield replace(segment, shard=segment.shard % new)
+        return
+    modulus = gcd(segment.ranged or old, new)
+    ranged = 0 if modulus == new else modulus
+    for shard in range(segment.shard % modulus, new, modulus):
+        yield replace(segment, shard=shard, ranged=ranged)

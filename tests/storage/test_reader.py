@@ -1,0 +1,177 @@
+"""Readers beside a writer: they see one epoch, and a lease keeps its files."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from stored import as_rows, batch_of
+
+from deltic.errors import StateError
+from deltic.storage import reader as reading
+from deltic.storage.dictionary import Dictionary
+from deltic.storage.files import Content, DataFile, write_file
+from deltic.storage.folder import open_folder
+from deltic.storage.leases import Lease, oldest_leased
+from deltic.storage.manifest import Change, Manifest, SegmentRef
+from deltic.storage.reader import StateReader
+from deltic.storage.state import State
+
+
+def replace(state: State, key: int) -> SegmentRef:
+    """One epoch after which a row with this key is all that there is."""
+    batch = batch_of((key, 1))
+    ref = write_file(state.root, state.origin(0, 0), [Content("a", batch)], Dictionary.empty())
+    segment = SegmentRef(0, "a", ref.name, 1)
+    state.commit(Change((ref,), (segment,), tuple(state.manifest.segments()), (segment,), {"last": key}))
+    return segment
+
+
+def key_of(root: Path, manifest: Manifest) -> int:
+    (segment,) = manifest.segments()
+    return int(as_rows(DataFile(str(root), manifest.files[segment.file]).batch("a"))[0][0])
+
+
+def wait_for(condition: object) -> None:
+    limit = time.monotonic() + 10
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def test_every_retained_epoch_can_be_read_and_no_other(tmp_path: Path) -> None:
+    state = State.open(tmp_path, retain=5, whole_every=3)
+    for key in range(1, 21):
+        replace(state, key)
+    for epoch in range(15, 21):
+        with StateReader.open(tmp_path, epoch) as reader:
+            assert (reader.epoch, key_of(tmp_path, reader.manifest), reader.epochs()) == (epoch, epoch, range(15, 21))
+            assert reader.manifest.notes["last"] == epoch
+    for epoch in (14, 21):
+        with pytest.raises(StateError) as caught:
+            StateReader.open(tmp_path, epoch)
+        assert str(caught.value) == (
+            f"the state folder {tmp_path} has no epoch {epoch} to read\n"
+            "expected: epochs 15 to 20 are readable\n"
+            "help: name one of these, or none for the last"
+        )
+    assert not list((tmp_path / "leases").iterdir())
+
+
+def test_a_lease_keeps_its_epoch_and_all_after_it(tmp_path: Path) -> None:
+    state = State.open(tmp_path, retain=1, whole_every=2)
+    replace(state, 1)
+    reader = StateReader.open(tmp_path)
+    for key in range(2, 130):
+        replace(state, key)
+    state.sweep()
+    assert key_of(tmp_path, reader.manifest) == 1
+    assert reader.epochs() == range(1, 130)
+    assert [key_of(tmp_path, reader.manifest_at(epoch)) for epoch in (1, 2, 77, 129)] == [1, 2, 77, 129]
+    with pytest.raises(StateError, match="epochs 128 to 129 are readable"):
+        StateReader.open(tmp_path, 77)
+    reader.close()
+    replace(state, 130)
+    state.sweep()
+    assert len(list((tmp_path / "data").iterdir())) == 2
+    with pytest.raises(StateError, match="epochs 129 to 130 are readable"):
+        reader.manifest_at(2)
+
+
+def test_a_lease_outlives_the_writer_but_not_its_own_end(tmp_path: Path) -> None:
+    state = State.open(tmp_path, retain=0)
+    replace(state, 1)
+    reader = StateReader.open(tmp_path)
+    state.close()
+    for key in range(2, 5):
+        again = State.open(tmp_path, retain=0)
+        replace(again, key)
+        again.close()
+    assert key_of(tmp_path, reader.manifest) == 1
+    (lease,) = (tmp_path / "leases").iterdir()
+    lease.write_text(json.dumps({"epoch": 1, "expires": time.time_ns() // 1000 - 1}))  # as of a reader that died
+    State.open(tmp_path, retain=0).close()
+    assert not lease.exists()
+    assert len(list((tmp_path / "data").iterdir())) == 1
+    reader.close()
+
+
+def test_leases_are_renewed_while_the_reader_lives(tmp_path: Path) -> None:
+    state = State.open(tmp_path)
+    lease = Lease(state.folder, 3, length_s=0.4)
+    (path,) = (tmp_path / "leases").iterdir()
+    first = json.loads(path.read_bytes())["expires"]
+    wait_for(lambda: json.loads(path.read_bytes())["expires"] > first + 400_000)
+    assert oldest_leased(state.folder) == 3
+    lease.release()
+    lease.release()
+    assert oldest_leased(state.folder) is None
+
+
+def test_what_is_no_lease_keeps_nothing(tmp_path: Path) -> None:
+    folder = open_folder(tmp_path)
+    folder.put("leases/junk.json", b"[")
+    folder.put("leases/1.json", json.dumps({"epoch": 4, "expires": time.time_ns() // 1000 + 10**9}).encode())
+    folder.put("leases/2.json", json.dumps({"epoch": 3, "expires": time.time_ns() // 1000 + 10**9}).encode())
+    assert oldest_leased(folder) == 3
+    assert folder.names("leases") == ["1.json", "2.json"]
+
+
+def test_a_writer_that_is_faster_than_the_lease_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State.open(tmp_path, retain=0)
+    replace(state, 1)
+
+    class Slow(Lease):
+        def __init__(self, *arguments: object) -> None:
+            if state.epoch < 5:
+                replace(state, state.epoch + 1)
+            super().__init__(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(reading, "Lease", Slow)
+    with pytest.raises(StateError, match="has no epoch 1 to read"):
+        StateReader.open(tmp_path, 1)
+    with StateReader.open(tmp_path) as reader:
+        assert reader.epoch == 5
+        assert key_of(tmp_path, reader.manifest) == 5
+    assert not list((tmp_path / "leases").iterdir())
+
+
+def test_readers_beside_a_busy_writer_always_find_their_files(tmp_path: Path) -> None:
+    state = State.open(tmp_path, retain=0, whole_every=4)
+    replace(state, 1)
+    done = threading.Event()
+
+    def write() -> None:
+        while not done.is_set():
+            replace(state, state.epoch + 1)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(30):
+            with StateReader.open(tmp_path) as reader:
+                assert key_of(tmp_path, reader.manifest) == reader.epoch
+    finally:
+        done.set()
+        writer.join()
+
+
+def test_a_folder_that_is_no_state_is_named_and_left_alone(tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(StateError) as caught:
+            StateReader.open(place)
+        assert str(caught.value) == (
+            f"{place} is not a state folder\nexpected: a folder with manifests/ in it\nhelp: name the folder that was given as state"
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_a_lease_nothing_is_written(tmp_path: Path) -> None:
+    state = State.open(tmp_path)
+    replace(state, 1)
+    with StateReader.open(tmp_path, lease_s=None) as reader:
+        assert key_of(tmp_path, reader.manifest) == 1
+    assert not (tmp_path / "leases").exists()
