@@ -25,7 +25,7 @@ from deltic.trace.spine import Spine
 
 Words = Sequence[np.ndarray]
 UNORDERED = -1
-"""The ordinal of a row whose place in the tick is unknown: its key may occur only once."""
+"""The ordinal of a row whose place in the tick is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +98,12 @@ class TableInput:
         rows, ops, ordinals = [c[by_key] for c in columns], ops[by_key], ordinals[by_key]
         first = np.zeros(len(ops), bool)
         first[firsts(key)] = True
-        if ((ordinals == UNORDERED) & ~(first & np.append(first[1:], True))).any():
-            at = int(np.flatnonzero((ordinals == UNORDERED) & ~first)[0])
-            raise self._unordered([c[at : at + 1] for c in key], context)
+        tied = ~first[1:] & (ordinals[1:] == ordinals[:-1])
+        if not self.key:  # where a row comes or goes several times, only the order of the one and the other matters
+            tied &= ops[1:] != ops[:-1]
+        if tied.any():
+            at = int(np.flatnonzero(tied)[0])
+            raise self._unordered([c[at : at + 1] for c in key], int(ordinals[at]), context)
         if self.key:
             return self._resolve_keyed(rows, key, ops, ordinals, first, stored, context)
         return self._resolve_multiset(rows, ops, ordinals, first, stored, context)
@@ -212,16 +215,20 @@ class TableInput:
             ordinal,
         )
 
-    def _unordered(self, words: Words, context: Context) -> DataError:
-        return located(
-            DataError(
-                f"table {self.table.name} is changed twice in one tick under {self._show(words, context)}, in no known order",
-                expected="each key once in a Spark DataFrame of changes",
-                remedy="name the column that orders the changes: session.apply(…, sequence='column')",
-            ),
-            self.table.name,
-            0,
+    def _unordered(self, words: Words, ordinal: int, context: Context) -> DataError:
+        twice = f"table {self.table.name} is changed twice in one tick under {self._show(words, context)}"
+        error = DataError(
+            f"{twice}, in no known order",
+            expected="each key once in a Spark DataFrame of changes",
+            remedy="name the column that orders the changes: session.apply(…, sequence='column')",
         )
+        if ordinal != UNORDERED:
+            error = DataError(
+                f"{twice}, with one value of the sequence column",
+                expected="a sequence whose values differ among the changes of a key",
+                remedy="order the changes by a column that tells them apart",
+            )
+        return located(error, self.table.name, 0)
 
 
 def firsts(key: Words) -> np.ndarray:

@@ -1,0 +1,55 @@
+"""Changes of one key whose order is not known are refused; where no order matters, none is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hand_circuit import CUSTOMERS, ORDERS, asked, spend_circuit
+
+from deltic.circuit.operators.table import UNORDERED
+from deltic.errors import DataError
+from deltic.runtimes.embedded import Embedded
+from deltic.schema import Op, TableSchema
+from deltic.trace.rows import Rows
+
+
+def changes(table: TableSchema, rows: Sequence[tuple[object, ...]], ops: Sequence[Op], ordinals: Sequence[int], runtime: Embedded) -> Rows:
+    found = asked(table, rows, runtime.strings)
+    columns = (*found.columns[:-2], np.array(ops, np.int64), np.array(ordinals, np.int64))
+    return Rows(columns, found.weights)
+
+
+@pytest.fixture
+def runtime() -> Embedded:
+    runtime = Embedded(1)
+    runtime.install(spend_circuit())
+    return runtime
+
+
+@pytest.mark.parametrize(("ordinal", "words"), [(UNORDERED, "in no known order"), (5, "with one value of the sequence column")])
+def test_two_changes_of_a_key_at_one_place_are_refused(runtime: Embedded, ordinal: int, words: str) -> None:
+    rows = [(1, "a"), (2, "b"), (2, "c"), (3, "d")]
+    epoch = runtime.epoch
+    with pytest.raises(DataError, match=f"table customers is changed twice in one tick under id=2, {words}"):
+        runtime.tick({"customers": changes(CUSTOMERS, rows, [Op.UPSERT] * 4, [9, ordinal, ordinal, 7], runtime)})
+    assert runtime.epoch == epoch
+
+
+def test_two_keys_may_change_at_one_place(runtime: Embedded) -> None:
+    runtime.tick({"customers": changes(CUSTOMERS, [(1, "a"), (2, "b"), (2, "c")], [Op.UPSERT] * 3, [5, 5, 6], runtime)})
+
+
+@pytest.mark.parametrize("ordinal", [UNORDERED, 5])
+def test_a_row_may_come_twice_into_a_table_without_a_key(runtime: Embedded, ordinal: int) -> None:
+    runtime.tick({"orders": changes(ORDERS, [(1, 1, 1)] * 3, [Op.INSERT] * 3, [ordinal] * 3, runtime)})
+    runtime.tick({"orders": changes(ORDERS, [(1, 1, 1)] * 3, [Op.DELETE_ROW] * 3, [ordinal] * 3, runtime)})
+
+
+@pytest.mark.parametrize("ordinal", [UNORDERED, 5])
+def test_a_row_that_comes_and_goes_needs_an_order(runtime: Embedded, ordinal: int) -> None:
+    rows, ops = [(1, 1, 1)] * 2, [Op.INSERT, Op.DELETE_ROW]
+    with pytest.raises(DataError, match="changed twice in one tick under customer=1, id=1, amount=1"):
+        runtime.tick({"orders": changes(ORDERS, rows, ops, [ordinal] * 2, runtime)})
+    runtime.tick({"orders": changes(ORDERS, rows, ops, [5, 6], runtime)})
