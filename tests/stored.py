@@ -1,4 +1,4 @@
-"""Small batches and dictionaries for the tests of storage."""
+"""Small batches, dictionaries and epochs for the tests of storage."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from deltic.storage.dictionary import Dictionary
+from deltic.storage.files import Content, DataFile, write_file
+from deltic.storage.manifest import Change, SegmentRef
+from deltic.storage.state import State
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.rows import Rows
@@ -25,3 +28,21 @@ def dictionary_of(**strings: int) -> Dictionary:
 
 def as_rows(batch: Rows) -> list[tuple[int, ...]]:
     return list(zip(*(c.tolist() for c in (*batch.columns, *batch.weights)), strict=True))
+
+
+def append(state: State, key: int, *, drop: tuple[SegmentRef, ...] = ()) -> SegmentRef:
+    """One epoch of a state that appends a row to arrangement a."""
+    ref = write_file(state.root, state.origin(0, 0), [Content("a", batch_of((key, 1)))], dictionary_of(**{f"key{key}": key}))
+    segment = SegmentRef(0, "a", ref.name, 1)
+    state.commit(Change((ref,), (segment,), drop, notes={"last": key}))
+    return segment
+
+
+def keys_of(state: State) -> list[int]:
+    """The rows of arrangement a, every file read and verified anew."""
+    found = []
+    for segment in state.manifest.segments():
+        file = DataFile(state.root, state.manifest.files[segment.file])
+        file.verify()
+        found += [row[0] for row in as_rows(file.batch("a"))]
+    return sorted(found)

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import logging
+import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from moto.server import ThreadedMotoServer
 from stored import dictionary_of
 
 from deltic.storage.files import Content, FileRef, Origin, write_file
@@ -30,3 +34,34 @@ def store(root: str) -> Callable[..., tuple[FileRef, SegmentRef]]:
         return ref, SegmentRef(shard, arrangement, ref.name, len(batch))
 
     return write
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """The address of an S3 server on loopback with a bucket named `bucket`."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    with urllib.request.urlopen(urllib.request.Request(f"http://{host}:{port}/bucket", method="PUT"), timeout=30):
+        yield f"http://{host}:{port}"
+    server.stop()
+
+
+_PREFIXES = itertools.count()
+
+
+@pytest.fixture
+def s3(s3_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of an empty state folder in an object store; copies of its files are in `tmp_path / "cache"`."""
+    settings = {
+        "ENDPOINT_URL": s3_server,
+        "ALLOW_HTTP": "true",
+        "ACCESS_KEY_ID": "key",
+        "SECRET_ACCESS_KEY": "secret",
+        "REGION": "us-east-1",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("DELTIC_CACHE", str(tmp_path / "cache"))
+    return f"s3://bucket/state {next(_PREFIXES)}"

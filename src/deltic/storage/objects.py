@@ -22,6 +22,8 @@ from deltic.storage.names import DATA, checked
 
 _RETRY: Final[Any] = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
 _CHUNK_BYTES: Final = 1 << 20
+_ONE_PUT_BYTES: Final = 8 << 20
+"""A larger file is uploaded in parts; what a killed writer had uploaded of one is the store's to expire."""
 
 
 class ObjectFolder:
@@ -79,9 +81,14 @@ class ObjectFolder:
         """There is no lock."""
 
     def write_data(self, name: str, parts: Sequence[Any]) -> None:
+        path = f"{DATA}/{checked(name)}"
+        views = [memoryview(part).cast("B") for part in parts if memoryview(part).nbytes]
         with _failing(self.root, "written"):
-            self._store.put(f"{DATA}/{checked(name)}", (memoryview(part).cast("B") for part in parts if memoryview(part).nbytes))
-        self._copies.place(name, parts)
+            if sum(view.nbytes for view in views) <= _ONE_PUT_BYTES:
+                self._store.put(path, b"".join(views), use_multipart=False)
+            else:
+                self._store.put(path, iter(views))
+        self._copies.place(name, views)
 
     def map_data(self, name: str, size_bytes: int) -> mmap.mmap:
         if (found := self._copies.find(checked(name), size_bytes)) is not None:

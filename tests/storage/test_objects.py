@@ -1,0 +1,255 @@
+"""State in an object store: the same as in a folder, but for the lock; and local copies that are bounded, private and never believed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from obstore.store import ObjectStore, from_url
+from stored import append, as_rows, batch_of, dictionary_of, keys_of
+
+from deltic.errors import CorruptState, StateError, StateTakenOver
+from deltic.storage.dictionary import Dictionary
+from deltic.storage.files import Content, DataFile, FileRef, Origin, write_file
+from deltic.storage.folder import open_folder
+from deltic.storage.manifest import manifest_name
+from deltic.storage.state import State
+
+ORIGIN = Origin(1, 1, 0, 0)
+
+
+def _store(url: str) -> ObjectStore:
+    return from_url(url)
+
+
+def _copies(tmp_path: Path) -> list[Path]:
+    return sorted((tmp_path / "cache").glob("*/*"))
+
+
+def _forget_copies(tmp_path: Path) -> None:
+    for path in _copies(tmp_path):
+        path.unlink()
+
+
+def test_of_sixteen_racing_writers_exactly_one_wins(s3: str) -> None:
+    folders = [open_folder(s3) for _ in range(16)]
+    for epoch in range(5):
+        barrier, won = threading.Barrier(16), []
+
+        def run(writer: int, epoch: int = epoch, barrier: threading.Barrier = barrier, won: list[int] = won) -> None:
+            barrier.wait()
+            if folders[writer].create(manifest_name(epoch), b"%d" % writer):
+                won.append(writer)
+
+        threads = [threading.Thread(target=run, args=(writer,)) for writer in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(won) == 1
+        assert folders[0].read(manifest_name(epoch)) == b"%d" % won[0]
+    assert open_folder(s3).names("manifests") == [manifest_name(epoch).split("/")[1] for epoch in range(5)]
+
+
+def test_what_is_committed_is_there_when_opened_again_elsewhere(s3: str, tmp_path: Path) -> None:
+    state = State.open(s3, shards=2)
+    for key in range(4):
+        append(state, key)
+    state.close()
+    assert state.root == s3
+    _forget_copies(tmp_path)
+    again = State.open(s3)
+    assert keys_of(again) == [0, 1, 2, 3]
+    assert (again.manifest.shards, again.manifest.notes["last"], again.folder.local) == (2, 3, False)
+    append(again, 4)
+    assert keys_of(again) == [0, 1, 2, 3, 4]
+
+
+def test_the_older_writer_is_fenced_off(s3: str) -> None:
+    old = State.open(s3)
+    append(old, 1)
+    new = State.open(s3)
+    with pytest.raises(StateTakenOver, match="was taken over by a newer writer; epoch 2 is not committed"):
+        append(old, 2)
+    append(new, 3)
+    assert keys_of(new) == [1, 3]
+    with pytest.raises(StateTakenOver):
+        append(old, 4)
+    assert keys_of(State.open(s3)) == [1, 3]
+
+
+def test_what_nothing_needs_goes(s3: str) -> None:
+    state = State.open(s3, retain=0)
+    gone = append(state, 0)
+    append(state, 1, drop=(gone,))
+    stray = write_file(s3, state.origin(0, 0), [], Dictionary.empty())
+    append(state, 2)
+    state.close()
+    again = State.open(s3, retain=0)
+    found = again.folder.names("data")
+    assert gone.file not in found and stray.name not in found
+    assert keys_of(again) == [1, 2]
+
+
+def test_objects_are_replaced_and_deleted(s3: str) -> None:
+    folder = open_folder(s3)
+    folder.put("leases/one", b"old")
+    folder.put("leases/one", b"new")
+    assert folder.read("leases/one") == b"new" and folder.read("leases/other") is None
+    assert folder.names("leases") == ["one"] and folder.names("manifests") == []
+    folder.delete(["leases/one", "leases/other"])
+    assert folder.names("leases") == []
+
+
+def test_large_files_are_uploaded_in_parts(s3: str, tmp_path: Path) -> None:
+    batch = batch_of(*((i, i * 7, 1) for i in range(400_000)))
+    ref = write_file(s3, ORIGIN, [Content("a", batch)], dictionary_of(x=1))
+    assert ref.size_bytes > 9 << 20
+    _forget_copies(tmp_path)
+    DataFile(s3, ref).verify()
+    assert as_rows(DataFile(s3, ref).batch("a").slice(0, 3)) == [(0, 0, 1), (1, 7, 1), (2, 14, 1)]
+
+
+def _write(url: str) -> FileRef:
+    return write_file(url, ORIGIN, [Content("a", batch_of((1, 2), (3, 4)))], Dictionary.empty())
+
+
+def test_a_missing_object_is_found(s3: str, tmp_path: Path) -> None:
+    ref = _write(s3)
+    _store(s3).delete(f"data/{ref.name}")
+    _forget_copies(tmp_path)
+    with pytest.raises(CorruptState, match=f"{ref.name}: the file is missing, though the manifest names it"):
+        DataFile(s3, ref)
+
+
+@pytest.mark.parametrize("kept", [0, 10, 64, -1])
+def test_a_truncated_object_is_found_and_not_kept(s3: str, tmp_path: Path, kept: int) -> None:
+    ref = _write(s3)
+    whole = bytes(_store(s3).get(f"data/{ref.name}").bytes())
+    _store(s3).put(f"data/{ref.name}", whole[:kept])
+    _forget_copies(tmp_path)
+    with pytest.raises(CorruptState, match=rf"{ref.name}: the file has \d+ bytes\nexpected: {ref.size_bytes} bytes"):
+        DataFile(s3, ref)
+    assert _copies(tmp_path) == []
+    _store(s3).put(f"data/{ref.name}", whole)
+    assert as_rows(DataFile(s3, ref).batch("a")) == [(1, 2), (3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("position", "said"), [(3, "no data file of Deltic"), (20, "the header is damaged"), (70, "the directory is damaged")]
+)
+def test_a_damaged_object_is_found_and_not_kept(s3: str, tmp_path: Path, position: int, said: str) -> None:
+    ref = _write(s3)
+    whole = bytes(_store(s3).get(f"data/{ref.name}").bytes())
+    _store(s3).put(f"data/{ref.name}", whole[:position] + b"~" + whole[position + 1 :])
+    _forget_copies(tmp_path)
+    with pytest.raises(CorruptState, match=f"{ref.name}.*{said}"):
+        DataFile(s3, ref)
+    assert _copies(tmp_path) == []
+
+
+def test_a_damaged_block_is_found_and_its_copy_fetched_anew(s3: str, tmp_path: Path) -> None:
+    ref = _write(s3)
+    (copy,) = _copies(tmp_path)
+    block = DataFile(s3, ref).directory.segments[0].columns[0]
+    whole = copy.read_bytes()
+    copy.write_bytes(whole[: block.offset] + b"~" + whole[block.offset + 1 :])
+    with pytest.raises(CorruptState, match="batch of a, column 0 is damaged"):
+        DataFile(s3, ref).batch("a")
+    assert as_rows(DataFile(s3, ref).batch("a")) == [(1, 2), (3, 4)]
+    assert copy.read_bytes() == whole
+
+
+def test_a_damaged_and_a_missing_manifest_are_found(s3: str) -> None:
+    state = State.open(s3)
+    for key in range(3):
+        append(state, key)
+    whole = state.folder.read(manifest_name(2))
+    assert whole is not None
+    state.folder.put(manifest_name(2), whole[:-20])
+    with pytest.raises(CorruptState, match=r"manifests/000000000002\.json is damaged"):
+        State.open(s3)
+    state.folder.delete([manifest_name(2)])
+    with pytest.raises(CorruptState, match=r"manifests/000000000002\.json is missing"):
+        State.open(s3)
+
+
+def test_files_are_fetched_once(s3: str, tmp_path: Path) -> None:
+    ref = _write(s3)
+    _forget_copies(tmp_path)
+    DataFile(s3, ref)
+    _store(s3).delete(f"data/{ref.name}")
+    DataFile(s3, ref).verify()
+
+
+def test_copies_are_bounded_and_those_unused_longest_go(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refs = [_write(s3) for _ in range(4)]
+    for age, path in enumerate(sorted(_copies(tmp_path), key=lambda path: [ref.name for ref in refs].index(path.name))):
+        os.utime(path, (1000 + age, 1000 + age))
+    DataFile(s3, refs[0])
+    killed = _copies(tmp_path)[0].with_name("x.staged")
+    killed.write_bytes(b"left by a process that was killed")
+    os.utime(killed, (1000, 1000))
+    monkeypatch.setenv("DELTIC_CACHE_BYTES", str(refs[0].size_bytes * 3))
+    last = _write(s3)
+    assert {path.name for path in _copies(tmp_path)} == {refs[0].name, refs[3].name, last.name}
+    for ref in (*refs, last):
+        DataFile(s3, ref).verify()
+
+
+def test_a_map_outlives_its_copy(s3: str, tmp_path: Path) -> None:
+    file = DataFile(s3, _write(s3))
+    _forget_copies(tmp_path)
+    assert as_rows(file.batch("a")) == [(1, 2), (3, 4)]
+
+
+def test_copies_are_the_users_own(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_folder(s3)
+    assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "cache").chmod(0o755)
+    with pytest.raises(StateError) as caught:
+        open_folder(s3)
+    assert str(caught.value) == (
+        f"the cache folder {tmp_path}/cache is open to others\nexpected: a folder of this user's own, with the rights rwx------\n"
+        "help: chmod 700 it, or name another one in DELTIC_CACHE"
+    )
+    (tmp_path / "cache").chmod(0o700)
+    monkeypatch.setenv("DELTIC_CACHE_BYTES", "much")
+    with pytest.raises(StateError, match="DELTIC_CACHE_BYTES is 'much'\nexpected: a number of bytes"):
+        _write(s3)
+    monkeypatch.setenv("DELTIC_CACHE", str(tmp_path / "file" / "cache"))
+    (tmp_path / "file").touch()
+    with pytest.raises(StateError, match=r"the cache folder .*/file/cache cannot be made: Not a directory"):
+        open_folder(s3)
+
+
+def test_a_store_that_cannot_be_used_is_named(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StateError, match=r"the state at s3://nowhere/x cannot be (read|written): .*\nexpected: a bucket that is there"):
+        State.open("s3://nowhere/x")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setattr("deltic.storage.objects._RETRY", {"max_retries": 0})
+    with pytest.raises(
+        StateError, match=rf"the state at {s3} cannot be read: .*\nexpected: a bucket that is there and can be reached\nhelp: "
+    ):
+        State.open(s3)
+
+
+def test_places_where_no_state_can_be_kept(tmp_path: Path) -> None:
+    with pytest.raises(
+        StateError, match="no state can be kept at ftp://host/x\nexpected: a folder, or a URL with file://, s3://, gs:// or az://"
+    ):
+        open_folder("ftp://host/x")
+    assert open_folder(f"file://{tmp_path}/a%20b").root == f"{tmp_path}/a b"
+    with pytest.raises(StateError, match="no state can be kept at file://other/x"):
+        open_folder("file://other/x")
+
+
+@pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "data/../../x", "", "data//x", ".hidden"])
+def test_no_name_leads_out_of_the_folder(tmp_path: Path, s3: str, name: str) -> None:
+    for folder in (open_folder(tmp_path), open_folder(s3)):
+        with pytest.raises(CorruptState, match="is no name of a file in a state folder"):
+            folder.read(name)
+        with pytest.raises(CorruptState):
+            folder.map_data(name, 64)
