@@ -46,11 +46,11 @@ class Runtime(Protocol):
         """Named JSON values as of the last commit; `id` names the state for good, `arrangements`, `tables` and `views` its content."""
         ...
 
-    def install(self, circuit: Circuit, *, dropped: Collection[str] = ()) -> TickResult:
+    def install(self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Mapping[str, Any] | None = None) -> TickResult:
         """Takes a new program: state that it knows is kept, state that it lacks is filled in one tick, the rest goes.
 
-        A table that the state has and the circuit has not is kept, unless `dropped` names it. Raises StateError if a table is not as the
-        state has it; then nothing has changed.
+        A table that the state has and the circuit has not is kept, unless `dropped` names it. notes: as in `tick`. Raises StateError if
+        a table is not as the state has it; then nothing has changed.
         """
         ...
 

@@ -74,17 +74,19 @@ class Session:
                 draft.apply(statement)
             self._install(draft.catalog, draft.dropped)
 
-    def program(self, script: str, *, name: str = "<sql>") -> None:
+    def program(self, script: str, *, name: str = "<sql>", notes: Mapping[str, Any] | None = None) -> None:
         """Makes a script the whole program: what it does not define is dropped, and what the state has of the rest is taken over.
 
-        Raises QueryError and EvaluationError as `sql` does, and StateError if a table is not as the state has it; then nothing changes.
+        notes: committed with it, as in `apply`. Raises QueryError and EvaluationError as `sql` does, and StateError if a table is not as
+        the state has it; then nothing changes.
         """
         with self._lock:
             self._check_open()
             draft = _Draft(Catalog())
             for statement in parse_script(script, name, draft):
                 draft.apply(statement)
-            self._install(draft.catalog, [t for t in self._runtime.notes["tables"] if t.lower() not in draft.catalog.tables])
+            gone = [table for table in self._runtime.notes["tables"] if table.lower() not in draft.catalog.tables]
+            self._install(draft.catalog, gone, notes)
 
     def transaction(self) -> Transaction:
         """A tick in the making; use it in a `with` block."""
@@ -268,10 +270,10 @@ class Session:
         """The tables, in lower case, that the state has and no statement of this session declared."""
         return frozenset(name.lower() for name in self._runtime.notes["tables"]) - frozenset(self._catalog.tables)
 
-    def _install(self, catalog: Catalog, dropped: Collection[str]) -> None:
+    def _install(self, catalog: Catalog, dropped: Collection[str], notes: Mapping[str, Any] | None = None) -> None:
         views = {v.name: optimize(v.plan) for v in catalog.views.values() if v.materialized}
         circuit = lower(views, {t.name: t for t in catalog.tables.values()})
-        result = self._runtime.install(circuit, dropped=dropped)
+        result = self._runtime.install(circuit, dropped=dropped, notes=notes)
         self._catalog, self._circuit = catalog, circuit
         stored = {view: _stored(circuit.arrangements[name]) for view, name in circuit.views.items()}
         self._subscribers = {v: s for v, s in self._subscribers.items() if v in circuit.views}

@@ -51,9 +51,9 @@ class Embedded:
     def notes(self) -> Notes:
         return self._notes
 
-    def install(self, circuit: Circuit, *, dropped: Collection[str] = ()) -> TickResult:
+    def install(self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Notes | None = None) -> TickResult:
         """A new program; see Runtime. O(content) for what has to be filled, O(1) for the rest."""
-        notes = described(circuit, self._notes, dropped)
+        notes = {**(notes or {}), **described(circuit, self._notes, dropped)}
         fresh = frozenset(circuit.arrangements) - frozenset(self._state[0])
         state: State = [
             {

@@ -112,14 +112,14 @@ class SparkRuntime:
     def notes(self) -> Notes:
         return self._current.manifest.notes
 
-    def install(self, circuit: Circuit, *, dropped: Collection[str] = ()) -> TickResult:
+    def install(self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Notes | None = None) -> TickResult:
         """A new program; see Runtime. One tick for what has to be filled, one commit at most."""
         manifest = self._state.manifest
-        notes = described(circuit, manifest.notes, dropped)
+        notes = {**(notes or {}), **described(circuit, manifest.notes, dropped)}
         fresh = frozenset(circuit.arrangements) - frozenset(manifest.notes["arrangements"])
         gone = tuple(s for s in manifest.segments() if s.arrangement not in notes["arrangements"])
         program = Program.of(circuit, self.shards, self.strings.seed)
-        base = Change(dropped=gone, notes={k: note for k, note in notes.items() if note != manifest.notes[k]})
+        base = Change(dropped=gone, notes={k: note for k, note in notes.items() if note != manifest.notes.get(k)})
         if fresh:
             tick = Tick(manifest.epoch + 1, time.time_ns() // 1000, fresh)
             result = self._run(circuit, program, {}, tick, base)
