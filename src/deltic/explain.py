@@ -1,4 +1,4 @@
-"""Pictures of a program: the plan of each view, and the circuit that keeps it exact, as text or JSON."""
+"""Pictures of a program: where its rows come from and go, the plan of each view, and the circuit that keeps it exact, as text or JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from deltic.circuit.nodes import Circuit, Node
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.semijoin import SemiJoin
+from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopK
+from deltic.frontends.sql import FileSink, FileSource
 from deltic.plan.nodes import Plan
 from deltic.plan.show import show
 from deltic.runtimes import TickResult
@@ -76,7 +78,7 @@ class OperatorPicture:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Print it, or take `.json()`."""
+    """Print it, or take `.json()`. sources, sinks: by name those that the views read and that read the views, a sink with its view."""
 
     plans: Mapping[str, str]
     operators: tuple[OperatorPicture, ...]
@@ -84,9 +86,13 @@ class Explanation:
     levels: int
     exchanges: int
     notes: tuple[str, ...]
+    sources: Mapping[str, FileSource]
+    sinks: Mapping[str, tuple[str, FileSink]]
 
     def __str__(self) -> str:
-        lines = []
+        lines = [f"source {table}: {_told(source)}" for table, source in self.sources.items()]
+        lines += [f"sink {name}: {view} to {sink.format} {sink.path}, {sink.mode}" for name, (view, sink) in self.sinks.items()]
+        lines += [""] if lines else []
         for view, plan in self.plans.items():
             lines += [f"view {view}", *(f"  {line}" for line in plan.splitlines()), ""]
         lines.append(f"circuit: {len(self.operators)} operators in {self.levels} levels, {self.exchanges} exchanges, {self.shards} shards")
@@ -110,13 +116,35 @@ class Explanation:
             "levels": self.levels,
             "exchanges": self.exchanges,
             "notes": list(self.notes),
+            "sources": {table: _facts(source, "format path op_column on_error dead_letter_path") for table, source in self.sources.items()},
+            "sinks": {name: {"view": view, **_facts(sink, "format path mode")} for name, (view, sink) in self.sinks.items()},
         }
 
 
+def _told(source: FileSource) -> str:
+    operations = f"operations in {source.op_column}" if source.op_column else "append only"
+    letters = f", dead letters in {source.dead_letter_path}" if source.dead_letter_path else ""
+    return f"{source.format} {source.path}, {operations}{letters}"
+
+
+def _facts(end: FileSource | FileSink, names: str) -> dict[str, Any]:
+    return {name: getattr(end, name) for name in names.split()}
+
+
 def explain(
-    plans: Mapping[str, Plan], circuit: Circuit, statistics: Mapping[str, tuple[int, int]], last: TickResult | None, shards: int
+    plans: Mapping[str, Plan],
+    circuit: Circuit,
+    statistics: Mapping[str, tuple[int, int]],
+    last: TickResult | None,
+    shards: int,
+    *,
+    sources: Mapping[str, FileSource],
+    sinks: Mapping[str, tuple[str, FileSink]],
 ) -> Explanation:
-    """The picture of the views of `plans` in `circuit`. statistics: (rows, bytes) by arrangement."""
+    """The picture of the views of `plans` in `circuit`.
+
+    statistics: (rows, bytes) by arrangement. sources: of all tables, by their names in lower case. sinks: all, each with its view.
+    """
     users: dict[int, list[str]] = {}
     for view, arrangement in circuit.views.items():
         for node in circuit.upstream(frozenset((arrangement,))):
@@ -126,7 +154,17 @@ def explain(
     pictures = tuple(_picture(n, circuit, statistics, last, tuple(sorted(users[n.id]))) for n in shown)
     exchanges = sum(isinstance(n.operator, Exchange) for n in shown)
     levels = 1 + max((n.level for n in shown), default=-1)
-    return Explanation({v: show(p) for v, p in plans.items()}, pictures, shards, levels, exchanges, tuple(_notes(shown)))
+    tables = [n.operator.table.name for n in shown if isinstance(n.operator, TableInput)]
+    return Explanation(
+        {v: show(p) for v, p in plans.items()},
+        pictures,
+        shards,
+        levels,
+        exchanges,
+        tuple(_notes(shown)),
+        {table: sources[table.lower()] for table in tables if table.lower() in sources},
+        {name: (view, sink) for name, (view, sink) in sinks.items() if view in plans},
+    )
 
 
 def _picture(

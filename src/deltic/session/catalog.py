@@ -126,7 +126,8 @@ class Catalog:
             if name != key and stale & {d.lower() for d in view.statement.depends_on}:
                 stale.add(name)
                 views[name] = _rebound(view, Catalog(self.tables, views), statement)
-        return replace(self, views=views)
+        sinks = {n: replace(s, view=statement.name) if s.view.lower() == key else s for n, s in self.sinks.items()}
+        return replace(self, views=views, sinks=sinks)
 
     def _upstream(self, statement: CreateView) -> set[str]:
         """Names of all views that the statement's query reads, directly or not."""
@@ -151,9 +152,9 @@ class Catalog:
         name = statement.view
         if name.lower() in self.views:
             return self.views[name.lower()]
-        if name.lower() in self.tables:
-            remedy = f"CREATE MATERIALIZED VIEW v AS SELECT * FROM {name}, and FROM v"
-            raise CatalogError(f"{name} is a table, and a sink reads a view", span=statement.view_span, remedy=remedy)
+        if kind := self._kind(name.lower()):
+            remedy = f"CREATE MATERIALIZED VIEW v AS SELECT * FROM {name}, and FROM v" if kind == "table" else "name the view that it reads"
+            raise CatalogError(f"{name} is a {kind}, and a sink reads a view", span=statement.view_span, remedy=remedy)
         raise UnknownName(f"there is no view {name!r}", span=statement.view_span, remedy=did_you_mean(name, self._materialized()))
 
     def _materialized(self) -> list[str]:
@@ -175,14 +176,15 @@ class Catalog:
         kind = self._kind(name.lower())
         if kind is None:
             return False
-        if may_exist and (wanted == kind or "sink" not in (wanted, kind)):
+        mixed = wanted != kind and "sink" in (wanted, kind)
+        if may_exist and not mixed:
             return True
         remedy = {
             "table": "drop it first, or use CREATE TABLE IF NOT EXISTS",
             "view": "drop it first, or use CREATE OR REPLACE",
             "sink": "drop it first, or use CREATE SINK IF NOT EXISTS",
         }
-        raise CatalogError(f"{kind} {name} is defined already", span=span, remedy=remedy[kind])
+        raise CatalogError(f"{kind} {name} is defined already", span=span, remedy="give it another name" if mixed else remedy[kind])
 
     def _drop(self, name: str, kind: str, if_exists: bool, span: Span | None) -> Catalog:
         key = name.lower()

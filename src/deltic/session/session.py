@@ -202,7 +202,13 @@ class Session:
                 view = self.view(view).name
             plans = {v.name: v.plan for v in self._catalog.views.values() if v.materialized and view in (None, v.name)}
             return explain(
-                {n: optimize(p) for n, p in plans.items()}, self._circuit, self._runtime.statistics(), self.last_tick, self._runtime.shards
+                {n: optimize(p) for n, p in plans.items()},
+                self._circuit,
+                self._runtime.statistics(),
+                self.last_tick,
+                self._runtime.shards,
+                sources=self._catalog.sources,
+                sinks={sink.name: (sink.view, sink.sink) for sink in self._catalog.sinks.values()},
             )
 
     def close(self) -> None:

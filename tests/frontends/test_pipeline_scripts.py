@@ -1,0 +1,214 @@
+"""Scripts with sources and sinks: what they mean, and that options come through however they are written."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+from sql_data import TestCatalog
+
+import deltic
+from deltic.errors import QueryError
+from deltic.frontends.sql import CreateSink, CreateTable, DropSink, FileSink, FileSource, Statement, bind_query, parse_script
+from deltic.schema import BIGINT, INT, Field, Schema, TableSchema
+
+ROOT = Path(__file__).parents[2]
+
+
+def one(sql: str) -> Statement:
+    (statement,) = parse_script(sql, "s", TestCatalog())
+    return statement
+
+
+def source_of(clauses: str) -> FileSource:
+    statement = one(f"CREATE TABLE x (a INT) {clauses}")
+    assert isinstance(statement, CreateTable)
+    assert statement.source is not None
+    return statement.source
+
+
+def sink_of(clauses: str) -> FileSink:
+    statement = one(f"CREATE SINK s FROM v {clauses}")
+    assert isinstance(statement, CreateSink)
+    return statement.sink
+
+
+def written(source: FileSource | FileSink) -> str:
+    return source.span.text[source.span.start : source.span.end]
+
+
+def test_a_table_of_files() -> None:
+    sql = (
+        "CREATE TABLE IF NOT EXISTS orders (id BIGINT, `n b` INT NOT NULL, PRIMARY KEY (id)) USING Parquet "
+        "OPTIONS (path '../in', op_column '_op', on_error 'dead_letter', dead_letter_path 'letters') COMMENT 'all orders'"
+    )
+    statement = one(sql)
+    assert isinstance(statement, CreateTable)
+    assert statement.table == TableSchema("orders", Schema((Field("id", BIGINT, False), Field("n b", INT, False))), (0,))
+    source = statement.source
+    assert source is not None
+    assert (source.format, source.path, source.op_column) == ("parquet", "../in", "_op")
+    assert (source.on_error, source.dead_letter_path) == ("dead_letter", "letters")
+    assert written(source) == "'../in'"
+    for span, text in ((source.dead_letter_span, "'letters'"), (source.op_span, "'_op'")):
+        assert span is not None
+        assert sql[span.start : span.end] == text
+
+
+def test_what_is_not_given_is_as_in_spark() -> None:
+    source = source_of("USING csv OPTIONS (path 'in')")
+    assert (source.op_column, source.on_error, source.dead_letter_path) == (None, "fail", None)
+    assert (source.header, source.sep, source.null_value) == (False, ",", "")
+    sink = sink_of("USING csv OPTIONS (path 'out', mode 'changes')")
+    assert (sink.header, sink.sep) == (False, ",")
+
+
+def test_a_table_without_using_has_no_source() -> None:
+    statement = one("CREATE TABLE options (options INT, location INT) COMMENT 'USING parquet'")
+    assert isinstance(statement, CreateTable)
+    assert (statement.table.name, statement.source) == ("options", None)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "OPTIONS (path 'in', header TRUE, sep '\\t', nullValue 'NA')",
+        "OPTIONS ('path' 'in', \"header\" 'true', 'sep' '\t', 'nullValue' 'NA')",
+        "OPTIONS (`path` = 'in', HEADER = true, Sep = '\\u0009', nullvalue = \"NA\")",
+        "OPTIONS('path'='in','header'='TRUE','delimiter'='\\t','NULLVALUE'='NA')",
+        "LOCATION 'in' OPTIONS (header TRUE, sep '\t', nullValue r'NA')",
+        "COMMENT 'x' OPTIONS (/* the header */ header TRUE, -- and\n sep '\t', nullValue 'NA') LOCATION \"in\"",
+    ],
+)
+def test_options_may_be_written_as_in_spark(options: str) -> None:
+    expected = FileSource("csv", "in", None, "fail", None, True, "\t", "NA", source_of("USING json LOCATION 'x'").span)
+    assert source_of(f"USING csv {options}") == expected
+
+
+def test_append_only_says_what_is_so_without_it() -> None:
+    assert source_of("USING json OPTIONS (path 'in', append_only 'true')") == source_of("USING json OPTIONS (path 'in')")
+    both = source_of("USING json OPTIONS (path 'in', append_only FALSE, op_column 'op')")
+    assert both.op_column == "op"
+
+
+def test_a_sink() -> None:
+    sql = "create sink if not exists `my sink` from v using CSV options (path 's3://b/out', mode 'SNAPSHOT', header true, sep ';')"
+    statement = one(sql)
+    assert isinstance(statement, CreateSink)
+    assert (statement.name, statement.view, statement.if_not_exists) == ("my sink", "v", True)
+    assert [sql[span.start : span.end] for span in (statement.span, statement.view_span)] == ["`my sink`", "v"]
+    assert statement.sink == FileSink("csv", "s3://b/out", "snapshot", True, ";", statement.span)
+    assert written(statement.sink) == "'s3://b/out'"
+
+
+def test_drop_sink() -> None:
+    first, second = parse_script("DROP SINK s; drop sink if exists `my sink`", "s", TestCatalog())
+    assert isinstance(first, DropSink)
+    assert (first.name, first.if_exists) == ("s", False)
+    assert isinstance(second, DropSink)
+    assert (second.name, second.if_exists) == ("my sink", True)
+
+
+def test_places_are_of_the_whole_script() -> None:
+    text = "CREATE TABLE a (id INT);\nCREATE SINK b FROM v\n  USING parquet OPTIONS (path 'x', mode 'chnages')"
+    with pytest.raises(QueryError) as caught:
+        parse_script(text, "script.sql", TestCatalog())
+    assert caught.value.span is not None
+    assert (caught.value.span.line, caught.value.span.column) == (3, 41)
+
+
+def test_a_sink_is_not_a_query() -> None:
+    with pytest.raises(QueryError, match="this is not one query"):
+        bind_query("DROP SINK s", "s", TestCatalog())
+
+
+TEXTS = ("in", "a b", "it's", 'say "so"', "tab\there", "back\\slash", "ü/ö", "(a, b)", "--no", "/* no */", "a;b", "x=1", "USING", "''")
+
+
+def _string(value: str, random: random.Random) -> str:
+    quote = random.choice("'\"")
+    escaped = value.replace("\\", "\\\\").replace("\t", random.choice(["\t", "\\t"]))
+    return quote + escaped.replace(quote, random.choice([f"\\{quote}", quote * 2])) + quote
+
+
+def _key(name: str, random: random.Random) -> str:
+    cased = "".join(random.choice((c.lower(), c.upper())) for c in name)
+    return random.choice((cased, f"`{cased}`", f"'{cased}'", f'"{cased}"'))
+
+
+def _options(options: dict[str, str], random: random.Random) -> str:
+    parts = []
+    for name, value in random.sample(list(options.items()), len(options)):
+        bare = value in ("true", "false") and random.random() < 0.5
+        between = random.choice((" ", "=", " = ", "\n  ", " /* is */ "))
+        parts.append(_key(name, random) + between + (random.choice((value, value.upper())) if bare else _string(value, random)))
+    return random.choice((" ", "\n", "")) + "(" + random.choice((", ", ",", " ,\n")).join(parts) + ")"
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_random_options_come_through(seed: int) -> None:
+    chance = random.Random(seed)
+    format = chance.choice(("parquet", "csv", "json"))
+    options = {"path": chance.choice(TEXTS)}
+    csv = {"header": chance.choice(("true", "false")), chance.choice(("sep", "delimiter")): chance.choice(";|\t'\\ ")}
+    csv = {key: value for key, value in csv.items() if format == "csv" and chance.random() < 0.6}
+    sep = csv.get("sep", csv.get("delimiter", ","))
+    if chance.random() < 0.3:
+        mode = chance.choice(("changes", "snapshot"))
+        sink = sink_of(f"USING {format} OPTIONS{_options({**options, **csv, 'mode': mode}, chance)}")
+        assert sink == FileSink(format, options["path"], mode, csv.get("header") == "true", sep, sink.span)
+        assert sink.span.start < sink.span.end
+        return
+    if format == "csv" and chance.random() < 0.5:
+        csv["nullValue"] = chance.choice((*TEXTS, ""))
+    op_column = chance.choice((None, "_op", "op '"))
+    options |= {"op_column": op_column} if op_column else {"append_only": "true"} if chance.random() < 0.5 else {}
+    letters = chance.choice((None, *TEXTS))
+    options |= (
+        {"on_error": "dead_letter", "dead_letter_path": letters} if letters else {"on_error": "fail"} if chance.random() < 0.5 else {}
+    )
+    source = source_of(f"USING {format} OPTIONS{_options({**options, **csv}, chance)}")
+    expected = FileSource(
+        format,
+        options["path"],
+        op_column,
+        "dead_letter" if letters else "fail",
+        letters,
+        csv.get("header") == "true",
+        sep,
+        csv.get("nullValue", ""),
+        source.span,
+    )
+    assert source == expected
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_statement_with_words_missing_or_doubled_is_refused_with_a_place_or_taken(seed: int) -> None:
+    chance = random.Random(seed)
+    words = re.findall(
+        r"'[^']*'|\w+|\S",
+        "CREATE TABLE x (a INT) USING csv OPTIONS (path 'in', header TRUE, sep = ';') COMMENT 'c'"
+        if seed % 2
+        else "CREATE SINK IF NOT EXISTS s FROM v USING csv OPTIONS (path 'out', mode 'changes', sep = ';') LOCATION 'out'",
+    )
+    for _ in range(chance.randint(1, 3)):
+        at = chance.randrange(len(words))
+        words[at : at + 1] = chance.choice(([], [words[at]] * 2, [chance.choice(words)]))
+    try:
+        list(parse_script(" ".join(words), "s", TestCatalog()))
+    except QueryError as error:
+        assert error.span is not None
+
+
+SCRIPTS = re.findall(r"^```sql\n(.*?)^```", (ROOT / "docs" / "sql.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def test_the_scripts_of_the_guide_are_understood() -> None:
+    assert SCRIPTS
+    for script in SCRIPTS:
+        with deltic.Session() as session:
+            session.sql(script)
+            assert session.sources
+            assert session.sinks
