@@ -43,6 +43,11 @@ class Lease:
             self._thread.join()
             self._folder.delete([self._name])
 
+    def leave(self) -> None:
+        """Renews no more, and lets the lease end by its own time: others may still need what it keeps."""
+        self._released.set()
+        self._thread.join()
+
     def _write(self) -> None:
         expires_us = time.time_ns() // 1000 + int(self._length_s * 1e6)
         self._folder.put(self._name, json.dumps({"epoch": self.epoch, "expires": expires_us}).encode())

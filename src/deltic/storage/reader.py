@@ -83,6 +83,12 @@ class StateReader:
             self._lease.release()
             self._lease = None
 
+    def leave(self) -> None:
+        """Lets the files go when the lease ends by its own time: for a process that cannot know whether others read on."""
+        if self._lease is not None:
+            self._lease.leave()
+            self._lease = None
+
     def __enter__(self) -> Self:
         return self
 
