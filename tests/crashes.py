@@ -1,0 +1,253 @@
+"""The life of a state folder, stopped at every step of it: what a kill leaves, and what a power failure could leave.
+
+`python tests/crashes.py FOLDER STRIDE` is the part that kills for real: for each STRIDE-th step it forks a process, which lives the life
+in a folder of its own below FOLDER and kills itself at that step.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+from stored import append, keys_of
+
+from deltic import disk
+from deltic.errors import DelticError
+from deltic.storage.manifest import Change
+from deltic.storage.merging import merge_segments
+from deltic.storage.state import State
+
+
+class PowerLoss(BaseException):
+    """Nothing after this step happens."""
+
+
+@dataclass
+class Told:
+    """What a writer knows. committed: keys whose commit returned. trying: the one in commit. linked: whether its manifest has its name."""
+
+    committed: list[int] = field(default_factory=list)
+    trying: int | None = None
+    linked: bool = False
+
+    def step(self, step: str, path: str) -> None:
+        if step == "link:after" and Path(path).parent.name == "manifests":
+            self.linked = True
+
+    def allows(self, found: list[int]) -> bool:
+        if found == sorted(self.committed):
+            return True
+        return self.linked and self.trying is not None and found == sorted([*self.committed, self.trying])
+
+
+def live(root: Path, told: Told) -> None:
+    """Opens a state, commits, merges, lets garbage go, closes, opens again, commits. Everything that `disk` does is in it."""
+    for keys in ((0, 1, 2), (3, 4)):
+        state = State.open(root, retain=0, whole_every=2)
+        try:
+            for key in keys:
+                _commit(state, key, told)
+            _merge(state)
+            _commit(state, keys[-1] + 10, told)
+            state.sweep()
+        finally:
+            state.close()
+
+
+def _commit(state: State, key: int, told: Told) -> None:
+    told.trying, told.linked = key, False
+    append(state, key)
+    told.committed.append(key)
+    told.trying = None
+
+
+def _merge(state: State) -> None:
+    segments = tuple(state.manifest.segments())
+    with state.merging() as origin:
+        ref, segment = merge_segments(state.root, state.manifest.files, segments, origin)
+    assert ref is not None and segment is not None
+    state.commit(Change((ref,), (segment,), segments))
+
+
+def what_is_wrong(root: Path, told: Told) -> str | None:
+    """Opens what is left and goes on with it: None if nothing is lost, nothing else seen, and no garbage stays."""
+    try:
+        state = State.open(root, retain=0)
+        try:
+            return _what_is_wrong(state, told)
+        finally:
+            state.close()
+    except DelticError as error:
+        return str(error)
+
+
+def _what_is_wrong(state: State, told: Told) -> str | None:
+    if not told.allows(found := keys_of(state)):
+        return f"{found} are there; {told}"
+    append(state, 99)
+    state.sweep()
+    if keys_of(state) != [*found, 99]:
+        return f"a new commit makes {keys_of(state)} of {found}"
+    files = {path.name for path in Path(state.root).rglob("*") if path.is_file()}
+    staged, strays = sorted(filter(disk.is_staged, files)), {n for n in files if n.endswith(".deltic")} - set(state.manifest.files)
+    return f"left over: {staged} {strays}" if staged or strays else None
+
+
+@contextmanager
+def watching(at: Callable[[str, str], None]) -> Iterator[None]:
+    """`at` is told every step."""
+    before, disk.at = disk.at, at
+    try:
+        yield
+    finally:
+        disk.at = before
+
+
+def steps_of_a_life(root: Path) -> list[str]:
+    """The names of all steps, in order."""
+    steps: list[str] = []
+    with watching(lambda step, path: steps.append(f"{step} {Path(path).parent.name}")):
+        live(root, Told())
+    return steps
+
+
+def live_until(root: Path, number: int, told: Told, stop: Callable[[], None]) -> None:
+    """Lives until the step of this number, and stops there."""
+    left = count(number, -1)
+
+    def at(step: str, path: str) -> None:
+        told.step(step, path)
+        if next(left) == 0:
+            stop()
+
+    with watching(at):
+        live(root, told)
+
+
+@dataclass
+class Image:
+    """What a power failure could leave after a step. files: by path below the root; None for a folder."""
+
+    step: str
+    told: Told
+    files: dict[str, bytes | None]
+
+    def put(self, root: Path) -> None:
+        root.mkdir(parents=True)
+        for name, content in sorted(self.files.items()):
+            if content is None:
+                (root / name).mkdir(parents=True, exist_ok=True)
+            else:
+                (root / name).write_bytes(content)
+
+
+class Disk:
+    """A disk that keeps what was synced, followed step by step beside the real one. Each distinct thing it could keep is an image.
+
+    What a folder's sync has not settled yet may be there or not: `late` has neither the new names nor the deletions, `early` has both,
+    `fewest` only the deletions, `most` only the new names. Each has a file's content only if that was synced, and else half of it.
+    """
+
+    def __init__(self, root: Path, told: Told) -> None:
+        self._root, self._told = root, told
+        self._serials = count()
+        self._serial: dict[int, int] = {}
+        """inode → which file it is now: a file system uses the numbers of deleted files again."""
+        self._synced: dict[int, bytes] = {}
+        self._names: dict[str, dict[str, int | None]] = {}
+        """folder → what is in it: the file, or None for a folder."""
+        self.images: list[Image] = []
+        self._seen: set[str] = set()
+
+    def at(self, step: str, path: str) -> None:
+        self._told.step(step, path)
+        if step == "write:after":
+            self._serial[os.stat(path).st_ino] = next(self._serials)
+        elif step == "sync:after":
+            self._synced[self._serial[os.stat(path).st_ino]] = Path(path).read_bytes()
+        elif step == "folder-sync:after" and Path(path).is_relative_to(self._root.parent):
+            self._names[path] = self._early(path)
+        if step.endswith(":after"):
+            self._keep(step, path)
+
+    def _early(self, folder: str) -> dict[str, int | None]:
+        return {e.name: None if e.is_dir() else self._serial.get(e.inode(), -1) for e in os.scandir(folder)}
+
+    def _late(self, folder: str) -> dict[str, int | None]:
+        return self._names.get(folder, {})
+
+    def _fewest(self, folder: str) -> dict[str, int | None]:
+        return {name: found for name, found in self._late(folder).items() if name in self._early(folder)}
+
+    def _most(self, folder: str) -> dict[str, int | None]:
+        return {**self._late(folder), **self._early(folder)}
+
+    def _keep(self, step: str, path: str) -> None:
+        kinds = {"late": self._late, "early": self._early, "fewest": self._fewest, "most": self._most}
+        for kind, listing in kinds.items():
+            there = self._root.name in listing(str(self._root.parent))
+            image = Image(f"{kind} after {step} {path}", self._copied(), self._tree(listing, self._root) if there else {})
+            told = (image.told.committed, image.told.trying, image.told.linked)
+            known = json.dumps([told, {name: None if c is None else c.hex() for name, c in image.files.items()}])
+            if known not in self._seen:
+                self._seen.add(known)
+                self.images.append(image)
+
+    def _copied(self) -> Told:
+        return Told(list(self._told.committed), self._told.trying, self._told.linked)
+
+    def _tree(self, listing: Callable[[str], dict[str, int | None]], folder: Path) -> dict[str, bytes | None]:
+        files: dict[str, bytes | None] = {}
+        for name, serial in listing(str(folder)).items():
+            where = str((folder / name).relative_to(self._root))
+            if serial is None:
+                files[where] = None
+                files |= self._tree(listing, folder / name)
+            else:
+                files[where] = self._synced[serial] if serial in self._synced else self._half(folder / name)
+        return files
+
+    def _half(self, path: Path) -> bytes:
+        with suppress(FileNotFoundError):
+            content = path.read_bytes()
+            return content[: len(content) // 2]
+        return b""
+
+
+def images_of_a_life(root: Path) -> list[Image]:
+    """All that a power failure could leave of it."""
+    told = Told()
+    kept = Disk(root, told)
+    with watching(kept.at):
+        live(root, told)
+    return kept.images
+
+
+def _kill_at_each(folder: Path, stride: int) -> None:
+    for number in range(0, len(steps_of_a_life(folder / "whole")), stride):
+        root = folder / str(number)
+        if not os.fork():
+            _live_and_be_killed(root, number)
+        _, status = os.wait()
+        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+
+
+def _live_and_be_killed(root: Path, number: int) -> None:
+    told = Told()
+
+    def stop() -> None:
+        root.with_suffix(".json").write_text(json.dumps([told.committed, told.trying, told.linked]))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    live_until(root, number, told, stop)
+
+
+if __name__ == "__main__":
+    _kill_at_each(Path(sys.argv[1]), int(sys.argv[2]))

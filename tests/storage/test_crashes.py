@@ -1,0 +1,116 @@
+"""Stopped at any step of its life, by a kill or a power failure, a state has all that was committed, no more, and goes on.
+
+The last tests take a part of that away, and show that this suite finds it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import crashes
+import pytest
+from crashes import PowerLoss, Told, images_of_a_life, live_until, steps_of_a_life, what_is_wrong
+from stored import append, keys_of
+
+from deltic import disk
+from deltic.errors import StateTakenOver
+from deltic.storage.local import LocalFolder
+from deltic.storage.state import State
+
+STEPS = ["write", "sync", "link", "unlink", "folder-sync", "make-folder"]
+
+
+def _power_loss() -> None:
+    raise PowerLoss
+
+
+def test_a_life_has_every_step_of_every_kind_of_file(tmp_path: Path) -> None:
+    steps = set(steps_of_a_life(tmp_path / "state"))
+    assert {f"{step}:{when} manifests" for step in STEPS[:4] for when in ("before", "after")} <= steps
+    assert {f"{step}:{when} data" for step in ("write", "sync", "unlink") for when in ("before", "after")} <= steps
+    assert {step.split(":")[0] for step in steps} == {*STEPS, "read"}
+
+
+def test_a_kill_at_any_step_loses_nothing(tmp_path: Path) -> None:
+    for number, step in enumerate(steps_of_a_life(tmp_path / "whole")):
+        root, told = tmp_path / str(number), Told()
+        with pytest.raises(PowerLoss):
+            live_until(root, number, told, _power_loss)
+        assert what_is_wrong(root, told) is None, f"step {number}, {step}"
+
+
+def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, crashes.__file__, tmp_path, "7"], check=True, timeout=120)
+    killed = sorted(tmp_path.glob("*.json"))
+    assert len(killed) > 20
+    for path in killed:
+        told = Told(*json.loads(path.read_text()))
+        assert what_is_wrong(path.with_suffix(""), told) is None, f"step {path.stem}"
+
+
+def _lost(images: list[crashes.Image], folder: Path) -> list[str]:
+    """What is wrong with each of the images with which something is."""
+    found = []
+    for number, image in enumerate(images):
+        image.put(folder / str(number))
+        if (wrong := what_is_wrong(folder / str(number), image.told)) is not None:
+            found.append(f"{image.step}: {wrong}")
+    return found
+
+
+def test_a_power_failure_at_any_step_loses_nothing(tmp_path: Path) -> None:
+    images = images_of_a_life(tmp_path / "state")
+    assert len(images) > 100
+    assert _lost(images, tmp_path / "images") == []
+
+
+@pytest.mark.parametrize(
+    ("taken_out", "folder"),
+    [("sync", "data"), ("sync", "manifests"), ("folder-sync", "data"), ("folder-sync", "manifests"), ("folder-sync", "state")],
+)
+def test_a_sync_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken_out: str, folder: str) -> None:
+    step = disk._step
+
+    def without(name: str, path: Path, act: Callable[[], None]) -> None:
+        where = path if name == "folder-sync" else path.parent
+        if (name, where.name) != (taken_out, folder):
+            step(name, path, act)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(disk, "_step", without)
+        images = images_of_a_life(tmp_path / "state")
+    assert _lost(images, tmp_path / "images") != []
+
+
+def _fenced(root: Path) -> bool:
+    """Whether of two writers the older learns of the newer, and what either was told is there."""
+    old = State.open(root)
+    append(old, 1)
+    old.close()
+    new = State.open(root)
+    append(new, 2)
+    try:
+        append(old, 3)
+    except StateTakenOver:
+        return keys_of(State.open(_closed(new))) == [1, 2]
+    return False
+
+
+def _closed(state: State) -> str:
+    state.close()
+    return state.root
+
+
+def test_a_fence_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _fenced(tmp_path / "with")
+
+    def create(self: LocalFolder, name: str, content: bytes) -> bool:
+        self.put(name, content)
+        return True
+
+    monkeypatch.setattr(LocalFolder, "create", create)
+    assert not _fenced(tmp_path / "without")
