@@ -19,7 +19,7 @@ import pyarrow as pa
 from deltic.connectors.fitting import expected_values
 from deltic.connectors.frames import KNOWN_OPERATIONS, OP, OPERATIONS
 from deltic.errors import ConstraintViolation, DataError, FrameError
-from deltic.schema import STRING, Field, Op, Schema, TableSchema
+from deltic.schema import STRING, Field, Op, TableSchema
 
 _LONGEST_TEXT: Final = 10_000
 
@@ -207,8 +207,3 @@ def in_table_order(names: Iterable[str], fields: Sequence[Field]) -> tuple[list[
         found.setdefault(name.lower(), i)
     missing = [field.name for field in fields if field.name.lower() not in found]
     return [found.get(field.name.lower(), -1) for field in fields], extra, missing, twins
-
-
-def empty(schema: Schema) -> list[Column]:
-    """Columns without rows."""
-    return [Column(pa.array([], field.type.arrow), {}) for field in schema]

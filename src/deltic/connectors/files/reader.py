@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import IO, Literal, Protocol
 
+from deltic.connectors.files.csv import CsvFiles
 from deltic.connectors.files.folder import Entry, Folder
+from deltic.connectors.files.json import JsonFiles
 from deltic.connectors.files.parquet import ParquetFiles
 from deltic.connectors.files.portions import Block, Portion, Sieve, fields_of
 from deltic.schema import Field, TableSchema
@@ -70,4 +72,8 @@ def _format(format: str, table: TableSchema, fields: tuple[Field, ...], *, heade
     match format:
         case "parquet":
             return ParquetFiles(table, fields)
-    raise AssertionError(format)
+        case "csv":
+            return CsvFiles(table, fields, header=header, sep=sep, null_value=null_value)
+        case "json":
+            return JsonFiles(table, fields)
+    raise AssertionError(f"the format {format}")

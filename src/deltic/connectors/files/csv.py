@@ -1,0 +1,226 @@
+"""CSV: records of RFC 4180, in UTF-8, whose fields stand in the table's order or under a header; quoted fields may span lines.
+
+A field that is `null_value` is NULL; in quotes it is a STRING of that text, but still NULL for every other type. A record with too
+many or too few fields is torn. What is the file's as a whole (its header, its encoding, a quote left open) is a SourceError.
+Records are counted without the header and without empty lines.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.csv import ConvertOptions, InvalidRow, ParseOptions, ReadOptions, open_csv
+
+from deltic.connectors.files.portions import Block, Column, Fault, in_table_order
+from deltic.connectors.files.text import from_text
+from deltic.errors import SourceError
+from deltic.schema import STRING, Field, TableSchema
+
+_ROWS: Final = 1 << 16
+_BYTES: Final = 8 << 20
+_LONGEST_HEADER: Final = 1 << 20
+_QUOTE: Final = b'"'
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """Records of the file, header and all: `fields` has those of the right width, as text; `torn` the others."""
+
+    fields: pa.RecordBatch
+    numbers: npt.NDArray[np.int64]
+    torn: dict[int, InvalidRow]
+
+    @property
+    def last(self) -> int:
+        return max(int(self.numbers[-1]) if len(self.numbers) else 0, *self.torn, 0)
+
+
+class CsvFiles:
+    """Reads the columns `fields` of `table`'s files."""
+
+    def __init__(self, table: TableSchema, fields: Sequence[Field], *, header: bool, sep: str, null_value: str) -> None:
+        self._table, self._fields = table.name, fields
+        self._header, self._sep, self._null = header, sep, null_value
+        self._listed = "the columns " + ", ".join(field.name for field in fields)
+
+    def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[Block]:
+        """Blocks of at most 65,536 records behind the first `start`, plus torn ones. A file without a byte needs no header."""
+        if file.read(4) in (b"", codecs.BOM_UTF8):
+            return
+        file.seek(0)
+        order, above = (self._order(file, name), 1) if self._header else (range(len(self._fields)), 0)
+        first = start + 1
+        for records in self._records(file, name):
+            for part in _bounded(records, above + start):
+                yield self._block(part, order, first, above)
+                first = part.last - above + 1
+
+    def _block(self, records: _Records, order: Sequence[int], first: int, above: int) -> Block:
+        batch = records.fields
+        columns = [self._column(batch.column(i), field) for field, i in zip(self._fields, order, strict=True)]
+        torn = {number - above: (self._fault(row), row.text) for number, row in records.torn.items()}
+        return Block(first, records.last - above - first + 1, records.numbers - above, columns, torn, lambda i: self._text(batch, i))
+
+    def _column(self, texts: pa.Array, field: Field) -> Column:
+        if field.type == STRING:
+            return Column(texts, {})
+        null = pc.equal(texts, self._null)
+        if pc.any(null).as_py():  # in quotes: no number, date or time looks like this
+            texts = pc.if_else(null, pa.scalar(None, pa.string()), texts)
+        return from_text(field.type).column(texts)
+
+    def _fault(self, row: InvalidRow) -> Fault:
+        count = row.actual_columns
+        return Fault(f"{count} field{'s' if count != 1 else ''}", f"{len(self._fields)} fields: {self._listed}")
+
+    def _text(self, batch: pa.RecordBatch, i: int) -> str:
+        """The record as it is written by others: the quotes that it had are not known."""
+        written = io.StringIO()
+        fields = [self._null if (value := column[i].as_py()) is None else value for column in batch.columns]
+        csv.writer(written, delimiter=self._sep, lineterminator="").writerow(fields)
+        return written.getvalue()
+
+    def _order(self, file: IO[bytes], name: str) -> list[int]:
+        """Where each field stands, by the header. Raises SourceError if one is missing, or one too much."""
+        text = file.read(_LONGEST_HEADER).decode("utf-8-sig", errors="replace")
+        file.seek(0)
+        names = next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=self._sep) if row), [])
+        order, extra, missing, twins = in_table_order(names, self._fields)
+        if twins:
+            raise self._error(name, f"has the column {twins[0]} twice (case does not count)", self._listed)
+        if extra:
+            raise self._error(
+                name, f"has a column {extra[0]!r}, which the table has not", self._listed, f"add {extra[0]} to the table, or leave it out"
+            )
+        if missing:
+            raise self._error(name, f"has no column {missing[0]} in its header", self._listed, f"give {missing[0]}, empty where it is NULL")
+        return order
+
+    def _records(self, file: IO[bytes], name: str) -> Iterator[_Records]:
+        """The last ones come only when the file's end is known to be whole."""
+        torn: dict[int, InvalidRow] = {}
+        held: _Records | None = None
+        at = 0
+        try:
+            for batch in self._reader(file, name, torn):
+                records = _numbered(batch, at, torn)
+                if batch.num_rows or records.torn:
+                    if held is not None:
+                        yield held
+                    at, held = records.last, records
+        except pa.ArrowInvalid as error:
+            if "straddling" not in str(error):
+                raise
+            what = f"has a record of more than {_BYTES >> 20} MiB behind record {at - self._header}"
+            raise self._error(name, what, "records that are shorter", "look for a quote that is not closed") from None
+        if torn:
+            if held is not None:
+                yield held
+            held = _Records(_nothing(len(self._fields)), np.empty(0, np.int64), torn)
+        if held is None:
+            return
+        if _is_left_open(file, held, self._sep):
+            what = f"ends within quotes, which its last record, {held.last - self._header}, opens"
+            raise self._error(name, what, "a complete CSV file", "write it anew, or close the quotes")
+        yield held
+
+    def _reader(self, file: IO[bytes], name: str, torn: dict[int, InvalidRow]) -> Any:
+        def put_aside(row: InvalidRow) -> str:
+            torn[row.number] = row
+            return "skip"
+
+        names = [str(i) for i in range(len(self._fields))]
+        return open_csv(
+            pa.PythonFile(_Utf8(file, lambda what: self._error(name, what, "UTF-8", "write it anew in UTF-8")), "r"),
+            read_options=ReadOptions(column_names=names, use_threads=False, block_size=_BYTES),
+            parse_options=ParseOptions(delimiter=self._sep, newlines_in_values=True, invalid_row_handler=put_aside),
+            convert_options=ConvertOptions(
+                check_utf8=False,
+                column_types=dict.fromkeys(names, pa.string()),
+                null_values=[self._null],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+
+    def _error(self, name: str, what: str, expected: str, remedy: str | None = None) -> SourceError:
+        return SourceError(f"table {self._table}: the file {name} {what}", expected=expected, remedy=remedy)
+
+
+class _Utf8:
+    """A file whose bytes are checked as they are read; what Arrow needs of a file."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes], error: Callable[[str], SourceError]) -> None:
+        self._file, self._error = file, error
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._lines = 1
+
+    def read(self, size: int = -1) -> bytes:
+        block = self._file.read(size)
+        try:
+            self._decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            line = self._lines + error.object.count(b"\n", 0, error.start)
+            raise self._error(f"is not UTF-8: byte 0x{error.object[error.start]:02x} in line {line}") from None
+        self._lines += block.count(b"\n")
+        return block
+
+    def close(self) -> None:
+        """The file is closed by who opened it."""
+
+
+def _numbered(batch: pa.RecordBatch, at: int, torn: dict[int, InvalidRow]) -> _Records:
+    """The records behind number `at`; takes the torn ones among and right behind them out of `torn`."""
+    ahead = np.arange(at + 1, at + batch.num_rows + len(torn) + 1)
+    numbers = ahead[np.isin(ahead, list(torn), invert=True)][: batch.num_rows] if torn else ahead
+    last = int(numbers[-1]) if len(numbers) else at
+    while last + 1 in torn:
+        last += 1
+    return _Records(batch, numbers, {number: torn.pop(number) for number in sorted(torn) if number <= last})
+
+
+def _bounded(records: _Records, skipped: int) -> Iterator[_Records]:
+    """The records behind number `skipped`, in parts of bounded size."""
+    begin = int(np.searchsorted(records.numbers, skipped, side="right"))
+    torn = {number: row for number, row in records.torn.items() if number > skipped}
+    while len(records.numbers) - begin > _ROWS:
+        end = begin + _ROWS
+        last = int(records.numbers[end - 1])
+        here = {number: torn.pop(number) for number in list(torn) if number <= last}
+        yield _Records(records.fields.slice(begin, _ROWS), records.numbers[begin:end], here)
+        begin = end
+    if torn or begin < len(records.numbers):
+        yield _Records(records.fields.slice(begin), records.numbers[begin:], torn)
+
+
+def _nothing(width: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], pa.string())] * width, names=[str(i) for i in range(width)])
+
+
+def _is_left_open(file: IO[bytes], records: _Records, sep: str) -> bool:
+    """Whether the file ends in a field that a quote opens and none closes; Arrow takes it for a whole one."""
+    if records.last in records.torn:
+        try:
+            list(csv.reader(io.StringIO(records.torn[records.last].text, newline=""), delimiter=sep, strict=True))
+        except csv.Error:
+            return True
+        return False
+    value = records.fields.column(records.fields.num_columns - 1)[-1].as_py()
+    if value is None:
+        return False
+    opened = _QUOTE + value.encode().replace(_QUOTE, 2 * _QUOTE)
+    size = os.fstat(file.fileno()).st_size
+    tail = os.pread(file.fileno(), len(opened) + 1, max(0, size - len(opened) - 1))
+    return tail == opened or (tail.endswith(opened) and not tail.startswith(_QUOTE))

@@ -1,0 +1,239 @@
+"""JSON lines: one object on each line, in UTF-8; fields by name in any case, a missing one is NULL, an unknown one an error of its row.
+
+Numbers are JSON numbers, DECIMAL also a string; strings, dates and timestamps are strings; FLOAT and DOUBLE take NaN, Infinity and
+-Infinity beside numbers, as words or as strings. Every line counts as a row, also an empty one, which says nothing.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.json import ParseOptions, ReadOptions, read_json
+
+from deltic.connectors.files.portions import Block, Column, Fault, quoted
+from deltic.connectors.files.text import expected_text, from_text, is_no_number, parse
+from deltic.errors import SourceError
+from deltic.schema import DATE, TIMESTAMP, Field, TableSchema, Type
+
+_BYTES: Final = 4 << 20
+_LONGEST: Final = 64 << 20
+_ROWS: Final = 1 << 16
+_FEW: Final = 32
+_WHITE: Final = b" \t\r"
+_IN_STRINGS: Final = ("STRING", "DATE", "TIMESTAMP")
+_Row = list[object]
+
+
+class _Number(str):
+    """A JSON number as it is written."""
+
+    __slots__ = ()
+
+
+class _Object(list[tuple[str, object]]):
+    """A JSON object as it is written: names may come twice."""
+
+
+class JsonFiles:
+    """Reads the columns `fields` of `table`'s files."""
+
+    def __init__(self, table: TableSchema, fields: Sequence[Field]) -> None:
+        self._table, self._fields = table.name, fields
+        self._places = {field.name.lower(): i for i, field in enumerate(fields)}
+        self._listed = "one JSON object on each line, with the fields " + ", ".join(field.name for field in fields)
+
+    def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[Block]:
+        """Blocks of at most 65,536 lines behind the first `start`."""
+        at = 0
+        for lines in self._chunks(file, name):
+            skipped = max(0, min(start - at, len(lines)))
+            for i in range(skipped, len(lines), _ROWS):
+                yield self._block(lines[i : i + _ROWS], at + i + 1)
+            at += len(lines)
+
+    def _chunks(self, file: IO[bytes], name: str) -> Iterator[list[bytes]]:
+        """Lines without their ends, a few MiB at a time."""
+        rest, at = [file.read(_BYTES).removeprefix(codecs.BOM_UTF8)], 0
+        while block := file.read(_BYTES):
+            end = block.rfind(b"\n")
+            if end >= 0:
+                lines = b"".join([*rest, block[:end]]).split(b"\n")
+                rest = []
+                at += len(lines)
+                yield lines
+            rest.append(block[end + 1 :])
+            if sum(map(len, rest)) > _LONGEST:
+                message = f"table {self._table}: the file {name} has more than {_LONGEST >> 20} MiB without a line's end, behind line {at}"
+                raise SourceError(message, expected=self._listed)
+        lines = b"".join(rest).split(b"\n")
+        yield lines if lines[-1] else lines[:-1]
+
+    def _block(self, lines: list[bytes], first: int) -> Block:
+        stripped = [line.strip(_WHITE) for line in lines]
+        texts = [line for line in stripped if line]
+        if len(texts) == len(lines):
+            numbers = np.arange(first, first + len(lines))
+        else:
+            numbers = np.array([first + i for i, line in enumerate(stripped) if line], np.int64)
+        columns, torn = self._read(texts)
+        whole = [i for i in range(len(texts)) if i not in torn] if torn else range(len(texts))
+        broken = {int(numbers[i]): (fault, _shown(texts[i])) for i, fault in torn.items()}
+        if torn:
+            numbers = numbers[np.array(whole, np.int64)]
+        return Block(first, len(lines), numbers, columns, broken, lambda i: _shown(texts[whole[i]]))
+
+    def _read(self, texts: Sequence[bytes]) -> tuple[list[Column], dict[int, Fault]]:
+        """The columns of the lines that are objects of these fields, and why the others are not."""
+        parts: list[list[Column]] = []
+        torn: dict[int, Fault] = {}
+        left = [(0, len(texts))]
+        while left:
+            start, length = left.pop()
+            part = texts[start : start + length]
+            try:
+                parts.append(self._fast(part))
+            except pa.ArrowException:
+                if length <= _FEW:
+                    parts.append(self._each(part, start, torn))
+                else:
+                    half = length // 2
+                    left += [(start + half, length - half), (start, half)]
+        return [_joined([part[i] for part in parts]) for i in range(len(self._fields))], torn
+
+    def _fast(self, texts: Sequence[bytes]) -> list[Column]:
+        """All lines at once. Raises pa.ArrowException where one of them needs to be looked at."""
+        if not texts:
+            return [Column(pa.array([], field.type.arrow), {}) for field in self._fields]
+        if not all(text[0] == ord("{") and text[-1] == ord("}") for text in texts):
+            raise pa.ArrowInvalid("not an object on each line")
+        spelled = self._spelling(texts[0])
+        read = pa.schema([(name, _read_type(field.type)) for name, field in zip(spelled, self._fields, strict=True)])
+        joined = b"\n".join(texts)
+        table = read_json(
+            pa.BufferReader(joined),
+            ReadOptions(use_threads=False, block_size=len(joined) + 1),
+            ParseOptions(explicit_schema=read, unexpected_field_behavior="error"),
+        )
+        if table.num_rows != len(texts):
+            raise pa.ArrowInvalid("not one object on each line")
+        return [_fitted(table.column(name), field.type) for name, field in zip(spelled, self._fields, strict=True)]
+
+    def _spelling(self, text: bytes) -> list[str]:
+        """How a line spells the fields."""
+        names = [field.name for field in self._fields]
+        found = _decoded(text)
+        for name, _ in found if isinstance(found, _Object) else ():
+            if (place := self._places.get(name.lower())) is not None:
+                names[place] = name
+        return names
+
+    def _each(self, texts: Sequence[bytes], start: int, torn: dict[int, Fault]) -> list[Column]:
+        rows: list[_Row] = []
+        for i, text in enumerate(texts):
+            found = self._row(text)
+            if isinstance(found, Fault):
+                torn[start + i] = found
+            else:
+                rows.append(found)
+        return [_gathered([row[i] for row in rows], field.type) for i, field in enumerate(self._fields)]
+
+    def _row(self, text: bytes) -> _Row | Fault:
+        found = _decoded(text)
+        if isinstance(found, Fault):
+            return Fault(found.reason, self._listed)
+        if not isinstance(found, _Object):
+            return Fault(f"{_kind(found)} and no object", self._listed)
+        row: _Row = [None] * len(self._fields)
+        seen = set()
+        for name, value in found:
+            place = self._places.get(name.lower())
+            if place is None:
+                return Fault(f"the field {quoted(name)} is unknown", self._listed, "leave it out, or add it to the table")
+            if place in seen:
+                return Fault(f"the field {quoted(name)} comes twice (case does not count)", self._listed)
+            seen.add(place)
+            row[place] = _value(value, self._fields[place].type)
+        return row
+
+
+def _read_type(wanted: Type) -> pa.DataType:
+    return pa.string() if wanted in (DATE, TIMESTAMP) else wanted.arrow
+
+
+def _fitted(read: pa.ChunkedArray[Any], wanted: Type) -> Column:
+    """A column as Arrow reads it. Raises pa.ArrowInvalid where that may be more than JSON allows."""
+    array = pa.concat_arrays(read.chunks)
+    if wanted.is_decimal or wanted.name in _IN_STRINGS:
+        array.validate(full=True)
+    if wanted.is_float and pc.any(pc.is_inf(array)).as_py():
+        raise pa.ArrowInvalid("a number may be beyond the range")
+    return from_text(wanted).column(array) if wanted in (DATE, TIMESTAMP) else Column(array, {})
+
+
+def _joined(parts: list[Column]) -> Column:
+    if len(parts) == 1:
+        return parts[0]
+    faults: dict[int, Fault] = {}
+    at = 0
+    for part in parts:
+        faults.update({at + i: fault for i, fault in part.faults.items()})
+        at += len(part.array)
+    return Column(pa.concat_arrays([part.array for part in parts]), faults)
+
+
+def _gathered(values: list[object], wanted: Type) -> Column:
+    faults = {i: value for i, value in enumerate(values) if isinstance(value, Fault)}
+    return Column(pa.array([None if isinstance(value, Fault) else value for value in values], wanted.arrow), faults)
+
+
+def _decoded(text: bytes) -> object:
+    """What a line says, or a Fault."""
+    try:
+        return json.loads(text.decode(), object_pairs_hook=_Object, parse_float=_Number, parse_int=_Number, parse_constant=_Number)
+    except UnicodeDecodeError as error:
+        return Fault(f"byte 0x{text[error.start]:02x} is not UTF-8", "")
+    except json.JSONDecodeError as error:
+        return Fault(f"not JSON at character {error.colno}: {error.msg}", "")
+    except RecursionError:
+        return Fault("JSON that is nested too deeply", "")
+
+
+def _value(value: object, wanted: Type) -> object:
+    """A value of the type, or a Fault."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return value if wanted.name == "BOOLEAN" else _mistyped(value, wanted)
+    if isinstance(value, _Number):
+        return parse(value, wanted) if wanted.is_numeric else _mistyped(value, wanted)
+    if not isinstance(value, str):
+        return _mistyped(value, wanted)
+    if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+        return Fault("half of a surrogate pair", "text in Unicode")
+    if wanted.is_decimal or wanted.name in _IN_STRINGS or (wanted.is_float and is_no_number(value)):
+        return parse(value, wanted)
+    return _mistyped(value, wanted)
+
+
+def _mistyped(value: object, wanted: Type) -> Fault:
+    return Fault(f"found {_kind(value)}", expected_text(wanted))
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, _Number):
+        return f"the number {quoted(value)[1:-1]}"
+    if isinstance(value, str):
+        return f"the string {quoted(value)}"
+    return "null" if value is None else "an object" if isinstance(value, _Object) else "an array"
+
+
+def _shown(text: bytes) -> str:
+    return text.decode(errors="backslashreplace")
