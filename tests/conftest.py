@@ -1,11 +1,16 @@
-"""Puts this folder on sys.path, so that tests of every room can import the test support that stands in it; golden files."""
+"""Puts this folder on sys.path, so that tests of every room can import the test support that stands in it; golden files; Spark."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -20,3 +25,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def goldens(request: pytest.FixtureRequest) -> Goldens:
     """The golden file beside the test file, of its name without `test_`."""
     return Goldens(request.path.with_name(f"{request.path.stem.removeprefix('test_')}.txt"), request.config.getoption("--update-goldens"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A Spark session that Deltic made, on two cores; one for all the tests that need one from the first of them on."""
+    pytest.importorskip("pyspark")
+    from deltic.runtimes.spark.session import local_session  # noqa: PLC0415  needs the extra
+
+    session = local_session(2, name="deltic tests")
+    yield session
+    session.stop()
