@@ -10,11 +10,12 @@ from itertools import islice
 from typing import Any
 
 import pytest
+from random_options import random_source, written_options, written_string
 from sql_data import ROWS, TABLES, TestCatalog, weighted
 from sql_queries import queries
 
 from deltic.errors import QueryError
-from deltic.frontends.sql import bind_query
+from deltic.frontends.sql import CreateTable, bind_query, parse_script
 from deltic.frontends.sql.dialect import DelticDialect
 from deltic.plan.evaluate import evaluate
 
@@ -179,3 +180,35 @@ def test_what_spark_refuses_is_refused(spark: Any, query: str) -> None:
         spark.sql(query).schema  # noqa: B018
     with pytest.raises(QueryError):
         bind_query(query, "test", TestCatalog())
+
+
+def _spark_table(spark: Any, sql: str) -> tuple[str, dict[str, str]]:
+    """The format and the options, by keys in lower case, that Spark's parser finds in CREATE TABLE."""
+    spec = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql).tableSpec()
+    pairs = spec.optionExpression().options()
+    options = {pairs.apply(i)._1().lower(): pairs.apply(i)._2().toString() for i in range(pairs.size())}
+    if spec.location().isDefined():
+        options["path"] = spec.location().get()
+    return spec.provider().get().lower(), options
+
+
+def test_options_are_read_as_spark_reads_them(spark: Any) -> None:
+    for seed in range(100):
+        chance = random.Random(seed)
+        format, options = random_source(chance)
+        clauses = [f"OPTIONS{written_options(options, chance)}", "COMMENT 'x'"]
+        if chance.random() < 0.3:
+            path = options.pop("path")
+            clauses = [f"OPTIONS{written_options({'on_error': 'fail', **options}, chance)}", f"LOCATION {written_string(path, chance)}"]
+        chance.shuffle(clauses)
+        sql = f"CREATE TABLE x (a INT NOT NULL) USING {format} {' '.join(clauses)}"
+        (statement,) = parse_script(sql, "s", TestCatalog())
+        assert isinstance(statement, CreateTable)
+        source = statement.source
+        assert source is not None
+        found_format, found = _spark_table(spark, sql)
+        assert source.format == found_format
+        assert source.path == found["path"]
+        assert (source.op_column, source.dead_letter_path) == (found.get("op_column"), found.get("dead_letter_path"))
+        assert (source.header, source.null_value) == (found.get("header") == "true", found.get("nullvalue", ""))
+        assert source.sep == found.get("sep", found.get("delimiter", ","))
