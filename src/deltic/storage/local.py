@@ -28,6 +28,7 @@ _CURES: Final = {
     errno.EACCES: _REFUSED,
     errno.EPERM: _REFUSED,
     errno.EROFS: _REFUSED,
+    errno.ENOENT: _NO_FOLDER,
     errno.ENOTDIR: _NO_FOLDER,
     errno.EEXIST: _NO_FOLDER,
 }

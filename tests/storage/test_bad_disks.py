@@ -1,0 +1,230 @@
+"""What a disk refuses is one clear error; nothing of the epoch is kept, and the same state goes on when the disk is mended."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from crashes import watching
+from stored import append, keys_of
+
+from deltic.errors import StateError
+from deltic.storage.files import DataFile
+from deltic.storage.state import State
+
+
+def _mount(*arguments: str) -> None:
+    done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 KiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    _mount("-t", "tmpfs", "-o", "size=256k", "none", str(place))
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)  # a map of a file keeps it busy until it is collected
+
+
+@contextmanager
+def _full(disk: Path, *, but_bytes: int = 0) -> Iterator[None]:
+    """There is no more room than this."""
+    filler = disk / "filler"
+    with open(filler, "wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
+        while True:
+            file.write(bytes(4096))
+    os.truncate(filler, filler.stat().st_size - but_bytes)
+    yield
+    filler.unlink()
+
+
+@contextmanager
+def _failing(step: str, folder: str, code: int = errno.EIO) -> Iterator[None]:
+    """This step fails for files in this folder, or for the folder itself."""
+
+    def at(here: str, path: str) -> None:
+        where = Path(path) if step.startswith("folder-sync") else Path(path).parent
+        if here == step and where.name == folder:
+            raise OSError(code, os.strerror(code), path)
+
+    with watching(at):
+        yield
+
+
+def _content(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file() and path.name != "filler"}
+
+
+@pytest.mark.parametrize("but_bytes", [0, 4096], ids=["for a data file", "for the manifest"])
+def test_a_full_disk(small_disk: Path, but_bytes: int) -> None:
+    root = small_disk / "state"
+    state = State.open(root)
+    append(state, 1)
+    before = _content(root)
+    with _full(small_disk, but_bytes=but_bytes):
+        for _ in range(2):
+            with pytest.raises(StateError) as caught:
+                append(state, 2)
+            assert str(caught.value) == (
+                f"the state folder {root} cannot be written: No space left on device\n"
+                "expected: room for the new files\n"
+                "help: make room; nothing was changed, so this can be done again then"
+            )
+        assert keys_of(state) == [1]
+    left = _content(root)
+    assert {name: left[name] for name in before} == before
+    assert all(name.startswith("data/") and content for name, content in left.items() if name not in before)
+    append(state, 3)
+    state.sweep()
+    state.close()
+    again = State.open(root)
+    assert keys_of(again) == [1, 3]
+    assert {path.name for path in (root / "data").iterdir()} == set(again.manifest.files)
+
+
+def test_a_state_is_opened_on_a_full_disk(small_disk: Path) -> None:
+    root = small_disk / "state"
+    State.open(root).close()
+    with _full(small_disk), pytest.raises(StateError, match=f"^the state folder {root} cannot be written: No space left on device\n"):
+        State.open(root)
+    State.open(root).close()
+
+
+def test_a_read_only_disk(tmp_path: Path) -> None:
+    root = tmp_path / "state"
+    state = State.open(root)
+    append(state, 1)
+    with _read_only(root / "data"):
+        with pytest.raises(StateError) as caught:
+            append(state, 2)
+        assert str(caught.value) == (
+            f"the state folder {root} cannot be written: Read-only file system\n"
+            "expected: a folder that this process may read and write\n"
+            "help: give it the right to, or name another folder"
+        )
+        assert keys_of(state) == [1]
+    append(state, 3)
+    with _read_only(root / "manifests"):
+        with pytest.raises(StateError, match="cannot be written: Read-only file system"):
+            append(state, 4)
+        assert keys_of(state) == [1, 3]
+    append(state, 5)
+    state.close()
+    with _read_only(root), pytest.raises(StateError, match=f"^the state folder {root} cannot be locked: Read-only file system\n"):
+        State.open(root)
+    assert keys_of(State.open(root)) == [1, 3, 5]
+
+
+@contextmanager
+def _read_only(place: Path) -> Iterator[None]:
+    _mount("--bind", str(place), str(place))
+    try:
+        _mount("-o", "remount,bind,ro", str(place))
+        yield
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_the_right_to_write(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(StateError, match=f"^the state folder {tmp_path}/state cannot be made: Permission denied\n"):
+            State.open(tmp_path / "state")
+    finally:
+        tmp_path.chmod(0o700)
+    State.open(tmp_path / "state").close()
+
+
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_a_folder_that_is_a_file(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("precious")
+    with pytest.raises(StateError) as caught:
+        State.open(tmp_path / place)
+    assert str(caught.value) == (
+        f"the state folder {tmp_path}/{place} cannot be made: Not a directory\nexpected: a folder\nhelp: name another one"
+    )
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+@pytest.mark.parametrize("place", ["data", "manifests", "generations"])
+def test_a_subfolder_that_is_a_file(tmp_path: Path, place: str) -> None:
+    (tmp_path / place).touch()
+    with pytest.raises(
+        StateError, match=f"^the state folder {tmp_path} cannot be (made|read|written): Not a directory\nexpected: a folder\n"
+    ):
+        State.open(tmp_path)
+    (tmp_path / place).unlink()
+    append(State.open(tmp_path), 1)
+
+
+_STEPS = [
+    *((step, "data") for step in ("write:before", "write:after", "sync:before", "folder-sync:before")),
+    *((step, "manifests") for step in ("write:before", "write:after", "sync:before", "link:before", "unlink:before", "folder-sync:before")),
+]
+
+
+@pytest.mark.parametrize(("step", "folder"), _STEPS)
+def test_a_disk_that_fails_while_it_is_written(tmp_path: Path, step: str, folder: str) -> None:
+    state = State.open(tmp_path)
+    append(state, 1)
+    before = {name for name in _content(tmp_path) if name.startswith(folder)}
+    with _failing(step, folder):
+        for _ in range(2):
+            with pytest.raises(StateError) as caught:
+                append(state, 2)
+            assert str(caught.value) == (
+                f"the state folder {tmp_path} cannot be written: Input/output error\n"
+                "expected: a disk that works\n"
+                "help: look after the disk; nothing was changed"
+            )
+    assert {name for name in _content(tmp_path) if name.startswith(folder)} == before
+    append(state, 3)
+    state.close()
+    assert keys_of(State.open(tmp_path)) == [1, 3]
+
+
+@pytest.mark.parametrize("folder", ["manifests", "data"])
+def test_a_disk_that_fails_while_it_is_read(tmp_path: Path, folder: str) -> None:
+    state = State.open(tmp_path)
+    append(state, 1)
+    said = f"^the state folder {tmp_path} cannot be read: Input/output error\nexpected: a disk that works\n"
+    with _failing("read:before", folder), pytest.raises(StateError, match=said):
+        state.close()
+        state = State.open(tmp_path)
+        keys_of(state)
+    state.close()
+    assert keys_of(State.open(tmp_path)) == [1]
+
+
+def test_a_commit_does_not_fail_for_garbage_that_stays(tmp_path: Path) -> None:
+    state = State.open(tmp_path, retain=0)
+    gone = append(state, 1)
+    with _failing("unlink:before", "data"):
+        append(state, 2, drop=(gone,))
+    assert (tmp_path / "data" / gone.file).exists()
+    append(state, 3)
+    state.sweep()
+    assert not (tmp_path / "data" / gone.file).exists()
+    assert keys_of(state) == [2, 3]
+
+
+def test_a_folder_that_is_gone(tmp_path: Path) -> None:
+    state = State.open(tmp_path / "state")
+    append(state, 1)
+    file = DataFile(state.root, next(iter(state.manifest.files.values())))
+    (tmp_path / "state").rename(tmp_path / "moved")
+    with pytest.raises(StateError, match=f"^the state folder {tmp_path}/state cannot be written: No such file or directory\n"):
+        append(state, 2)
+    file.verify()
+    (tmp_path / "moved").rename(tmp_path / "state")
+    append(state, 3)
+    assert keys_of(state) == [1, 3]
