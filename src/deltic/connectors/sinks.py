@@ -1,0 +1,146 @@
+"""Sinks: folders that views go out to, one file for each epoch's change, or one file that is always the last content.
+
+Always: a folder belongs to one sink of one state, which its marker names; nothing else is written there, and what others wrote is not
+touched. Files have names that the epoch alone decides, and appear whole and durably, so a delivery that is repeated changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deltic import disk
+from deltic.connectors.files.folder import local_path
+from deltic.connectors.writing import encoded
+from deltic.errors import SinkError
+
+MARKER: Final = "_deltic.json"
+EPOCH: Final = "_epoch"
+_Result = TypeVar("_Result")
+
+
+class _Sink:
+    """A folder that is the sink's own, made if it is not there.
+
+    path: a local path or a file:// URL. marker: {state, sink, mode, view}, by which the folder is known again.
+    Raises SinkError if the folder cannot be made, is another's, or holds anything of others.
+    """
+
+    def __init__(self, path: str, format: str, marker: Mapping[str, str], *, header: bool = False, sep: str = ",") -> None:
+        self._folder = local_path(path, SinkError)
+        self._format, self._header, self._sep = format, header, sep
+        self._name = f"sink {marker['sink']}"
+        claim(self._folder, {**marker, "format": format}, self._name)
+
+    def _encoded(self, rows: pa.Table) -> list[pa.Buffer]:
+        return list(encoded(rows, self._format, header=self._header, sep=self._sep))
+
+    def _written(self, act: Callable[[], _Result]) -> _Result:
+        return written(act, self._folder, self._name)
+
+
+class ChangesSink(_Sink):
+    """Each epoch's change as `changes-<epoch, 12 digits>.<format>`: the view's columns, `_weight` and `_epoch` (BIGINT)."""
+
+    def deliver(self, epoch: int, rows: pa.Table) -> None:
+        """rows: with `_weight`; none, no file. Durable when it returns. Raises SinkError, also if the epoch was delivered otherwise."""
+        if not rows.num_rows:
+            return
+        if EPOCH in rows.column_names:
+            raise SinkError(f"{self._name}: its view has a column {EPOCH}", expected="another name: the sink adds this column")
+        marked = rows.append_column(EPOCH, pa.repeat(pa.scalar(epoch, pa.int64()), rows.num_rows))
+        path = self._folder / f"changes-{epoch:012}.{self._format}"
+        parts = self._encoded(marked)
+        if not self._written(lambda: disk.create_if_absent(path, parts)):
+            found = self._written(lambda: disk.read(path))
+            if found is None or not self._same(found, marked, parts):
+                raise SinkError(
+                    f"{self._name}: {path} is there already, and does not hold the change of epoch {epoch}",
+                    expected="what was delivered before, since a file is never altered",
+                    remedy="if the state was set back, give the sink another folder, or empty this one",
+                )
+
+    def _same(self, found: bytes, rows: pa.Table, parts: list[pa.Buffer]) -> bool:
+        """Whether a file has these rows, in any order."""
+        if self._format != "parquet":
+            return _lines(found) == _lines(b"".join(parts))
+        try:
+            there = pq.read_table(pa.BufferReader(found))
+        except (pa.ArrowException, OSError):
+            return False
+        return _lines(b"".join(encoded(there, "json"))) == _lines(b"".join(encoded(rows, "json")))
+
+
+class SnapshotSink(_Sink):
+    """The view's content as `snapshot.<format>`, which readers see of one epoch or of the next, never of both."""
+
+    def deliver(self, epoch: int, rows: pa.Table) -> None:
+        """Durable when it returns. Raises SinkError."""
+        parts = self._encoded(rows)
+        self._written(lambda: disk.replace(self._folder / f"snapshot.{self._format}", parts))
+
+
+def claim(folder: Path, marker: Mapping[str, str], name: str) -> None:
+    """Makes the folder its holder's, or finds that it is. Takes away what a dead writer had not finished. Raises SinkError."""
+    content = json.dumps(marker, sort_keys=True).encode()
+    written(lambda: disk.make_folder(folder), folder, name)
+    if (found := written(lambda: disk.read(folder / MARKER), folder, name)) is None:
+        others = [entry for entry in sorted(written(lambda: os.listdir(folder), folder, name)) if not disk.is_staged(entry)]
+        if others:
+            raise SinkError(
+                f"{name}: the folder {folder} already holds something else: {others[0]}",
+                expected="an empty folder, or one that this sink has written before",
+                remedy="name another folder, or empty this one",
+            )
+        if not written(lambda: disk.create_if_absent(folder / MARKER, [content]), folder, name):
+            found = written(lambda: disk.read(folder / MARKER), folder, name)
+    if found is not None:
+        _compare(found, marker, folder, name)
+    written(lambda: _sweep(folder), folder, name)
+
+
+def _sweep(folder: Path) -> None:
+    for entry in os.listdir(folder):
+        if disk.is_staged(entry):
+            disk.unlink(folder / entry)
+
+
+def written(act: Callable[[], _Result], folder: Path, name: str) -> _Result:
+    """act(), its OSError as a SinkError."""
+    try:
+        return act()
+    except OSError as error:
+        raise SinkError(
+            f"{name}: the folder {folder} cannot be written: {error.strerror or error}",
+            expected="a folder that can be written, with room",
+            remedy="make room, or give the right to write; then run again: nothing is lost or doubled",
+        ) from error
+
+
+def _compare(found: bytes, marker: Mapping[str, str], folder: Path, name: str) -> None:
+    """Raises SinkError if the marker that was found is another's."""
+    try:
+        known: Any = json.loads(found)
+    except ValueError:
+        known = None
+    if not isinstance(known, dict):
+        raise SinkError(
+            f"{name}: {folder / MARKER} is damaged", expected="the marker of a sink", remedy="empty the folder, or name another"
+        )
+    for key in ("state", "sink", "mode", "view", "format"):
+        if known.get(key) != marker.get(key):
+            raise SinkError(
+                f"{name}: the folder {folder} belongs to sink {known.get('sink')}, with another {key}: {known.get(key)}",
+                expected=f"{key} {marker.get(key)}",
+                remedy="name another folder, or empty this one: the sink then gets all that its view holds",
+            )
+
+
+def _lines(content: bytes) -> list[bytes]:
+    return sorted(content.split(b"\n"))

@@ -1,0 +1,93 @@
+"""Rows as the bytes of a file: Parquet, CSV, or JSON lines.
+
+The same rows in the same order give the same bytes. Every value is exact, and is read back as it was (connectors/files): a timestamp is
+in UTC with six digits behind its second; NaN and the infinities are NaN, Infinity and -Infinity, in JSON as strings; in CSV every
+string is in quotes, so that an empty one is no NULL; in JSON a NULL is null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+Format: TypeAlias = Literal["parquet", "csv", "json"]
+_ROWS: Final = 1 << 16
+_NOT_PLAIN: Final = r'["\\\x00-\x1f]'
+
+
+def encoded(rows: pa.Table, format: str, *, header: bool = False, sep: str = ",") -> Iterator[pa.Buffer]:
+    """The file's parts. header, sep: of CSV."""
+    rows = rows.replace_schema_metadata(None).combine_chunks()
+    match format:
+        case "parquet":
+            yield _parquet(rows)
+        case "csv":
+            yield _csv(rows, header, sep)
+        case "json":
+            for start in range(0, rows.num_rows, _ROWS):
+                yield _json_lines(rows.slice(start, _ROWS))
+        case _:
+            raise AssertionError(f"the format {format}")
+
+
+def _parquet(rows: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink)
+    return sink.getvalue()
+
+
+def _csv(rows: pa.Table, header: bool, sep: str) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    for i, column in enumerate(rows.columns):
+        if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column)).as_py():
+            rows = rows.set_column(i, rows.field(i).name, _float_text(column, ""))
+    pyarrow.csv.write_csv(rows, sink, pyarrow.csv.WriteOptions(include_header=header, delimiter=sep))
+    return sink.getvalue()
+
+
+def _json_lines(rows: pa.Table) -> pa.Buffer:
+    pieces: list[Any] = []
+    for i, (field, column) in enumerate(zip(rows.schema, rows.columns, strict=True)):
+        pieces += [("," if i else "{") + json.dumps(field.name, ensure_ascii=False) + ":", _json_text(column)]
+    lines = pc.binary_join_element_wise(*pieces, "}\n", "", null_handling="replace", null_replacement="null")
+    return pa.py_buffer(b"".join(lines.cast(pa.binary()).to_pylist()))
+
+
+def _json_text(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    t, kind = pa.types, column.type
+    if t.is_floating(kind):
+        return _float_text(column, '"')
+    if t.is_string(kind):
+        return _json_strings(column)
+    if t.is_date(kind):
+        return _within(column.cast(pa.string()), '"')
+    if t.is_timestamp(kind):
+        return _within(pc.strftime(column.cast(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%SZ"), '"')
+    return column.cast(pa.string())
+
+
+def _json_strings(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    odd = pc.match_substring_regex(column, _NOT_PLAIN)
+    quoted = _within(column, '"')
+    if not pc.any(odd).as_py():
+        return quoted
+    escaped = [json.dumps(text, ensure_ascii=False) for text in column.filter(odd).to_pylist()]
+    return pc.replace_with_mask(quoted.combine_chunks(), pc.fill_null(odd, False).combine_chunks(), pa.array(escaped, pa.string()))
+
+
+def _float_text(column: pa.ChunkedArray[Any], quote: str) -> pa.ChunkedArray[Any]:
+    """Numbers with the fewest digits that give them back."""
+    text = column.cast(pa.string())
+    text = pc.if_else(pc.is_nan(column), f"{quote}NaN{quote}", text)
+    text = pc.if_else(pc.equal(column, float("inf")), f"{quote}Infinity{quote}", text)
+    return pc.if_else(pc.equal(column, float("-inf")), f"{quote}-Infinity{quote}", text)
+
+
+def _within(text: pa.ChunkedArray[Any], quote: str) -> pa.ChunkedArray[Any]:
+    return pc.binary_join_element_wise(quote, text, quote, "")
