@@ -38,7 +38,7 @@ class Told:
     linked: bool = False
 
     def step(self, step: str, path: str) -> None:
-        if step == "link:after" and Path(path).parent.name == "manifests":
+        if step in ("link:after", "put:after") and Path(path).parent.name == "manifests":
             self.linked = True
 
     def allows(self, found: list[int]) -> bool:
@@ -47,7 +47,7 @@ class Told:
         return self.linked and self.trying is not None and found == sorted([*self.committed, self.trying])
 
 
-def live(root: Path, told: Told) -> None:
+def live(root: Path | str, told: Told) -> None:
     """Opens a state, commits, merges, lets garbage go, closes, opens again, commits. Everything that `disk` does is in it."""
     for keys in ((0, 1, 2), (3, 4)):
         state = State.open(root, retain=0, whole_every=2)
@@ -76,7 +76,7 @@ def _merge(state: State) -> None:
     state.commit(Change((ref,), (segment,), segments))
 
 
-def what_is_wrong(root: Path, told: Told) -> str | None:
+def what_is_wrong(root: Path | str, told: Told) -> str | None:
     """Opens what is left and goes on with it: None if nothing is lost, nothing else seen, and no garbage stays."""
     try:
         state = State.open(root, retain=0)
@@ -95,8 +95,8 @@ def _what_is_wrong(state: State, told: Told) -> str | None:
     state.sweep()
     if keys_of(state) != [*found, 99]:
         return f"a new commit makes {keys_of(state)} of {found}"
-    files = {path.name for path in Path(state.root).rglob("*") if path.is_file()}
-    staged, strays = sorted(filter(disk.is_staged, files)), {n for n in files if n.endswith(".deltic")} - set(state.manifest.files)
+    staged = [path.name for path in Path(state.root).rglob("*.staged")] if state.folder.local else []
+    strays = set(state.folder.names("data")) - set(state.manifest.files)
     return f"left over: {staged} {strays}" if staged or strays else None
 
 
@@ -110,7 +110,7 @@ def watching(at: Callable[[str, str], None]) -> Iterator[None]:
         disk.at = before
 
 
-def steps_of_a_life(root: Path) -> list[str]:
+def steps_of_a_life(root: Path | str) -> list[str]:
     """The names of all steps, in order."""
     steps: list[str] = []
     with watching(lambda step, path: steps.append(f"{step} {Path(path).parent.name}")):
@@ -118,7 +118,7 @@ def steps_of_a_life(root: Path) -> list[str]:
     return steps
 
 
-def live_until(root: Path, number: int, told: Told, stop: Callable[[], None]) -> None:
+def live_until(root: Path | str, number: int, told: Told, stop: Callable[[], None]) -> None:
     """Lives until the step of this number, and stops there."""
     left = count(number, -1)
 

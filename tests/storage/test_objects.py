@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from crashes import PowerLoss, Told, live_until, steps_of_a_life, what_is_wrong
 from obstore.store import ObjectStore, from_url
 from stored import append, as_rows, batch_of, dictionary_of, keys_of
 
@@ -15,6 +16,7 @@ from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Content, DataFile, FileRef, Origin, write_file
 from deltic.storage.folder import open_folder
 from deltic.storage.manifest import manifest_name
+from deltic.storage.reader import StateReader
 from deltic.storage.state import State
 
 ORIGIN = Origin(1, 1, 0, 0)
@@ -253,3 +255,34 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path, s3: str, name: str) -> 
             folder.read(name)
         with pytest.raises(CorruptState):
             folder.map_data(name, 64)
+
+
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_kill_after_any_request_loses_nothing(s3: str, stride: int) -> None:
+    steps = steps_of_a_life(f"{s3} whole")
+    kills = [number for number, step in enumerate(steps) if step.startswith(("put:after", "delete:after"))]
+    assert len(kills) > 30
+    for number in kills[::stride]:
+        root, told = f"{s3} {number}", Told()
+        with pytest.raises(PowerLoss):
+            live_until(root, number, told, _power_loss)
+        assert what_is_wrong(root, told) is None, f"step {number}, {steps[number]}"
+
+
+def _power_loss() -> None:
+    raise PowerLoss
+
+
+def test_a_reader_holds_an_epoch(s3: str) -> None:
+    state = State.open(s3, retain=0)
+    gone = append(state, 1)
+    with StateReader.open(s3) as reader:
+        append(state, 2, drop=(gone,))
+        append(state, 3)
+        DataFile(reader.root, reader.manifest.files[gone.file]).verify()
+        assert gone.file in state.folder.names("data")
+    append(state, 4)
+    state.sweep()
+    assert gone.file not in state.folder.names("data")
+    with pytest.raises(StateError, match="is not a state folder"):
+        StateReader.open(f"{s3} other")

@@ -1,7 +1,8 @@
 """A state folder in an object store. A put is all or nothing and durable there, and a conditional one makes a name once.
 
 Credentials, region and endpoint come from the environment, as the store's own tools read them (AWS_…, GOOGLE_…, AZURE_…). There is no
-lock: two writers are kept apart by generations alone. Data files are read from local copies, which `copies` bounds.
+lock: two writers are kept apart by generations alone. Data files are read from local copies, which `copies` bounds. Every put and
+delete is a step of `disk.at`, as operations on files are.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Final
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import from_url
 
+from deltic import disk
 from deltic.errors import CorruptState, StateError
 from deltic.storage.copies import Copies
 from deltic.storage.layout import REMEDY
@@ -43,14 +45,14 @@ class ObjectFolder:
     def create(self, name: str, content: bytes) -> bool:
         with _failing(self.root, "written"):
             try:
-                self._store.put(checked(name), content, mode="create", use_multipart=False)
+                self._put(name, content, mode="create", use_multipart=False)
             except AlreadyExistsError:
                 return False
         return True
 
     def put(self, name: str, content: bytes) -> None:
         with _failing(self.root, "written"):
-            self._store.put(checked(name), content, use_multipart=False)
+            self._put(name, content, use_multipart=False)
 
     def read(self, name: str) -> bytes | None:
         with _failing(self.root, "read"):
@@ -67,7 +69,9 @@ class ObjectFolder:
         for name in names:
             with _failing(self.root, "written"):
                 try:
+                    disk.at("delete:before", f"{self.root}/{name}")
                     self._store.delete(checked(name))
+                    disk.at("delete:after", f"{self.root}/{name}")
                 except FileNotFoundError:
                     continue
 
@@ -81,13 +85,13 @@ class ObjectFolder:
         """There is no lock."""
 
     def write_data(self, name: str, parts: Sequence[Any]) -> None:
-        path = f"{DATA}/{checked(name)}"
+        path = f"{DATA}/{name}"
         views = [memoryview(part).cast("B") for part in parts if memoryview(part).nbytes]
         with _failing(self.root, "written"):
             if sum(view.nbytes for view in views) <= _ONE_PUT_BYTES:
-                self._store.put(path, b"".join(views), use_multipart=False)
+                self._put(path, b"".join(views), use_multipart=False)
             else:
-                self._store.put(path, iter(views))
+                self._put(path, iter(views))
         self._copies.place(name, views)
 
     def map_data(self, name: str, size_bytes: int) -> mmap.mmap:
@@ -100,6 +104,11 @@ class ObjectFolder:
                 raise CorruptState(f"{name}: the file is missing, though the manifest names it", remedy=REMEDY) from None
             self._copies.place(name, got.stream(min_chunk_size=_CHUNK_BYTES))
         return self._copies.open(name, size_bytes)
+
+    def _put(self, name: str, content: bytes | Iterator[memoryview], **how: Any) -> None:
+        disk.at("put:before", f"{self.root}/{name}")
+        self._store.put(checked(name), content, **how)
+        disk.at("put:after", f"{self.root}/{name}")
 
     def forget_data(self, name: str) -> None:
         self._copies.forget(name)
