@@ -34,6 +34,8 @@ from deltic.storage.reshard import partitions, resharded, torn
 
 GENERATIONS: Final = "generations"
 RETAINED_EPOCHS: Final = 100
+KEEP: Final = "keep"
+"""The note that keeps the epochs from it on readable, however many are retained: somebody has yet to read them."""
 WHOLE_EVERY: Final = 50
 SWEEP_EVERY: Final = 100
 KEPT_GENERATIONS: Final = 64
@@ -136,7 +138,8 @@ class State:
         """Makes `after`, that which `change` makes of the state, its next manifest; False if there is one already."""
         before = self.manifest
         whole = whole or self._pace.due
-        after = replace(after, at_us=time.time_ns() // 1000, oldest=max(before.oldest, after.epoch - self._retain, 0))
+        oldest = min(after.epoch - self._retain, after.notes.get(KEEP, after.epoch))
+        after = replace(after, at_us=time.time_ns() // 1000, oldest=max(before.oldest, oldest, 0))
         after, stored = encode(after, before, change, token := secrets.token_hex(8), whole=whole)
         name = manifest_name(after.epoch)
         if not self.folder.create(name, stored) and stored_manifest(self.folder, after.epoch).token != token:

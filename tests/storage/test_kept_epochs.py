@@ -1,0 +1,26 @@
+"""The note that keeps epochs readable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stored import append, keys_of
+
+from deltic.storage.manifest import Change
+from deltic.storage.reader import StateReader
+from deltic.storage.state import KEEP, State
+
+
+def test_a_noted_epoch_stays_readable_until_the_note_goes(tmp_path: Path) -> None:
+    state = State.open(tmp_path, retain=1, whole_every=2)
+    append(state, 1)
+    state.commit(Change(notes={KEEP: (kept := state.epoch)}))
+    for key in range(2, 9):
+        append(state, key)
+    with StateReader.open(tmp_path, kept) as reader:
+        assert reader.epochs()[0] == kept
+        assert keys_of(reader) == [1]
+    state.commit(Change(notes={KEEP: None}))
+    with StateReader.open(tmp_path) as reader:
+        assert reader.epochs()[0] == state.epoch - 1
+    state.close()
