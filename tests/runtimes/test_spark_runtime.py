@@ -16,6 +16,7 @@ from deltic.errors import AbsentRow, CorruptState, DataError, DuplicateKey, Fram
 from deltic.runtimes import Runtime, TickResult
 from deltic.runtimes.embedded import Embedded
 from deltic.schema import Op
+from deltic.storage.merging import RATIO
 from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
@@ -139,12 +140,12 @@ def test_small_batches_are_merged_by_the_ticks(runtime: Open) -> None:
     one = runtime()
     one.install(spend_circuit())
     one.tick({"customers": asked(CUSTOMERS, [(1, "a"), (2, "b"), (3, "c")], one.strings)})
-    for i in range(10):
+    for i in range(18):
         rows = [(1, i, 5), (2, i, 6), (3, i, 7)]
         result = one.tick({"orders": asked(ORDERS, rows, one.strings)})
         assert changed(one, result) == {("a", i, 5): 1, ("b", i, 6): 1, ("c", i, 7): 1}
-    assert max(len(spine.batches) for name in one.statistics() for spine in one.snapshot(name)) <= 4
-    assert len(content(one)) == 30
+    assert max(len(spine.batches) for name in one.statistics() for spine in one.snapshot(name)) < RATIO
+    assert len(content(one)) == 54
 
 
 def test_large_changes_come_from_files_and_large_state_is_merged_beside_the_ticks(runtime: Open) -> None:
@@ -152,7 +153,7 @@ def test_large_changes_come_from_files_and_large_state_is_merged_beside_the_tick
     for each in (one, here):
         each.install(spend_circuit())
         each.tick({"customers": asked(CUSTOMERS, [(i, f"r{i % 50}") for i in range(500)], each.strings)})
-    for tick in range(9):
+    for tick in range(13):
         for each in (one, here):
             rows = [(i % 500, tick * 12000 + i, 5) for i in range(12000)]
             result = each.tick({"orders": asked(ORDERS, rows, each.strings)})
