@@ -131,7 +131,7 @@ READS = {
     "lookup by a wrong type": (lambda session: session.view("totals").lookup("seven"), errors.DataError),
     "lookup out of range": (lambda session: session.view("totals").lookup(2**64), errors.DataError),
     "no Spark": (lambda session: session.view("totals").to_spark(), errors.SetupError),
-    "state without Spark": (lambda session: deltic.Session(state="folder"), errors.StateError),
+    "state nowhere": (lambda session: deltic.Session(state="ftp://host/folder"), errors.StateError),
     "no shards": (lambda session: deltic.Session(shards=0), errors.SetupError),
 }
 

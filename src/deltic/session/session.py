@@ -15,14 +15,14 @@ import pyarrow as pa
 from deltic.circuit.nodes import ArrangementSpec, Circuit
 from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
-from deltic.errors import CatalogError, DelticError, SetupError, StateError, SubscriberError, UnknownName
+from deltic.errors import CatalogError, DelticError, SetupError, SubscriberError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.sql import CreateTable, DropTable, FileSource, Statement, parse_script
 from deltic.lowering import lower
 from deltic.optimizer import optimize
 from deltic.plan.nodes import Plan
 from deltic.runtimes import RETAINED_EPOCHS, Runtime, TickResult
-from deltic.runtimes.embedded import Embedded
+from deltic.runtimes.embedded import DurableEmbedded, Embedded
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog, SinkDefinition
 from deltic.session.transaction import Asked, Transaction, unknown_table
@@ -38,9 +38,10 @@ if TYPE_CHECKING:
 class Session:
     """Tables and views that stay exact.
 
-    spark, state: a SparkSession and a folder make every tick run on Spark with its state in the folder; without them all is in this
-    process. shards: into how many hash ranges state is split (embedded: 1; on Spark: its default parallelism). retain: how many past
-    epochs of a state folder stay readable. shared_state: the folder is one that all machines of a Spark cluster see under its name.
+    spark: every tick runs on this SparkSession; without one, in this process. state: a folder, or the URL of one in an object store, where
+    all is kept for the next session, on whichever engine; without one, all is gone with the session. shards: into how many hash ranges
+    state is split; by default as it is, and a new one into 1 in this process, on Spark by its parallelism. retain: how many past epochs of
+    a state stay readable. shared_state: the folder is one that all machines of a Spark cluster have under its name.
     """
 
     def __init__(
@@ -350,11 +351,7 @@ def _runtime(spark: pyspark.sql.SparkSession | None, state: str | None, shards: 
     if shards is not None and shards < 1:
         raise SetupError(f"a session of {shards} shards", expected="shards=1 or more")
     if spark is None and state is not None:
-        raise StateError(
-            f"the embedded runtime cannot keep its state in a folder yet (state={state!r})",
-            expected="spark=… beside state=…",
-            remedy="leave state out to keep all in this process, or give a SparkSession: deltic.Session(spark=spark, state='folder')",
-        )
+        return DurableEmbedded(state, shards, retain=retain)
     if spark is None:
         return Embedded(shards or 1)
     from deltic.runtimes.spark import SparkRuntime  # noqa: PLC0415  pyspark is an optional extra

@@ -96,7 +96,8 @@ class View:
         parts = []
         for spine in spines:
             _, columns, weights = probe(spine, words, range(width), Counters())
-            parts.append(Rows(columns, weights))
+            rows = Rows(columns, weights)
+            parts.append(rows if spine.share is None else spine.share.of(rows))
         found = consolidate(Rows.concat(parts))
         repeated = [np.repeat(c, found.weights[0]) for c in found.columns]
         return _pylist(stored.reader.table(repeated, self._session.strings))

@@ -8,6 +8,7 @@ from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import DataFile, FileRef
 from deltic.storage.manifest import SegmentRef
 from deltic.trace.batch import Batch
+from deltic.trace.share import Share
 from deltic.trace.spine import Spine
 
 
@@ -35,7 +36,8 @@ class Shelved(Mapping[str, Spine]):
     """A shard's arrangements, each opened when it is first asked for.
 
     widths: arrangement → (columns, weights). segments: arrangement → its batches; one that is not there is empty.
-    before: the same shard's arrangements of an earlier epoch, from which the unchanged ones are taken over.
+    before: the same shard's arrangements of an earlier epoch, from which the unchanged ones are taken over. shares: arrangement → which
+    rows are the shard's, for those of which a segment may be ranged.
     """
 
     def __init__(
@@ -45,8 +47,9 @@ class Shelved(Mapping[str, Spine]):
         segments: Mapping[str, Sequence[SegmentRef]],
         widths: Mapping[str, tuple[int, int]],
         before: Shelved | None = None,
+        shares: Mapping[str, Share] | None = None,
     ) -> None:
-        self._files, self._refs, self._segments, self._widths = files, refs, segments, widths
+        self._files, self._refs, self._segments, self._widths, self._shares = files, refs, segments, widths, shares or {}
         self._spines: dict[str, Spine] = {}
         for arrangement, spine in before._spines.items() if before else ():
             if arrangement in widths and before is not None and before.names(arrangement) == self.names(arrangement):
@@ -54,7 +57,8 @@ class Shelved(Mapping[str, Spine]):
 
     def __getitem__(self, arrangement: str) -> Spine:
         if arrangement not in self._spines:
-            self._spines[arrangement] = Spine.over(*self._widths[arrangement], self.batches(arrangement))
+            share = self._shares.get(arrangement) if any(s.ranged for s in self.segments(arrangement)) else None
+            self._spines[arrangement] = Spine.over(*self._widths[arrangement], self.batches(arrangement), share)
         return self._spines[arrangement]
 
     def __iter__(self) -> Iterator[str]:
@@ -63,9 +67,12 @@ class Shelved(Mapping[str, Spine]):
     def __len__(self) -> int:
         return len(self._widths)
 
+    def segments(self, arrangement: str) -> Sequence[SegmentRef]:
+        return self._segments.get(arrangement, ())
+
     def names(self, arrangement: str) -> tuple[str, ...]:
         """The files in which its batches stand."""
-        return tuple(segment.file for segment in self._segments.get(arrangement, ()))
+        return tuple(segment.file for segment in self.segments(arrangement))
 
     def batches(self, arrangement: str) -> list[Batch]:
         """Its batches, mapped and checked."""

@@ -21,6 +21,7 @@ from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.guard import Guard
 from deltic.trace.merge import EVERYTHING, Merge, merge
+from deltic.trace.share import Share
 
 BASE = 1 << 14
 RATIO = 4
@@ -39,19 +40,23 @@ LEAST_FUEL = 64
 class Spine:
     """A trace of rows of `columns` columns and `weights` weights."""
 
-    __slots__ = ("_merges", "_runs", "_small", "columns", "guards", "read_only", "sought", "view", "weights")
+    __slots__ = ("_merges", "_runs", "_small", "columns", "guards", "read_only", "share", "sought", "view", "weights")
 
     view: tuple[tuple[Batch, ...], Words]
     sought: list[int]
     """[how many keys readers have sought since the last append], shared with snapshots."""
     guards: tuple[Guard, ...]
     """Those of its mapped batches."""
+    share: Share | None
+    """Of a shard's trace that may hold rows of other shards as well: which are its own. Scans leave the others out. Who looks up keys of
+    this shard does not find them; who looks up any key must leave them out."""
 
     def __init__(self, columns: int, weights: int, batches: Iterable[Batch] = ()) -> None:
         self.columns, self.weights = columns, weights
         self.read_only = False
         self.sought = [0]
         self.guards = ()
+        self.share = None
         self._small: list[Batch] = []
         self._runs: dict[int, Batch] = {}
         self._merges: dict[int, Merge] = {}
@@ -60,9 +65,10 @@ class Spine:
         self._publish()
 
     @staticmethod
-    def over(columns: int, weights: int, batches: Iterable[Batch]) -> Spine:
+    def over(columns: int, weights: int, batches: Iterable[Batch], share: Share | None = None) -> Spine:
         """These batches as they are, read-only: nothing is merged."""
         spine = Spine(columns, weights)
+        spine.share = share
         spine._small = [batch for batch in batches if batch.length]
         spine.guards = tuple(batch.guard for batch in spine._small if batch.guard is not None)
         spine.read_only = True
@@ -94,7 +100,7 @@ class Spine:
         spine = Spine.__new__(Spine)
         spine.columns, spine.weights, spine.read_only = self.columns, self.weights, True
         spine._small, spine._runs, spine._merges = [], {}, {}
-        spine.view, spine.sought, spine.guards = self.view, self.sought, self.guards
+        spine.view, spine.sought, spine.guards, spine.share = self.view, self.sought, self.guards, self.share
         return spine
 
     def with_batch(self, batch: Batch) -> Spine:
@@ -117,7 +123,9 @@ class Spine:
         batches = self.batches
         counters.touched += self.rows
         counters.batches += len(batches)
-        return merge(batches) if batches else Batch.empty(self.columns, self.weights)
+        if not batches:
+            return Batch.empty(self.columns, self.weights)
+        return merge(batches if self.share is None else [self.share.of_batch(batch) for batch in batches])
 
     def append(self, batch: Batch) -> None:
         """Adds a batch, and works on the running merges in proportion to its rows.

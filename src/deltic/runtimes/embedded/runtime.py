@@ -14,19 +14,17 @@ from typing import Any
 
 from deltic.circuit.nodes import Circuit
 from deltic.circuit.operator import Delta, Tick
-from deltic.circuit.stage import LevelResult, route, run_level
 from deltic.errors import StateError
-from deltic.runtimes import TickResult
+from deltic.runtimes import DEFAULT_SEED, TickResult
+from deltic.runtimes.embedded.levels import routed, run_levels, summed
 from deltic.runtimes.program import EMPTY, Notes, applied, described
 from deltic.trace.batch import Batch
-from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
 State = list[dict[str, Spine]]
-DEFAULT_SEED = 0x5DEECE66D
 
 
 class Embedded:
@@ -71,40 +69,16 @@ class Embedded:
 
     def tick(self, changes: Mapping[str, Rows], notes: Mapping[str, Any] | None = None) -> TickResult:
         """One tick; see Runtime."""
-        arrived: list[dict[str, Delta]] = [{} for _ in range(self.shards)]
-        for table, rows in changes.items():
-            for shard, part in enumerate(route(rows, self._circuit.routes[table], self.shards)):
-                arrived[shard][f"table:{table}"] = part
+        arrived = routed(self._circuit, changes, self.shards)
         return self._run(self._circuit, self._state, Tick(self._epoch + 1, time.time_ns() // 1000), arrived, notes or {})
 
     def _run(self, circuit: Circuit, state: State, tick: Tick, arrived: list[dict[str, Delta]], notes: Notes) -> TickResult:
         start = time.perf_counter()
-        appended: list[dict[str, Batch]] = [{} for _ in range(self.shards)]
-        counters: dict[str, Counters] = {}
-        for level in (None,) if self.shards == 1 else range(len(circuit.levels)):
-            results = [
-                run_level(circuit, level, shard, self.shards, state[shard], self.strings, arrived[shard], tick)
-                for shard in range(self.shards)
-            ]
-            failures = [r.failure for r in results if r.failure is not None]
-            if failures:
-                raise min(failures, key=lambda f: f.rank).error()
-            for shard, result in enumerate(results):
-                appended[shard].update(result.appended)
-                for name, counted in result.counters.items():
-                    counters[name] = counted if name not in counters else _sum(counters[name], counted)
-            self._deliver(results, arrived)
+        appended, counters = run_levels(circuit, state, self.strings, arrived, tick)
         changes = _view_changes(circuit, appended)
         self._commit(circuit, state, appended, notes)
         self._changes = (self._epoch, changes)
-        return TickResult(self._epoch, changes, counters, time.perf_counter() - start)
-
-    def _deliver(self, results: list[LevelResult], arrived: list[dict[str, Delta]]) -> None:
-        for port in results[0].sent:
-            for shard in range(self.shards):
-                parts = [part for result in results if len(part := result.sent[port][shard])]
-                if parts:
-                    arrived[shard][port] = parts[0] if len(parts) == 1 else Rows.concat(parts)
+        return TickResult(self._epoch, changes, summed(counters), time.perf_counter() - start)
 
     def _commit(self, circuit: Circuit, state: State, appended: list[dict[str, Batch]], notes: Notes) -> None:
         with self._lock:
@@ -139,11 +113,6 @@ class Embedded:
 
     def close(self) -> None:
         self._state = [{} for _ in range(self.shards)]
-
-
-def _sum(a: Counters, b: Counters) -> Counters:
-    a += b
-    return a
 
 
 def _view_changes(circuit: Circuit, appended: list[dict[str, Batch]]) -> dict[str, Batch]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import Any, Final
@@ -21,7 +21,10 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from deltic.circuit.stage import Failure
 from deltic.errors import Span
+from deltic.runtimes.durable.outcome import Outcome
 from deltic.storage.dictionary import Dictionary, named
+from deltic.storage.files import FileRef
+from deltic.storage.manifest import SegmentRef
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.rows import Rows
@@ -169,9 +172,27 @@ def unpack_failure(payload: bytes) -> Failure:
     return Failure(**fields, span=None if span is None else Span(**span))
 
 
-def pack_counters(counters: Mapping[str, Counters]) -> dict[str, list[float]]:
-    return {name: [c.rows_in, c.rows_out, c.touched, c.batches, c.seconds] for name, c in counters.items()}
+def pack_outcome(outcome: Outcome) -> bytes:
+    """Its own shard's segments without the shard, which the message has."""
+    file = outcome.file
+    return pack_json(
+        {
+            "file": None if file is None else [file.name, file.size_bytes, file.checksum],
+            "added": list(outcome.added),
+            "dropped": [[s.arrangement, s.file, s.rows] for s in outcome.dropped],
+            "views": list(outcome.views),
+            "counters": {name: [c.rows_in, c.rows_out, c.touched, c.batches, c.seconds] for name, c in outcome.counters.items()},
+        }
+    )
 
 
-def unpack_counters(packed: Mapping[str, Sequence[float]]) -> dict[str, Counters]:
-    return {name: Counters(int(c[0]), int(c[1]), int(c[2]), int(c[3]), c[4]) for name, c in packed.items()}
+def unpack_outcome(shard: int, payload: bytes) -> Outcome:
+    found = json.loads(payload)
+    return Outcome(
+        shard,
+        None if found["file"] is None else FileRef(*found["file"]),
+        [(name, rows) for name, rows in found["added"]],
+        [SegmentRef(shard, *segment) for segment in found["dropped"]],
+        [(name, rows) for name, rows in found["views"]],
+        {name: Counters(int(c[0]), int(c[1]), int(c[2]), int(c[3]), c[4]) for name, c in found["counters"].items()},
+    )

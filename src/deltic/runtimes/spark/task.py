@@ -14,9 +14,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 import pyarrow as pa
 from pyspark import cloudpickle
 
@@ -24,23 +23,25 @@ from deltic.circuit.nodes import Circuit, Level
 from deltic.circuit.operator import Delta, Tick
 from deltic.circuit.stage import Failure, LevelResult, run_level
 from deltic.errors import DelticError
+from deltic.runtimes.durable.outcome import Outcome
+from deltic.runtimes.durable.shelves import shelf
+from deltic.runtimes.durable.strings import StateStrings
+from deltic.runtimes.durable.writing import write_shard
 from deltic.runtimes.spark.message import (
     LAST,
     Kind,
     Message,
     Part,
     from_arrow,
-    pack_counters,
     pack_failure,
     pack_json,
+    pack_outcome,
     pack_parts,
     to_arrow,
     unpack_parts,
 )
-from deltic.storage.dictionary import Dictionary, named
-from deltic.storage.files import Content, FileRef, Origin, write_file
+from deltic.storage.files import FileRef, Origin
 from deltic.storage.manifest import Manifest, SegmentRef
-from deltic.storage.merging import small_merge
 from deltic.storage.reading import OpenFiles, Shelved
 from deltic.trace.batch import Batch
 from deltic.trace.merge import merge
@@ -92,7 +93,7 @@ class Assignment:
                 "generation": self.generation,
                 "tick": [self.tick.epoch, self.tick.now_us, fresh],
                 "files": [[f.name, f.size_bytes, f.checksum] for f in self.files.values()],
-                "segments": {name: [[numbers[s.file], s.rows] for s in found] for name, found in self.segments.items()},
+                "segments": {name: [[numbers[s.file], s.rows, s.ranged] for s in found] for name, found in self.segments.items()},
             }
         )
 
@@ -103,7 +104,8 @@ class Assignment:
         tick = Tick(epoch, now_us, None if fresh is None else frozenset(fresh))
         files = [FileRef(*file) for file in found["files"]]
         segments = {
-            name: tuple(SegmentRef(shard, name, files[i].name, rows) for i, rows in entries) for name, entries in found["segments"].items()
+            name: tuple(SegmentRef(shard, name, files[i].name, rows, ranged) for i, rows, ranged in entries)
+            for name, entries in found["segments"].items()
         }
         return Assignment(found["root"], found["generation"], tick, {f.name: f for f in files}, segments)
 
@@ -123,15 +125,14 @@ class _Warm:
             self.circuits[program.digest] = cloudpickle.loads(program.pickled)
         return self.circuits[program.digest]
 
-    def shelved(self, assignment: Assignment, circuit: Circuit, shard: int, level: int) -> Shelved:
+    def shelved(self, assignment: Assignment, circuit: Circuit, shard: int, shards: int, level: int) -> Shelved:
         """The shard's arrangements; spines whose batches are the same as in the last tick are taken over."""
         key = (assignment.root, shard, level)
         files = self.files.setdefault(key, OpenFiles(assignment.root))
         files.keep(assignment.files)
         plan = circuit.levels[level]
         specs = {name: circuit.arrangements[name] for name in (*plan.reads, *plan.owned)}
-        widths = {name: (spec.columns, spec.weights) for name, spec in specs.items()}
-        shelved = Shelved(files, assignment.files, assignment.segments, widths, self.shelves.get(key))
+        shelved = shelf(files, assignment.files, assignment.segments, specs, shard, shards, self.shelves.get(key))
         self.shelves[key] = shelved
         return shelved
 
@@ -144,35 +145,6 @@ class _Warm:
 
 
 _warm = _Warm()
-
-
-class StateStrings:
-    """The strings of a shard's files, as a StringTable looks them up."""
-
-    def __init__(self, dictionaries: Sequence[Dictionary]) -> None:
-        self._dictionaries = [d for d in dictionaries if len(d)]
-
-    def find(self, ids: Any) -> tuple[Any, pa.BinaryArray]:
-        """(bool[n] whether id i is there, the bytes of those that are, in order)."""
-        return find_strings(self._dictionaries, ids)
-
-
-def find_strings(dictionaries: Iterable[Dictionary], ids: Any) -> tuple[Any, pa.BinaryArray]:
-    """The strings of `ids` that one of the dictionaries has; the first that has one gives it. O(n · dictionaries · log)."""
-    here = np.zeros(len(ids), bool)
-    places, values = [], []
-    for dictionary in dictionaries:
-        left = np.flatnonzero(~here)
-        if not len(left):
-            break
-        found, at = dictionary.find(ids[left])
-        here[left[found]] = True
-        places.append(left[found])
-        values.append(dictionary.values.take(pa.array(at[found])))
-    if not values:
-        return here, pa.array([], pa.binary())
-    order = np.argsort(np.concatenate(places), kind="stable")
-    return here, pa.concat_arrays([v.cast(pa.binary()) for v in values]).take(pa.array(order))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,17 +170,27 @@ class LevelTask:
         (assigned,) = (m for m in messages if m.kind is Kind.ASSIGNMENT)
         assignment = Assignment.unpack(assigned.payload, shard)
         try:
-            shelved = _warm.shelved(assignment, circuit, shard, self.level)
+            shelved = _warm.shelved(assignment, circuit, shard, self.program.shards, self.level)
             plan = circuit.levels[self.level]
             strings = StringTable(self.program.seed, StateStrings(shelved.dictionaries()) if _has_strings(circuit, plan) else None)
             arrived = _arrived([m.payload for m in messages if m.kind is Kind.ROWS], strings)
             result = run_level(circuit, self.level, shard, self.program.shards, shelved, strings, arrived, assignment.tick)
             if result.failure is not None:
                 return self._failed(result.failure)
-            outcome = _write(circuit, shard, self.level, shelved, assignment, result, strings)
+            outcome = write_shard(
+                circuit,
+                shelved,
+                result.appended,
+                result.counters,
+                strings,
+                root=assignment.root,
+                origin=Origin(assignment.generation, assignment.tick.epoch, shard, self.level),
+                shards=self.program.shards,
+                filled=assignment.tick.fresh is not None,
+            )
         except DelticError as error:
             return self._failed(Failure.of(error))
-        return [*self._sent(circuit, shard, result, strings), *outcome]
+        return [*self._sent(circuit, shard, result, strings), *_told(circuit, outcome, result.appended, strings)]
 
     def _failed(self, failure: Failure) -> list[Message]:
         """For the driver; and for every shard, once, so that the later levels do nothing."""
@@ -252,45 +234,10 @@ def _joined(parts: Sequence[Rows]) -> Rows:
     return merge(batches) if len(batches) == len(parts) else Rows.concat(parts)
 
 
-def _write(
-    circuit: Circuit, shard: int, level: int, shelved: Shelved, assignment: Assignment, result: LevelResult, strings: StringTable
-) -> list[Message]:
-    """Writes the shard's file, with small batches merged into the new ones, and says what the tick did to the shard."""
-    contents: list[Content] = []
-    views: list[list[Any]] = []
-    dropped: list[list[Any]] = []
-    small: list[Part] = []
-    for name, batch in sorted(result.appended.items()):
-        spec = circuit.arrangements[name]
-        merged, gone = _merged(batch, shelved, assignment.segments.get(name, ()))
-        contents += [Content(name, merged, spec.strings)] if len(merged) else []
-        dropped += [[name, s.file, s.rows] for s in gone]
-        if spec.view is not None:
-            views.append([name, len(batch)])
-            contents += [Content(name, batch, spec.strings, "change")] if gone else []
-            small += [Part(name, batch, spec.strings)] if batch.nbytes <= INLINE_BYTES else []
-    ref = None
-    if contents:
-        ids = [named(c.batch, c.strings) for c in contents if c.strings]
-        dictionary = Dictionary.of(strings.export(np.concatenate(ids))) if ids else Dictionary.empty()
-        origin = Origin(assignment.generation, assignment.tick.epoch, shard, level)
-        ref = write_file(assignment.root, origin, contents, dictionary)
-    outcome = {
-        "file": None if ref is None else [ref.name, ref.size_bytes, ref.checksum],
-        "added": [[c.arrangement, len(c.batch)] for c in contents if c.role == "batch"],
-        "dropped": dropped,
-        "views": views,
-        "inline": [part.name for part in small],
-        "counters": pack_counters(result.counters),
-    }
-    changes = [Message(shard, LAST, Kind.CHANGE, payload) for payload in pack_parts(small, strings)]
-    return [Message(shard, LAST, Kind.OUTCOME, pack_json(outcome)), *changes]
-
-
-def _merged(batch: Batch, shelved: Shelved, segments: Sequence[SegmentRef]) -> tuple[Batch, list[SegmentRef]]:
-    """The batch with those stored ones that are due to be merged with it, and these."""
-    chosen = small_merge([*(s.rows for s in segments), len(batch)])
-    gone = [segments[i] for i in chosen if i < len(segments)]
-    if not gone:
-        return batch, []
-    return merge([*(shelved.file(s.file).batch(s.arrangement) for s in gone), batch]), gone
+def _told(circuit: Circuit, outcome: Outcome, appended: Mapping[str, Batch], strings: StringTable) -> list[Message]:
+    """What a task did, for the driver, and small changes of views with it."""
+    small = [
+        Part(name, appended[name], circuit.arrangements[name].strings) for name, _ in outcome.views if appended[name].nbytes <= INLINE_BYTES
+    ]
+    changes = [Message(outcome.shard, LAST, Kind.CHANGE, payload) for payload in pack_parts(small, strings)]
+    return [Message(outcome.shard, LAST, Kind.OUTCOME, pack_outcome(outcome)), *changes]

@@ -1,0 +1,204 @@
+"""The durable core: state in a folder, each tick files and then one manifest, whoever runs the levels.
+
+Until the manifest is there nothing has happened: files that were written are garbage. One thread ticks; any may read the last version.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from deltic.circuit.nodes import Circuit
+from deltic.circuit.operator import Tick
+from deltic.errors import StateError
+from deltic.runtimes import DEFAULT_SEED, RETAINED_EPOCHS, TickResult
+from deltic.runtimes.durable.interrupts import uninterrupted
+from deltic.runtimes.durable.merges import Group, Merged, Merger, adopted
+from deltic.runtimes.durable.outcome import Performed, change_of, counted
+from deltic.runtimes.durable.partial import partial
+from deltic.runtimes.durable.shelves import Version
+from deltic.runtimes.program import EMPTY, Notes, described
+from deltic.storage.dictionary import Dictionary
+from deltic.storage.files import FileRef, Origin
+from deltic.storage.history import stored_manifest
+from deltic.storage.manifest import Change, Manifest, SegmentRef
+from deltic.storage.reading import OpenFiles
+from deltic.storage.state import State
+from deltic.trace.batch import Batch
+from deltic.trace.merge import merge
+from deltic.trace.spine import Spine
+from deltic.trace.strings import StringTable
+
+CROWDED: Final = 80
+"""From how many batches of one arrangement on a tick waits for the merge that runs."""
+
+HASH_VERSION: Final = 1
+"""Of the function that says which shard a row is of, and what id a string has."""
+
+SPREAD: Final = "spread"
+"""The note of the number of shards that partial results were made for; resharding takes it away."""
+
+
+class Durable(ABC):
+    """A runtime whose state is in the folder `root`. shards: of a new state (default 1); another number than before reshards it."""
+
+    strings: StringTable
+
+    def __init__(self, root: str, shards: int | None, retain: int = RETAINED_EPOCHS) -> None:
+        facts = {"seed": DEFAULT_SEED, "hash": HASH_VERSION, **EMPTY}
+        self._state = State.open(root, shards=shards, facts=facts, retain=retain)
+        try:
+            _check_version(self._state)
+            self.shards = self._state.manifest.shards
+            self._files = OpenFiles(self._state.root)
+            self._version = Version(Circuit.empty(), self._state.manifest, ()).after(Circuit.empty(), self._state.manifest, self._files)
+            self.strings = self._string_table(self._state.manifest.notes["seed"])
+            self._merger = Merger(self._state, self._merge)
+        except BaseException:
+            self._state.close()
+            raise
+
+    @abstractmethod
+    def _string_table(self, seed: int) -> StringTable:
+        """The table in which users' strings are interned; old strings are found in `dictionaries`."""
+
+    @abstractmethod
+    def _perform(self, version: Version, changes: Mapping[str, Any], tick: Tick) -> Performed:
+        """Runs a tick on all shards and writes their files, or raises the least of the users' errors. Commits nothing."""
+
+    @abstractmethod
+    def _merge(self, manifest: Manifest, groups: Sequence[Group], origin: Origin) -> list[Merged]:
+        """Makes merges beside the ticks, on another thread; see merges.Perform."""
+
+    @property
+    def epoch(self) -> int:
+        return self._version.manifest.epoch
+
+    @property
+    def notes(self) -> Notes:
+        return self._version.manifest.notes
+
+    def install(self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Notes | None = None) -> TickResult:
+        """A new program; see Runtime. One tick for what has to be filled, one commit at most."""
+        manifest = self._state.manifest
+        known = manifest.notes["arrangements"]
+        notes = {**(notes or {}), **described(circuit, manifest.notes, dropped), SPREAD: self.shards}
+        stale = partial(circuit) & known.keys() if manifest.notes.get(SPREAD) != self.shards else frozenset[str]()
+        fresh = (circuit.arrangements.keys() - known.keys()) | stale
+        gone = tuple(s for s in manifest.segments() if s.arrangement not in notes["arrangements"] or s.arrangement in stale)
+        base = Change(dropped=gone, notes={name: note for name, note in notes.items() if note != manifest.notes.get(name)})
+        version = self._version.after(circuit, manifest, self._files)
+        if fresh:
+            return self._run(version, {}, Tick(manifest.epoch + 1, time.time_ns() // 1000, frozenset(fresh)), base, stale)
+        if gone or base.notes:
+            self._finish(circuit, base)
+        else:
+            self._version = version
+        return TickResult(self.epoch, {}, {}, 0.0)
+
+    def tick(self, changes: Mapping[str, Any], notes: Notes | None = None) -> TickResult:
+        """One tick; see Runtime."""
+        tick = Tick(self._state.epoch + 1, time.time_ns() // 1000)
+        return self._run(self._version, changes, tick, Change(notes=notes or {}))
+
+    def changes_at(self, view: str, epoch: int) -> Batch | None:
+        """See Runtime. O(change), and reading one manifest."""
+        manifest = self._version.manifest
+        if not manifest.oldest <= epoch <= manifest.epoch:
+            raise StateError(
+                f"the changes of epoch {epoch} are not kept",
+                expected=f"epochs {manifest.oldest} to {manifest.epoch} are readable",
+                remedy="ask for one of these; retain= says how many a session keeps",
+            )
+        arrangement = self._version.circuit.views[view]
+        if epoch == manifest.epoch:
+            return self._change_of(arrangement, manifest.views, manifest.files)
+        change = stored_manifest(self._state.folder, epoch).change
+        return self._change_of(arrangement, change.views, {file.name: file for file in change.files})
+
+    def snapshot(self, arrangement: str) -> list[Spine]:
+        return [shelved[arrangement] for shelved in self._version.shelves]
+
+    def statistics(self) -> Mapping[str, tuple[int, int]]:
+        """(rows, bytes) of each arrangement; the bytes of words, indexes apart. Reads no state; a file listed twice counts once."""
+        version = self._version
+        rows = dict.fromkeys(version.circuit.arrangements, 0)
+        for arrangement, _, count in {(s.arrangement, s.file, s.rows) for s in version.manifest.segments()}:
+            if arrangement in rows:
+                rows[arrangement] += count
+        specs = version.circuit.arrangements
+        return {name: (n, 8 * n * (specs[name].columns + specs[name].weights)) for name, n in rows.items()}
+
+    def settle(self) -> None:
+        """Waits for the merges that run beside the ticks, and commits them in an epoch of their own."""
+        if merges := self._merger.take(wait=True):
+            self._finish(self._version.circuit, adopted(Change(), merges, self._state.manifest))
+
+    def close(self) -> None:
+        """Gives the state folder back."""
+        self._merger.close()
+        self._state.close()
+        self._files.keep(())
+
+    def dictionaries(self) -> Iterable[Dictionary]:
+        """Those of the committed state, the newest first."""
+        manifest = self._version.manifest
+        found = (self._files[manifest.files[name]].dictionary() for name in sorted(manifest.files, reverse=True))
+        return (dictionary for dictionary in found if len(dictionary))
+
+    def _run(self, version: Version, changes: Mapping[str, Any], tick: Tick, base: Change, unchanged: Collection[str] = ()) -> TickResult:
+        """unchanged: arrangements of views that are only made anew."""
+        start = time.perf_counter()
+        performed = self._perform(version, changes, tick)
+        change = change_of(performed.outcomes, base, unchanged)
+        views = self._view_changes(version.circuit, change, performed)
+        self._commit(version.circuit, change)
+        return TickResult(tick.epoch, views, counted(performed.outcomes), time.perf_counter() - start)
+
+    def _view_changes(self, circuit: Circuit, change: Change, performed: Performed) -> dict[str, Batch]:
+        """The change of each view that changed, its shards merged."""
+        refs = {file.name: file for file in change.files}
+        found = {}
+        for view, arrangement in circuit.views.items():
+            if (batch := self._change_of(arrangement, change.views, refs, performed.changes)) is not None:
+                found[view] = batch
+        return found
+
+    def _change_of(
+        self,
+        arrangement: str,
+        segments: Iterable[SegmentRef],
+        refs: Mapping[str, FileRef],
+        known: Mapping[tuple[int, str], Batch] | None = None,
+    ) -> Batch | None:
+        """What an epoch did to a view: as far as it is not `known`, read from the files."""
+        parts = []
+        for segment in sorted((s for s in segments if s.arrangement == arrangement), key=lambda s: s.shard):
+            batch = None if known is None else known.get((segment.shard, arrangement))
+            parts.append(self._files[refs[segment.file]].change(arrangement) if batch is None else batch)
+        return merged if parts and len(merged := merge(parts)) else None
+
+    def _commit(self, circuit: Circuit, change: Change) -> None:
+        crowded = any(len(segments) >= CROWDED for shelf in self._state.manifest.shelves for segments in shelf.values())
+        merges = self._merger.take(wait=crowded)
+        self._finish(circuit, adopted(change, merges, self._state.manifest))
+
+    def _finish(self, circuit: Circuit, change: Change) -> None:
+        with uninterrupted():
+            manifest = self._state.commit(change)
+            self._version = self._version.after(circuit, manifest, self._files)
+        self._merger.release()
+        self._files.keep(manifest.files)
+        self._merger.start()
+
+
+def _check_version(state: State) -> None:
+    found = state.manifest.notes.get("hash")
+    if found != HASH_VERSION:
+        raise StateError(
+            f"the state folder {state.root} spreads its rows by version {found}",
+            expected=f"version {HASH_VERSION}",
+            remedy="use the version of Deltic that made it, or build the state again from the sources",
+        )

@@ -1,0 +1,57 @@
+"""Outcome: what one run of a level, or of the whole circuit, did to its shard; and all outcomes of a tick as one change of the state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from deltic.storage.files import FileRef
+from deltic.storage.manifest import Change, SegmentRef
+from deltic.trace.batch import Batch
+from deltic.trace.counters import Counters
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """file: what was written; None if nothing changed. added, views: (arrangement, rows) in it. dropped: batches that were merged."""
+
+    shard: int
+    file: FileRef | None
+    added: Sequence[tuple[str, int]]
+    dropped: Sequence[SegmentRef]
+    views: Sequence[tuple[str, int]]
+    counters: Mapping[str, Counters]
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """A tick on all shards, not committed. changes: (shard, view's arrangement) → its change, where it need not be read from a file."""
+
+    outcomes: Sequence[Outcome]
+    changes: Mapping[tuple[int, str], Batch]
+
+
+def change_of(outcomes: Iterable[Outcome], base: Change, unchanged: Collection[str]) -> Change:
+    """What all of them did, beside `base`. unchanged: arrangements of views that were only written anew."""
+    files: list[FileRef] = list(base.files)
+    added, dropped, views = list(base.added), list(base.dropped), list(base.views)
+    for outcome in outcomes:
+        if outcome.file is not None:
+            name = outcome.file.name
+            files.append(outcome.file)
+            added += [SegmentRef(outcome.shard, arrangement, name, rows) for arrangement, rows in outcome.added]
+            views += [
+                SegmentRef(outcome.shard, arrangement, name, rows) for arrangement, rows in outcome.views if arrangement not in unchanged
+            ]
+        dropped += outcome.dropped
+    return Change(tuple(files), tuple(added), tuple(dropped), tuple(views), base.notes)
+
+
+def counted(outcomes: Iterable[Outcome]) -> dict[str, Counters]:
+    """By node, summed over the shards."""
+    total: dict[str, Counters] = {}
+    for outcome in outcomes:
+        for name, counters in outcome.counters.items():
+            total[name] = total.get(name, Counters())
+            total[name] += counters
+    return total

@@ -1,0 +1,32 @@
+"""Partial results: what each shard has computed of its own rows alone, and what is computed from that.
+
+Most state is spread by a key, and whoever looks up a key asks the shard that the key hashes to: a row finds its way after the number of
+shards has changed, since the batches that have it are then listed in its new shard too. Operators hold that so:
+
+- join, semijoin, antijoin: both sides are spread by all words of the key that is looked up;
+- distinct and the set operations look up whole rows, spread by some of their words;
+- aggregate: its sums, limbs, extremes and its memory are looked up by the group, and spread by its words;
+- a table looks up its key, or whole rows, and is spread by them;
+- on the home shard everything stays there.
+
+But the first k rows of each shard, and each shard's own MIN or MAX, are looked up where the rows happen to lie. With other shards the
+same rows would be elsewhere, so that their deletion would not find them. This state is dropped and filled again.
+"""
+
+from __future__ import annotations
+
+from deltic.circuit.nodes import Circuit
+
+
+def partial(circuit: Circuit) -> frozenset[str]:
+    """The arrangements that have to be filled again when the number of shards has changed: those that are looked up though their rows
+    may lie anywhere, and all that is computed from the results."""
+    found: set[str] = set()
+    affected: set[int] = set()
+    for node in circuit.nodes:
+        anywhere = {name for name in node.reads if circuit.arrangements[name].partition is None}
+        found |= anywhere
+        if anywhere or affected.intersection(node.inputs) or found.intersection(node.reads):
+            affected.add(node.id)
+            found |= {node.owns} if node.owns else set()
+    return frozenset(found)

@@ -1,0 +1,46 @@
+"""Shelves: the arrangements of a circuit's shards as spines over the state's files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from deltic.circuit.nodes import ArrangementSpec, Circuit
+from deltic.storage.files import FileRef
+from deltic.storage.manifest import Manifest, SegmentRef
+from deltic.storage.reading import OpenFiles, Shelved
+from deltic.trace.share import Share
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What readers see: one commit as a whole."""
+
+    circuit: Circuit
+    manifest: Manifest
+    shelves: tuple[Shelved, ...]
+
+    def after(self, circuit: Circuit, manifest: Manifest, files: OpenFiles) -> Version:
+        """Another commit, for another program; what has not changed is taken over."""
+        shards = manifest.shards
+        before = dict(enumerate(self.shelves))
+        shelves = (
+            shelf(files, manifest.files, segments, circuit.arrangements, shard, shards, before.get(shard))
+            for shard, segments in enumerate(manifest.shelves)
+        )
+        return Version(circuit, manifest, tuple(shelves))
+
+
+def shelf(
+    files: OpenFiles,
+    refs: Mapping[str, FileRef],
+    segments: Mapping[str, Sequence[SegmentRef]],
+    specs: Mapping[str, ArrangementSpec],
+    shard: int,
+    shards: int,
+    before: Shelved | None,
+) -> Shelved:
+    """One shard's arrangements `specs`."""
+    widths = {name: (spec.columns, spec.weights) for name, spec in specs.items()}
+    shares = {name: Share(shard, shards, spec.partition) for name, spec in specs.items() if spec.partition}
+    return Shelved(files, refs, segments, widths, before, shares)

@@ -1,0 +1,52 @@
+"""The strings of a state's files, as string tables look them up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deltic.storage.dictionary import Dictionary
+
+
+class StateStrings:
+    """The strings of some files, as a StringTable looks them up."""
+
+    def __init__(self, dictionaries: Sequence[Dictionary]) -> None:
+        self._dictionaries = [d for d in dictionaries if len(d)]
+
+    def find(self, ids: Any) -> tuple[Any, pa.BinaryArray]:
+        """(bool[n] whether id i is there, the bytes of those that are, in order)."""
+        return find_strings(self._dictionaries, ids)
+
+
+class CurrentStrings:
+    """Those of a state that goes on. dictionaries: gives those that it has now."""
+
+    def __init__(self, dictionaries: Callable[[], Iterable[Dictionary]]) -> None:
+        self._dictionaries = dictionaries
+
+    def find(self, ids: Any) -> tuple[Any, pa.BinaryArray]:
+        """As StateStrings."""
+        return find_strings(self._dictionaries(), ids)
+
+
+def find_strings(dictionaries: Iterable[Dictionary], ids: Any) -> tuple[Any, pa.BinaryArray]:
+    """The strings of `ids` that one of the dictionaries has; the first that has one gives it. O(n · dictionaries · log)."""
+    here = np.zeros(len(ids), bool)
+    places, values = [], []
+    for dictionary in dictionaries:
+        left = np.flatnonzero(~here)
+        if not len(left):
+            break
+        found, at = dictionary.find(ids[left])
+        if found.any():
+            here[left[found]] = True
+            places.append(left[found])
+            values.append(dictionary.values.take(pa.array(at[found])))
+    if not values:
+        return here, pa.array([], pa.binary())
+    order = np.argsort(np.concatenate(places), kind="stable")
+    return here, pa.concat_arrays([v.cast(pa.binary()) for v in values]).take(pa.array(order))

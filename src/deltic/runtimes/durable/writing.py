@@ -1,0 +1,67 @@
+"""Writing: what a tick appends to a shard becomes one file, with small batches of before merged into the new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from deltic.circuit.nodes import Circuit
+from deltic.runtimes.durable.outcome import Outcome
+from deltic.storage.dictionary import Dictionary, named
+from deltic.storage.files import Content, Origin, write_file
+from deltic.storage.manifest import SegmentRef
+from deltic.storage.merging import own_rows, small_merge
+from deltic.storage.reading import Shelved
+from deltic.trace.batch import Batch
+from deltic.trace.counters import Counters
+from deltic.trace.merge import merge
+from deltic.trace.strings import StringTable
+
+
+def write_shard(
+    circuit: Circuit,
+    shelved: Shelved,
+    appended: Mapping[str, Batch],
+    counters: Mapping[str, Counters],
+    strings: StringTable,
+    *,
+    root: str,
+    origin: Origin,
+    shards: int,
+    filled: bool,
+) -> Outcome:
+    """Writes and syncs the file, if there is anything to write. filled: this is a backfill, so that all batches are the first ones.
+
+    O(what is appended), with the rewriting of small batches amortised. Raises StateError, WeightOverflow.
+    """
+    contents: list[Content] = []
+    views: list[tuple[str, int]] = []
+    dropped: list[SegmentRef] = []
+    for name, batch in sorted(appended.items()):
+        spec = circuit.arrangements[name]
+        merged, gone = (batch, []) if filled else _merged(batch, shelved, name, spec.partition, shards)
+        contents += [Content(name, merged, spec.strings)] if len(merged) else []
+        dropped += gone
+        if spec.view is not None:
+            views.append((name, len(batch)))
+            contents += [Content(name, batch, spec.strings, "change")] if gone else []
+    if not contents:
+        return Outcome(origin.shard, None, (), dropped, views, counters)
+    ids = [named(content.batch, content.strings) for content in contents if content.strings]
+    dictionary = Dictionary.of(strings.export(np.concatenate(ids))) if ids else Dictionary.empty()
+    ref = write_file(root, origin, contents, dictionary)
+    added = [(content.arrangement, len(content.batch)) for content in contents if content.role == "batch"]
+    return Outcome(origin.shard, ref, added, dropped, views, counters)
+
+
+def _merged(
+    batch: Batch, shelved: Shelved, name: str, partition: tuple[int, ...] | None, shards: int
+) -> tuple[Batch, Sequence[SegmentRef]]:
+    """The batch with those stored ones that are due to be merged with it, and these."""
+    segments = shelved.segments(name)
+    chosen = small_merge([*(s.rows for s in segments), len(batch)])
+    gone = [segments[i] for i in chosen if i < len(segments)]
+    if not gone:
+        return batch, []
+    return merge([*(own_rows(shelved.file(s.file).batch(name), s, partition, shards) for s in gone), batch]), gone

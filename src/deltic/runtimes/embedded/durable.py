@@ -1,0 +1,62 @@
+"""The embedded runtime with its state in a folder: a tick runs in this process, and writes one file for each shard that changes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from deltic.circuit.operator import Tick
+from deltic.errors import DelticError
+from deltic.runtimes import RETAINED_EPOCHS
+from deltic.runtimes.durable import Durable
+from deltic.runtimes.durable.merges import Group, Merged, merge_group
+from deltic.runtimes.durable.outcome import Performed
+from deltic.runtimes.durable.shelves import Version
+from deltic.runtimes.durable.strings import CurrentStrings
+from deltic.runtimes.durable.writing import write_shard
+from deltic.runtimes.embedded.levels import routed, run_levels
+from deltic.storage.files import Origin
+from deltic.storage.manifest import Manifest
+from deltic.trace.rows import Rows
+from deltic.trace.strings import StringTable
+
+_log = logging.getLogger(__name__)
+
+
+class DurableEmbedded(Durable):
+    """See Durable. One shard is fastest here."""
+
+    def __init__(self, state: str, shards: int | None = None, *, retain: int = RETAINED_EPOCHS) -> None:
+        super().__init__(state, shards, retain)
+
+    def _string_table(self, seed: int) -> StringTable:
+        return StringTable(seed, CurrentStrings(self.dictionaries))
+
+    def _perform(self, version: Version, changes: Mapping[str, Rows], tick: Tick) -> Performed:
+        circuit = version.circuit
+        arrived = routed(circuit, changes, self.shards)
+        appended, counters = run_levels(circuit, version.shelves, self.strings, arrived, tick)
+        outcomes = [
+            write_shard(
+                circuit,
+                version.shelves[shard],
+                batches,
+                counters[shard],
+                self.strings,
+                root=self._state.root,
+                origin=self._state.origin(shard, 0),
+                shards=self.shards,
+                filled=tick.fresh is not None,
+            )
+            for shard, batches in enumerate(appended)
+        ]
+        return Performed(outcomes, {(shard, name): batch for shard, batches in enumerate(appended) for name, batch in batches.items()})
+
+    def _merge(self, manifest: Manifest, groups: Sequence[Group], origin: Origin) -> list[Merged]:
+        found = []
+        for group in groups:
+            try:
+                found.append(merge_group(self._state.root, manifest, group, origin))
+            except DelticError as error:
+                _log.warning("merging state beside the ticks failed: %s", error)
+        return found

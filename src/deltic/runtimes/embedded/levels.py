@@ -1,0 +1,66 @@
+"""All levels of a tick in this process: each level on each shard, and what crosses between them handed over as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from deltic.circuit.nodes import Circuit
+from deltic.circuit.operator import Delta, Tick
+from deltic.circuit.stage import LevelResult, route, run_level
+from deltic.trace.batch import Batch
+from deltic.trace.counters import Counters
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+from deltic.trace.strings import StringTable
+
+
+def routed(circuit: Circuit, changes: Mapping[str, Rows], shards: int) -> list[dict[str, Delta]]:
+    """What is asked of tables, by shard and port."""
+    arrived: list[dict[str, Delta]] = [{} for _ in range(shards)]
+    for table, rows in changes.items():
+        for shard, part in enumerate(route(rows, circuit.routes[table], shards)):
+            arrived[shard][f"table:{table}"] = part
+    return arrived
+
+
+def run_levels(
+    circuit: Circuit, state: Sequence[Mapping[str, Spine]], strings: StringTable, arrived: list[dict[str, Delta]], tick: Tick
+) -> tuple[list[dict[str, Batch]], list[dict[str, Counters]]]:
+    """(by shard what is to be appended to each arrangement, by shard what each node did), or raises the least of the users' errors.
+
+    state: the arrangements of each shard. arrived: by shard and port; what crosses levels is added to it. With one shard the whole circuit
+    runs as one level.
+    """
+    shards = len(state)
+    appended: list[dict[str, Batch]] = [{} for _ in range(shards)]
+    counters: list[dict[str, Counters]] = [{} for _ in range(shards)]
+    for level in (None,) if shards == 1 else range(len(circuit.levels)):
+        results = [run_level(circuit, level, shard, shards, state[shard], strings, arrived[shard], tick) for shard in range(shards)]
+        failures = [r.failure for r in results if r.failure is not None]
+        if failures:
+            raise min(failures, key=lambda f: f.rank).error()
+        for shard, result in enumerate(results):
+            appended[shard].update(result.appended)
+            counters[shard].update(result.counters)
+        _deliver(results, arrived)
+    return appended, counters
+
+
+def _deliver(results: list[LevelResult], arrived: list[dict[str, Delta]]) -> None:
+    for port in results[0].sent:
+        for shard, inbox in enumerate(arrived):
+            parts = [part for result in results if len(part := result.sent[port][shard])]
+            if parts:
+                inbox[port] = parts[0] if len(parts) == 1 else Rows.concat(parts)
+
+
+def summed(counters: Sequence[Mapping[str, Counters]]) -> dict[str, Counters]:
+    """By node, over the shards."""
+    if len(counters) == 1:
+        return dict(counters[0])
+    total: dict[str, Counters] = {}
+    for shard in counters:
+        for name, counted in shard.items():
+            total[name] = total.get(name, Counters())
+            total[name] += counted
+    return total
