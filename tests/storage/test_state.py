@@ -10,17 +10,22 @@ import subprocess
 import sys
 import threading
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from stored import as_rows, batch_of
 
 from deltic.errors import CorruptState, StateError, StateInUse, StateTakenOver
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Content, DataFile, FileRef, write_file
 from deltic.storage.folder import open_folder
+from deltic.storage.history import LINK_BYTES
 from deltic.storage.local import LocalFolder
 from deltic.storage.manifest import Change, Manifest, SegmentRef
+from deltic.storage.notes import Notes
 from deltic.storage.state import State
 
 
@@ -338,3 +343,99 @@ def test_a_manifest_after_a_change_is_a_new_value() -> None:
     before = Manifest.before(1)
     after = before.after(Change((FileRef("f", 1, 2),), (SegmentRef(0, "a", "f", 1),)), 1)
     assert not before.files and list(after.files) == ["f"]
+
+
+class Counting:
+    """A folder in memory that counts what is written; commits cost no syncs."""
+
+    local, root = True, "memory"
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.written: list[int] = []
+
+    def create(self, name: str, content: bytes) -> bool:
+        if name in self.objects:
+            return False
+        self.objects[name] = content
+        self.written.append(len(content))
+        return True
+
+    def read(self, name: str) -> bytes | None:
+        return self.objects.get(name)
+
+    def names(self, prefix: str) -> list[str]:
+        return sorted(name.removeprefix(f"{prefix}/") for name in self.objects if name.startswith(f"{prefix}/"))
+
+    def delete(self, names: Iterable[str]) -> None:
+        """What has been written stays counted."""
+
+    def make(self) -> None: ...
+    def lock(self) -> None: ...
+    def unlock(self) -> None: ...
+    def sweep(self, prefix: str) -> None: ...
+
+
+def test_manifests_cost_in_proportion_to_the_changes_however_many_notes_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Counting()
+    monkeypatch.setattr("deltic.storage.state.open_folder", lambda root: folder)
+    state = State.open("memory", retain=5)
+    for epoch in range(2000):
+        file = FileRef(f"{epoch:040}", 1000, 5)
+        gone = tuple(state.manifest.segments())[:1] if epoch > 20 else ()
+        notes = {f"taken:orders:part-{epoch:06}-{i}.parquet": [10**6, 1700 * 10**15 + epoch, 10**9, 1000] for i in range(20)}
+        state.commit(Change((file,), (SegmentRef(0, "a", file.name, 9),), gone, notes=notes))
+    assert len(state.manifest.notes) == 40_001
+    wholes = [len(content) for content in folder.objects.values() if b'"whole":' in content]
+    own = sum(folder.written) - sum(wholes)
+    assert sum(wholes) < 2 * own + 2000 * LINK_BYTES
+    assert len(folder.written) == 2002
+    first, second = sum(folder.written[:1000]), sum(folder.written[1000:])
+    assert second < 1.5 * first
+    again = State.open("memory")
+    assert (again.manifest.shelves, again.manifest.notes, again.manifest.files) == (
+        state.manifest.shelves,
+        state.manifest.notes,
+        state.manifest.files,
+    )
+
+
+def test_a_commit_does_not_fail_by_garbage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    state = State.open(tmp_path, retain=0)
+    first = put(state, 1)
+
+    def fails(_: object) -> None:
+        raise StateError("no right to delete")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(state.folder, "delete", fails)
+        second = put(state, 2, drop=(first,))
+    assert "garbage of the state folder" in caplog.text and "no right to delete" in caplog.text
+    assert state.epoch == 2 and first.file in data(state)
+    put(state, 3, drop=(second,))
+    assert not {first.file, second.file} & data(state)
+
+
+def test_foreign_files_are_passed_over(tmp_path: Path) -> None:
+    state = State.open(tmp_path)
+    put(state, 1)
+    state.close()
+    for name in ("manifests/copy of 1.json", "generations/readme", "data/notes.txt"):
+        (tmp_path / name).write_text("mine")
+    again = State.open(tmp_path)
+    put(again, 2)
+    again.sweep()
+    assert keys(again) == [1, 2]
+    assert (tmp_path / "data" / "notes.txt").exists()
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abcdefgh"), st.one_of(st.none(), st.integers())), max_size=30), st.integers(0, 300))
+def test_notes_are_the_sum_of_their_changes(steps: list[dict[str, int | None]], many: int) -> None:
+    notes, plain = Notes(), dict[str, int | None]()
+    for step in [{f"n{i}": i for i in range(many)}, *steps, {f"n{i}": None for i in range(many // 2)}]:
+        before, known = notes, dict(plain)
+        notes = notes.after(step)
+        plain = {key: value for key, value in {**plain, **step}.items() if value is not None}
+        assert notes == plain and len(notes) == len(plain) == len(list(notes))
+        assert before == known
+        assert all((key in notes) == (key in plain) for key in "abcdefgh")

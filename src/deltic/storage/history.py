@@ -17,22 +17,24 @@ from deltic.storage.layout import REMEDY
 from deltic.storage.manifest import MANIFESTS, Manifest, Stored, decode, epoch_of, manifest_name
 
 LINK_BYTES: Final = 1 << 13
-"""What reading one more manifest costs, as bytes."""
+OBJECT_LINK_BYTES: Final = 1 << 16
+"""What reading one more manifest costs when a state is opened, as bytes: on a file system, and on an object store."""
 _MANIFEST: Final = re.compile(r"\d{12}\.json")
 
 
 @dataclass(slots=True)
 class Pace:
-    """When the next whole manifest is due. every: fewest epochs from one to the next."""
+    """When the next whole manifest is due. every: fewest epochs from one to the next. link_bytes: what one more of the others costs."""
 
     every: int
+    link_bytes: int
     whole_bytes: int = 0
     since_bytes: int = 0
     since: int = 0
 
     @property
     def due(self) -> bool:
-        return self.since + 1 >= self.every and self.since_bytes + self.since * LINK_BYTES >= self.whole_bytes
+        return self.since + 1 >= self.every and self.since_bytes + self.since * self.link_bytes >= self.whole_bytes
 
     def wrote(self, size_bytes: int, *, whole: bool) -> None:
         """Notes a manifest that was written."""

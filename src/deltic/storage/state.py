@@ -25,12 +25,12 @@ from typing import Final
 from deltic.errors import StateError, StateTakenOver
 from deltic.storage.files import Origin, origin_of
 from deltic.storage.folder import Folder, open_folder
-from deltic.storage.history import Pace, chain, epochs_in, stored_manifest
+from deltic.storage.history import LINK_BYTES, OBJECT_LINK_BYTES, Pace, chain, epochs_in, stored_manifest
 from deltic.storage.leases import oldest_leased
 from deltic.storage.manifest import MANIFESTS, Change, Json, Manifest, Stored, encode, manifest_name
 from deltic.storage.merging import merge_segments
 from deltic.storage.names import DATA
-from deltic.storage.reshard import partitions, resharded, torn
+from deltic.storage.reshard import SPREAD, partitions, resharded, torn
 
 GENERATIONS: Final = "generations"
 RETAINED_EPOCHS: Final = 100
@@ -39,6 +39,8 @@ KEEP: Final = "keep"
 WHOLE_EVERY: Final = 50
 SWEEP_EVERY: Final = 100
 KEPT_GENERATIONS: Final = 64
+COLLECT_EVERY: Final = 16
+"""Epochs between looks for garbage on an object store, where each costs a request or two."""
 _GENERATION: Final = re.compile(r"[0-9a-f]{8}")
 _log = logging.getLogger(__name__)
 
@@ -61,7 +63,7 @@ class State:
         self.folder = folder
         self.generation = 0
         self._retain = retain
-        self._pace = Pace(whole_every)
+        self._pace = Pace(whole_every, LINK_BYTES if folder.local else OBJECT_LINK_BYTES)
         self._past: deque[_Past] = deque()
         self._wholes: list[int] = []
         self._merging: Counter[int] = Counter()
@@ -199,7 +201,8 @@ class State:
             added = tuple(segment for _, segment in merged if segment is not None)
             self.commit(Change(files, added, tuple(segment for group in groups for segment in group)))
         after = resharded(self.manifest, shards)
-        if not self._store(after.after(Change(), self.generation), Change(), whole=True):
+        change = Change(notes={SPREAD: None})
+        if not self._store(after.after(change, self.generation), change, whole=True):
             raise StateTakenOver(f"the state folder {self.root} was taken over by a newer writer", remedy="end this process")
 
     def _next_generation(self) -> int:
@@ -219,7 +222,7 @@ class State:
         links = chain(self.folder, epochs[0], epochs[-1], lambda stored: stored.epoch <= floor)
         self._past.clear()
         self._wholes.clear()
-        self._pace = Pace(self._pace.every)
+        self._pace = Pace(self._pace.every, self._pace.link_bytes)
         for link in links:
             self._follow(link)
         while self._past and self._past[0].free_from <= floor:
@@ -237,12 +240,12 @@ class State:
 
     def _collect(self) -> None:
         """Deletes what no retained epoch, lease or merge needs. What cannot be deleted now is tried again: a commit does not fail by it."""
-        if self._merging:
+        if self._merging or not (self.folder.local or self.epoch % COLLECT_EVERY == 0):
             return
         try:
             if self._past and self._past[0].free_from <= self.manifest.oldest:
                 self._free()
-            if self.epoch % SWEEP_EVERY == 0:
+            if self.epoch % (SWEEP_EVERY if self.folder.local else SWEEP_EVERY * COLLECT_EVERY) == 0:
                 self.sweep()
         except StateError as error:
             _log.warning("garbage of the state folder %s could not be deleted yet: %s", self.root, error)
