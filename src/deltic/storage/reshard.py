@@ -14,9 +14,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import gcd
+from typing import Final
 
 from deltic.errors import StateError
 from deltic.storage.manifest import Json, Manifest, SegmentRef, Shelf
+
+SPREAD: Final = "spread"
+"""The note of the number of shards for which state was filled that lies where it was computed; resharding takes it away."""
 
 Partitions = Mapping[str, list[int] | None]
 """By arrangement: the columns whose words say a row's shard; [] if all rows are in shard 0, None if they may be anywhere."""

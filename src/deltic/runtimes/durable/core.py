@@ -25,6 +25,7 @@ from deltic.storage.files import FileRef, Origin
 from deltic.storage.history import stored_manifest
 from deltic.storage.manifest import Change, Manifest, SegmentRef
 from deltic.storage.reading import OpenFiles
+from deltic.storage.reshard import SPREAD
 from deltic.storage.state import State
 from deltic.trace.batch import Batch
 from deltic.trace.merge import merge
@@ -36,9 +37,6 @@ CROWDED: Final = 80
 
 HASH_VERSION: Final = 1
 """Of the function that says which shard a row is of, and what id a string has."""
-
-SPREAD: Final = "spread"
-"""The note of the number of shards that partial results were made for; resharding takes it away."""
 
 
 class Durable(ABC):
