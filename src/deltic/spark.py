@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from deltic.runtimes.spark import SparkChanges, local_session
 from deltic.runtimes.spark.advice import advice
+from deltic.runtimes.spark.datasource import register
 
-__all__ = ["SparkChanges", "advice", "local_session"]
+__all__ = ["SparkChanges", "advice", "local_session", "register"]

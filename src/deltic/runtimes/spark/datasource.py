@@ -1,0 +1,300 @@
+"""The data source "deltic": a view of a state folder as a DataFrame, or its changes as a stream or as a DataFrame.
+
+A DataFrame is of one epoch from `load` on. Spark asks for the columns without saying whether a stream is meant, so a stream says so by
+the option `changes`; and it tells no Python data source which columns a query needs, so the option `columns` names those that are to be
+decoded. Each process that reads takes a lease and leaves it to end by itself, since none of them knows which task is the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NullType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from deltic.errors import FrameError, SetupError
+from deltic.runtimes.spark.feed import EARLIEST, EPOCH, Feed, Piece, Position, read_piece
+from deltic.runtimes.spark.filters import columns_of, keys, passing
+from deltic.runtimes.spark.read_options import ReadOptions
+from deltic.runtimes.spark.scan import StoredView, ViewScan
+from deltic.schema import BIGINT, Field, Schema, Type, decimal
+from deltic.storage.reader import StateReader
+from deltic.trace.reading import WEIGHT
+
+FORMAT: Final = "deltic"
+PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+PART_ROWS: Final = 1 << 18
+"""Changes of so many rows are one task's."""
+_MARKS: Final = (Field(WEIGHT, BIGINT, nullable=False), Field(EPOCH, BIGINT, nullable=False))
+_SPARK: Final[Mapping[str, DataType]] = {
+    "BOOLEAN": BooleanType(),
+    "TINYINT": ByteType(),
+    "SMALLINT": ShortType(),
+    "INT": IntegerType(),
+    "BIGINT": LongType(),
+    "FLOAT": FloatType(),
+    "DOUBLE": DoubleType(),
+    "STRING": StringType(),
+    "DATE": DateType(),
+    "TIMESTAMP": TimestampType(),
+    "VOID": NullType(),
+}
+
+
+def register(spark: SparkSession) -> None:
+    """Makes `spark.read.format("deltic")` and `spark.readStream.format("deltic")` work in this session.
+
+    It also lets Spark push filters into Python data sources, without which Spark refuses to read from one that takes them.
+    """
+    spark.conf.set(PUSHDOWN, "true")
+    spark.dataSource.register(DelticSource)
+
+
+def spark_type(type_: Type) -> DataType:
+    """Spark's object for a type."""
+    return DecimalType(type_.precision, type_.scale) if type_.is_decimal else _SPARK[type_.name]
+
+
+class DelticSource(DataSource):
+    """What Spark makes of `format("deltic")`; its options are those of ReadOptions."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """The view's columns, in its order; for changes `_weight` and `_epoch` behind them. Settles the epoch that is read."""
+        options = ReadOptions.of(self.options)
+        with leaving(StateReader.open(options.root, options.epoch)) as reader:
+            view = StoredView.of(reader.manifest.notes, options.view)
+            if not options.changes:
+                self.options["epoch"] = str(reader.epoch)
+        fields = _chosen(view.schema, options.columns, view.name)
+        marks = _marks(fields, view.name) if options.changes else ()
+        return StructType([StructField(f.name, spark_type(f.type), f.nullable) for f in (*fields, *marks)])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = ReadOptions.of(self.options)
+        return ChangesReader(options, schema) if options.changes else ViewReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> ChangesStream:
+        options = ReadOptions.of(self.options)
+        if not options.changes:
+            raise SetupError(
+                f"view {options.view} is read as a stream without its columns {WEIGHT} and {EPOCH}",
+                expected="a stream of changes",
+                remedy='add .option("changes", "true") before load; Spark does not say early enough that a stream is meant',
+            )
+        return ChangesStream(options, schema)
+
+
+class ViewReader(DataSourceReader):
+    """A view's content at one epoch: a task for each shard that can have rows."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options, self._schema = options, schema
+        self._filters: list[Filter] = []
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Takes note of all, and lets Spark evaluate them again."""
+        self._filters = filters
+        return filters
+
+    def partitions(self) -> Sequence[InputPartition]:
+        with leaving(StateReader.open(self._options.root, self._options.epoch)) as reader:
+            scan = ViewScan(reader, self._options.view)
+            _checked(scan.view, self._schema)
+            wanted = keys(self._filters, scan.view.leading)
+            shards = scan.view.homes(wanted, scan.shards)
+            return [InputPartition((reader.epoch, shard, wanted)) for shard in shards]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.value is None:  # Spark's own partition where there is none of ours
+            return
+        epoch, shard, wanted = partition.value
+        with leaving(StateReader.open(self._options.root, epoch)) as reader:
+            scan = ViewScan(reader, self._options.view)
+            arrow = _arrow(self._schema, scan.view.schema)
+            names = {*arrow.names, *columns_of(self._filters, scan.view.schema)}
+            for words, weights, strings in scan.read(shard, wanted):
+                copies = words if (weights == 1).all() else [np.repeat(word, weights) for word in words]
+                table = scan.view.decoded(copies, names, strings)
+                yield from _batches(passing(table, self._filters, scan.view.schema), arrow)
+
+
+class ChangesReader(DataSourceReader):
+    """The changes of some epochs as a DataFrame."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options, self._schema = options, schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        with leaving(StateReader.open(self._options.root, None)) as reader:
+            feed = _feed(reader, self._options, self._schema)
+            start = feed.begin(self._options.starting or EARLIEST)
+            last = reader.epoch if self._options.ending is None else min(self._options.ending, reader.epoch)
+            return _parts(feed, start, feed.end(start, last))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _changes(self._options.root, self._schema, partition)
+
+
+class ChangesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The changes of a view, epoch after epoch. While the query runs, a lease keeps what it has not read yet."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options, self._schema = options, schema
+        self._reader: StateReader | None = None
+        self._target: int | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        return self._feed(None).begin(self._options.starting).json()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        position = Position.parse(start)
+        feed = self._feed(position.epoch)
+        last = feed.reader.epochs()[-1] if self._target is None else self._target
+        return feed.end(position, last).json()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = self._feed(None).reader.epochs()[-1]
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        position = Position.parse(start)
+        return _parts(self._feed(position.epoch), position, Position.parse(end))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _changes(self._options.root, self._schema, partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """What comes before is no longer needed."""
+        before, self._reader = self._reader, StateReader.open(self._options.root, Position.parse(end).epoch)
+        if before is not None:
+            before.close()
+
+    def stop(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    def _feed(self, position: int | None) -> Feed:
+        """position: the epoch from which on the state is needed; the last one if it is not kept, so that the feed can say so."""
+        if self._reader is None:
+            reader = StateReader.open(self._options.root)
+            if position is not None and position in reader.epochs():
+                reader.close()
+                reader = StateReader.open(self._options.root, position)
+            self._reader = reader
+        return _feed(self._reader, self._options, self._schema)
+
+
+@contextmanager
+def leaving(reader: StateReader) -> Iterator[StateReader]:
+    """A reader whose lease outlives the block, for the processes that read next."""
+    try:
+        yield reader
+    finally:
+        reader.leave()
+
+
+def _feed(reader: StateReader, options: ReadOptions, schema: StructType) -> Feed:
+    """Raises FrameError if the columns asked for are not those of a change."""
+    own = [field for field in schema.fields if field.name not in (WEIGHT, EPOCH)]
+    if len(own) + len(_MARKS) != len(schema.fields):
+        message = f"the changes of view {options.view} are read without {WEIGHT} or {EPOCH}"
+        raise FrameError(message, expected="both behind the view's columns")
+    return Feed(reader, options.view, Schema(tuple(Field(f.name, _deltic_type(f, options.view), f.nullable) for f in own)))
+
+
+def _deltic_type(field: StructField, view: str) -> Type:
+    if isinstance(field.dataType, DecimalType):
+        return decimal(field.dataType.precision, field.dataType.scale)
+    for name, spark in _SPARK.items():
+        if spark == field.dataType:
+            return Type(name)
+    raise FrameError(
+        f"column {field.name} of view {view} is read as {field.dataType.simpleString()}", expected="a type that a view can have"
+    )
+
+
+def _parts(feed: Feed, start: Position, end: Position) -> list[InputPartition]:
+    """Contents by shard, changes by a number of rows."""
+    parts: list[list[Piece]] = []
+    rows = PART_ROWS
+    for piece in feed.pieces(start, end):
+        if piece.file is None or rows + piece.rows > PART_ROWS:
+            parts.append([])
+            rows = 0
+        parts[-1].append(piece)
+        rows = PART_ROWS if piece.file is None else rows + piece.rows
+    return [InputPartition(part) for part in parts]
+
+
+def _changes(root: str, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    for piece in partition.value or ():
+        arrow = _arrow(schema, Schema((*piece.view.schema, *_MARKS)))
+        for table in read_piece(root, piece, arrow.names):
+            yield from _batches(table, arrow)
+
+
+def _chosen(schema: Schema, columns: Sequence[str] | None, view: str) -> tuple[Field, ...]:
+    """The fields that the option `columns` names, in its order."""
+    if columns is None:
+        return schema.fields
+    for name in columns:
+        if not schema.find(name):
+            raise FrameError(f"view {view} has no column {name}", expected=f"some of {', '.join(schema.names)}")
+    return tuple(schema[schema.find(name)[0]] for name in columns)
+
+
+def _marks(fields: Iterable[Field], view: str) -> tuple[Field, ...]:
+    taken = {f.name.lower() for f in fields} & {f.name for f in _MARKS}
+    if taken:
+        raise FrameError(f"view {view} has a column {taken.pop()}, which changes have too", remedy="give the view's column another name")
+    return _MARKS
+
+
+def _checked(view: StoredView, schema: StructType) -> Schema:
+    """The view's fields of these names, which must have these types: Spark may have been told others by `.schema(…)`."""
+    own = {f.name: f for f in view.schema}
+    for field in schema.fields:
+        found = own.get(field.name)
+        if found is None:
+            raise FrameError(f"view {view.name} has no column {field.name}", expected=f"some of {', '.join(own)}")
+        if spark_type(found.type) != field.dataType or (found.nullable and not field.nullable):
+            kind = f"{found.type}{'' if found.nullable else ' NOT NULL'}"
+            message = f"column {field.name} of view {view.name} is read as {field.dataType.simpleString().upper()}"
+            raise FrameError(message + ("" if field.nullable else " NOT NULL"), expected=kind)
+    return Schema(tuple(own[field.name] for field in schema.fields))
+
+
+def _arrow(schema: StructType, fields: Schema) -> pa.Schema:
+    """The batches that Spark wants: it compares names, types and nullability."""
+    types = {f.name: f.type.arrow for f in fields}
+    return pa.schema([pa.field(field.name, types[field.name], field.nullable) for field in schema.fields])
+
+
+def _batches(table: pa.Table, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
+    whole = pa.Table.from_arrays([table.column(name) for name in arrow.names], schema=arrow)
+    yield from whole.combine_chunks().to_batches()

@@ -1,0 +1,176 @@
+"""Changes of a view from epoch to epoch: what came and what went, each row with `_weight` and `_epoch`.
+
+A position says up to which epoch everything has been given, and of which arrangement. Where a view was made anew in between, its old
+rows go and its new ones come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from deltic.errors import StateError
+from deltic.runtimes.spark.scan import BATCH_ROWS, StoredView, ViewScan, file_strings
+from deltic.schema import Schema
+from deltic.storage.files import DataFile, FileRef
+from deltic.storage.history import stored_manifest
+from deltic.storage.reader import StateReader
+from deltic.trace.reading import WEIGHT
+from deltic.trace.strings import StringTable
+
+EPOCH: Final = "_epoch"
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Everything up to `epoch` has been given, of the arrangement `of` ("": nothing yet). snapshot: the whole content comes first."""
+
+    epoch: int
+    of: str = ""
+    snapshot: bool = False
+
+    @staticmethod
+    def parse(offset: dict[str, Any]) -> Position:
+        return Position(int(offset["epoch"]), str(offset["of"]), bool(offset["snapshot"]))
+
+    def json(self) -> dict[str, Any]:
+        """As Spark keeps it in a checkpoint."""
+        return {"epoch": self.epoch, "of": self.of, "snapshot": self.snapshot}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a file says of an epoch's change; or, without a file, a shard's whole content after the epoch `at`, coming or going."""
+
+    view: StoredView
+    epoch: int
+    rows: int = 0
+    file: FileRef | None = None
+    shard: int = 0
+    at: int = 0
+    sign: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """The changes of one view of the state that `reader` reads. columns: those that are given, with their types."""
+
+    reader: StateReader
+    view: str
+    columns: Schema
+
+    def begin(self, starting: str | None) -> Position:
+        """Where a new stream stands. starting: the first epoch, EARLIEST or LATEST; None for the content, and then the changes."""
+        epochs = self.reader.epochs()
+        if starting is None:
+            return Position(-1, snapshot=True)
+        if starting == LATEST:
+            return Position(epochs[-1], self._found(epochs[-1]).arrangement)
+        first = epochs[0] if starting == EARLIEST else int(starting)
+        if not epochs[0] <= first <= epochs[-1] + 1:
+            raise self._gone(first)
+        # Of the epoch before the first that is kept nothing is known: there the view is taken to have been as it is after it.
+        before = max(first - 1, epochs[0]) if epochs[0] else first - 1
+        return Position(first - 1, self._arrangement(before) if before >= 0 else "")
+
+    def end(self, start: Position, last: int) -> Position:
+        """Where one stands after the epoch `last`. O(epochs since `start`)."""
+        if last <= start.epoch and not start.snapshot:
+            return start
+        if start.snapshot:
+            return Position(last, self._found(last).arrangement)
+        arrangement = start.of
+        for epoch in self._following(start, last):
+            if "views" in stored_manifest(self.reader.folder, epoch).change.notes:
+                arrangement = self._arrangement(epoch)
+        return Position(last, arrangement)
+
+    def pieces(self, start: Position, end: Position) -> Iterator[Piece]:
+        """What must be read for the changes after `start` up to `end`. Raises StateError if they are no longer kept, or do not fit."""
+        if start.snapshot:
+            yield from self._content(end.epoch, end.epoch, 1)
+            return
+        arrangement = start.of
+        view = None
+        for epoch in self._following(start, end.epoch):
+            change = stored_manifest(self.reader.folder, epoch).change
+            if "views" in change.notes and (now := self._arrangement(epoch)) != arrangement:
+                if arrangement:
+                    yield from self._content(epoch - 1, epoch, -1)
+                yield from self._content(epoch, epoch, 1)
+                arrangement, view = now, None
+                continue
+            files = {file.name: file for file in change.files}
+            for segment in change.views:
+                if segment.arrangement == arrangement:
+                    view = view or self._found(epoch)
+                    yield Piece(view, epoch, segment.rows, files[segment.file])
+
+    def _content(self, at: int, epoch: int, sign: int) -> Iterator[Piece]:
+        view = self._found(at)
+        for shard in range(self.reader.manifest_at(at).shards):
+            yield Piece(view, epoch, shard=shard, at=at, sign=sign)
+
+    def _following(self, start: Position, last: int) -> range:
+        """The epochs after `start`."""
+        epochs = self.reader.epochs()
+        if start.epoch + 1 < epochs[0] and start.epoch < last:
+            raise self._gone(start.epoch + 1)
+        return range(start.epoch + 1, last + 1)
+
+    def _gone(self, epoch: int) -> StateError:
+        epochs = self.reader.epochs()
+        return StateError(
+            f"the state folder {self.reader.root} does not have the changes of epoch {epoch}",
+            expected=f"epochs {epochs[0]} to {epochs[-1]} are readable",
+            remedy="start a new stream, with a checkpoint of its own; a larger retain keeps more epochs",
+        )
+
+    def _arrangement(self, epoch: int) -> str:
+        """What the view was kept as after an epoch; "" if there was none."""
+        views = self.reader.manifest_at(epoch).notes.get("views", {})
+        return next((str(entry["arrangement"]) for name, entry in views.items() if name.lower() == self.view.lower()), "")
+
+    def _found(self, epoch: int) -> StoredView:
+        """The view after an epoch. Raises UnknownName, and StateError if its columns are others than the feed's."""
+        view = StoredView.of(self.reader.manifest_at(epoch).notes, self.view)
+        own = {f.name: f for f in view.stored}
+        for field in self.columns:
+            found = own.get(field.name)
+            if found is None or found.type != field.type or (found.nullable and not field.nullable):
+                now = "is gone" if found is None else f"is {found.type}{'' if found.nullable else ' NOT NULL'}"
+                raise StateError(
+                    f"view {self.view} has other columns at epoch {epoch}: {field.name}, a {field.type}, {now}",
+                    remedy="start a new stream, with a checkpoint of its own",
+                )
+        return view
+
+
+def read_piece(root: str, piece: Piece, names: Collection[str]) -> Iterator[pa.Table]:
+    """The named columns of its rows, `_weight` and `_epoch`, some rows at a time."""
+    for words, weights, strings in _rows(root, piece):
+        for start in range(0, len(weights), BATCH_ROWS):
+            cut = slice(start, start + BATCH_ROWS)
+            table = piece.view.decoded([w[cut] for w in words], names, strings)
+            signed = weights[cut] * piece.sign
+            table = table.append_column(WEIGHT, pa.array(signed))
+            yield table.append_column(EPOCH, pa.array(np.full(len(signed), piece.epoch, np.int64)))
+
+
+def _rows(root: str, piece: Piece) -> Iterator[tuple[Sequence[np.ndarray], np.ndarray, StringTable]]:
+    if piece.file is None:
+        reader = StateReader.open(root, piece.at)
+        try:
+            yield from ViewScan(reader, piece.view.name).read(piece.shard)
+        finally:
+            reader.leave()
+    else:
+        file = DataFile(root, piece.file)
+        batch = file.change(piece.view.arrangement)
+        yield batch.columns, batch.weights[0], file_strings(piece.view.seed, [file.dictionary()])

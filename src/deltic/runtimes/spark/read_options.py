@@ -1,0 +1,81 @@
+"""The options of a read, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+from deltic.errors import SetupError
+from deltic.runtimes.spark.feed import EARLIEST, LATEST
+
+_KNOWN: Final = ("path", "view", "epoch", "columns", "changes", "startingEpoch", "endingEpoch")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """root: the state folder. columns: names as they were given. starting, ending: epochs of changes."""
+
+    root: str
+    view: str
+    epoch: int | None = None
+    columns: tuple[str, ...] | None = None
+    changes: bool = False
+    starting: str | None = None
+    ending: int | None = None
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> ReadOptions:
+        """Raises SetupError for what is missing, unknown, or does not fit together."""
+        given = {name.lower(): value for name, value in options.items()}
+        known = {name.lower(): name for name in _KNOWN}
+        for name in given.keys() - known.keys():
+            near = get_close_matches(name, known, 1)
+            remedy = f"did you mean {known[near[0]]}?" if near else None
+            raise SetupError(f"the format deltic has no option {name}", expected=f"one of {', '.join(_KNOWN)}", remedy=remedy)
+        columns = given.get("columns")
+        starting = given.get("startingepoch")
+        return ReadOptions(
+            root=_needed(given, "path", 'the state folder: .load("…")'),
+            view=_needed(given, "view", 'a view: .option("view", "…")'),
+            epoch=_number(given, "epoch"),
+            columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
+            changes=_changes(given),
+            starting=None if starting is None else _start(starting),
+            ending=_number(given, "endingEpoch"),
+        )
+
+
+def _needed(given: Mapping[str, str], name: str, what: str) -> str:
+    if not (value := given.get(name)):
+        raise SetupError(f"a read of the format deltic without {name}", expected=what)
+    return value
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    value = given.get(name.lower())
+    if value is None:
+        return None
+    if not value.isdecimal():
+        raise SetupError(f"the option {name} is {value!r}", expected="the number of an epoch")
+    return int(value)
+
+
+def _start(value: str) -> str:
+    if not value.isdecimal() and value.lower() not in (EARLIEST, LATEST):
+        raise SetupError(f"the option startingEpoch is {value!r}", expected=f"the number of an epoch, {EARLIEST} or {LATEST}")
+    return value.lower()
+
+
+def _changes(given: Mapping[str, str]) -> bool:
+    """Whether changes are asked for, by the option itself or by one that only changes have."""
+    implied = "startingepoch" in given or "endingepoch" in given
+    value = given.get("changes", str(implied)).lower()
+    if value not in ("true", "false"):
+        raise SetupError(f"the option changes is {value!r}", expected="true or false")
+    if implied and value == "false":
+        raise SetupError("startingEpoch and endingEpoch are for changes, but the option changes is false", remedy="leave one of them out")
+    if value == "true" and "epoch" in given:
+        raise SetupError("the option epoch is for a view's content, not for its changes", remedy="use startingEpoch and endingEpoch")
+    return value == "true"

@@ -1,0 +1,130 @@
+"""A view's changes by `spark.readStream.format("deltic")`: what a query gets, batch by batch and from start to start."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import deltic
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+SCRIPT = """
+    CREATE TABLE t (k BIGINT NOT NULL, g STRING NOT NULL, v BIGINT NOT NULL, PRIMARY KEY (k));
+    CREATE MATERIALIZED VIEW sums AS SELECT g, sum(v) AS total FROM t GROUP BY g;
+"""
+Row = tuple[Any, ...]
+
+
+@pytest.fixture
+def session(registered: SparkSession, tmp_path: Path) -> Iterator[deltic.Session]:
+    with deltic.Session(state=str(tmp_path / "state"), shards=2, retain=20) as session:
+        session.sql(SCRIPT)
+        insert(session, (1, "a", 10), (2, "b", 20))
+        yield session
+
+
+@pytest.fixture(scope="module")
+def registered(spark: SparkSession) -> SparkSession:
+    from deltic.spark import register  # noqa: PLC0415  needs the extra
+
+    register(spark)
+    return spark
+
+
+class Reading:
+    """A query over the changes of `sums` that can be run again and again, each time with what is new."""
+
+    def __init__(self, spark: SparkSession, tmp_path: Path, **options: Any) -> None:
+        self._spark, self._options = spark, options
+        self._state, self._checkpoint = str(tmp_path / "state"), str(tmp_path / "checkpoint")
+        self.batches: list[list[Row]] = []
+
+    def run(self) -> list[Row]:
+        """The rows of the run, in order: (g, total, _weight, _epoch)."""
+        self.batches.clear()
+        frame = self._spark.readStream.format("deltic").option("view", "sums").option("changes", "true").options(**self._options)
+        stream = frame.load(self._state).writeStream.foreachBatch(self._take).option("checkpointLocation", self._checkpoint)
+        query = stream.trigger(availableNow=True).start()
+        query.awaitTermination()
+        return [row for batch in self.batches for row in batch]
+
+    def _take(self, batch: DataFrame, batch_id: int) -> None:
+        self.batches.append(sorted(tuple(row) for row in batch.collect()))
+
+
+def insert(session: deltic.Session, *rows: tuple[int, str, int]) -> int:
+    with session.transaction() as tx:
+        tx.insert("t", [{"k": k, "g": g, "v": v} for k, g, v in rows])
+    return session.epoch
+
+
+def totals(rows: list[Row]) -> Counter[Row]:
+    counted: Counter[Row] = Counter()
+    for g, total, weight, _ in rows:
+        counted[g, total] += weight
+    return Counter({row: n for row, n in counted.items() if n})
+
+
+def test_the_content_comes_first_and_then_each_change_once(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
+    reading = Reading(registered, tmp_path)
+    begun = session.epoch
+    assert reading.run() == [("a", 10, 1, begun), ("b", 20, 1, begun)]
+    first = insert(session, (3, "a", 5))
+    second = insert(session, (4, "c", 1))
+    assert reading.run() == [("a", 10, -1, first), ("a", 15, 1, first), ("c", 1, 1, second)]
+    assert reading.run() == []
+
+
+@pytest.mark.slow
+def test_a_stream_can_begin_at_an_epoch_or_with_what_comes(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
+    begun = session.epoch
+    latest = Reading(registered, tmp_path, startingEpoch="latest")
+    assert latest.run() == []
+    now = insert(session, (3, "a", 5))
+    assert latest.run() == [("a", 10, -1, now), ("a", 15, 1, now)]
+    (tmp_path / "n").mkdir()
+    (tmp_path / "n" / "state").symlink_to(tmp_path / "state")
+    assert Reading(registered, tmp_path / "n", startingEpoch=begun).run() == [
+        ("a", 10, -1, now), ("a", 10, 1, begun), ("a", 15, 1, now), ("b", 20, 1, begun),
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_where_a_view_is_made_anew_its_old_rows_go(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
+    reading = Reading(registered, tmp_path)
+    seen = reading.run()
+    session.sql("CREATE OR REPLACE MATERIALIZED VIEW sums AS SELECT g, sum(v + 1) AS total FROM t GROUP BY g")
+    insert(session, (3, "a", 5))
+    seen += reading.run()
+    assert totals(seen) == {("a", 17): 1, ("b", 21): 1}
+    session.sql("CREATE OR REPLACE MATERIALIZED VIEW sums AS SELECT g, count(*) AS n FROM t GROUP BY g")
+    with pytest.raises(Exception, match="n, a BIGINT, is gone"):
+        reading.run()
+
+
+@pytest.mark.slow
+def test_changes_that_are_no_longer_kept_are_named(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
+    reading = Reading(registered, tmp_path)
+    reading.run()
+    lost = session.epoch + 1
+    (tmp_path / "state" / "leases").rename(tmp_path / "leases")
+    for k in range(10, 40):
+        insert(session, (k, "a", 1))
+    with pytest.raises(Exception, match=f"does not have the changes of epoch {lost}"):
+        reading.run()
+
+
+@pytest.mark.slow
+def test_a_stream_without_the_columns_of_changes_is_refused(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
+    stream = registered.readStream.format("deltic").option("view", "sums").load(str(tmp_path / "state")).writeStream
+    query = stream.foreachBatch(lambda batch, batch_id: None).option("checkpointLocation", str(tmp_path / "c")).start()
+    with pytest.raises(Exception, match="without its columns _weight and _epoch"):
+        query.awaitTermination()
