@@ -19,12 +19,18 @@ from typing import TYPE_CHECKING, Any, Final
 from deltic import errors
 
 if TYPE_CHECKING:
+    from deltic.pipeline import Pipeline
     from deltic.session import Session, Transaction, View
 
 __version__ = "0.1.0"
-__all__ = ["Session", "Transaction", "View", "__version__", "errors"]
+__all__ = ["Pipeline", "Session", "Transaction", "View", "__version__", "errors"]
 
-_LOADED_LATE: Final = {"Session": "deltic.session", "Transaction": "deltic.session", "View": "deltic.session"}
+_LOADED_LATE: Final = {
+    "Pipeline": "deltic.pipeline",
+    "Session": "deltic.session",
+    "Transaction": "deltic.session",
+    "View": "deltic.session",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from cyclopts import Parameter, validators
 
 from deltic.cli.exits import Exit
 from deltic.cli.output import emit
-from deltic.errors import SyntaxFailure
+from deltic.cli.script import read_script
 from deltic.session import Session
 
 
@@ -34,16 +34,9 @@ def explain(
     json
         Print one JSON object instead of text.
     """
-    text = _read(script)
+    text = read_script(script)
     with Session() as session:
         session.sql(text, name=str(script))
         explanation = session.explain(view)
     emit(encoder.dumps(explanation.json(), indent=2) if json else str(explanation))
     return Exit.OK
-
-
-def _read(script: Path) -> str:
-    try:
-        return script.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise SyntaxFailure(f"{script}: byte {error.start} is not UTF-8", expected="a script in UTF-8") from error

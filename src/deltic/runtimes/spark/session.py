@@ -53,3 +53,21 @@ def local_session(
     for key, value in {**TUNED, **fixed, **(settings or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def session_at(master: str | None = None, *, name: str = "deltic") -> SparkSession:
+    """A new session on a cluster, or on this machine if `master` is None or local.
+
+    Where the driver is on a cluster's network is for Spark to say (SPARK_LOCAL_IP, spark-defaults.conf), and so are cores and memory.
+    Raises SetupError as `local_session`.
+    """
+    if master is None or master.startswith("local"):
+        return local_session(name=name, settings={} if master is None else {"spark.master": master})
+    if SparkSession.getActiveSession() is not None:
+        raise SetupError("this process has a Spark session already", remedy="use it, or stop it first")
+    prepare_environment()
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in TUNED.items():
+        if not key.startswith("spark.driver."):
+            builder = builder.config(key, value)
+    return builder.getOrCreate()

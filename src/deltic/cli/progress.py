@@ -1,0 +1,81 @@
+"""What `deltic run` prints: on stderr one line that moves on a terminal, or a line every few seconds; with --json, JSON lines on stdout."""
+
+from __future__ import annotations
+
+import json as encoder
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from rich.console import Console
+
+from deltic.cli.output import emit
+from deltic.pipeline import Progress, Start, Summary
+
+_PLAIN_WIDTH: Final = 1_000
+_PLAIN_EVERY_S: Final = 5.0
+
+
+class Report:
+    """Of one run."""
+
+    def __init__(self, *, json: bool) -> None:
+        self._json = json
+        console = Console(stderr=True)
+        self._err = console if console.is_terminal else Console(stderr=True, width=_PLAIN_WIDTH)
+
+    def say(self, line: str) -> None:
+        """A line on stderr."""
+        self._err.print(line, highlight=False, markup=False)
+
+    def started(self, state: str, start: Start) -> None:
+        """What the script found."""
+        self.say(f"state {state}: {start}")
+        self._emit(start)
+
+    @contextmanager
+    def ticks(self) -> Iterator[Callable[[Progress], None]]:
+        """What is to be called after each tick."""
+        total, begun = Summary(), time.monotonic()
+        said = begun
+        with self._err.status("looking for files") as status:
+
+            def told(progress: Progress) -> None:
+                nonlocal said
+                total.add(progress)
+                self._emit(progress)
+                line = _line(progress, total, time.monotonic() - begun)
+                if self._err.is_terminal:
+                    status.update(line)
+                elif time.monotonic() - said >= _PLAIN_EVERY_S:
+                    said = time.monotonic()
+                    self.say(line)
+
+            yield told
+
+    def ended(self, summary: Summary) -> None:
+        """All of it."""
+        self.say(_sentence(summary))
+        self._emit(summary)
+
+    def _emit(self, event: Any) -> None:
+        if self._json:
+            emit(encoder.dumps(event.json()))
+
+
+def _line(progress: Progress, total: Summary, seconds: float) -> str:
+    rows = sum(total.rows_in.values())
+    tick = 1_000 * sum(progress.seconds.values())
+    return f"epoch {progress.epoch:,}  {rows:,} rows  {total.files:,} files  {rows / max(seconds, 1e-9):,.0f} rows/s  tick {tick:.1f} ms"
+
+
+def _sentence(summary: Summary) -> str:
+    rows = ", ".join(f"{table} {rows:,}" for table, rows in summary.rows_in.items())
+    letters = (
+        f"; to the dead letters: {', '.join(f'{table} {rows:,}' for table, rows in summary.letters.items())}" if summary.letters else ""
+    )
+    took = f"{summary.files:,} files, rows: {rows}{letters}" if summary.ticks else "no new files"
+    stages = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in summary.seconds.items())
+    end = "stopped at" if summary.stopped else "up to date at"
+    return f"{end} epoch {summary.epoch:,} after {summary.ticks:,} ticks: {took}" + (f" ({stages})" if stages else "")

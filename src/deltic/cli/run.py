@@ -1,0 +1,151 @@
+"""`deltic run`: a script's tables read from files, its views kept exact, its sinks written; it goes on where it was."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json as encoder
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any, Final, Literal
+
+from cyclopts import Group, Parameter, validators
+
+from deltic.cli.exits import Exit
+from deltic.cli.output import emit
+from deltic.cli.progress import Report
+from deltic.cli.script import read_script
+from deltic.errors import SetupError
+from deltic.kernels import warm_up
+from deltic.pipeline import Pipeline
+from deltic.pipeline.outlook import Outlook, outlook
+
+_AT_LEAST_ONE: Final = Parameter(validator=validators.Number(gte=1))
+_LENGTH: Final = Group("How long", validator=validators.mutually_exclusive, default_parameter=Parameter(negative=()))
+
+
+def run(
+    script: Annotated[Path, Parameter(validator=validators.Path(exists=True, dir_okay=False))],
+    /,
+    *,
+    engine: Literal["spark", "embedded"] = "spark",
+    master: str | None = None,
+    state: str | None = None,
+    once: Annotated[bool, Parameter(group=_LENGTH)] = False,
+    follow: Annotated[bool, Parameter(group=_LENGTH)] = False,
+    shards: Annotated[int | None, _AT_LEAST_ONE] = None,
+    rows_per_tick: Annotated[int | None, _AT_LEAST_ONE] = None,
+    retain: Annotated[int, _AT_LEAST_ONE] = 100,
+    shared_state: Annotated[bool, Parameter(negative=())] = False,
+    dry_run: Annotated[bool, Parameter(negative=())] = False,
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Run a pipeline: read the new files of its tables, keep its views exact, and write its sinks. It goes on where it was.
+
+    The first Ctrl-C or SIGTERM ends it after the tick that runs; the second at once, and that tick has not happened.
+
+    Parameters
+    ----------
+    script
+        A file of CREATE TABLE … USING …, CREATE MATERIALIZED VIEW and CREATE SINK statements. Its relative paths count from its folder.
+    engine
+        Where ticks run: on Spark, or in this process.
+    master
+        Spark's master. Default: this machine, all processors.
+    state
+        The folder, or the URL in an object store, in which the pipeline's state is kept. Default: the script's name with .state for
+        .sql, beside the script.
+    once
+        Take all files that are there, and end. So it is unless --follow is given.
+    follow
+        Wait for more files, until it is stopped.
+    shards
+        How many parts the state is kept in; the state is parted anew if it is another number. Default: the state's own number, and of
+        a new state 1, or Spark's parallelism.
+    rows_per_tick
+        How many rows of each table one tick takes at most. Default: 100,000.
+    retain
+        How many past epochs stay readable.
+    shared_state
+        Say that every machine of the Spark cluster has the state folder under this name.
+    dry_run
+        Change nothing: check the script, read the files that are waiting, and say what would be done.
+    json
+        Print one JSON object for the start, for each tick and for the end.
+    """
+    text, folder = read_script(script), script.absolute().parent
+    where = state if state is not None else str(folder / f"{script.stem}.state")
+    if dry_run:
+        found = outlook(text, name=str(script), state=where, base=folder)
+        emit(encoder.dumps(found.json()) if json else _pictured(found))
+        return Exit.OK
+    report = Report(json=json)
+    warm_up(report.say)
+    with ExitStack() as stack:
+        spark = None if engine == "embedded" else stack.enter_context(_spark(master, f"deltic run {script.name}"))
+        pipeline = Pipeline(
+            text,
+            name=str(script),
+            spark=spark,
+            state=where,
+            shards=shards,
+            rows_per_tick=rows_per_tick,
+            base=folder,
+            retain=retain,
+            shared_state=shared_state,
+        )
+        stack.enter_context(pipeline)
+        caught = stack.enter_context(_stopping(pipeline.stop))
+        report.started(where, pipeline.start)
+        with report.ticks() as told:
+            summary = pipeline.follow(on_progress=told) if follow else pipeline.run_once(told)
+        report.ended(summary)
+    return Exit.INTERRUPTED if signal.SIGINT in caught else Exit.OK
+
+
+@contextmanager
+def _stopping(stop: Callable[[], None]) -> Iterator[list[int]]:
+    """While it is open, the first SIGINT or SIGTERM calls `stop`, and the second raises KeyboardInterrupt. Yields those that came."""
+    caught: list[int] = []
+
+    def heard(number: int, _: FrameType | None) -> None:
+        caught.append(number)
+        if len(caught) > 1:
+            raise KeyboardInterrupt
+        os.write(2, b"deltic: ending after this tick; once more ends it at once\n")
+        stop()
+
+    before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _spark(master: str | None, name: str) -> Iterator[Any]:
+    """A Spark session, which ends with it. The Spark room imports PySpark, which is an extra."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise SetupError("PySpark is not installed", remedy='pip install "deltic[spark]", or give --engine embedded')
+    spark = importlib.import_module("deltic.runtimes.spark.session").session_at(master, name=name)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _pictured(found: Outlook) -> str:
+    lines = [f"state {found.state}: {found.start}"]
+    for source in found.sources:
+        letters = f", {source.letters:,} of them to the dead letters" if source.letters else ""
+        files = f"{len(source.files):,} files to take with {source.rows:,} rows{letters}" if source.files else "nothing to take"
+        lines.append(f"table {source.table}: {files}, from {source.folder}")
+    for sink in found.sinks:
+        had = "new" if sink.epoch is None else f"has had epoch {sink.epoch}"
+        lines.append(f"sink {sink.sink}: {sink.mode} of {sink.view}, {had}, to {sink.folder}")
+    return "\n".join(lines)

@@ -1,0 +1,8 @@
+"""Pipelines: scripts that read files, keep views exact and write sinks, and go on where they were."""
+
+from __future__ import annotations
+
+from deltic.pipeline.pipeline import ROWS_PER_TICK, Pipeline
+from deltic.pipeline.progress import Progress, Start, Summary
+
+__all__ = ["ROWS_PER_TICK", "Pipeline", "Progress", "Start", "Summary"]

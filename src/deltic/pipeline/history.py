@@ -1,0 +1,67 @@
+"""What a view was at earlier epochs: read from the state's retained manifests, not from the session, which knows the last one alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltic.connectors.frames import WEIGHT
+from deltic.errors import StateError
+from deltic.runtimes.stored_view import StoredView
+from deltic.session import Session
+from deltic.storage.reader import StateReader
+
+
+class History:
+    """root: of the state folder; None where all is in memory, and nothing is known of the past."""
+
+    def __init__(self, session: Session, root: str | None) -> None:
+        self._session, self._root = session, root
+
+    def arrangements(self, view: str, first: int, last: int) -> Iterator[tuple[int, str | None]]:
+        """For each epoch from `first` to `last`, under which id the state held the view; None where it did not.
+
+        Raises StateError for epochs that are not retained. Cost: a manifest for each epoch.
+        """
+        if self._root is None or last < first:
+            return
+        with StateReader.open(self._root) as reader:
+            for epoch in range(first, last + 1):
+                views = reader.manifest_at(epoch).notes.get("views", {})
+                yield epoch, next((entry["arrangement"] for name, entry in views.items() if name.lower() == view.lower()), None)
+
+    def change(self, view: str, epoch: int) -> pa.Table:
+        """What an epoch did to the view, with `_weight`."""
+        if epoch == self._session.epoch:
+            return self._session.view(view).changes()
+        with self._stored(view, epoch) as stored:
+            return stored.changes(epoch)
+
+    def content(self, view: str, epoch: int) -> pa.Table:
+        """The view after an epoch. O(view)."""
+        if epoch == self._session.epoch:
+            return self._session.view(view).to_arrow()
+        with self._stored(view, epoch) as stored:
+            return stored.to_arrow()
+
+    @contextmanager
+    def _stored(self, view: str, epoch: int) -> Iterator[StoredView]:
+        if self._root is None:
+            raise StateError(f"epoch {epoch} of view {view} is over, and a session without a state folder keeps none")
+        with ExitStack() as stack:
+            yield StoredView(stack.enter_context(StateReader.open(self._root, epoch)), view)
+
+
+def weighed(rows: pa.Table, weight: int = 1) -> pa.Table:
+    """Rows and a `_weight`."""
+    return rows.append_column(WEIGHT, pa.array([weight], pa.int64()).take(pa.array([0] * rows.num_rows, pa.int8())))
+
+
+def difference(before: pa.Table, after: pa.Table) -> pa.Table:
+    """What makes `after` of `before`, tables of the same columns: each row that differs in number once, with its `_weight`. O(both)."""
+    both = pa.concat_tables([weighed(before, -1), weighed(after)])
+    sums = both.group_by(before.column_names).aggregate([(WEIGHT, "sum")]).rename_columns([*before.column_names, WEIGHT])
+    return sums.filter(pc.not_equal(sums.column(WEIGHT), 0))

@@ -1,0 +1,231 @@
+"""A pipeline: a script's tables read from files, its views kept exact, and its sinks written, tick by tick.
+
+A tick reads, stages dead letters, commits changes and notes in one epoch, settles the letters and writes the sinks. Only the commit
+counts: what comes before it is thrown away by the next start, what comes after it is done again. So each file is taken once, and each
+sink has each epoch once, wherever a process ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from threading import Event, RLock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+
+from deltic.connectors.frames import OP, WEIGHT
+from deltic.errors import DataError
+from deltic.pipeline.delivery import Delivery
+from deltic.pipeline.history import History
+from deltic.pipeline.letters import Letters
+from deltic.pipeline.notes import Json
+from deltic.pipeline.places import located
+from deltic.pipeline.progress import Progress, Summary
+from deltic.pipeline.script import Script
+from deltic.pipeline.taking import Load
+from deltic.session import Session
+
+if TYPE_CHECKING:
+    import pyspark.sql
+
+ROWS_PER_TICK: Final = 100_000
+"""Of each source, unless told otherwise: what a tick needs of memory does not grow with the files."""
+
+Listener = Callable[[Progress], object]
+
+
+class Pipeline:
+    """The pipeline of a script. Safe to share between threads; use it in a `with` block, or close it."""
+
+    def __init__(
+        self,
+        script: str,
+        *,
+        name: str = "<sql>",
+        spark: pyspark.sql.SparkSession | None = None,
+        state: str | None = None,
+        shards: int | None = None,
+        rows_per_tick: int | None = None,
+        base: str | Path | None = None,
+        retain: int = 100,
+        shared_state: bool = False,
+    ) -> None:
+        """Opens the state, takes the script for its program, and brings the sinks up to it; takes no file yet.
+
+        script: its text; `name` is what errors call it. spark, state, shards, retain, shared_state: as of a Session.
+        rows_per_tick: how many rows of each source a tick takes at most, 100,000 if not given.
+        base: the folder that the script's relative paths count from; the working folder if not given.
+        Raises QueryError, StateError, SourceError, SinkError, EvaluationError; then no file is taken and no sink written.
+        """
+        bound = Script.bind(script, name, base)
+        self.session = Session(spark=spark, state=state, shards=shards, retain=retain, shared_state=shared_state)
+        try:
+            notes = self.session.notes
+            bound.check_columns(notes)
+            self.start = bound.start(notes, self.session.epoch)
+            self.session.program(script, name=name, notes=bound.renewed(notes))
+            self._attach(bound, state, rows_per_tick)
+        except BaseException:
+            self.session.close()
+            raise
+
+    @classmethod
+    def over(cls, session: Session, *, state: str | None, rows_per_tick: int | None = None, base: str | Path | None = None) -> Self:
+        """The sources and sinks that a session has been told of, which stays open when this is closed. state: its folder."""
+        pipeline = cls.__new__(cls)
+        pipeline.session = session
+        bound = Script.of(session, base)
+        pipeline.start = bound.start(session.notes, session.epoch)
+        pipeline._attach(bound, state, rows_per_tick)
+        return pipeline
+
+    def _attach(self, bound: Script, state: str | None, rows_per_tick: int | None) -> None:
+        session = self.session
+        self._lock, self._stopping, self._idle = RLock(), Event(), True
+        self._sources = [bound.source(session.table(name), rows_per_tick or ROWS_PER_TICK) for name in session.sources]
+        self._letters = Letters(bound.letter_paths(), session.notes)
+        self._letters.settle(session.notes)
+        self._delivery = Delivery(session, bound.outlets(session.state_id), History(session, state))
+        self._delivery.begin()
+        self._recall()
+
+    def run_once(self, on_progress: Listener | None = None) -> Summary:
+        """Takes everything there is, tick by tick, unless `stop` is called. Calls `on_progress` after each tick. Raises as `tick`."""
+        return self._run(on_progress, None)
+
+    def follow(self, poll_seconds: float = 1.0, on_progress: Listener | None = None) -> Summary:
+        """Takes everything there is, looks again after `poll_seconds`, and so on until `stop` is called. Raises as `tick`."""
+        return self._run(on_progress, poll_seconds)
+
+    def stop(self) -> None:
+        """Ends the run after the tick that runs now, or the next run before its first. From any thread, or a signal's handler."""
+        self._stopping.set()
+
+    def tick(self, changes: Mapping[str, Any] | None = None, notes: Mapping[str, Json] | None = None) -> Progress | None:
+        """One tick of what comes next; None if there is nothing.
+
+        changes, notes: of tables without a source, as in `Session.apply`; they make a tick in any case. Raises SourceError, DataError or
+        EvaluationError, and nothing has happened; SinkError, and the next tick begins with the sinks.
+        """
+        with self._lock:
+            try:
+                return self._tick(changes or {}, notes or {})
+            except BaseException:
+                self._recall()
+                raise
+
+    def close(self) -> None:
+        """Frees the state. What a sink has had since the last tick is delivered again, with the same content, by the next start."""
+        with self._lock:
+            self.session.close()
+
+    def _tick(self, changes: Mapping[str, Any], notes: Mapping[str, Json]) -> Progress | None:
+        clock = _Clock()
+        self._delivery.deliver()
+        self._letters.settle(self.session.notes)
+        loads = self._take()
+        clock.lap("read")
+        self._idle = not loads
+        if not loads and not changes and not notes:
+            return None
+        self._commit(loads, changes, notes)
+        clock.lap("tick")
+        self._letters.settle(self.session.notes)
+        self._delivery.deliver()
+        clock.lap("sinks")
+        return self._progress(loads, clock.seconds)
+
+    def _take(self) -> list[Load]:
+        for source in self._sources:
+            source.look(again=self._idle)
+        return [load for source in self._sources if (load := source.take()) is not None]
+
+    def _commit(self, loads: Sequence[Load], changes: Mapping[str, Any], notes: Mapping[str, Json]) -> None:
+        epoch = self.session.epoch + 1
+        noted = {**notes, **self._delivery.notes(), **self._letters.stage(epoch, loads)}
+        for load in loads:
+            noted |= load.notes
+        frames = {load.table.name: frame for load in loads if (frame := _frame(load)) is not None}
+        try:
+            self.session.apply({**frames, **changes}, notes=noted)
+        except DataError as error:
+            raise located(error, loads) from error
+        self._delivery.unnoted = False
+        for source, load in ((source, load) for source in self._sources for load in loads if load.table is source.table):
+            source.commit(load)
+
+    def _progress(self, loads: Sequence[Load], seconds: Mapping[str, float]) -> Progress:
+        result = self.session.last_tick
+        assert result is not None
+        return Progress(
+            self.session.epoch,
+            {load.table.name: tuple(load.files) for load in loads},
+            {load.table.name: load.rows for load in loads},
+            {view: len(change) for view, change in result.changes.items()},
+            {load.table.name: len(load.letters) for load in loads if load.letters},
+            seconds,
+        )
+
+    def _run(self, on_progress: Listener | None, poll_seconds: float | None) -> Summary:
+        summary = Summary(self.session.epoch)
+        self._idle = True
+        while not self._stopping.is_set():
+            if (progress := self.tick()) is not None:
+                summary.add(progress)
+                if on_progress is not None:
+                    on_progress(progress)
+                continue
+            self._note()
+            if poll_seconds is None:
+                break
+            self._stopping.wait(poll_seconds)
+        summary.stopped = self._stopping.is_set()
+        self._note()
+        self._stopping.clear()
+        summary.epoch = self.session.epoch
+        return summary
+
+    def _note(self) -> None:
+        """Commits what the sinks have had, so that they have it once even if somebody takes it away from there."""
+        with self._lock:
+            if self._delivery.untold:
+                self.session.apply({}, notes=self._delivery.notes())
+                self._delivery.unnoted = False
+
+    def _recall(self) -> None:
+        """Back to what the state says."""
+        self._idle = True
+        for source in self._sources:
+            source.recall(self.session.notes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def _frame(load: Load) -> pa.Table | None:
+    """The rows as a change frame."""
+    rows = load.changes()
+    if rows is None or OP in rows.column_names:
+        return rows
+    if load.table.key:
+        return rows.append_column(OP, pa.repeat("insert", rows.num_rows))
+    return rows.append_column(WEIGHT, pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows))
+
+
+class _Clock:
+    """Seconds of each stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        """The stage ends."""
+        now = time.perf_counter()
+        self.seconds[stage], self._since = now - self._since, now

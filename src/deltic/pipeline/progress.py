@@ -1,0 +1,107 @@
+"""What a pipeline tells while it runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+Json: TypeAlias = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a script finds in its state. epoch: the last committed before; None if the state is new.
+
+    reused, filled, dropped: views that stand as they were, views that are filled from the tables' rows, and views that the script no
+    longer has; dropped_tables, those tables.
+    """
+
+    epoch: int | None
+    reused: tuple[str, ...] = ()
+    filled: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    dropped_tables: tuple[str, ...] = ()
+
+    def json(self) -> dict[str, Json]:
+        return {
+            "event": "start",
+            "epoch": self.epoch,
+            "views": {"reused": list(self.reused), "filled": list(self.filled), "dropped": list(self.dropped)},
+            "tables": {"dropped": list(self.dropped_tables)},
+        }
+
+    def __str__(self) -> str:
+        if self.epoch is None:
+            return "a new state"
+        kinds = {"reused": self.reused, "filled": self.filled, "dropped": self.dropped}
+        views = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names) or "no views"
+        tables = f"; tables dropped: {', '.join(self.dropped_tables)}" if self.dropped_tables else ""
+        return f"goes on after epoch {self.epoch}; views {views}{tables}"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One tick. files: taken or taken from, by table. rows_in: of the sources, by table, dead letters among them. rows_out: of the views'
+    changes, by view. letters: dead letters, by table. seconds: read, tick and sinks.
+    """
+
+    epoch: int
+    files: Mapping[str, tuple[str, ...]]
+    rows_in: Mapping[str, int]
+    rows_out: Mapping[str, int]
+    letters: Mapping[str, int]
+    seconds: Mapping[str, float]
+
+    def json(self) -> dict[str, Json]:
+        return {
+            "event": "tick",
+            "epoch": self.epoch,
+            "files": {table: list(names) for table, names in self.files.items()},
+            "rows_in": dict(self.rows_in),
+            "rows_out": dict(self.rows_out),
+            "letters": dict(self.letters),
+            "seconds": {stage: round(seconds, 6) for stage, seconds in self.seconds.items()},
+        }
+
+
+@dataclass(slots=True)
+class Summary:
+    """All ticks of a run; as Progress, but files are counted. epoch: the last committed. stopped: before everything was taken."""
+
+    epoch: int = 0
+    ticks: int = 0
+    files: int = 0
+    rows_in: Counter[str] = field(default_factory=Counter)
+    rows_out: Counter[str] = field(default_factory=Counter)
+    letters: Counter[str] = field(default_factory=Counter)
+    seconds: Counter[str] = field(default_factory=Counter)
+    stopped: bool = False
+    _split: dict[str, str] = field(default_factory=dict)
+
+    def add(self, progress: Progress) -> None:
+        """One tick more."""
+        self.epoch = progress.epoch
+        self.ticks += 1
+        for table, names in progress.files.items():
+            self.files += sum(name != self._split.get(table) for name in names)
+            self._split[table] = names[-1]
+        self.rows_in.update(progress.rows_in)
+        self.rows_out.update(progress.rows_out)
+        self.letters.update(progress.letters)
+        for stage, seconds in progress.seconds.items():
+            self.seconds[stage] += seconds  # type: ignore[assignment]
+
+    def json(self) -> dict[str, Json]:
+        return {
+            "event": "end",
+            "epoch": self.epoch,
+            "ticks": self.ticks,
+            "files": self.files,
+            "rows_in": dict(self.rows_in),
+            "rows_out": dict(self.rows_out),
+            "letters": dict(self.letters),
+            "seconds": {stage: round(seconds, 6) for stage, seconds in self.seconds.items()},
+            "stopped": self.stopped,
+        }

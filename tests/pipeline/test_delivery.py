@@ -1,0 +1,174 @@
+"""What sinks get: each epoch once, all of a view first, and the difference where a view is defined anew."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from shop import EXPECTED, SCRIPT, SPEND_OUT, TOP_OUT, Shop, views
+
+from deltic.errors import SinkError
+from deltic.pipeline.delivery import Delivery
+
+WITHOUT_SINKS = SCRIPT.replace(SPEND_OUT, "").replace(TOP_OUT, "")
+DOUBLE = SCRIPT.replace("SUM(o.amount) AS total", "SUM(2 * o.amount) AS total")
+WIDER = SCRIPT.replace("COUNT(*) AS orders", "COUNT(*) AS orders, MAX(o.amount) AS most")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+def test_a_sink_of_changes_adds_up_to_its_view_and_a_snapshot_is_it(shop: Shop) -> None:
+    shop.fill()
+    assert shop.run() == EXPECTED
+    assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"]
+    assert len(shop.delivered()) == 5
+
+
+def test_a_new_sink_over_an_old_view_first_gets_all_of_it(shop: Shop) -> None:
+    shop.fill()
+    shop.run(WITHOUT_SINKS)
+    with shop.pipeline() as pipeline:
+        assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"]
+        assert [int(path.stem[-12:]) for path in shop.delivered()] == [pipeline.session.epoch]
+        shop.orders("d.csv", "insert,7,3,1")
+        pipeline.run_once()
+        assert shop.summed() == views(pipeline)["spend"] == Counter({("ann", 120, 2): 1, ("eve", 76, 3): 1})
+
+
+def test_a_view_that_is_defined_anew_comes_as_a_difference(shop: Shop) -> None:
+    shop.fill()
+    shop.run()
+    before = shop.delivered()
+    with shop.pipeline(DOUBLE) as pipeline:
+        assert str(pipeline.start).endswith("views reused: top; filled: spend")
+        assert shop.summed() == views(pipeline)["spend"] == Counter({("ann", 240, 2): 1, ("eve", 150, 2): 1})
+        assert shop.snapshot() == EXPECTED["top"]
+    assert len(shop.delivered()) == len(before) + 1
+    assert shop.run() == EXPECTED
+    assert shop.summed() == EXPECTED["spend"]
+    assert shop.run() == EXPECTED
+    assert len(shop.delivered()) == len(before) + 2
+
+
+def test_a_view_that_is_defined_anew_with_other_columns_is_refused_before_anything_changes(shop: Shop) -> None:
+    shop.fill()
+    shop.run()
+    with pytest.raises(SinkError) as error:
+        shop.pipeline(WIDER)
+    assert str(error.value).splitlines()[0] == (
+        "shop.sql:9:62: sink spend_out has had changes of view spend with the columns name STRING, total BIGINT, orders BIGINT; "
+        "now it has name STRING, total BIGINT, orders BIGINT, most INT"
+    )
+    assert str(error.value).splitlines()[3:] == [
+        "expected: the same columns, since what a sink has had stays as it is",
+        "help: give the sink a new name and an empty folder: it then gets all that the view holds",
+    ]
+    assert shop.run() == EXPECTED
+    again = WIDER.replace("SINK spend_out", "SINK wider_out").replace("made/spend", "made/wider")
+    shop.run(again)
+    assert shop.summed("wider") == Counter({("ann", 120, 2, 60): 1, ("eve", 75, 2, 50): 1})
+
+
+def test_a_sink_that_was_dropped_cannot_come_back_to_what_it_had(shop: Shop) -> None:
+    shop.fill()
+    shop.run()
+    shop.run(WITHOUT_SINKS)
+    with pytest.raises(SinkError) as error:
+        shop.pipeline()
+    assert str(error.value).splitlines() == [
+        f"sink spend_out: the folder {shop.made / 'spend'} has the changes that a sink of this name had before it was dropped",
+        "expected: an empty folder for a new sink, which first gets all that its view holds",
+        "help: empty the folder, or name another",
+    ]
+    shutil.rmtree(shop.made / "spend")
+    assert shop.run() == EXPECTED
+    assert shop.summed() == EXPECTED["spend"]
+
+
+def test_a_sink_whose_folder_was_emptied_gets_all_of_its_view(shop: Shop) -> None:
+    shop.fill()
+    shop.run()
+    shutil.rmtree(shop.made / "spend")
+    shop.run()
+    assert shop.summed() == EXPECTED["spend"] and len(shop.delivered()) == 1
+
+
+def test_what_is_taken_from_a_sinks_folder_does_not_come_back(shop: Shop) -> None:
+    shop.fill()
+    shop.run()
+    for path in shop.delivered():
+        path.unlink()
+    assert shop.run() == EXPECTED
+    assert shop.delivered() == []
+
+
+def test_a_snapshot_is_only_written_where_its_view_changed(shop: Shop) -> None:
+    shop.fill()
+    shop.run()
+    path = shop.made / "top" / "snapshot.json"
+    before = path.stat().st_ino
+    shop.orders("d.csv", "insert,7,1,1")
+    shop.run()
+    assert path.stat().st_ino == before
+    shop.orders("e.csv", "insert,8,1,100")
+    shop.run()
+    assert path.stat().st_ino != before and shop.snapshot() == Counter({(8, 100): 1, (6, 60): 1})
+
+
+def test_what_a_sink_lacks_is_delivered_by_the_next_start_however_many_starts_fail(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.fill()
+
+    def fail(*_: object) -> None:
+        raise SinkError("no room")
+
+    with shop.pipeline(retain=2) as pipeline, monkeypatch.context() as patched:
+        patched.setattr(Delivery, "deliver", fail)
+        with pytest.raises(SinkError, match="no room"):
+            pipeline.run_once()
+    for _ in range(8):
+        with monkeypatch.context() as patched:
+            patched.setattr(Delivery, "deliver", fail)
+            with pytest.raises(SinkError, match="no room"):
+                shop.pipeline(retain=2)
+    with shop.pipeline(retain=2) as pipeline:
+        pipeline.run_once()
+        assert views(pipeline) == EXPECTED
+    assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"]
+
+
+def test_idle_runs_keep_no_more_epochs_than_asked(shop: Shop) -> None:
+    shop.fill()
+    shop.run(retain=2)
+    for _ in range(6):
+        shop.run(retain=2)
+    with shop.pipeline(retain=2) as pipeline:
+        assert pipeline.session.epoch - pipeline.session.notes["keep"] < 14
+
+
+def test_the_sum_is_right_with_another_number_of_shards(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.fill()
+    with shop.pipeline(shards=2) as pipeline, monkeypatch.context() as patched:
+        patched.setattr(Delivery, "deliver", lambda _: None)
+        pipeline.tick()
+    assert shop.run(shards=3) == EXPECTED
+    assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"]
+
+
+def test_a_sink_of_a_view_with_another_case_is_the_same(shop: Shop) -> None:
+    shop.fill()
+    shop.run()
+    before = shop.delivered()
+    shop.run(SCRIPT.replace("VIEW spend", "VIEW Spend").replace("spend_out FROM spend", "Spend_Out FROM SPEND"))
+    assert shop.delivered() == before
+
+
+def test_tables_without_a_key_take_equal_rows(shop: Shop) -> None:
+    shop.customers("a.parquet", [(1, "ann"), (1, "ann")])
+    shop.orders("a.csv", "insert,1,1,10")
+    shop.run()
+    assert shop.summed() == Counter({("ann", 20, 2): 1})

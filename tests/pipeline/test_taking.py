@@ -1,0 +1,185 @@
+"""Which files are taken when, and what is remembered of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from shop import EXPECTED, EXPECTED_LETTERS, FAILING, SCRIPT, Shop, views
+
+from deltic.errors import SourceError
+from deltic.pipeline import Pipeline, Progress
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+def taken(pipeline: Pipeline) -> list[str]:
+    return sorted(key.removeprefix("taken:") for key in pipeline.session.notes if key.startswith("taken:"))
+
+
+def test_files_are_taken_by_name_whole_before_the_next(shop: Shop) -> None:
+    shop.fill()
+    told: list[Progress] = []
+    with shop.pipeline() as pipeline:
+        summary = pipeline.run_once(told.append)
+        assert views(pipeline) == EXPECTED
+    assert [progress.files["orders"] for progress in told] == [("a.csv",), ("a.csv",), ("b.csv",), ("b.csv", "c.csv"), ("c.csv",)]
+    assert [progress.rows_in["orders"] for progress in told] == [2, 2, 2, 2, 2]
+    assert summary.rows_in == Counter(orders=10, customers=4) and summary.files == 6 and summary.letters == Counter(orders=2)
+    assert shop.letters() == EXPECTED_LETTERS
+
+
+@pytest.mark.parametrize("rows_per_tick", [1, 3, 4, 100])
+def test_how_rows_fall_into_ticks_makes_no_difference(shop: Shop, rows_per_tick: int) -> None:
+    shop.fill()
+    assert shop.run(rows_per_tick=rows_per_tick) == EXPECTED
+    assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"] and shop.letters() == EXPECTED_LETTERS
+
+
+def test_each_file_is_taken_once(shop: Shop) -> None:
+    shop.fill()
+    shop.run()
+    assert shop.run() == EXPECTED
+    shop.customers("d.parquet", [(2, "bob")])
+    with shop.pipeline() as pipeline:
+        assert pipeline.run_once().rows_in == Counter(customers=1)
+
+
+def test_a_smaller_name_that_comes_late_is_next(shop: Shop) -> None:
+    shop.fill()
+    told: list[Progress] = []
+
+    def more(progress: Progress) -> None:
+        told.append(progress)
+        if len(told) == 1:
+            shop.orders("0.csv", "insert,9,2,9")
+
+    with shop.pipeline() as pipeline:
+        pipeline.run_once(more)
+    assert [progress.files["orders"] for progress in told][:3] == [("a.csv",), ("a.csv",), ("0.csv", "b.csv")]
+
+
+def test_a_split_file_goes_on_where_it_was(shop: Shop) -> None:
+    shop.fill()
+    with shop.pipeline() as pipeline:
+        pipeline.run_once(lambda _: pipeline.stop())
+        assert pipeline.session.notes["cursor:orders"][:2] == ["a.csv", 2]
+    with shop.pipeline(rows_per_tick=3) as pipeline:
+        assert pipeline.tick().rows_in == {"orders": 3, "customers": 2}  # type: ignore[union-attr]
+        assert pipeline.run_once().rows_in["orders"] == 5
+        assert "cursor:orders" not in pipeline.session.notes
+        assert views(pipeline) == EXPECTED
+
+
+def test_files_that_have_gone_are_forgotten_with_the_next_that_comes(shop: Shop) -> None:
+    shop.fill()
+    with shop.pipeline() as pipeline:
+        pipeline.run_once()
+        for path in (shop.folder / "in" / "orders").iterdir():
+            path.unlink()
+        pipeline.run_once()
+        assert taken(pipeline) == [f"{table}:{name}" for table in ("customers", "orders") for name in _names(table)]
+        shop.orders("d.csv", "insert,7,1,70")
+        pipeline.run_once()
+        assert taken(pipeline) == ["customers:a.parquet", "customers:b.parquet", "customers:c.parquet", "orders:d.csv"]
+
+
+def _names(table: str) -> list[str]:
+    return ["a.parquet", "b.parquet", "c.parquet"] if table == "customers" else ["a.csv", "b.csv", "c.csv"]
+
+
+def test_a_file_with_another_time_and_the_same_bytes_is_the_same(shop: Shop) -> None:
+    shop.fill()
+    with shop.pipeline() as pipeline:
+        pipeline.run_once()
+        before = pipeline.session.notes["taken:orders:a.csv"]
+        os.utime(shop.folder / "in" / "orders" / "a.csv", ns=(1, 1))
+        assert pipeline.run_once().ticks == 0
+        shop.orders("d.csv", "insert,7,1,70")
+        pipeline.run_once()
+        assert pipeline.session.notes["taken:orders:a.csv"] == [before[0], 1, *before[2:]]
+
+
+def test_a_file_that_changed_after_it_was_taken_is_refused_and_taken_back(shop: Shop) -> None:
+    shop.fill()
+    before = shop.run()
+    path = shop.folder / "in" / "orders" / "b.csv"
+    old = path.read_text()
+    path.write_text(old.replace("25", "26"))
+    shop.orders("d.csv", "insert,7,1,70")
+    with shop.pipeline() as pipeline:
+        with pytest.raises(SourceError) as error:
+            pipeline.run_once()
+        was, now = pipeline.session.notes["taken:orders:b.csv"], 0
+        message = str(error.value).splitlines()
+        assert message[0].startswith(
+            f"table orders: the file {path} changed after it was taken ({was[0]} bytes with the checksum {was[2]:08x} then, {was[0]} with "
+        )
+        assert message[1:] == [
+            "expected: files that stay as they were when they were taken",
+            "help: put the old file back, or take it away; what is to change goes into a new file",
+        ]
+        assert views(pipeline) == before and now == 0
+        path.write_text(old)
+        assert pipeline.run_once().rows_in == Counter(orders=1)
+
+
+def test_a_split_file_may_change_behind_what_was_taken(shop: Shop) -> None:
+    shop.customers("a.parquet", [(1, "ann")])
+    path = shop.orders("a.csv", "insert,1,1,10", "insert,2,1,20", "insert,3,1,30", "insert,4,1,forty")
+    with shop.pipeline(FAILING) as pipeline:
+        with pytest.raises(Exception, match="'forty'"):
+            pipeline.run_once()
+        assert views(pipeline)["spend"] == Counter()
+    shop.orders("a.csv", "insert,1,1,10", "insert,2,1,20", "insert,3,1,30", "insert,3,1,40")
+    with shop.pipeline(FAILING) as pipeline:
+        with pytest.raises(Exception, match=f"file {path}, row 4: table orders already has a row with primary key id=3"):
+            pipeline.run_once()
+        assert views(pipeline)["spend"] == Counter({("ann", 30, 2): 1})
+        shop.orders("a.csv", "insert,1,1,10", "insert,2,1,20", "insert,3,1,30", "insert,4,1,40", "insert,5,1,50")
+        pipeline.run_once()
+        assert views(pipeline)["spend"] == Counter({("ann", 150, 5): 1})
+
+
+def test_a_split_file_that_changed_in_what_was_taken_is_refused(shop: Shop) -> None:
+    path = shop.orders("a.csv", "insert,1,1,10", "insert,2,1,20", "insert,3,1,30")
+    shop.customers("a.parquet", [(1, "ann")])
+    with shop.pipeline() as pipeline:
+        pipeline.run_once(lambda _: pipeline.stop())
+    shop.orders("a.csv", "insert,1,1,10", "insert,2,1,21", "insert,3,1,30")
+    with shop.pipeline() as pipeline:
+        with pytest.raises(SourceError) as error:
+            pipeline.run_once()
+        assert str(error.value).splitlines() == [
+            f"table orders: the file {path} changed in its first 2 rows, which had been taken",
+            "expected: a file that changes, if at all, behind them",
+            "help: put them back as they were; what is to change of them goes into a new file",
+        ]
+        path.unlink()
+        with pytest.raises(SourceError) as error:
+            pipeline.run_once()
+        assert str(error.value).splitlines() == [
+            f"table orders: the file {path} vanished when 2 of its rows had been taken",
+            "help: put it back, so that the others can be taken too",
+        ]
+        shop.orders("a.csv", "insert,1,1,10", "insert,2,1,20", "insert,3,1,30")
+        pipeline.run_once()
+        assert views(pipeline)["spend"] == Counter({("ann", 60, 3): 1})
+
+
+def test_files_of_a_dropped_table_are_taken_anew_when_it_comes_back(shop: Shop) -> None:
+    shop.fill()
+    shop.run()
+    orders_alone = SCRIPT.split("CREATE TABLE customers")[0]
+    with shop.pipeline(orders_alone) as pipeline:
+        assert not [key for key in pipeline.session.notes if key.startswith("taken:customers")]
+        pipeline.run_once()
+    shutil.rmtree(shop.made / "spend")
+    assert shop.run() == EXPECTED
+    assert shop.summed() == EXPECTED["spend"]
