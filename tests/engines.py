@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from deltic.optimizer import optimize
 from deltic.plan.nodes import Plan
 from deltic.plan.relation import Relation
 from deltic.runtimes import Runtime, TickResult
-from deltic.runtimes.embedded import Embedded
+from deltic.runtimes.embedded import DurableEmbedded, Embedded
 from deltic.schema import Op, Schema, TableSchema
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
@@ -33,6 +35,13 @@ class Engine:
         self.runtime, self.tables = runtime, tables
         self.circuit: Circuit = lower({name: optimize(plan) for name, plan in views.items()}, tables)
         self.runtime.install(self.circuit)
+
+    def restart(self, reopened: Callable[[], Runtime]) -> None:
+        """Closes the runtime, and goes on with what is opened after that."""
+        self.runtime.close()
+        self.runtime = reopened()
+        result = self.runtime.install(self.circuit)
+        assert not result.changes, "a view changed by a restart"
 
     def tick(self, changes: Changes) -> TickResult:
         """Weighted rows for each table, as one tick."""
@@ -74,11 +83,31 @@ def embedded(tables: Mapping[str, TableSchema], views: Mapping[str, Plan], shard
     return Engine(Embedded(shards), tables, views)
 
 
-def run(engine: Engine, program: Case, outcomes: Sequence[Outcome], *, row_by_row: bool = False) -> None:
+def durable(tables: Mapping[str, TableSchema], views: Mapping[str, Plan], folder: Path, shards: int = 1) -> Engine:
+    """The case on the embedded runtime with its state in a folder."""
+    return Engine(DurableEmbedded(str(folder), shards), tables, views)
+
+
+Restarts = Mapping[int, Callable[[], Runtime]]
+"""By the number of a tick, what to open before it."""
+
+
+def restarts(seed: int, ticks: int, *openers: Callable[[int | None], Runtime]) -> Restarts:
+    """At random ticks one of the `openers`, with the same number of shards (None) or another."""
+    rng = Random(f"restarts {seed}")
+    chosen = {number: (rng.choice(openers), rng.choice((None, None, 1, 2, 3, 4))) for number in range(ticks) if rng.random() < 0.5}
+    return {number: lambda opener=opener, shards=shards: opener(shards) for number, (opener, shards) in chosen.items()}
+
+
+def run(engine: Engine, program: Case, outcomes: Sequence[Outcome], *, row_by_row: bool = False, restarts: Restarts | None = None) -> None:
     """Feeds the case's ticks and asserts, after each, that every view and its change are the oracle's, or that it fails like it."""
     before = {name: engine.view(name) for name in program.views}
     for number, (tick, outcome) in enumerate(zip(program.ticks, outcomes, strict=True)):
         where = f"{program}, tick {number}"
+        if restarts and number in restarts:
+            engine.restart(restarts[number])
+            for name in program.views:
+                assert engine.view(name) == before[name], f"{where}, {name}: not as before the restart"
         if not isinstance(outcome, dict):
             _assert_fails(engine, tick, outcome, where)
             outcome = before

@@ -1,13 +1,19 @@
-"""Random programs and random changes on the embedded runtime, equal to the oracle after every tick."""
+"""Random programs and random changes on the embedded runtime, equal to the oracle after every tick, also from state that was reopened."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from engines import embedded, run
+from engines import durable, embedded, restarts, run
 from programs import Case, Mix, Outcome, case, expected
 
+from deltic.runtimes.embedded import DurableEmbedded
+
 FAST = 120
+FEW = 36
 SLOW = 2_000
+SLOW_DURABLE = 600
 REGRESSIONS = (25, 59, 74, 81, 219, 247, 303, 329, 435)
 """Seeds that were once wrong."""
 
@@ -19,15 +25,41 @@ def check(seed: int, *, shards: int, row_by_row: bool = False) -> tuple[Case, li
     return program, outcomes
 
 
+def check_durable(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With restarts at random ticks, in every second case with another number of shards; every third case merges all the time."""
+    program = case(seed)
+    state = folder / f"state{seed}"
+
+    def reopened(shards: int | None) -> DurableEmbedded:
+        return DurableEmbedded(str(state), shards if seed % 2 else None)
+
+    with monkeypatch.context() as patched:
+        if seed % 3 == 0:
+            patched.setattr("deltic.storage.merging.RATIO", 2)
+            patched.setattr("deltic.storage.merging.BASE_ROWS", 2)
+            patched.setattr("deltic.storage.merging.TICK_ROWS", 16)
+        engine = durable(program.tables, program.views, state, 1 + seed % 3)
+        try:
+            run(engine, program, expected(program), restarts=restarts(seed, len(program.ticks), reopened))
+        finally:
+            engine.runtime.close()
+
+
 @pytest.mark.parametrize("seed", REGRESSIONS)
-def test_seeds_that_were_once_wrong(seed: int) -> None:
+def test_seeds_that_were_once_wrong(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check(seed, shards=1)
     check(seed, shards=3)
+    check_durable(seed, tmp_path, monkeypatch)
 
 
 def test_random_programs() -> None:
     for seed in range(10_000, 10_000 + FAST):
         check(seed, shards=1 + 2 * (seed % 2), row_by_row=seed % 4 == 0 and not case(seed).fails)
+
+
+def test_random_programs_with_restarts_from_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(11_000, 11_000 + FEW):
+        check_durable(seed, tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
@@ -43,3 +75,9 @@ def test_many_random_programs(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         print(f"\n{mix}")
     mix.assert_fair()
+
+
+@pytest.mark.slow
+def test_many_random_programs_with_restarts_from_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(SLOW_DURABLE):
+        check_durable(seed, tmp_path, monkeypatch)

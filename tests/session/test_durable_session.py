@@ -1,0 +1,293 @@
+"""Sessions over a state folder: what is there again, what is kept, what is refused, and what may interrupt them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import deltic
+from deltic import disk, errors
+from deltic.runtimes.stored_view import StoredView
+from deltic.storage.reader import StateReader
+
+TABLES = """
+CREATE TABLE sales (id BIGINT NOT NULL, shop STRING, amount DECIMAL(10, 2), PRIMARY KEY (id));
+CREATE TABLE visits (shop STRING, day DATE NOT NULL);
+"""
+SCRIPT = f"""{TABLES}
+CREATE MATERIALIZED VIEW totals AS SELECT shop, sum(amount) AS total, count(*) AS n FROM sales GROUP BY shop;
+CREATE MATERIALIZED VIEW best AS SELECT id, shop FROM sales ORDER BY amount DESC, id LIMIT 3;
+CREATE MATERIALIZED VIEW span AS SELECT min(amount) AS low, max(shop) AS last, count(*) AS n FROM sales;
+"""
+
+
+def sale(i: int, amount: int | None = None) -> dict[str, Any]:
+    return {"id": i, "shop": f"shop {i % 7}" if i % 11 else None, "amount": i if amount is None else amount}
+
+
+def content(session: deltic.Session) -> dict[str, list[str]]:
+    return {view: sorted(map(repr, session.view(view).rows())) for view in session.views}
+
+
+def insert(session: deltic.Session, *ids: int) -> None:
+    with session.transaction() as tx:
+        tx.insert("sales", [sale(i) for i in ids])
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> str:
+    """A folder with two hundred sales, and their views."""
+    with deltic.Session(state=str(tmp_path / "state")) as session:
+        session.sql(SCRIPT)
+        insert(session, *range(200))
+    return str(tmp_path / "state")
+
+
+@pytest.mark.parametrize("shards", [None, 3])
+def test_a_session_goes_on_where_the_last_one_was(state: str, shards: int | None) -> None:
+    with deltic.Session(state=state) as session, deltic.Session() as other:
+        session.sql(SCRIPT)
+        other.sql(SCRIPT)
+        insert(other, *range(200))
+        assert content(session) == content(other)
+        epoch, known = session.epoch, session.state_id
+    with deltic.Session(state=state, shards=shards) as session, deltic.Session() as other:
+        session.sql(SCRIPT)
+        other.sql(SCRIPT)
+        insert(other, *range(200))
+        assert session.state_id == known
+        assert session.epoch >= epoch
+        for one in (session, other):
+            with one.transaction() as tx:
+                tx.delete("sales", list(range(150, 200)))
+                tx.upsert("sales", [sale(3, 1000), sale(500)])
+        assert content(session) == content(other)
+        assert session.view("totals").changes().sort_by("shop").to_pylist() == other.view("totals").changes().sort_by("shop").to_pylist()
+        assert session.view("totals").lookup("shop 3") == other.view("totals").lookup("shop 3")
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 4), (4, 1), (3, 2), (2, 6)])
+def test_partial_results_are_right_after_resharding(tmp_path: Path, before: int, after: int) -> None:
+    """The first rows and the extremes of each shard are deleted: those that follow have to be found where they are now."""
+    with deltic.Session() as expected:
+        expected.sql(SCRIPT)
+        for shards in (before, after, before):
+            with deltic.Session(state=str(tmp_path), shards=shards) as session:
+                epoch = session.epoch
+                session.sql(SCRIPT)
+                assert session.view("best").changes().num_rows == 0
+                assert session.epoch == epoch + 1
+                for _ in range(4):
+                    for one in (session, expected):
+                        start = one.view("span").rows()[0]["n"]
+                        insert(one, *range(start, start + 40)) if not start else None
+                        with one.transaction() as tx:
+                            tx.delete("sales", [row["id"] for row in one.view("best").rows()])
+                    assert content(session) == content(expected)
+
+
+def test_nothing_is_filled_again_without_partial_results(tmp_path: Path) -> None:
+    script = f"{TABLES} CREATE MATERIALIZED VIEW totals AS SELECT shop, sum(amount) AS total FROM sales GROUP BY shop"
+    with deltic.Session(state=str(tmp_path)) as session:
+        session.sql(script)
+        insert(session, *range(50))
+        before = content(session)
+    with deltic.Session(state=str(tmp_path), shards=4) as session:
+        session.sql(script)
+        assert content(session) == before
+        assert session.last_tick is not None and not session.last_tick.counters
+
+
+CHANGED = {
+    "type": ("sales", "amount DECIMAL(10, 2)", "amount DOUBLE", "column amount was DECIMAL(10,2) and is now DOUBLE"),
+    "not null": ("sales", "shop STRING, amount", "shop STRING NOT NULL, amount", "column shop was STRING and is now STRING NOT NULL"),
+    "name": ("sales", "amount DECIMAL", "price DECIMAL", "a column was amount and is now price"),
+    "missing": ("sales", ", amount DECIMAL(10, 2)", "", "column amount is gone"),
+    "new": ("sales", "amount DECIMAL(10, 2)", "amount DECIMAL(10, 2), at DATE", "column at is new"),
+    "key": ("visits", "day DATE NOT NULL", "day DATE NOT NULL, PRIMARY KEY (day)", "its primary key was none and is now (day)"),
+    "no key": ("sales", ", PRIMARY KEY (id)", "", "its primary key was (id) and is now none"),
+    "case": ("Sales", "TABLE sales", "TABLE Sales", "it was called sales and is now called Sales"),
+}
+
+
+@pytest.mark.parametrize("how", ["sql", "program"])
+@pytest.mark.parametrize("kind", CHANGED)
+def test_a_table_that_changed_is_refused_and_nothing_happens(state: str, kind: str, how: str) -> None:
+    table, old, new, difference = CHANGED[kind]
+    with deltic.Session(state=state) as session:
+        epoch = session.epoch
+        with pytest.raises(errors.StateError) as caught:
+            getattr(session, how)(f"{TABLES.replace(old, new)} CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM sales")
+        assert str(caught.value) == (
+            f"table {table} is not as the state has it: {difference}\n"
+            "expected: the columns, types, NOT NULLs and key that the table was made with\n"
+            f"help: declare it as it was, or give it another name; or drop {table.lower()} in a step of its own and load it again"
+        )
+        assert (session.epoch, session.tables) == (epoch, ())
+        session.sql(SCRIPT)
+        assert session.view("span").rows()[0]["n"] == 200
+
+
+def test_tables_that_are_not_declared_are_kept_until_they_are_dropped(state: str) -> None:
+    count = "CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM sales"
+    with deltic.Session(state=state) as session:
+        session.sql("CREATE TABLE other (a INT); CREATE MATERIALIZED VIEW o AS SELECT a FROM other")
+    with deltic.Session(state=state) as session:
+        session.sql(f"{TABLES} {count}")
+        assert session.view("n").rows() == [{"n": 200}]
+    with deltic.Session(state=state) as session:
+        with pytest.raises(errors.CatalogError, match="dropped and made anew"):
+            session.sql(f"DROP TABLE sales; {TABLES}")
+        session.sql("DROP TABLE sales")
+        session.sql(f"{TABLES.replace('DECIMAL(10, 2)', 'DOUBLE')} {count}")
+        assert session.view("n").rows() == [{"n": 0}]
+
+
+def test_a_program_drops_what_it_does_not_define(state: str) -> None:
+    with deltic.Session(state=state) as session:
+        session.program(SCRIPT)
+        epoch = session.epoch
+        session.program(SCRIPT)
+        assert session.epoch == epoch
+        session.program("CREATE TABLE visits (shop STRING, day DATE NOT NULL)")
+        assert (session.tables, session.views) == (("visits",), ())
+        assert set(session.notes["tables"]) == {"visits"}
+        session.program(SCRIPT)
+        assert session.view("span").rows()[0]["n"] == 0
+
+
+def test_a_changed_view_is_filled_from_what_is_kept(state: str) -> None:
+    with deltic.Session(state=state) as session:
+        session.program(SCRIPT.replace("count(*) AS n FROM sales GROUP", "max(id) AS n FROM sales GROUP"))
+        assert sum(row["n"] is not None for row in session.view("totals").rows()) == 8
+        assert session.view("best").changes().num_rows == 0
+        with pytest.raises(errors.DivisionByZero):
+            session.program(f"{TABLES} CREATE MATERIALIZED VIEW bad AS SELECT 1 / id AS x FROM sales")
+        assert session.views == ("totals", "best", "span")
+        assert session.view("span").rows()[0]["n"] == 200
+
+
+def test_notes_are_committed_with_their_tick_or_not_at_all(state: str) -> None:
+    with deltic.Session(state=state) as session:
+        session.sql(SCRIPT)
+        session.apply({"sales": [{**sale(1000), "_op": "insert"}]}, notes={"a": [1, "x"], "b": 1})
+        with pytest.raises(errors.DuplicateKey):
+            session.apply({"sales": [{**sale(1000), "_op": "insert"}]}, notes={"a": 2})
+        assert session.notes["a"] == [1, "x"]
+        session.apply({}, notes={"b": None})
+    with deltic.Session(state=state) as session:
+        assert session.notes["a"] == [1, "x"]
+        assert "b" not in session.notes
+
+
+def test_changes_of_retained_epochs(tmp_path: Path) -> None:
+    with deltic.Session(state=str(tmp_path), retain=5) as session:
+        session.sql(SCRIPT)
+        seen = {}
+        for i in range(30):
+            insert(session, i)
+            seen[session.epoch] = session.view("best").changes().sort_by("id").to_pylist()
+        assert session.view("best").changes(session.epoch).num_rows == 2
+        for epoch in range(session.epoch - 5, session.epoch + 1):
+            assert session.view("best").changes(epoch).sort_by("id").to_pylist() == seen[epoch]
+        with pytest.raises(errors.StateError) as caught:
+            session.view("best").changes(session.epoch - 6)
+        assert str(caught.value) == (
+            f"the changes of epoch {session.epoch - 6} are not kept\n"
+            f"expected: epochs {session.epoch - 5} to {session.epoch} are readable\n"
+            "help: ask for one of these; retain= says how many a session keeps"
+        )
+        with pytest.raises(errors.StateError, match="are not kept"):
+            session.view("best").changes(session.epoch + 1)
+
+
+def test_in_memory_the_last_changes_are_there() -> None:
+    with deltic.Session() as session:
+        session.sql(SCRIPT)
+        insert(session, 1)
+        assert session.view("totals").changes(session.epoch).num_rows == 1
+        with pytest.raises(errors.StateError, match="the changes of epoch 1 are not kept"):
+            session.view("totals").changes(1)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_stored_view_is_read_without_a_session(tmp_path: Path, shards: int) -> None:
+    with deltic.Session(state=str(tmp_path), shards=2) as session:
+        session.sql(SCRIPT)
+        insert(session, *range(100))
+    with deltic.Session(state=str(tmp_path), shards=shards) as session:
+        session.sql(SCRIPT)
+        insert(session, 100)
+        for view in session.views:
+            with StateReader.open(tmp_path) as reader:
+                stored = StoredView(reader, view.upper())
+                order = [(name, "ascending") for name in stored.schema.names]
+                whole = session.view(view).to_arrow().sort_by(order)
+                assert stored.schema == session.view(view).schema
+                assert stored.to_arrow().sort_by(order).equals(whole)
+                assert pa.concat_tables([stored.to_arrow(shard) for shard in range(shards)]).sort_by(order).equals(whole)
+                assert stored.changes().sort_by(order).equals(session.view(view).changes().sort_by(order))
+                assert stored.changes(session.epoch - 1).num_rows == 0
+        with StateReader.open(tmp_path) as reader, pytest.raises(errors.UnknownName, match="the state has no view nothing"):
+            StoredView(reader, "nothing")
+
+
+STEPS = ("write:before", "write:after", "sync:after", "link:before", "link:after", "folder-sync:before", "folder-sync:after")
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("folder", ["data", "manifests"])
+def test_an_interrupt_leaves_an_epoch_whole_and_the_session_goes_on(
+    state: str, monkeypatch: pytest.MonkeyPatch, folder: str, step: str
+) -> None:
+    with deltic.Session(state=state) as session:
+        session.sql(SCRIPT)
+        epoch = session.epoch
+        monkeypatch.setattr(disk, "at", _once(step, folder, lambda: os.kill(os.getpid(), signal.SIGINT)))
+        try:
+            insert(session, 1000)
+        except KeyboardInterrupt:
+            came = True
+        else:
+            came = False
+        assert came == (folder == "manifests" or not step.startswith("link"))
+        there = session.epoch - epoch
+        assert there == (folder == "manifests" or not came)
+        assert session.view("span").rows()[0]["n"] == 200 + there
+        insert(session, 1001)
+        expected = content(session)
+    with deltic.Session(state=state) as session:
+        session.sql(SCRIPT)
+        assert content(session) == expected
+
+
+def _once(step: str, folder: str, act: Callable[[], None]) -> Callable[[str, str], None]:
+    left = [act]
+
+    def at(found: str, path: str) -> None:
+        if found == step and f"/{folder}" in path and left:
+            left.pop()()
+
+    return at
+
+
+def test_a_failed_commit_changes_nothing(state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise OSError(28, "No space left on device")
+
+    with deltic.Session(state=state) as session:
+        session.sql(SCRIPT)
+        before = content(session), session.epoch
+        for folder in ("data", "manifests"):
+            monkeypatch.setattr(disk, "at", _once("write:after", folder, fail))
+            with pytest.raises(errors.StateError, match="No space left on device"):
+                insert(session, 1000)
+            assert (content(session), session.epoch) == before
+        insert(session, 1000)
+        assert session.view("span").rows()[0]["n"] == 201
