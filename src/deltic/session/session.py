@@ -22,6 +22,7 @@ from deltic.lowering import lower
 from deltic.optimizer import optimize
 from deltic.plan.nodes import Plan
 from deltic.runtimes import RETAINED_EPOCHS, Runtime, TickResult
+from deltic.runtimes.distributed import Distributed
 from deltic.runtimes.embedded import DurableEmbedded, Embedded
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog, SinkDefinition
@@ -109,15 +110,17 @@ class Session:
         """
         self._check_open()
         asked = Asked(self._runtime.strings)
-        distributed: dict[str, Any] = {}
+        distributed: dict[str, Distributed] = {}
         for name, frame in changes.items():
             table = self.table(name)
             column = sequence if sequence is None or isinstance(sequence, str) else sequence.get(name)
             if self.spark is not None and is_spark(frame):
                 distributed[table.name] = _spark_changes(frame, table, column)
+            elif self.spark is not None and isinstance(frame, Distributed):
+                distributed[table.name] = frame
             else:
                 asked.add_changes(table, change_frame(frame, table, column))
-        tables = {**asked.tables, **{name: frame.table for name, frame in distributed.items()}}
+        tables = {**asked.tables, **{name: frame.tables[name] for name, frame in distributed.items()}}
         self._tick({**asked.rows(), **distributed}, tables, notes)
 
     def commit(self, asked: Asked) -> None:

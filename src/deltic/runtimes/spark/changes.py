@@ -1,74 +1,160 @@
-"""Changes that are Spark DataFrames: encoded where they are, and never collected."""
+"""Changes that are on Spark: encoded where they are, and never collected."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from deltic.circuit.operators.table import UNORDERED
 from deltic.circuit.stage import Failure, route
-from deltic.connectors.frames import Changes, change_frame
+from deltic.connectors.frames import Changes, change_frame, rows_frame
 from deltic.errors import DelticError, FrameError
-from deltic.runtimes.spark.message import LAST, Kind, Message, Part, pack_failure, pack_parts, to_arrow
-from deltic.schema import TableSchema
+from deltic.runtimes.distributed import Distributed
+from deltic.runtimes.spark.message import FRAME, LAST, Kind, Message, Part, pack_failure, pack_parts, to_arrow
+from deltic.schema import Op, TableSchema
 from deltic.trace.encoding import Layout, encode_changes
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 
-
-@dataclass(frozen=True, slots=True)
-class SparkChanges:
-    """A change frame (the table's columns and `_op` or `_weight`) that stays on Spark.
-
-    It must be deterministic, since Spark may read it twice. sequence: the column (integer, date or timestamp) that orders the changes
-    of a key; without one, a key that occurs twice is an error.
-    """
-
-    frame: DataFrame
-    table: TableSchema
-    sequence: str | None = None
+TAG: Final = "_table"
+"""The column of a tagged frame that says which table a row is of, by number."""
 
 
 @dataclass(frozen=True, slots=True)
-class EncodeTask:
-    """Maps batches of a change frame to messages with the table's port for each shard. key: the word columns that rows are routed by."""
+class Target:
+    """Where a table's changes go in a circuit. key: the word columns that rows are routed by. port, level: that take them."""
 
     table: TableSchema
     key: tuple[int, ...]
     port: str
     level: int
-    shards: int
-    seed: int
-    sequence: str | None
+
+
+class Messages(Distributed):
+    """Changes that a Spark job can make messages of."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, seed: int) -> DataFrame:
+        """A frame of FRAME's rows. targets: by the table's name. A user's error is a row of it too."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SparkChanges(Messages):
+    """A change frame (the table's columns and `_op` or `_weight`) that stays on Spark.
+
+    It must be deterministic, since Spark may read it twice. sequence: the column (integer, date or timestamp) that orders the changes
+    of a key; without one, a key that occurs twice is an error. inserts: the frame has the table's columns alone, and its rows are new.
+    """
+
+    frame: DataFrame
+    table: TableSchema
+    sequence: str | None = None
+    inserts: bool = False
+
+    @property
+    def tables(self) -> Mapping[str, TableSchema]:
+        return {self.table.name: self.table}
+
+    def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, seed: int) -> DataFrame:
+        encoder = Encoder(targets[self.table.name], shards, seed, self.sequence, self.inserts)
+        return self.frame.mapInArrow(EncodeTask((encoder,), False).__call__, FRAME)
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedTable:
+    """How one table's changes lie in a tagged frame; as in SparkChanges."""
+
+    table: TableSchema
+    sequence: str | None = None
+    inserts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedChanges(Messages):
+    """Changes of several tables in one frame: the number of the table in TAG, and a struct for each, NULL where a row is another's."""
+
+    frame: DataFrame
+    parts: tuple[TaggedTable, ...]
+
+    @property
+    def tables(self) -> Mapping[str, TableSchema]:
+        return {part.table.name: part.table for part in self.parts}
+
+    def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, seed: int) -> DataFrame:
+        encoders = [Encoder(targets[part.table.name], shards, seed, part.sequence, part.inserts) for part in self.parts]
+        return self.frame.mapInArrow(EncodeTask(tuple(encoders), True).__call__, FRAME)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeTask:
+    """Maps batches of a frame to messages. tagged: the frame is that of TaggedChanges, with an encoder for each of its tables."""
+
+    encoders: tuple[Encoder, ...]
+    tagged: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         failed: Failure | None = None
         for batch in batches:
-            if failed is not None or not batch.num_rows:
-                continue  # the rest is read all the same: Spark kills a worker that leaves input behind
-            try:
-                yield to_arrow(self._encoded(pa.Table.from_batches([batch])))
-            except DelticError as error:
-                failed = Failure.of(error)
+            for encoder, part in self._parts(batch):
+                if failed is not None or not part.num_rows:
+                    continue  # the rest is read all the same: Spark kills a worker that leaves input behind
+                try:
+                    yield to_arrow(encoder.messages(part))
+                except DelticError as error:
+                    failed = Failure.of(error)
         if failed is not None:
-            yield to_arrow([Message(shard, LAST, Kind.FAILURE, pack_failure(failed)) for shard in range(self.shards)])
+            shards = self.encoders[0].shards
+            yield to_arrow([Message(shard, LAST, Kind.FAILURE, pack_failure(failed)) for shard in range(shards)])
 
-    def _encoded(self, frame: pa.Table) -> Sequence[Message]:
+    def _parts(self, batch: pa.RecordBatch) -> Iterator[tuple[Encoder, pa.Table]]:
+        if not self.tagged:
+            yield self.encoders[0], pa.Table.from_batches([batch])
+            return
+        tags = batch.column(0)
+        for tag in pc.unique(tags).to_pylist():
+            struct = batch.column(1 + tag).filter(pc.equal(tags, tag))
+            yield self.encoders[tag], pa.Table.from_arrays(struct.flatten(), names=[field.name for field in struct.type])
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """Makes messages with the table's port for each shard of frames."""
+
+    target: Target
+    shards: int
+    seed: int
+    sequence: str | None = None
+    inserts: bool = False
+
+    def messages(self, frame: pa.Table) -> Sequence[Message]:
+        """Raises FrameError, ConstraintViolation, StringCollision."""
         strings = StringTable(self.seed)
-        changes = change_frame(frame, self.table, self.sequence)
-        words = encode_changes(changes.rows, self.table, strings)
+        table = self.target.table
+        changes = self._inserted(frame) if self.inserts else change_frame(frame, table, self.sequence)
+        words = encode_changes(changes.rows, table, strings)
         rows = Rows((*words, changes.ops, self._ordinals(frame, changes)), (changes.weights,))
-        positions = Layout.of(self.table.schema).strings
+        positions = Layout.of(table.schema).strings
         return [
-            Message(shard, self.level, Kind.ROWS, payload)
-            for shard, part in enumerate(route(rows, self.key, self.shards))
-            for payload in pack_parts([Part(self.port, part, positions)] if len(part) else [], strings)
+            Message(shard, self.target.level, Kind.ROWS, payload)
+            for shard, part in enumerate(route(rows, self.target.key, self.shards))
+            for payload in pack_parts([Part(self.target.port, part, positions)] if len(part) else [], strings)
         ]
+
+    def _inserted(self, frame: pa.Table) -> Changes:
+        rows = rows_frame(frame, self.target.table)
+        n = rows.num_rows
+        op = Op.INSERT if self.target.table.key else Op.WEIGHT
+        return Changes(rows, np.full(n, op, np.int64), np.arange(n), np.ones(n, np.int64))
 
     def _ordinals(self, frame: pa.Table, changes: Changes) -> np.ndarray:
         """The values of the sequence column: ranks within one batch would say nothing about the others."""
@@ -81,9 +167,8 @@ class EncodeTask:
         elif pa.types.is_timestamp(values.type):
             values = values.cast(pa.int64())
         if not pa.types.is_integer(values.type):
-            raise FrameError(
-                f"table {self.table.name}: the sequence {name} is of type {values.type}", expected="an integer, date or timestamp column"
-            )
+            message = f"table {self.target.table.name}: the sequence {name} is of type {values.type}"
+            raise FrameError(message, expected="an integer, date or timestamp column")
         ascending = values.take(pc.sort_indices(values)).cast(pa.int64()).to_numpy()
         found = ascending[changes.ordinals]
         ordinals: np.ndarray = np.where(found < 0, found - 1, found)  # UNORDERED is none of them

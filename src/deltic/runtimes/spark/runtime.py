@@ -28,7 +28,7 @@ from deltic.runtimes.durable.merges import Group, Merged
 from deltic.runtimes.durable.outcome import Performed
 from deltic.runtimes.durable.shelves import Version
 from deltic.runtimes.durable.strings import CurrentStrings
-from deltic.runtimes.spark.changes import EncodeTask, SparkChanges
+from deltic.runtimes.spark.changes import Messages, Target
 from deltic.runtimes.spark.merges import merge_on_spark
 from deltic.runtimes.spark.message import (
     FRAME,
@@ -45,6 +45,7 @@ from deltic.runtimes.spark.message import (
 )
 from deltic.runtimes.spark.reach import check_reach
 from deltic.runtimes.spark.task import Assignment, LevelTask, Program
+from deltic.schema import TableSchema
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Origin
 from deltic.storage.folder import open_folder
@@ -57,7 +58,7 @@ from deltic.trace.strings import StringTable
 BUNDLE_BYTES: Final = 1 << 23
 """What the driver sends to one shard without an exchange."""
 
-Tables = Mapping[str, Rows | SparkChanges]
+Tables = Mapping[str, Rows | Messages]
 
 
 class SparkRuntime(Durable):
@@ -126,14 +127,12 @@ class SparkRuntime(Durable):
         """The tick as one plan: what the driver has, what stays on Spark, and a stage for each level with an exchange before it."""
         ports = {port.name: port for level in circuit.levels for port in level.arrives if port.source_level < 0}
         held = {name: rows for name, rows in changes.items() if isinstance(rows, Rows)}
-        distributed = {name: found for name, found in changes.items() if isinstance(found, SparkChanges)}
+        distributed = {id(found): found for found in changes.values() if isinstance(found, Messages)}
         messages = self._messages(circuit, held, ports, tick)
         frame, exchanged = self._first(messages, bool(distributed))
-        for name, found in distributed.items():
-            port = ports[f"table:{name}"]
-            key = circuit.routes[name]
-            task = EncodeTask(found.table, key, port.name, port.target_level, self.shards, self.strings.seed, found.sequence)
-            frame = frame.union(found.frame.mapInArrow(task.__call__, FRAME))
+        for found in distributed.values():
+            targets = {name: _target(circuit, table, ports) for name, table in found.tables.items()}
+            frame = frame.union(found.messages(self._spark, targets, self.shards, self.strings.seed))
         for level in circuit.levels:
             if level.index or exchanged:
                 frame = frame.repartitionById(self.shards, "shard")
@@ -173,6 +172,11 @@ class SparkRuntime(Durable):
         else:
             batches = [to_arrow([bundle(shard, found)]) for shard, found in enumerate(messages)]
         return self._spark.createDataFrame(pa.Table.from_batches(batches), FRAME), distributed or large
+
+
+def _target(circuit: Circuit, table: TableSchema, ports: Mapping[str, Port]) -> Target:
+    port = ports[f"table:{table.name}"]
+    return Target(table, circuit.routes[table.name], port.name, port.target_level)
 
 
 def parallelism(spark: SparkSession) -> int:
