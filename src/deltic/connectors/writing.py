@@ -84,6 +84,7 @@ def _json_strings(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
 def _float_text(column: pa.ChunkedArray[Any], quote: str) -> pa.ChunkedArray[Any]:
     """Numbers with the fewest digits that give them back."""
     text = column.cast(pa.string())
+    text = pc.if_else(pc.equal(text, "-0"), "-0.0", text)  # which others take for an integer
     text = pc.if_else(pc.is_nan(column), f"{quote}NaN{quote}", text)
     text = pc.if_else(pc.equal(column, float("inf")), f"{quote}Infinity{quote}", text)
     return pc.if_else(pc.equal(column, float("-inf")), f"{quote}-Infinity{quote}", text)

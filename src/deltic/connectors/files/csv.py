@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.csv import ConvertOptions, InvalidRow, ParseOptions, ReadOptions, open_csv
 
-from deltic.connectors.files.portions import Block, Column, Fault, in_table_order
+from deltic.connectors.files.portions import Block, Column, Fault, in_table_order, remedy_for_extra
 from deltic.connectors.files.text import from_text
 from deltic.errors import SourceError
 from deltic.schema import STRING, Field, TableSchema
@@ -58,7 +58,9 @@ class CsvFiles:
         if file.read(4) in (b"", codecs.BOM_UTF8):
             return
         file.seek(0)
-        order, above = (self._order(file, name), 1) if self._header else (range(len(self._fields)), 0)
+        order, above = (self._order(file, name), 1) if self._header else (list(range(len(self._fields))), 0)
+        if order is None:
+            return
         first = start + 1
         for records in self._records(file, name):
             for part in _bounded(records, above + start):
@@ -81,7 +83,7 @@ class CsvFiles:
 
     def _fault(self, row: InvalidRow) -> Fault:
         count = row.actual_columns
-        return Fault(f"{count} field{'s' if count != 1 else ''}", f"{len(self._fields)} fields: {self._listed}")
+        return Fault(f"a record of {count} field{'s' if count != 1 else ''}", f"{len(self._fields)} fields: {self._listed}")
 
     def _text(self, batch: pa.RecordBatch, i: int) -> str:
         """The record as it is written by others: the quotes that it had are not known."""
@@ -90,18 +92,18 @@ class CsvFiles:
         csv.writer(written, delimiter=self._sep, lineterminator="").writerow(fields)
         return written.getvalue()
 
-    def _order(self, file: IO[bytes], name: str) -> list[int]:
-        """Where each field stands, by the header. Raises SourceError if one is missing, or one too much."""
+    def _order(self, file: IO[bytes], name: str) -> list[int] | None:
+        """Where each field stands, by the header; None if all lines are empty. Raises SourceError if one is missing, or one too much."""
         text = file.read(_LONGEST_HEADER).decode("utf-8-sig", errors="replace")
         file.seek(0)
-        names = next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=self._sep) if row), [])
+        names = next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=self._sep) if row), None)
+        if names is None:
+            return None
         order, extra, missing, twins = in_table_order(names, self._fields)
         if twins:
             raise self._error(name, f"has the column {twins[0]} twice (case does not count)", self._listed)
         if extra:
-            raise self._error(
-                name, f"has a column {extra[0]!r}, which the table has not", self._listed, f"add {extra[0]} to the table, or leave it out"
-            )
+            raise self._error(name, f"has a column {extra[0]!r}, which the table has not", self._listed, remedy_for_extra(extra[0]))
         if missing:
             raise self._error(name, f"has no column {missing[0]} in its header", self._listed, f"give {missing[0]}, empty where it is NULL")
         return order

@@ -87,8 +87,10 @@ class Folder:
 
     def _compare(self, entry: Entry, found: os.stat_result) -> None:
         if (found.st_size, found.st_mtime_ns) != (entry.size_bytes, entry.mtime_ns):
+            resized = found.st_size != entry.size_bytes
+            how = f"{entry.size_bytes:,} bytes then, {found.st_size:,} now" if resized else "it was written again"
             raise self._error(
-                f"the file {self.path / entry.name} has changed since it was listed: {entry.size_bytes} bytes then, {found.st_size} now",
+                f"the file {self.path / entry.name} has changed since it was listed: {how}",
                 "files that are complete when they appear, and stay as they are",
                 "write a file under a name that starts with '.' and rename it when it is complete; give new rows in new files",
             )

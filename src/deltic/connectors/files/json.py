@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, Final
 
@@ -16,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.json import ParseOptions, ReadOptions, read_json
 
-from deltic.connectors.files.portions import Block, Column, Fault, quoted
-from deltic.connectors.files.text import expected_text, from_text, is_no_number, parse
+from deltic.connectors.files.portions import Block, Column, Fault, quoted, remedy_for_extra
+from deltic.connectors.files.text import MOST_DIGITS, expected_text, from_text, is_no_number, parse
 from deltic.errors import SourceError
 from deltic.schema import DATE, TIMESTAMP, Field, TableSchema, Type
 
@@ -27,6 +28,7 @@ _ROWS: Final = 1 << 16
 _FEW: Final = 32
 _WHITE: Final = b" \t\r"
 _IN_STRINGS: Final = ("STRING", "DATE", "TIMESTAMP")
+_TOO_MANY_DIGITS: Final = re.compile(rb"[0-9.]{%d}" % (MOST_DIGITS + 1))
 _Row = list[object]
 
 
@@ -46,6 +48,7 @@ class JsonFiles:
     def __init__(self, table: TableSchema, fields: Sequence[Field]) -> None:
         self._table, self._fields = table.name, fields
         self._places = {field.name.lower(): i for i, field in enumerate(fields)}
+        self._has_decimals = any(field.type.is_decimal for field in fields)
         self._listed = "one JSON object on each line, with the fields " + ", ".join(field.name for field in fields)
 
     def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[Block]:
@@ -59,8 +62,11 @@ class JsonFiles:
 
     def _chunks(self, file: IO[bytes], name: str) -> Iterator[list[bytes]]:
         """Lines without their ends, a few MiB at a time."""
-        rest, at = [file.read(_BYTES).removeprefix(codecs.BOM_UTF8)], 0
+        rest: list[bytes] = []
+        at = 0
         while block := file.read(_BYTES):
+            if not at and not rest:
+                block = block.removeprefix(codecs.BOM_UTF8)
             end = block.rfind(b"\n")
             if end >= 0:
                 lines = b"".join([*rest, block[:end]]).split(b"\n")
@@ -115,6 +121,8 @@ class JsonFiles:
         spelled = self._spelling(texts[0])
         read = pa.schema([(name, _read_type(field.type)) for name, field in zip(spelled, self._fields, strict=True)])
         joined = b"\n".join(texts)
+        if self._has_decimals and _TOO_MANY_DIGITS.search(joined):
+            raise pa.ArrowInvalid("digits that Arrow lets overflow")
         table = read_json(
             pa.BufferReader(joined),
             ReadOptions(use_threads=False, block_size=len(joined) + 1),
@@ -154,7 +162,7 @@ class JsonFiles:
         for name, value in found:
             place = self._places.get(name.lower())
             if place is None:
-                return Fault(f"the field {quoted(name)} is unknown", self._listed, "leave it out, or add it to the table")
+                return Fault(f"the field {quoted(name)} is unknown", self._listed, remedy_for_extra(name))
             if place in seen:
                 return Fault(f"the field {quoted(name)} comes twice (case does not count)", self._listed)
             seen.add(place)

@@ -6,6 +6,7 @@ What is the file's as a whole (its columns, their types, torn bytes) is a Source
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, Final, NoReturn
 
@@ -14,12 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltic.connectors.files.converting import Conversion
-from deltic.connectors.files.portions import Block, Column, Fault, in_table_order
+from deltic.connectors.files.portions import Block, Column, Fault, in_table_order, remedy_for_extra
 from deltic.connectors.fitting import cast, expected_values, may_become, shown, without_dictionary
 from deltic.errors import SourceError
 from deltic.schema import Field, TableSchema
 
-ROWS: Final = 1 << 16
+_ROWS: Final = 1 << 16
+_MAGIC: Final = b"PAR1"
+_LEAST_BYTES: Final = 12
 
 
 class ParquetFiles:
@@ -30,12 +33,24 @@ class ParquetFiles:
 
     def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[Block]:
         """Blocks of at most 65,536 rows behind the first `start`. check: raises if the file is no longer what was opened."""
+        self._check_ends(file, name)
         try:
             with pq.ParquetFile(pa.PythonFile(file, "r"), coerce_int96_timestamp_unit="us") as parquet:
                 yield from self._blocks(parquet, name, start)
         except (pa.ArrowException, OSError) as error:
             check()  # that it was changed says more than what the change broke
-            self._fail(name, f"is no whole Parquet file: {_first_line(error)}", "a complete Parquet file", "write it anew")
+            self._fail(name, f"is damaged: {_first_line(error)}", "a complete Parquet file", "write it anew")
+
+    def _check_ends(self, file: IO[bytes], name: str) -> None:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        begins = file.read(len(_MAGIC)) == _MAGIC
+        file.seek(max(0, size - len(_MAGIC)))
+        ends = size >= _LEAST_BYTES and file.read(len(_MAGIC)) == _MAGIC
+        file.seek(0)
+        if not ends:
+            what = f"is cut short, at {size:,} bytes: it does not end as Parquet does" if begins else "is no Parquet file"
+            self._fail(name, what, "a complete Parquet file", "write it anew, under a name that starts with '.' until it is complete")
 
     def _blocks(self, parquet: pq.ParquetFile, name: str, start: int) -> Iterator[Block]:
         order = self._order(parquet.schema_arrow, name)
@@ -44,7 +59,7 @@ class ParquetFiles:
             skipped += rows
             groups.pop(0)
         names = parquet.schema_arrow.names
-        batches = parquet.iter_batches(ROWS, row_groups=groups, columns=[names[i] for i in order], use_threads=False)
+        batches = parquet.iter_batches(_ROWS, row_groups=groups, columns=[names[i] for i in order], use_threads=False)
         at = skipped
         for batch in batches:
             rest = batch.slice(max(0, start - at))
@@ -65,7 +80,7 @@ class ParquetFiles:
         if twins:
             self._fail(name, f"has the column {twins[0]} twice (case does not count)", listed, None)
         if extra:
-            self._fail(name, f"has a column {extra[0]}, which the table has not", listed, f"add {extra[0]} to the table, or leave it out")
+            self._fail(name, f"has a column {extra[0]}, which the table has not", listed, remedy_for_extra(extra[0]))
         if missing:
             self._fail(name, f"has no column {missing[0]}", listed, f"give {missing[0]}, of NULLs where there are no values")
         for field, i in zip(self._fields, order, strict=True):

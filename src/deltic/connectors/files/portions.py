@@ -207,3 +207,10 @@ def in_table_order(names: Iterable[str], fields: Sequence[Field]) -> tuple[list[
         found.setdefault(name.lower(), i)
     missing = [field.name for field in fields if field.name.lower() not in found]
     return [found.get(field.name.lower(), -1) for field in fields], extra, missing, twins
+
+
+def remedy_for_extra(name: str) -> str:
+    """What to do about a column that the table has not."""
+    if name.lower() == OP:
+        return f"say op_column '{name}' if it says what a row does"
+    return f"add {name} to the table, or leave it out"

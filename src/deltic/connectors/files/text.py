@@ -35,6 +35,7 @@ _TIMESTAMP: Final = re.compile(
 _ZONED: Final = r"[T ][0-9:.]+(Z|[+-][0-9:]+)$"
 _FIRST: Final = datetime.datetime(1, 1, 1, tzinfo=datetime.UTC)
 _LAST: Final = datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=datetime.UTC)
+MOST_DIGITS: Final = 38
 _LONGEST_INTEGER: Final = 1000
 _LONGEST_EXPONENT: Final = 6
 
@@ -75,7 +76,7 @@ def _ways(wanted: Type) -> tuple[Callable[[pa.Array], pa.Array], Callable[[str],
     if wanted.is_float:
         return lambda array: _floats(array, wanted), lambda text: _float(text, wanted)
     if wanted.is_decimal:
-        return lambda array: array.cast(wanted.arrow), lambda text: _decimal(text, wanted)
+        return lambda array: _decimals(array, wanted), lambda text: _decimal(text, wanted)
     return {
         "BOOLEAN": (_booleans, lambda text: _boolean(text, wanted)),
         "DATE": (_dates, lambda text: _date(text, wanted)),
@@ -127,6 +128,11 @@ def _float(text: str, wanted: Type) -> float | Fault:
         return _malformed(text, wanted)
     value: float = pa.array([text]).cast(wanted.arrow)[0].as_py()  # as FLOAT rounded once, which Python cannot
     return value if math.isfinite(value) else _unfit(text, wanted)
+
+
+def _decimals(array: pa.Array, wanted: Type) -> pa.Array:
+    _refuse(pc.greater(pc.binary_length(array), MOST_DIGITS))  # Arrow lets more of them overflow
+    return array.cast(wanted.arrow)
 
 
 def _decimal(text: str, wanted: Type) -> decimal.Decimal | Fault:
