@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import deltic
+from deltic import errors
+from deltic.storage.local import LocalFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,3 +34,75 @@ def test_transactions_of_every_operation(spark: SparkSession, tmp_path: Path) ->
             tx.delete("t", [{"a": 3, "b": "z", "c": "q"}])
         assert session.view("v").rows() == []
         assert sorted(session.view("v").changes()["_weight"].to_pylist()) == [-1, -1]
+
+
+SCRIPT = """
+CREATE TABLE sales (id BIGINT NOT NULL, shop STRING, amount INT, PRIMARY KEY (id));
+CREATE MATERIALIZED VIEW totals AS SELECT shop, sum(amount) AS total, max(amount) AS most FROM sales GROUP BY shop;
+CREATE MATERIALIZED VIEW best AS SELECT id, shop FROM sales ORDER BY amount DESC, id LIMIT 3;
+"""
+
+
+def test_state_goes_from_engine_to_engine_and_to_other_numbers_of_shards(spark: SparkSession, tmp_path: Path) -> None:
+    turns = ((spark, 2), (None, None), (None, 1), (spark, 3), (spark, None), (None, 4), (spark, 2))
+    with deltic.Session() as expected:
+        expected.sql(SCRIPT)
+        known = None
+        for turn, (engine, shards) in enumerate(turns):
+            with deltic.Session(spark=engine, state=str(tmp_path), shards=shards) as session:
+                session.sql(SCRIPT)
+                known = known or session.state_id
+                assert session.state_id == known
+                for one in (session, expected):
+                    with one.transaction() as tx:
+                        tx.insert("sales", [{"id": i, "shop": f"shop {i % 5}", "amount": i} for i in range(20 * turn, 20 * turn + 20)])
+                        if turn:
+                            tx.delete("sales", [row["id"] for row in one.view("best").rows()])
+                for view in ("totals", "best"):
+                    order = [(name, "ascending") for name in session.view(view).schema.names]
+                    assert session.view(view).to_arrow().sort_by(order).equals(expected.view(view).to_arrow().sort_by(order)), turn
+                    changes, other = (one.view(view).changes().sort_by([*order, ("_weight", "ascending")]) for one in (session, expected))
+                    assert changes.equals(other), turn
+
+
+@pytest.mark.parametrize("state", ["folder", None])
+def test_a_local_folder_cannot_be_the_state_of_a_cluster(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("deltic.runtimes.spark.reach.master", lambda spark: "spark://host:7077")
+    with pytest.raises(errors.StateError) as caught:
+        deltic.Session(spark=spark, state=state)
+    folder = "the folder folder" if state else "a temporary folder"
+    assert str(caught.value) == (
+        f"{folder} of this machine cannot keep the state of a Spark session on spark://host:7077\n"
+        "expected: a state that the tasks reach from wherever they run\n"
+        "help: name a folder that every machine of the cluster has under one path and give shared_state=True, or an object store's URL"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_said_to_be_shared_is_looked_for_by_the_tasks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltic.runtimes.spark.reach.master", lambda spark: "spark://host:7077")
+    with deltic.Session(spark=spark, state=str(tmp_path / "state"), shared_state=True) as session:
+        session.sql(SCRIPT)
+        assert not list((tmp_path / "state" / "probe").iterdir())
+    elsewhere = Elsewhere(tmp_path / "state")
+    monkeypatch.setattr("deltic.runtimes.spark.reach.open_folder", lambda root: elsewhere)
+    with pytest.raises(errors.StateError) as caught:
+        deltic.Session(spark=spark, state="shared", shared_state=True)
+    assert str(caught.value) == (
+        f"the folder shared is not shared: tasks on {socket.gethostname()} do not see what the driver writes there\n"
+        "expected: a folder that every machine of the cluster has under one path\n"
+        "help: name a folder that every machine of the cluster has under one path and give shared_state=True, or an object store's URL"
+    )
+
+
+class Elsewhere(LocalFolder):
+    """A folder that the tasks have under another path."""
+
+    @property
+    def root(self) -> str:
+        return "/nowhere"

@@ -1,14 +1,16 @@
-"""Random programs on Spark: the same stage function, equal to the oracle after every tick."""
+"""Random programs on Spark: the same stage function, equal to the oracle after every tick, also from state that another engine left."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from engines import Engine, run
+from engines import Engine, restarts, run
 from programs import Mix, case, expected
 from pyspark.sql import SparkSession
 
+from deltic.runtimes import Runtime
+from deltic.runtimes.embedded import DurableEmbedded
 from deltic.runtimes.spark import SparkRuntime
 
 pytestmark = pytest.mark.spark
@@ -17,13 +19,22 @@ MANY = 100
 
 
 def check(spark: SparkSession, folder: Path, seed: int, mix: Mix | None = None) -> None:
+    """Half of the cases go on from state at random ticks, on Spark or embedded, with the same number of shards or another."""
     program = case(seed)
     outcomes = expected(program)
-    runtime = SparkRuntime(spark, str(folder / f"state{seed}"), 2 + seed % 2)
+    state = str(folder / f"state{seed}")
+
+    def on_spark(shards: int | None) -> Runtime:
+        return SparkRuntime(spark, state, shards)
+
+    def embedded(shards: int | None) -> Runtime:
+        return DurableEmbedded(state, shards)
+
+    engine = Engine(on_spark(2 + seed % 2), program.tables, program.views)
     try:
-        run(Engine(runtime, program.tables, program.views), program, outcomes)
+        run(engine, program, outcomes, restarts=restarts(seed, len(program.ticks), on_spark, embedded) if seed % 2 else None)
     finally:
-        runtime.close()
+        engine.runtime.close()
     if mix is not None:
         mix.record(program, outcomes)
 

@@ -20,17 +20,22 @@ _SHARE = "name a folder that every machine of the cluster has under one path and
 
 def check_reach(spark: SparkSession, state: str | None, shared: bool) -> None:
     """Raises StateError if tasks run elsewhere and the folder is one of this machine, or is not where they run though it is said to be."""
-    master = spark.conf.get("spark.master", "") or ""
-    if master.startswith("local") or (state is not None and not open_folder(state).local):
+    found = master(spark)
+    if found.startswith("local") or (state is not None and not open_folder(state).local):
         return
     if state is None or not shared:
         folder = "a temporary folder" if state is None else f"the folder {state}"
         raise StateError(
-            f"{folder} of this machine cannot keep the state of a Spark session on {master}",
+            f"{folder} of this machine cannot keep the state of a Spark session on {found}",
             expected="a state that the tasks reach from wherever they run",
             remedy=_SHARE,
         )
     _probe(spark, state)
+
+
+def master(spark: SparkSession) -> str:
+    """Where the session's tasks run, as Spark calls it."""
+    return spark.conf.get("spark.master", "") or ""
 
 
 def _probe(spark: SparkSession, state: str) -> None:
