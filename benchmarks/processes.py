@@ -21,7 +21,7 @@ class Memory:
         python = jvm = 0.0
         for pid in (os.getpid(), *descendants(os.getpid())):
             try:
-                name = Path(f"/proc/{pid}/comm").read_text().strip()
+                name = process_name(pid)
                 if name == "java":
                     jvm += process_peak_mb(pid)
                 elif name.startswith("python"):
@@ -29,6 +29,14 @@ class Memory:
             except (FileNotFoundError, ProcessLookupError):
                 continue
         self.python_mb, self.jvm_mb = max(self.python_mb, round(python, 1)), max(self.jvm_mb, round(jvm, 1))
+
+
+def process_name(pid: int) -> str:
+    """What the system calls a process; "" once it is gone."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def descendants(pid: int) -> Iterator[int]:

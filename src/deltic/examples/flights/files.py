@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from deltic.errors import DelticError
 from deltic.examples.flights.feed import Feed
-from deltic.examples.flights.script import NAME, QUERIES, TEXT
+from deltic.examples.flights.script import NAME, QUERIES, TABLES, TEXT
 
 SNAPSHOTS: Final = ("busiest_routes",)
 """The views that are small and read whole: their sinks keep one file up to date."""
@@ -46,7 +46,8 @@ def write(feed: Feed, folder: Path, *, limit: int | None = None, every_s: int = 
     """
     if folder.exists() and any(folder.iterdir()):
         raise DelticError(f"the folder {folder} holds something already", expected="a new or an empty folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    for table in TABLES:
+        (folder / "in" / table).mkdir(parents=True)
     written = 0
     for number, tick in enumerate(feed.ticks(every_s)):
         _write_tick(folder / "in", number, tick.changes)
@@ -59,5 +60,4 @@ def write(feed: Feed, folder: Path, *, limit: int | None = None, every_s: int = 
 
 def _write_tick(folder: Path, number: int, changes: Mapping[str, pa.Table]) -> None:
     for table, frame in changes.items():
-        (folder / table).mkdir(parents=True, exist_ok=True)
         pq.write_table(frame, folder / table / f"{number:06d}.parquet")

@@ -1,0 +1,224 @@
+"""Kills the flights pipeline and starts it again: `python -m benchmarks.kill [--runs N] [--spark N] [--quick]`.
+
+Each run takes up to 20,000 changes and is killed with SIGKILL once to three times, then left to end; its views and sinks must be those of
+a run that was not killed, which DuckDB confirms. Embedded, the process is killed; on Spark, all of its processes (driver, JVM, Python
+workers), or Python workers alone, which the running tick must survive. Two kills of three wait until the tick has written its first file
+and strike before its manifest is there, as far as they can; the others come at a random moment. `kills_by_step` says what the folder
+looked like after the kill. The figure of `tick_ms` is how long one run takes, restarts included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks import flights_pipeline as flights
+from benchmarks import harness
+from benchmarks.processes import descendants, process_name
+
+RUNS, SPARK_RUNS = 200, 50
+FEEDS = [(3_000, 6 * 3_600), (8_000, 12 * 3_600), (20_000, 12 * 3_600)]
+"""(changes, seconds of event time in a tick)."""
+TICKS = ("--rows-per-tick", "1000")
+LEAST_EPOCHS = 3
+AIMED = 2 / 3
+TIMEOUT_S = 300.0
+START_S = {"embedded": 1.5, "spark": 9.0}
+"""About how long a process takes to its first tick, and so when a kill at random may come."""
+
+Files = frozenset[str]
+
+
+@dataclass
+class Kept:
+    """What a run that was not killed left."""
+
+    inputs: flights.Inputs
+    content: dict[str, flights.Content]
+
+
+@dataclass
+class Tally:
+    """What came of all runs."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    epochs: int = 0
+    least_epochs: int = 1 << 30
+    lost: int = 0
+    doubled: int = 0
+    seconds: list[float] = field(default_factory=list)
+
+
+class Folder:
+    """A run's state as the file system shows it, at little cost."""
+
+    def __init__(self, state: Path) -> None:
+        self._data, self._manifests = state / "data", state / "manifests"
+        self._out = state.parent / "out"
+
+    def committed(self) -> int:
+        """The last committed epoch; -1 before the first."""
+        names = [name for name in _names(self._manifests) if name.endswith(".json")]
+        return max((int(name.removesuffix(".json")) for name in names), default=-1)
+
+    def written(self) -> int:
+        """The newest epoch that a data file was written for; -1 without any."""
+        names = [name.split("-") for name in _names(self._data) if name.endswith(".deltic")]
+        newest = max((parts[0] for parts in names), default="")
+        return max((int(parts[1]) for parts in names if parts[0] == newest), default=-1)
+
+    def step(self) -> str:
+        """Where the process was when it died."""
+        committed = self.committed()
+        if any(".staged" in name for name in _names(self._manifests)):
+            return "in its manifest"
+        if self.written() > committed:
+            return "after its first write, before its manifest"
+        if committed < 0:
+            return "before the state"
+        if any(".staged" in name for folder in _names(self._out) for name in _names(self._out / folder)):
+            return "in a sink"
+        return "between two ticks, or before the first write"
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+
+
+def struck(kept: Kept, folder: Path, engine: str, chance: random.Random, tally: Tally) -> None:
+    """One run with its kills, to its end, and what is wrong with it."""
+    flights.link(kept.inputs, folder)
+    started = time.perf_counter()
+    for _ in range(chance.randint(1, 3)):
+        run = flights.Run(flights.command(folder, engine, TICKS), folder / "log")
+        workers = engine == "spark" and chance.random() < 0.25
+        if strike(run, Folder(folder / "state"), engine, chance, tally, workers=workers) and not workers:
+            continue
+        finish(run, folder)
+        break
+    finish(flights.Run(flights.command(folder, engine, TICKS), folder / "log"), folder)
+    tally.seconds.append(time.perf_counter() - started)
+    epochs = flights.epochs(folder / "state")
+    tally.epochs += epochs
+    tally.least_epochs = min(tally.least_epochs, epochs)
+    lost, doubled = flights.difference(flights.everything(folder), kept.content)
+    tally.lost += lost
+    tally.doubled += doubled
+    if lost or doubled:
+        harness.progress(f"{folder}: {lost} rows lost, {doubled} doubled")
+
+
+def strike(run: flights.Run, state: Folder, engine: str, chance: random.Random, tally: Tally, *, workers: bool) -> bool:
+    """Kills at a moment of its own choice; False if the process ended before."""
+    if chance.random() < AIMED:
+        ticks = chance.randint(0, 4)
+        due = _aim(run, state, after=ticks)
+    else:
+        deadline = time.monotonic() + chance.random() * 2.5 * START_S[engine]
+        due = _wait(run, lambda: time.monotonic() >= deadline)
+    if not due:
+        return False
+    if workers:
+        kill_workers(run)
+    else:
+        run.kill()
+    tally.kills["in a tick that goes on" if workers else state.step()] += 1
+    tally.kinds["Python workers" if workers else "all processes"] += 1
+    return True
+
+
+def _aim(run: flights.Run, state: Folder, after: int) -> bool:
+    """Waits for so many ticks of this process, and then for a file of one that is not committed."""
+    first = state.committed() + 2 + after  # opening commits an epoch of its own
+    return _wait(run, lambda: state.committed() >= first - 1 and state.written() > state.committed())
+
+
+def _wait(run: flights.Run, condition: Callable[[], bool]) -> bool:
+    while not run.ended:
+        if condition():
+            return True
+        time.sleep(0.0002)
+    return False
+
+
+def kill_workers(run: flights.Run) -> None:
+    """SIGKILL to the Python processes below the driver."""
+    for pid in list(descendants(run.process.pid)):
+        if process_name(pid).startswith("python"):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+
+def finish(run: flights.Run, folder: Path) -> None:
+    """Waits for the end, which must be a good one."""
+    code = run.wait(TIMEOUT_S)
+    if code:
+        sys.exit(f"the pipeline in {folder} ended with exit code {code}:\n{(folder / 'log').read_text()[-4000:]}")
+
+
+def measure(embedded: int, spark: int, root: Path) -> tuple[Tally, bool]:
+    """All runs, and whether DuckDB confirms what they are compared with."""
+    feed = flights.feed()
+    kept, confirmed = [], True
+    for number, (changes, every_s) in enumerate(FEEDS):
+        inputs = flights.write_inputs(feed, root / f"feed{number}", changes, every_s)
+        kept.append(Kept(inputs, flights.undisturbed(inputs, root / f"undisturbed{number}")))
+        confirmed = confirmed and flights.confirmed(feed, inputs, flights.views(root / f"undisturbed{number}" / "state"))
+    tally, chance = Tally(), random.Random(1)
+    engines = ["spark"] * spark + ["embedded"] * embedded
+    for number, engine in enumerate(engines):
+        struck(kept[number % len(kept)], root / f"run{number}", engine, chance, tally)
+        if number % 10 == 9:
+            harness.progress(
+                f"{number + 1} of {len(engines)} runs, {tally.kills.total()} kills, lost {tally.lost}, doubled {tally.doubled}"
+            )
+    return tally, confirmed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.kill", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--runs", type=int, default=RUNS, help="of both engines")
+    parser.add_argument("--spark", type=int, help=f"how many of them on Spark (default: {SPARK_RUNS} of {RUNS}, and in proportion)")
+    parser.add_argument("--quick", action="store_true", help="8 runs, 2 of them on Spark")
+    options = parser.parse_args()
+    runs = 8 if options.quick else options.runs
+    spark = options.spark if options.spark is not None else runs * SPARK_RUNS // RUNS
+    with tempfile.TemporaryDirectory(prefix="deltic-kill-") as folder:
+        tally, confirmed = measure(runs - spark, spark, Path(folder))
+    within = tally.kills["after its first write, before its manifest"] + tally.kills["in its manifest"]
+    result = {
+        "benchmark": "kill",
+        "engine": "deltic",
+        "params": {"spark_runs": spark, "changes": [changes for changes, _ in FEEDS], "rows_per_tick": 1_000},
+        "runs": runs,
+        "kills": tally.kills.total(),
+        "kills_by_step": dict(tally.kills),
+        "kills_by_kind": dict(tally.kinds),
+        "within_a_commit": round(within / max(1, tally.kills.total()), 3),
+        "epochs": tally.epochs,
+        "least_epochs": tally.least_epochs,
+        "lost": tally.lost,
+        "doubled": tally.doubled,
+        "tick_ms": harness.summary([1e3 * seconds for seconds in tally.seconds]),
+        "correct": confirmed and not tally.lost and not tally.doubled and tally.least_epochs >= LEAST_EPOCHS,
+    }
+    harness.emit(result)
+
+
+if __name__ == "__main__":
+    main()
