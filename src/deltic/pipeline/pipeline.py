@@ -87,7 +87,6 @@ class Pipeline:
         self._lock, self._stopping, self._idle = RLock(), Event(), True
         self._sources = [bound.source(session.table(name), rows_per_tick or ROWS_PER_TICK) for name in session.sources]
         self._letters = Letters(bound.letter_paths(), session.notes)
-        self._letters.settle(session.notes)
         self._delivery = Delivery(session, bound.outlets(session.state_id), History(session, state))
         self._delivery.begin()
         self._recall()

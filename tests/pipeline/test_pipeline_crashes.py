@@ -1,0 +1,206 @@
+"""Stopped at any step, by a kill or a power failure, a pipeline goes on as if it had not been: views, sinks and dead letters are those of
+an uninterrupted run. The last tests take a part of that away, and show that this suite finds it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+from crashes import Disk, Image, PowerLoss, Told, watching
+from shop import Shop
+
+from deltic import disk
+from deltic.connectors.letters import DeadLetters
+from deltic.errors import DelticError, StateTakenOver
+from deltic.pipeline.delivery import Delivery
+from deltic.storage.local import LocalFolder
+
+RIGHT = {"spend": {("ann", 20, 1): 1}, "top": {(1, 20): 1}}
+RIGHT_LETTERS = {("a.csv", 2): 1}
+
+
+def feed(folder: Path) -> Shop:
+    """Two small ticks: in the first a dead letter, in the second what takes rows back."""
+    shop = Shop(folder)
+    shop.customers("a.parquet", [(1, "ann")])
+    shop.orders("a.csv", "insert,1,1,10", "insert,2,1,x")
+    shop.orders("b.csv", "update,1,1,20")
+    return shop
+
+
+def live(shop: Shop) -> None:
+    shop.run()
+
+
+def stopped_at(shop: Shop, number: int) -> None:
+    """Lives until the step of this number; nothing that comes later happens either."""
+    left = count(number, -1)
+
+    def at(step: str, path: str) -> None:
+        if next(left) <= 0:
+            raise PowerLoss
+
+    with watching(at), pytest.raises(PowerLoss):
+        live(shop)
+
+
+def what_is_wrong(shop: Shop) -> str | None:
+    """Runs what is left to its end: None if all is as it would be without a stop."""
+    try:
+        found = shop.run()
+    except DelticError as error:
+        return str(error)
+    try:
+        told = {"views": found, "changes": shop.summed(), "snapshot": shop.snapshot(), "letters": shop.letters()}
+    except ValueError as error:
+        return f"a file is torn: {error}"
+    right = {"views": RIGHT, "changes": RIGHT["spend"], "snapshot": RIGHT["top"], "letters": RIGHT_LETTERS}
+    staged = [path for path in shop.made.rglob("*") if disk.is_staged(path.name) or path.match(".*letters-*")]
+    return None if told == right and not staged else f"{told} {staged}"
+
+
+def steps(folder: Path) -> list[str]:
+    """The names of all steps of a life, with the folder that each is in."""
+    shop, found = feed(folder), list[str]()
+    with watching(lambda step, path: found.append(f"{step} {Path(path).parent.name}/{Path(path).name}")):
+        live(shop)
+    assert what_is_wrong(shop) is None
+    return found
+
+
+def failing(folder: Path, stride: int = 1, within: str = "") -> list[str]:
+    """The steps, every `stride`-th of those in the folder `within`, after which something is wrong."""
+    found = []
+    for number, step in [(n, step) for n, step in enumerate(steps(folder / "whole")) if within in step][::stride]:
+        shop = feed(folder / str(number))
+        stopped_at(shop, number)
+        if (wrong := what_is_wrong(shop)) is not None:
+            found.append(f"step {number}, {step}: {wrong}")
+        shutil.rmtree(shop.folder)
+    return found
+
+
+def test_a_life_has_every_step(tmp_path: Path) -> None:
+    found = steps(tmp_path)
+    for folder in ("data", "manifests", "spend", "top", "letters"):
+        of_it = {step.split(" ")[0] for step in found if step.split(" ")[1].startswith(f"{folder}/")}
+        assert {"write:before", "write:after", "sync:before", "sync:after"} <= of_it, folder
+    assert any("letters/letters-" in step for step in found)
+
+
+def test_a_stop_at_every_seventh_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    assert failing(tmp_path, 7) == []
+
+
+@pytest.mark.slow
+def test_a_stop_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    assert failing(tmp_path) == []
+
+
+def images(folder: Path) -> list[Image]:
+    """All that a power failure could leave of what the pipeline made; a rename within a folder is one entry of a file system's journal."""
+    shop, told = feed(folder), Told()
+    kept = Disk(shop.made, told)
+    with watching(kept.at):
+        live(shop)
+    return [image for image in kept.images if not image.step.startswith("fewest after rename")]
+
+
+def lost(found: list[Image], folder: Path) -> Iterator[str]:
+    """The images with which something is wrong."""
+    for number, image in enumerate(found):
+        shop = feed(folder / str(number))
+        image.put(shop.made)
+        if (wrong := what_is_wrong(shop)) is not None:
+            yield f"{image.step}: {wrong}"
+        shutil.rmtree(shop.folder)
+
+
+def test_a_power_failure_at_every_twelfth_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    found = images(tmp_path / "whole")
+    assert len(found) > 80
+    assert list(lost(found[::12], tmp_path / "images")) == []
+
+
+@pytest.mark.slow
+def test_a_power_failure_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    assert list(lost(images(tmp_path / "whole"), tmp_path / "images")) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("taken_out", "folder"),
+    [(sync, folder) for folder in ("spend", "top", "letters", "manifests", "data") for sync in ("sync", "folder-sync")],
+)
+def test_a_sync_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken_out: str, folder: str) -> None:
+    """But for a folder's first: without that, the folder is not there at all, and the sink is a new one."""
+    step, seen = disk._step, set[str]()
+
+    def without(name: str, path: Path, act: Callable[[], None]) -> None:
+        where = path if name == "folder-sync" else path.parent
+        if (name, where.name) != (taken_out, folder) or (name == "folder-sync" and str(where) not in seen):
+            step(name, path, act)
+        if name == "folder-sync":
+            seen.add(str(where))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(disk, "_step", without)
+        found = images(tmp_path / "whole")
+    assert any(lost(found, tmp_path / "images"))
+
+
+def test_a_redelivery_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = Delivery.begin
+
+    def forgetful(self: Delivery) -> None:
+        """As if what was committed before had been delivered too."""
+        epoch = self._session.epoch
+        self._standings = {name: replace(standing, epoch=epoch) for name, standing in self._standings.items()}
+        begin(self)
+
+    monkeypatch.setattr(Delivery, "begin", forgetful)
+    assert any("spend" in wrong for wrong in failing(tmp_path, 3, "spend/"))
+
+
+def test_letters_that_are_settled_without_the_commits_note_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def show_all(self: DeadLetters) -> None:
+        for path in self._folder.glob(".*letters-*.json"):
+            path.rename(path.with_name(path.name[path.name.index("letters-") :]))
+
+    monkeypatch.setattr(DeadLetters, "sweep", show_all)
+    assert any("letters" in wrong for wrong in failing(tmp_path, 2, "data/"))
+
+
+def fenced(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Two pipelines over one state, where no lock keeps them apart: whether the older one learns of the newer, and all is right."""
+    monkeypatch.setattr(LocalFolder, "lock", lambda self: None)
+    older = shop.pipeline()
+    with shop.pipeline() as newer:
+        newer.run_once()
+    try:
+        older.run_once()
+    except StateTakenOver:
+        return what_is_wrong(shop) is None
+    except DelticError:
+        return False
+    finally:
+        older.close()
+    return False
+
+
+def test_of_two_pipelines_the_older_takes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fenced(feed(tmp_path), monkeypatch)
+
+
+def test_a_fence_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def create(self: LocalFolder, name: str, content: bytes) -> bool:
+        self.put(name, content)
+        return True
+
+    monkeypatch.setattr(LocalFolder, "create", create)
+    assert not fenced(feed(tmp_path), monkeypatch)
