@@ -1,4 +1,4 @@
-"""The command `deltic`: explain, run, doctor, demo. Each command has a module of its own, imported only when it runs.
+"""The command `deltic`: explain, run, state, doctor, demo. Each command has a module of its own, imported only when it runs.
 
 Exit codes (cli/exits.py): what the user's text or data did wrong is told on stderr, without a traceback, and ends with a code of its
 own; a traceback is a defect of Deltic.
@@ -24,6 +24,7 @@ app = App(
 )
 app.command("deltic.cli.explain:explain", name="explain", help="Show plan and circuit of a script's views.")
 app.command("deltic.cli.run:run", name="run", help="Run a pipeline: files in, views kept exact, sinks out; it goes on where it was.")
+app.command("deltic.cli.state:app", name="state", help="Look into a state folder, check it, shrink it.")
 app.command("deltic.cli.doctor:doctor", name="doctor", help="Say what is installed, what is lacking, and what would make ticks faster.")
 app.command("deltic.cli.demo:app", name="demo", help="Run a whole pipeline over real data.")
 

@@ -44,6 +44,9 @@ class Folder(Protocol):
     def names(self, prefix: str) -> list[str]:
         """The names of the objects in a subfolder, ascending, without the subfolder's; staged ones are left out."""
 
+    def sizes(self, prefix: str) -> dict[str, int]:
+        """The bytes of each object in a subfolder, by its name there."""
+
     def delete(self, names: Iterable[str]) -> None:
         """Deletes objects; those that are gone already are passed over."""
 

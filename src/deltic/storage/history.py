@@ -24,7 +24,10 @@ _MANIFEST: Final = re.compile(r"\d{12}\.json")
 
 @dataclass(slots=True)
 class Pace:
-    """When the next whole manifest is due. every: fewest epochs from one to the next. link_bytes: what one more of the others costs."""
+    """When the next whole manifest is due.
+
+    every: fewest epochs from one to the next, 0 for each. link_bytes: what one more of the others costs.
+    """
 
     every: int
     link_bytes: int
@@ -34,7 +37,7 @@ class Pace:
 
     @property
     def due(self) -> bool:
-        return self.since + 1 >= self.every and self.since_bytes + self.since * self.link_bytes >= self.whole_bytes
+        return not self.every or (self.since + 1 >= self.every and self.since_bytes + self.since * self.link_bytes >= self.whole_bytes)
 
     def wrote(self, size_bytes: int, *, whole: bool) -> None:
         """Notes a manifest that was written."""
@@ -55,7 +58,9 @@ def stored_manifest(folder: Folder, epoch: int) -> Stored:
     name = manifest_name(epoch)
     if (found := folder.read(name)) is None:
         raise CorruptState(f"{name} is missing", remedy=REMEDY)
-    return decode(found, name)
+    if (stored := decode(found, name)).epoch != epoch:
+        raise CorruptState(f"{name} says that it is of epoch {stored.epoch}", remedy=REMEDY)
+    return stored
 
 
 def chain(folder: Folder, first: int, last: int, until: Callable[[Stored], bool]) -> list[Stored]:

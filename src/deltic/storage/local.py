@@ -9,7 +9,7 @@ import mmap
 import os
 import socket
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,6 +71,14 @@ class LocalFolder:
 
     def names(self, prefix: str) -> list[str]:
         return sorted(name for name in self._listing(prefix) if not disk.is_staged(name))
+
+    def sizes(self, prefix: str) -> dict[str, int]:
+        with failing(self._subject, "read"):
+            found = {}
+            for name in self._listing(prefix):
+                with suppress(FileNotFoundError):
+                    found[name] = (self._at(prefix) / name).stat().st_size
+            return found
 
     def delete(self, names: Iterable[str]) -> None:
         with failing(self._subject, "written"):

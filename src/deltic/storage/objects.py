@@ -65,6 +65,10 @@ class ObjectFolder:
         with _failing(self.root, "read"):
             return sorted(entry["path"].rsplit("/", 1)[1] for page in self._store.list(checked(prefix)) for entry in page)
 
+    def sizes(self, prefix: str) -> dict[str, int]:
+        with _failing(self.root, "read"):
+            return {entry["path"].rsplit("/", 1)[1]: entry["size"] for page in self._store.list(checked(prefix)) for entry in page}
+
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
             with _failing(self.root, "written"):

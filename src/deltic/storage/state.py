@@ -173,7 +173,6 @@ class State:
                 break
         if shards is not None and shards != self.manifest.shards:
             self._reshard(shards)
-        self._free()
         self.sweep()
 
     def _check(self, shards: int | None) -> None:
@@ -240,38 +239,41 @@ class State:
 
     def _collect(self) -> None:
         """Deletes what no retained epoch, lease or merge needs. What cannot be deleted now is tried again: a commit does not fail by it."""
-        if self._merging or not (self.folder.local or self.epoch % COLLECT_EVERY == 0):
+        if not (self.folder.local or self.epoch % COLLECT_EVERY == 0):
             return
         try:
-            if self._past and self._past[0].free_from <= self.manifest.oldest:
+            if self._past and not self._merging and self._past[0].free_from <= self.manifest.oldest:
                 self._free()
             if self.epoch % (SWEEP_EVERY if self.folder.local else SWEEP_EVERY * COLLECT_EVERY) == 0:
                 self.sweep()
         except StateError as error:
             _log.warning("garbage of the state folder %s could not be deleted yet: %s", self.root, error)
 
-    def _free(self) -> None:
+    def _free(self) -> int:
+        """Deletes past files that nothing retained, no lease and no merge needs. Returns the oldest epoch that is needed."""
         floor = self._floor()
+        if self._merging:
+            return floor
         free = [f"{DATA}/{past.file}" for past in takewhile(lambda past: past.free_from <= floor, self._past)]
         self.folder.delete(free)
         for _ in free:
             self._past.popleft()
+        return floor
 
     def _floor(self) -> int:
         """The oldest epoch that must stay readable."""
         leased = oldest_leased(self.folder)
         return self.manifest.oldest if leased is None else min(self.manifest.oldest, leased)
 
-    def sweep(self) -> list[str]:
-        """Deletes manifests that nothing retained builds on, and data files that no manifest names, and says which. O(files)."""
-        floor = self._floor()
+    def sweep(self) -> None:
+        """Deletes all that nobody needs: also manifests that nothing retained builds on, and files that no manifest names. O(files)."""
+        floor = self._free()
         base = max((epoch for epoch in self._wholes if epoch <= floor), default=0)
         self._wholes = [epoch for epoch in self._wholes if epoch >= base]
         old = [manifest_name(epoch) for epoch in epochs_in(self.folder) if epoch < base]
         needed = {*self.manifest.files, *(past.file for past in self._past)}
         strays = [f"{DATA}/{name}" for name in self.folder.names(DATA) if name not in needed and self._is_stray(name)]
         self.folder.delete([*old, *strays])
-        return [*old, *strays]
 
     def _is_stray(self, name: str) -> bool:
         """Whether no tick or merge that still runs can have written a file that no manifest names."""

@@ -1,0 +1,231 @@
+"""`deltic state`: what is in a state folder, whether it is what it should be, and how to shrink it."""
+
+from __future__ import annotations
+
+import json as encoder
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import quote
+
+import pyarrow as pa
+from cyclopts import App, Parameter, validators
+
+from deltic import disk
+from deltic.cli.exits import Exit
+from deltic.cli.output import emit
+from deltic.cli.state_text import amount, cared_text, ls_text, show_text
+from deltic.connectors.writing import encoded
+from deltic.errors import SinkError
+from deltic.runtimes.stored_view import StoredView
+from deltic.storage.care import Cared, compact, gc, size_of
+from deltic.storage.leases import LEASE_S
+from deltic.storage.reader import StateReader
+from deltic.storage.survey import arrangement_lines, epoch_lines, sources
+from deltic.storage.verify import Checked, verify
+
+app = App(name="state", help="Look into a state folder, check it, shrink it.", help_format="plaintext")
+
+_FLAG: Final = Parameter(negative=())
+Flag = Annotated[bool, _FLAG]
+_NOT_NEGATIVE: Final = Parameter(validator=validators.Number(gte=0))
+Count = Annotated[int | None, _NOT_NEGATIVE]
+
+
+@app.command
+def ls(folder: str, /, *, json: Flag = False) -> int:
+    """List the epochs that can be read: when each was committed, by which generation of writer, and how large it is.
+
+    Parameters
+    ----------
+    folder
+        The state folder, or its URL.
+    json
+        Print one JSON object instead of text.
+    """
+    with StateReader.open(folder, lease_s=None) as reader:
+        epochs = reader.epochs()
+        lines = list(epoch_lines(reader.folder, epochs.start, epochs.stop - 1))
+        size = size_of(reader.folder)
+    if json:
+        emit(encoder.dumps({"root": reader.root, "size": asdict(size), "epochs": [asdict(line) for line in lines]}, indent=2))
+    else:
+        emit(ls_text(lines, size))
+    return Exit.OK
+
+
+@app.command
+def show(folder: str, /, *, epoch: Count = None, json: Flag = False) -> int:
+    """Show what an epoch holds: tables, views and the state behind them, how far sources and sinks are.
+
+    Parameters
+    ----------
+    folder
+        The state folder, or its URL.
+    epoch
+        One of those that can be read. Default: the last.
+    json
+        Print one JSON object instead of text.
+    """
+    with StateReader.open(folder, epoch, lease_s=None) as reader:
+        shown = _shown(reader)
+    emit(encoder.dumps(shown, indent=2) if json else show_text(shown))
+    return Exit.OK
+
+
+def _shown(reader: StateReader) -> dict[str, Any]:
+    manifest, epochs = reader.manifest, reader.epochs()
+    return {
+        "root": reader.root,
+        "epoch": manifest.epoch,
+        "at_us": manifest.at_us,
+        "generation": manifest.generation,
+        "oldest": epochs.start,
+        "newest": epochs.stop - 1,
+        "shards": manifest.shards,
+        "id": manifest.notes.get("id"),
+        "files": len(manifest.files),
+        "bytes": sum(file.size_bytes for file in manifest.files.values()),
+        "arrangements": [asdict(line) for line in arrangement_lines(manifest)],
+        "columns": {**_columns(manifest.notes, "tables"), **_columns(manifest.notes, "views")},
+        "sources": sources(manifest.notes),
+        "sinks": manifest.notes.get("sinks", {}),
+        "batches": manifest.notes.get("batches", {}),
+    }
+
+
+def _columns(notes: Mapping[str, Any], kind: str) -> dict[str, list[str]]:
+    """What users gave: "name TYPE", in their order."""
+    found = {}
+    for name, entry in notes.get(kind, {}).items():
+        fields = [f"{column} {type_}" for column, type_, _ in entry["fields"]]
+        order = entry.get("order", range(len(fields)))
+        found[f"{kind.removesuffix('s')} {name}"] = [field for _, field in sorted(zip(order, fields, strict=True))]
+    return found
+
+
+@app.command(name="verify")
+def verify_(folder: str, /, *, no_lease: Flag = False, json: Flag = False) -> int:
+    """Read every byte that a retained epoch needs, and say what is not as it was written. Ends with 1 if there is anything.
+
+    Parameters
+    ----------
+    folder
+        The state folder, or its URL.
+    no_lease
+        Write nothing: for a folder that is read-only. Without it a lease keeps the files while they are read.
+    json
+        Print one JSON object for each finding, and one for the end.
+    """
+    checked, found = Checked(), 0
+    for finding in verify(folder, checked, lease_s=None if no_lease else LEASE_S):
+        found += 1
+        emit(encoder.dumps(asdict(finding)) if json else f"{finding.file}: {finding.problem}\n  lost: {finding.lost}")
+    if json:
+        emit(encoder.dumps({**asdict(checked), "findings": found}))
+    else:
+        read = f"{checked.manifests:,} manifests and {checked.files:,} files of {amount(checked.bytes)}"
+        emit(f"{read}: {'every byte is as it was written' if not found else f'{found:,} finding' + 's' * (found > 1)}")
+    return Exit.INPUT if found else Exit.OK
+
+
+@app.command(name="compact")
+def compact_(folder: str, /, *, keep: Count = None, json: Flag = False) -> int:
+    """Merge the batches of each arrangement into one per shard. No pipeline may run on the folder meanwhile.
+
+    Parameters
+    ----------
+    folder
+        The state folder, or its URL.
+    keep
+        How many epochs before the last stay readable; what only older ones need is deleted. Default: those that are readable now.
+    json
+        Print one JSON object instead of text.
+    """
+    return _told(compact(folder, keep), json=json)
+
+
+@app.command(name="gc")
+def gc_(folder: str, /, *, keep: Count = None, json: Flag = False) -> int:
+    """Delete what no epoch needs that is to stay readable. No pipeline may run on the folder meanwhile.
+
+    Parameters
+    ----------
+    folder
+        The state folder, or its URL.
+    keep
+        How many epochs before the last stay readable. Default: those that are readable now.
+    json
+        Print one JSON object instead of text.
+    """
+    return _told(gc(folder, keep), json=json)
+
+
+def _told(cared: Cared, *, json: bool) -> int:
+    if json:
+        epochs = [cared.epochs.start, cared.epochs.stop - 1]
+        body = {"before": asdict(cared.before), "after": asdict(cared.after), "epochs": epochs, "batches": list(cared.batches)}
+        emit(encoder.dumps(body, indent=2))
+    else:
+        emit(cared_text(cared))
+    return Exit.OK
+
+
+@app.command
+def export(
+    folder: str,
+    out: Annotated[Path, Parameter(validator=validators.Path(file_okay=False))],
+    /,
+    *,
+    view: str | None = None,
+    epoch: Count = None,
+    format: Literal["parquet", "csv", "json"] = "parquet",
+    json: Flag = False,
+) -> int:
+    """Write the content of views to files, VIEW.parquet for each. A file that is there already is not touched.
+
+    Parameters
+    ----------
+    folder
+        The state folder, or its URL.
+    out
+        The folder for the files; made if it is not there.
+    view
+        One view. Default: all of them.
+    epoch
+        One of those that can be read. Default: the last.
+    format
+        What the files are. CSV has a header; JSON has one object per line.
+    json
+        Print one JSON object instead of text.
+    """
+    written = []
+    with StateReader.open(folder, epoch) as reader:
+        for name in [view] if view is not None else sorted(reader.manifest.notes.get("views", {})):
+            stored = StoredView(reader, name)
+            rows = stored.to_arrow()
+            path = _export(rows, out, stored.name, format)
+            written.append({"view": stored.name, "rows": rows.num_rows, "file": str(path)})
+        at = reader.epoch
+    if json:
+        emit(encoder.dumps({"epoch": at, "views": written}, indent=2))
+    else:
+        emit("\n".join([f"epoch {at}", *(f"{w['view']}: {w['rows']:,} rows to {w['file']}" for w in written)]))
+    return Exit.OK
+
+
+def _export(rows: pa.Table, folder: Path, name: str, format: str) -> Path:
+    path = folder / f"{quote(name, safe=' ')}.{format}"
+    try:
+        disk.make_folder(folder)
+        new = disk.create_if_absent(path, encoded(rows, format, header=True))
+    except OSError as error:
+        raise SinkError(
+            f"{path} cannot be written: {error.strerror or error}",
+            expected="a folder that can be written, with room",
+            remedy="make room, or name another folder",
+        ) from error
+    if not new:
+        raise SinkError(f"{path} is there already", expected="a name that is free", remedy="name another folder, or delete the file")
+    return path

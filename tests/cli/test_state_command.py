@@ -1,0 +1,166 @@
+"""`deltic state`: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltic import Session
+from deltic.cli import main
+from deltic.cli.exits import Exit
+from deltic.storage.state import State
+
+SCRIPT = """CREATE TABLE orders (id BIGINT NOT NULL, customer STRING, amount DECIMAL(10,2), PRIMARY KEY (id));
+CREATE MATERIALIZED VIEW spend AS SELECT SUM(amount) AS total, customer FROM orders GROUP BY customer;
+CREATE MATERIALIZED VIEW large AS SELECT id FROM orders WHERE amount > 2;
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Epoch 0 is empty, 1 has the program, 2 to 6 have two orders more each."""
+    folder = tmp_path_factory.mktemp("made") / "orders.state"
+    with Session(state=str(folder)) as session:
+        session.sql(SCRIPT)
+        for i in range(5):
+            rows = [{"id": 2 * i + j, "customer": f"customer {j}", "amount": Decimal(i), "_op": "insert"} for j in range(2)]
+            session.apply({"orders": pa.Table.from_pylist(rows)}, notes={f"taken:orders:{i}.csv": [100, 1, 2, 2]})
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "orders.state"))
+
+
+def state(capsys: pytest.CaptureFixture[str], *arguments: object, ends: Exit = Exit.OK) -> str:
+    assert main(["state", *map(str, arguments)]) == ends
+    out, err = capsys.readouterr()
+    return out if ends is Exit.OK or not err else err
+
+
+def plain(text: str, folder: Path) -> str:
+    """Without what differs from run to run."""
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "TIME", text.replace(str(folder), "FOLDER"))
+    return re.sub(r"[0-9a-f]{32}", "ID", re.sub(r"[0-9a-f]{8}-\d{12}-\d{5}-\d{3}-[0-9a-f]{16}", "FILE", text))
+
+
+def test_ls(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    lines = plain(state(capsys, "ls", folder), folder).splitlines()
+    assert re.sub(" +", " ", lines[0]) == "epoch committed generation shards files written state"
+    assert [re.sub(" +", " ", line).split(" ", 6)[:5] for line in lines[1:4]] == [
+        ["", "0", "TIME", "1", "1"],
+        ["", "1", "TIME", "1", "1"],
+        ["", "2", "TIME", "1", "1"],
+    ]
+    found = json.loads(state(capsys, "ls", folder, "--json"))
+    assert [line["epoch"] for line in found["epochs"]] == list(range(7))
+    assert found["size"]["data_bytes"] == sum(path.stat().st_size for path in (folder / "data").iterdir())
+
+
+def test_show(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    text = plain(state(capsys, "show", folder), folder)
+    assert text.startswith("FOLDER\nepoch 6, committed TIME by generation 1; epochs 0 to 6 can be read\nshards 1, 5 files with ")
+    assert re.search(r"^table orders +10 +320 bytes +5 +5 +5$", text, re.MULTILINE)
+    assert re.search(r"^view spend +18 +", text, re.MULTILINE)
+    assert text.endswith(
+        "table orders (id BIGINT, customer STRING, amount DECIMAL(10,2))\n"
+        "view spend (total DECIMAL(20,2), customer STRING)\n"
+        "view large (id BIGINT)\n"
+        "source of orders: took 5 files with 10 rows, 500 bytes\n"
+    )
+    earlier = json.loads(state(capsys, "show", folder, "--epoch", 3, "--json"))
+    assert (earlier["epoch"], earlier["oldest"], earlier["newest"]) == (3, 0, 6)
+    first = earlier["arrangements"][0]
+    assert (first["kind"], first["name"], first["rows"]) == ("table", "orders", 4)
+    assert earlier["sources"] == {"orders": {"files": 2, "rows": 4, "bytes": 200, "cursor": None}}
+
+
+def test_verify(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    assert re.fullmatch(r"7 manifests and 5 files of [\d.]+ kB: every byte is as it was written\n", state(capsys, "verify", folder))
+    (path,) = (folder / "data").glob("*-000000000004-*")
+    content = bytearray(path.read_bytes())
+    content[-20] ^= 1
+    path.write_bytes(content)
+    text = plain(state(capsys, "verify", folder, "--no-lease", ends=Exit.INPUT), folder)
+    assert re.fullmatch(
+        r"FILE\.deltic: [a-z ]+ is damaged \(bytes \d+ to \d+\)\n"
+        r"  lost: state that views are made from, table orders, view spend, at epochs 4 to 6, the last\n"
+        r"7 manifests and 5 files of [\d.]+ kB: 1 finding\n",
+        text,
+    ), text
+    found = [json.loads(line) for line in state(capsys, "verify", folder, "--json", ends=Exit.INPUT).splitlines()]
+    assert found[0]["file"] == path.name and found[-1]["findings"] == 1
+
+
+def test_compact_and_gc(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    text = state(capsys, "compact", folder)
+    assert re.match(r"\d+ batches became 4\n5 data files and 7 manifests became 9 and 9; took [\d.]+ kB, [\d.]+ kB are left\n", text), text
+    assert text.endswith("epochs 0 to 8 can be read\n")
+    text = state(capsys, "gc", folder, "--keep", 0)
+    assert re.fullmatch(
+        r"9 data files and 9 manifests became 4 and 1; freed [\d.]+ kB, [\d.]+ kB are left\nepochs 9 to 9 can be read\n", text
+    ), text
+    found = json.loads(state(capsys, "gc", folder, "--keep", 0, "--json"))
+    assert (found["before"]["files"], found["after"]["files"], found["epochs"], found["batches"]) == (4, 4, [10, 10], [4, 4])
+    with Session(state=str(folder)) as session:
+        session.sql(SCRIPT)
+        assert session.view("spend").to_arrow().sort_by("customer").to_pylist() == [
+            {"total": Decimal(10), "customer": "customer 0"},
+            {"total": Decimal(10), "customer": "customer 1"},
+        ]
+
+
+def test_export(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out" / "here"
+    assert state(capsys, "export", folder, out) == f"epoch 6\nlarge: 4 rows to {out}/large.parquet\nspend: 2 rows to {out}/spend.parquet\n"
+    assert sorted(pq.read_table(out / "large.parquet").column("id").to_pylist()) == [6, 7, 8, 9]
+    state(capsys, "export", folder, out, "--view", "SPEND", "--epoch", 3, "--format", "csv")
+    assert sorted((out / "spend.csv").read_text().splitlines()) == ['"total","customer"', '1.00,"customer 0"', '1.00,"customer 1"']
+    found = json.loads(state(capsys, "export", folder, out, "--view", "large", "--format", "json", "--json"))
+    assert found == {"epoch": 6, "views": [{"view": "large", "rows": 4, "file": f"{out}/large.json"}]}
+    assert sorted(json.loads(line)["id"] for line in (out / "large.json").read_text().splitlines()) == [6, 7, 8, 9]
+    assert not list((folder / "leases").iterdir())
+
+
+def test_an_export_touches_no_file_that_is_there(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "spend.parquet").write_text("mine")
+    assert state(capsys, "export", folder, tmp_path, "--view", "spend", ends=Exit.INPUT) == (
+        f"deltic: {tmp_path}/spend.parquet is there already\nexpected: a name that is free\nhelp: name another folder, or delete the file\n"
+    )
+    assert (tmp_path / "spend.parquet").read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", ["ls", "show", "verify", "compact", "gc"])
+def test_a_folder_that_is_no_state_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str) -> None:
+    assert state(capsys, command, tmp_path / "absent", ends=Exit.INPUT) == (
+        f"deltic: {tmp_path}/absent is not a state folder\nexpected: a folder with manifests/ in it\n"
+        "help: name the folder that was given as state\n"
+    )
+    assert not (tmp_path / "absent").exists()
+
+
+def test_a_view_and_an_epoch_that_are_not_there(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
+    assert state(capsys, "export", folder, tmp_path, "--view", "spent", ends=Exit.INPUT) == (
+        "deltic: the state has no view spent\nexpected: one of spend, large\n"
+    )
+    assert state(capsys, "show", folder, "--epoch", 9, ends=Exit.INPUT) == (
+        f"deltic: the state folder {folder} has no epoch 9 to read\nexpected: epochs 0 to 6 are readable\n"
+        "help: name one of these, or none for the last\n"
+    )
+
+
+def test_a_state_in_use_is_read_but_not_altered(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    writer = State.open(folder)
+    assert "epoch 7" in state(capsys, "show", folder)
+    assert "every byte" in state(capsys, "verify", folder)
+    for command in ("gc", "compact"):
+        assert "is in use by process " in state(capsys, command, folder, ends=Exit.INPUT)
+    writer.close()
