@@ -11,9 +11,7 @@ from deltic.errors import SinkError
 from deltic.pipeline.notes import standings
 from deltic.pipeline.pipeline import ROWS_PER_TICK
 from deltic.pipeline.progress import Start
-from deltic.pipeline.script import Script
-from deltic.storage.folder import open_folder
-from deltic.storage.manifest import MANIFESTS
+from deltic.pipeline.script import Script, state_is_there
 from deltic.storage.reader import StateReader
 
 Json: TypeAlias = Any
@@ -68,7 +66,8 @@ def outlook(script: str, *, name: str, state: str, base: str | Path | None = Non
     bound = Script.bind(script, name, base)
     notes: Mapping[str, Json] = {}
     epoch = None
-    if open_folder(state).names(MANIFESTS):
+    bound.check_new(state)
+    if state_is_there(state):
         with StateReader.open(state, lease_s=None) as reader:
             notes, epoch = reader.manifest.notes, reader.epoch
     bound.check_columns(notes)

@@ -61,6 +61,8 @@ class Pipeline:
         Raises QueryError, StateError, SourceError, SinkError, EvaluationError; then no file is taken and no sink written.
         """
         bound = Script.bind(script, name, base)
+        if state is not None:
+            bound.check_new(state)
         self.session = Session(spark=spark, state=state, shards=shards, retain=retain, shared_state=shared_state)
         try:
             notes = self.session.notes

@@ -19,6 +19,8 @@ from deltic.pipeline.taking import Source
 from deltic.schema import Schema, TableSchema
 from deltic.session import Session
 from deltic.session.catalog import SinkDefinition
+from deltic.storage.folder import open_folder
+from deltic.storage.manifest import MANIFESTS
 
 Notes = Mapping[str, Json]
 
@@ -105,6 +107,18 @@ class Script:
         """The sinks of the state that `state_id` names. Makes their folders. Raises SinkError."""
         return [self._outlet(name, definition, state_id) for name, definition in self.sinks.items()]
 
+    def check_new(self, state: str) -> None:
+        """Raises SinkError if sinks have had epochs, and there is no state that they can be of."""
+        had = next((definition for definition in self.sinks.values() if not self._is_new(definition)), None)
+        if had is None or state_is_there(state):
+            return
+        raise SinkError(
+            f"sink {had.name}: the folder {self.folder(had.sink.path, SinkError)} has had epochs of a state, and {state} is none",
+            span=had.sink.span,
+            expected="the state folder that the pipeline had before",
+            remedy="name it, or restore it from a copy; to begin anew, empty the folders of all sinks",
+        )
+
     def check_columns(self, notes: Notes) -> None:
         """Raises SinkError if a view that a sink has had changes of would have other columns than these."""
         before = {view.lower(): columns_of(entry) for view, entry in notes.get("views", {}).items()}
@@ -136,6 +150,11 @@ class Script:
 
     def _path(self, path: str) -> str:
         return path if "://" in path else str(self.base / Path(path).expanduser())
+
+
+def state_is_there(state: str) -> bool:
+    """Whether the folder or URL has a state already. Raises StateError."""
+    return bool(open_folder(state).names(MANIFESTS))
 
 
 def columns_of(entry: Mapping[str, Json]) -> list[tuple[str, str]]:
