@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deltic.circuit.nodes import ArrangementSpec, Circuit
+from deltic.circuit.operators.table import TableInput
 from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, DelticError, SetupError, SubscriberError, UnknownName
@@ -198,6 +199,13 @@ class Session:
     def last_tick(self) -> TickResult | None:
         """What the last tick did: counters by node, seconds."""
         return self._committed[1]
+
+    def rows_asked(self) -> dict[str, int]:
+        """How many rows of changes the last tick brought, by table."""
+        with self._lock:
+            counters = {} if self.last_tick is None else self.last_tick.counters
+            sources = [(node.name, node.operator.table.name) for node in self._circuit.nodes if isinstance(node.operator, TableInput)]
+            return {table: counters[name].rows_in for name, table in sources if name in counters}
 
     def explain(self, view: str | None = None) -> Explanation:
         """Plan and circuit of one view, or of all; print it, or take its `.json()`."""

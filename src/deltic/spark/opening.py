@@ -1,0 +1,142 @@
+"""Pipelines that are open: a session with its files and sinks, to which the batches of streams come one at a time.
+
+A batch's number is committed with its tick, in the note `batches`, beside the id of its query. So a batch that Spark runs again, because
+it or the process died after the commit, is passed over, and a batch of another checkpoint is not taken for one that has been seen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import Event, RLock
+from typing import TYPE_CHECKING, Any, Final
+
+from deltic.errors import DelticError, StateError, StateInUse
+from deltic.pipeline import Pipeline as FilePipeline
+from deltic.pipeline import Progress
+from deltic.session import Session
+
+if TYPE_CHECKING:
+    import pyspark.sql
+
+BATCHES: Final = "batches"
+WAIT_S: Final = 120.0
+"""How long a batch waits for the state while another query's batch has it."""
+
+Make = Callable[[Session], Mapping[str, Any]]
+
+
+class Stopped(DelticError):
+    """Raised in a batch that begins after its query was told to stop: Spark runs it again at the next start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """All that a pipeline is made of, for a process that is to open it; see deltic.pipeline.Pipeline."""
+
+    script: str
+    name: str
+    state: str
+    shards: int | None
+    rows_per_tick: int | None
+    base: str
+    retain: int
+    shared_state: bool
+
+    def open(self, spark: pyspark.sql.SparkSession) -> Opened:
+        """Opens the state. Raises StateInUse while another process has it."""
+        return Opened(
+            FilePipeline(
+                self.script,
+                name=self.name,
+                spark=spark,
+                state=self.state,
+                shards=self.shards,
+                rows_per_tick=self.rows_per_tick,
+                base=self.base,
+                retain=self.retain,
+                shared_state=self.shared_state,
+            )
+        )
+
+
+class Opened:
+    """files: the pipeline's files and sinks, and its session."""
+
+    def __init__(self, files: FilePipeline) -> None:
+        self.files = files
+        self.lock = RLock()
+
+    @property
+    def session(self) -> Session:
+        return self.files.session
+
+    def batch(self, name: str, batch_id: int, query: str | None, make: Make, stopping: Event) -> Progress | None:
+        """One tick of a micro-batch; None if it had been committed before. What the sinks lack is delivered in any case.
+
+        make: gives the changes by table. Raises StateError for a batch of another checkpoint, Stopped, and what a tick raises.
+        """
+        with self.lock:
+            if stopping.is_set():
+                raise Stopped(f"stream {name} is stopped; batch {batch_id} is left for its next start")
+            before = self.session.notes.get(BATCHES, {})
+            if _seen(name, batch_id, query, before.get(name)):
+                return self.files.tick()
+            progress = self.files.tick(make(self.session), {BATCHES: {**before, name: [batch_id, query]}})
+            assert progress is not None
+            return replace(progress, rows_in={**self.session.rows_asked(), **progress.rows_in})
+
+
+def _seen(name: str, batch_id: int, query: str | None, before: Any) -> bool:
+    """Whether a batch has been committed; if not, it is the next. Raises StateError where neither can be."""
+    last, known = (-1, query) if before is None else before
+    if query is not None and known is not None and query != known:
+        raise StateError(
+            f"stream {name} has come to batch {last} with another checkpoint: its query was {known}, and is {query}",
+            expected="the checkpoint that the state was fed from",
+            remedy="start it with that checkpoint; or give the stream another name, if what it brings is new to the state",
+        )
+    if batch_id not in (last, last + 1):
+        raise StateError(
+            f"stream {name} comes with batch {batch_id}, but the state has its batches up to {last}" if before is not None
+            else f"stream {name} comes with batch {batch_id}, but the state has none of its batches",
+            expected=f"batch {last + 1}",
+            remedy="checkpoint and state belong together: start the stream with the checkpoint that the state was fed from, or with a new "
+            "one and another name",
+        )  # fmt: skip
+    return batch_id == last
+
+
+_kept: dict[Definition, Opened] = {}
+"""Those that this process, a worker of a Spark Connect server, holds open for the one query that it serves."""
+
+
+@contextmanager
+def served(definition: Definition, spark: pyspark.sql.SparkSession, *, keep: bool) -> Iterator[Opened]:
+    """The pipeline in a worker of a Spark Connect server, which has a process for each query.
+
+    keep: it stays open until the process ends, and no other query can have it; else it is open for the block, and waits for its turn.
+    """
+    if keep:
+        if definition not in _kept:
+            _kept[definition] = definition.open(spark)
+        yield _kept[definition]
+        return
+    opened = _waited(definition, spark)
+    try:
+        yield opened
+    finally:
+        opened.files.close()
+
+
+def _waited(definition: Definition, spark: pyspark.sql.SparkSession) -> Opened:
+    until = time.monotonic() + WAIT_S
+    while True:
+        try:
+            return definition.open(spark)
+        except StateInUse:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)

@@ -1,0 +1,296 @@
+"""Pipelines on Spark: a script whose tables are fed by Structured Streaming, by its own files, or by both."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, RLock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from deltic.errors import CatalogError, DelticError, SetupError
+from deltic.pipeline import Pipeline as FilePipeline
+from deltic.pipeline import Progress
+from deltic.pipeline.script import Script
+from deltic.runtimes.spark.changes import TaggedTable
+from deltic.runtimes.spark.streams import (
+    Trigger,
+    batch_changes,
+    check_streaming,
+    is_connect,
+    query_id,
+    start_query,
+    tagged,
+    tagged_table,
+)
+from deltic.schema import TableSchema
+from deltic.session import Session
+from deltic.spark.opening import Definition, Opened, Stopped, served
+from deltic.spark.running import POLL_S, Journal, Running, seconds
+
+if TYPE_CHECKING:
+    import pyspark.sql
+    from pyspark.sql.streaming.query import StreamingQuery
+
+STREAMS: Final = "streams"
+"""What the streams of a pipeline are called together, unless they are given a name: in checkpoints, and beside their batches' numbers."""
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """How a stream feeds a table; inserts is None where only a batch's columns will say."""
+
+    table: str
+    sequence: str | None
+    inserts: bool | None = None
+
+
+class Pipeline:
+    """A script's tables, views and sinks, fed by Spark.
+
+    Streams given to `stream` run as one query and meet in one tick; each function that `foreach_batch` gives makes ticks of its own, one
+    at a time. The script's own files are taken by `start` too. All that a tick takes, changes and notes is one epoch, so that a batch that
+    Spark runs again changes nothing, and a sink has each epoch once.
+
+    Under Spark Connect the batches of streams are run by the server's worker, which then holds the state: it must have Deltic, and reach
+    the folder. Read views there by `spark.read.format("deltic")`.
+    """
+
+    def __init__(
+        self,
+        session_or_script: Session | str,
+        spark: pyspark.sql.SparkSession | None = None,
+        *,
+        state: str | None = None,
+        shards: int | None = None,
+        name: str = "<sql>",
+        rows_per_tick: int | None = None,
+        base: str | os.PathLike[str] | None = None,
+        retain: int = 100,
+        shared_state: bool = False,
+    ) -> None:
+        """session_or_script: the text of a script, which `name` is what errors call; or a session on Spark, which stays open.
+
+        state: the folder of the state, also where a session is given. rows_per_tick: of each of the script's files' tables. base: the
+        folder that its relative paths count from. shards, retain, shared_state: as of a Session. Raises QueryError and SetupError; the
+        state is opened when it is first needed.
+        """
+        self._lock = RLock()
+        self._opened: Opened | None = None
+        self._served = False
+        self._streams: list[tuple[Fed, pyspark.sql.DataFrame]] = []
+        self._running: Running | None = None
+        self._journal = Journal()
+        self.spark = spark
+        self._definition: Definition | None = None
+        if isinstance(session_or_script, Session):
+            self._over(session_or_script, state, rows_per_tick, base)
+            return
+        if spark is None or state is None:
+            missing = "a Spark session" if spark is None else "a state folder"
+            raise SetupError(f"a pipeline on Spark without {missing}", expected="Pipeline(script, spark, state='folder')")
+        where = str(Path.cwd() if base is None else Path(base).absolute())
+        script = Script.bind(session_or_script, name, where)
+        self._tables, self._sources = script.tables, tuple(script.sources)
+        root = state if "://" in state else str(Path(state).expanduser().absolute())
+        self._definition = Definition(session_or_script, name, root, shards, rows_per_tick, where, retain, shared_state)
+
+    def _over(self, session: Session, state: str | None, rows_per_tick: int | None, base: str | os.PathLike[str] | None) -> None:
+        if session.spark is None:
+            raise SetupError("a pipeline on Spark over a session that is not", expected="deltic.Session(spark=spark, state='folder')")
+        self.spark = session.spark
+        self._tables, self._sources = {name: session.table(name) for name in session.tables}, tuple(session.sources)
+        self._state = state
+        self._opened = Opened(
+            FilePipeline.over(session, state=state, rows_per_tick=rows_per_tick, base=None if base is None else Path(base))
+        )
+
+    @property
+    def session(self) -> Session:
+        """The session that holds the state, which is opened now if it is not yet."""
+        return self._here().session
+
+    def stream(self, table: str, frame: pyspark.sql.DataFrame, sequence: str | None = None) -> Self:
+        """Feeds a table from a streaming frame: its columns and `_op` or `_weight`, or neither where all rows are new.
+
+        sequence: the column that orders the changes of a key within a batch; without it a key may come once. A table can have several
+        streams. Raises UnknownName, FrameError.
+        """
+        found = self._fed(table)
+        check_streaming(frame, found)
+        inserts = tagged_table(frame.columns, found, sequence).inserts
+        self._streams.append((Fed(found.name, sequence, inserts), frame))
+        return self
+
+    def foreach_batch(self, table: str, sequence: str | None = None, *, name: str | None = None) -> BatchFunction:
+        """The function for a `writeStream.foreachBatch` of your own: each batch is a tick.
+
+        name: under which the batches are counted, the table's unless it has several such streams. Give the query a checkpoint; the state
+        knows how far it has come, and refuses another.
+        """
+        found = self._fed(table)
+        return BatchFunction(self, f"table:{_checked(name or found.name)}", (Fed(found.name, sequence),), title=None)
+
+    def start(
+        self,
+        *,
+        availableNow: bool = False,
+        once: bool = False,
+        processingTime: str | None = None,
+        checkpoint: str | None = None,
+        query_name: str | None = None,
+    ) -> Running:
+        """Starts the streams, and takes the script's files: all that is there (availableNow, once), or on and on.
+
+        processingTime: how long to wait for more, such as "5 seconds". checkpoint: of the streams' query, in the state folder unless it is
+        told otherwise. query_name: under which its batches are counted. Raises SetupError, and what opening the state raises.
+        """
+        trigger = Trigger(availableNow, once, processingTime)
+        poll_s = POLL_S if processingTime is None else seconds(processingTime)
+        name = _checked(query_name or STREAMS)
+        if self._running is not None and self._running.isActive:
+            raise SetupError("the pipeline runs already", remedy="stop it first")
+        if not self._streams and not self._sources:
+            raise SetupError("a pipeline with nothing to run", expected="a stream given to .stream, or tables with files in the script")
+        if self._streams and self._sources and is_connect(self.spark):
+            raise SetupError(
+                f"under Spark Connect the server's worker runs streams, and {', '.join(self._sources)} would be read here",
+                remedy="read the files with spark.readStream too, or put their tables into a script of their own",
+            )
+        self._journal = Journal()
+        query = self._start_query(name, checkpoint or self._checkpoint(name), trigger) if self._streams else None
+        self._running = running = Running(self._journal, query, self._settle)
+        if self._sources:
+            heard = self._journal.recent.append
+            finite = availableNow or once
+            running.follow(self._here().files, lambda files: files.run_once(heard) if finite else files.follow(poll_s, heard))
+        return running
+
+    @property
+    def recentProgress(self) -> list[Progress]:
+        """Of the last hundred ticks since the last start, those of `foreach_batch` among them."""
+        return list(self._journal.recent)
+
+    def close(self) -> None:
+        """Gives the state folder back. Stop what runs before."""
+        with self._lock:
+            opened, self._opened = self._opened, None
+            if opened is not None and self._definition is not None:
+                opened.files.close()
+
+    @contextmanager
+    def opened(self, batch_session: pyspark.sql.SparkSession, *, keep: bool) -> Iterator[Opened]:
+        """What takes a batch: here, or in a worker of a Spark Connect server."""
+        if not self._served:
+            yield self._here()
+            return
+        assert self._definition is not None
+        with served(self._definition, batch_session, keep=keep) as opened:
+            yield opened
+
+    def journal(self) -> Journal:
+        """Of the run that was started last."""
+        return self._journal
+
+    def _start_query(self, name: str, checkpoint: str, trigger: Trigger) -> StreamingQuery:
+        title = f"deltic {name} {self._root()}"
+        function = BatchFunction(self, f"query:{name}", tuple(fed for fed, _ in self._streams), title)
+        if not is_connect(self.spark):
+            self._here()
+        return start_query(tagged([frame for _, frame in self._streams]), function, title, checkpoint, trigger)
+
+    def _here(self) -> Opened:
+        with self._lock:
+            if self._opened is None:
+                assert self._definition is not None and self.spark is not None
+                self._opened = self._definition.open(self.spark)
+            return self._opened
+
+    def _settle(self) -> None:
+        if self._opened is not None:
+            with self._opened.lock:
+                pass
+
+    def _fed(self, name: str) -> TableSchema:
+        table = next((t for t in self._tables.values() if t.name.lower() == name.lower()), None)
+        if table is None:
+            raise CatalogError(f"there is no table {name}", expected=f"one of {', '.join(t.name for t in self._tables.values())}")
+        if table.name.lower() in self._sources:
+            raise CatalogError(f"table {table.name} is read from files by the script", expected="a table without USING for a stream")
+        return table
+
+    def _root(self) -> str:
+        return self._definition.state if self._definition is not None else (self._state or "")
+
+    def _checkpoint(self, name: str) -> str:
+        """In the state folder, so that nobody moves one without the other."""
+        root = self._root()
+        if not root or "://" in root:
+            raise SetupError(f"the streams of a state at {root or 'no known folder'} have no checkpoint", expected="start(checkpoint='…')")
+        return os.path.join(root, "checkpoints", name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._definition is None:
+            raise SetupError(
+                "a pipeline over a session cannot go to a Spark Connect server: the session is of this process",
+                expected="deltic.spark.Pipeline(script, spark, state='folder')",
+            )
+        return {"_definition": self._definition, "_tables": self._tables, "_sources": self._sources}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock, self._opened, self._served = RLock(), None, True
+        self._streams, self._running, self._journal, self.spark = [], None, Journal(), None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class BatchFunction:
+    """What Spark calls with each micro-batch. name: under which batches are counted.
+
+    title: what the query is called whose frame is a tagged one, the pipeline's own; None for a user's query of one table.
+    """
+
+    def __init__(self, pipeline: Pipeline, name: str, fed: tuple[Fed, ...], title: str | None) -> None:
+        self._pipeline, self._name, self._fed, self._title = pipeline, name, fed, title
+
+    def __call__(self, batch: pyspark.sql.DataFrame, batch_id: int) -> None:
+        """One tick, or none if the batch was committed before. Raises what a tick raises; then nothing has happened."""
+        own = self._title is not None
+        journal = self._pipeline.journal()
+        query = query_id(batch.sparkSession, self._title)
+        try:
+            with self._pipeline.opened(batch.sparkSession, keep=own) as opened:
+                stopping = journal.stopping if own else Event()
+                progress = opened.batch(self._name, batch_id, query, lambda session: self._changes(session, batch), stopping)
+        except DelticError as error:
+            if own and not isinstance(error, Stopped):
+                journal.fail(error)
+            raise
+        if progress is not None:
+            journal.recent.append(progress)
+
+    def _changes(self, session: Session, batch: pyspark.sql.DataFrame) -> Mapping[str, Any]:
+        parts = tuple(self._part(session.table(fed.table), fed, batch) for fed in self._fed)
+        changes = batch_changes(batch, parts, union=self._title is not None)
+        return dict.fromkeys(changes.tables, changes)
+
+    def _part(self, table: TableSchema, fed: Fed, batch: pyspark.sql.DataFrame) -> TaggedTable:
+        if fed.inserts is None:
+            return tagged_table(batch.columns, table, fed.sequence)
+        return TaggedTable(table, fed.sequence, fed.inserts)
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise SetupError(f"a stream called {name!r}", expected="letters, digits and _ . - , a letter or digit first")
+    return name

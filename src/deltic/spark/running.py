@@ -1,0 +1,144 @@
+"""A pipeline that runs: one handle for its query, its files, or both."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import deque
+from collections.abc import Callable
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final
+
+from deltic.errors import SetupError
+from deltic.pipeline import Pipeline as FilePipeline
+from deltic.pipeline import Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+RECENT: Final = 100
+POLL_S: Final = 1.0
+"""How long files are not looked at when there were none, unless the trigger says."""
+_UNITS: Final = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0}
+
+
+def seconds(interval: str) -> float:
+    """Of an interval as Spark writes it, such as "5 seconds"."""
+    found = re.fullmatch(r"\s*(\d+)\s*(millisecond|second|minute|hour)s?\s*", interval.lower())
+    if found is None:
+        raise SetupError(f"the trigger processingTime is {interval!r}", expected='a number and a unit, such as "5 seconds"')
+    return int(found[1]) * _UNITS[found[2]]
+
+
+class Journal:
+    """What a pipeline has told and how it failed, from whatever thread."""
+
+    def __init__(self) -> None:
+        self.recent: deque[Progress] = deque(maxlen=RECENT)
+        self.error: BaseException | None = None
+        self.stopping = Event()
+
+    def fail(self, error: BaseException) -> None:
+        """The first error counts."""
+        self.error = self.error or error
+
+
+class Follower:
+    """A thread that takes the script's own files."""
+
+    def __init__(self, files: FilePipeline, journal: Journal, run: Callable[[FilePipeline], object], failed: Callable[[], None]) -> None:
+        self._files, self._journal, self._run_files, self._failed = files, journal, run, failed
+        self.thread = Thread(target=self._run, name="deltic-files", daemon=True)
+        self.thread.start()
+
+    def stop(self) -> None:
+        """Ends it after the tick that runs now."""
+        if self.thread.is_alive():
+            self._files.stop()
+
+    def _run(self) -> None:
+        try:
+            self._run_files(self._files)
+        except Exception as error:  # it is raised where the pipeline is awaited
+            self._journal.fail(error)
+            self._failed()
+
+
+class Running:
+    """As Spark's StreamingQuery, with progress in Deltic's terms. query: Spark's own handle, where there are streams."""
+
+    def __init__(self, journal: Journal, query: StreamingQuery | None, settle: Callable[[], None]) -> None:
+        """settle: waits until no tick runs."""
+        self.query = query
+        self._journal, self._settle = journal, settle
+        self._follower: Follower | None = None
+
+    def follow(self, files: FilePipeline, run: Callable[[FilePipeline], object]) -> None:
+        """Takes the script's files beside the streams."""
+        self._follower = Follower(files, self._journal, run, self._end_query)
+
+    @property
+    def isActive(self) -> bool:
+        """Whether anything can still come."""
+        follows = self._follower is not None and self._follower.thread.is_alive()
+        return follows or (self.query is not None and self.query.isActive)
+
+    @property
+    def lastProgress(self) -> Progress | None:
+        """Of the last tick."""
+        return self._journal.recent[-1] if self._journal.recent else None
+
+    @property
+    def recentProgress(self) -> list[Progress]:
+        """Of the last hundred ticks, the oldest first."""
+        return list(self._journal.recent)
+
+    def exception(self) -> BaseException | None:
+        """What ended it; None while it runs, and after a stop. A tick's own error, not Spark's, which wraps it."""
+        if self._journal.error is not None or self.query is None or self._journal.stopping.is_set():
+            return self._journal.error
+        found: BaseException | None = self.query.exception()
+        return found
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:
+        """Waits for its end, `timeout` seconds at most; whether it has ended. Raises what ended it."""
+        until = None if timeout is None else time.monotonic() + timeout
+        ended = self._await_query(until)
+        if self._follower is not None and ended:
+            if self.exception() is not None:
+                self._follower.stop()
+            self._follower.thread.join(_left(until))
+            ended = not self._follower.thread.is_alive()
+        if ended and (error := self.exception()) is not None:
+            raise error
+        return ended
+
+    def stop(self) -> None:
+        """Ends it after the tick that runs now, and waits for that."""
+        self._journal.stopping.set()
+        self._settle()
+        self._end_query()
+        if self._follower is not None:
+            self._follower.stop()
+            self._follower.thread.join()
+
+    def _end_query(self) -> None:
+        if self.query is not None:
+            self.query.stop()
+
+    def _await_query(self, until: float | None) -> bool:
+        if self.query is None:
+            return True
+        try:
+            if until is None:
+                self.query.awaitTermination()
+                return True
+            return bool(self.query.awaitTermination(max(0.001, until - time.monotonic())))  # type: ignore[arg-type]
+        except Exception as error:
+            if self._journal.error is None and not self._journal.stopping.is_set():
+                self._journal.fail(error)
+            return True
+
+
+def _left(until: float | None) -> float | None:
+    return None if until is None else max(0.0, until - time.monotonic())
