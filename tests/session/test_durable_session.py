@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +238,26 @@ def test_a_stored_view_is_read_without_a_session(tmp_path: Path, shards: int) ->
                 assert stored.changes(session.epoch - 1).num_rows == 0
         with StateReader.open(tmp_path) as reader, pytest.raises(errors.UnknownName, match="the state has no view nothing"):
             StoredView(reader, "nothing")
+
+
+def test_readers_see_whole_epochs_beside_the_ticks(state: str) -> None:
+    with deltic.Session(state=state) as session:
+        session.sql(SCRIPT)
+        done = threading.Event()
+
+        def read() -> int:
+            seen = 0
+            while not done.is_set():
+                assert sum(row["n"] for row in session.view("totals").rows()) % 10 == 0
+                seen += len(session.view("best").rows())
+            return seen
+
+        with ThreadPoolExecutor(2) as pool:
+            readers = [pool.submit(read) for _ in range(2)]
+            for i in range(30):
+                insert(session, *range(1000 + 10 * i, 1010 + 10 * i))
+            done.set()
+            assert all(reader.result() for reader in readers)
 
 
 STEPS = ("write:before", "write:after", "sync:after", "link:before", "link:after", "folder-sync:before", "folder-sync:after")

@@ -28,7 +28,7 @@ class OpenFiles:
     def keep(self, names: Iterable[str]) -> None:
         """Closes all but these; maps that a batch still uses live on with it."""
         wanted = set(names)
-        for name in [name for name in self._open if name not in wanted]:
+        for name in [name for name in list(self._open) if name not in wanted]:
             del self._open[name]
 
 
@@ -51,7 +51,8 @@ class Shelved(Mapping[str, Spine]):
     ) -> None:
         self._files, self._refs, self._segments, self._widths, self._shares = files, refs, segments, widths, shares or {}
         self._spines: dict[str, Spine] = {}
-        for arrangement, spine in before._spines.items() if before else ():
+        # A copy, since a reader on another thread may open another arrangement meanwhile.
+        for arrangement, spine in list(before._spines.items()) if before else ():
             if arrangement in widths and before is not None and before.names(arrangement) == self.names(arrangement):
                 self._spines[arrangement] = spine
 

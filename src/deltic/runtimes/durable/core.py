@@ -5,6 +5,7 @@ Until the manifest is there nothing has happened: files that were written are ga
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -31,6 +32,8 @@ from deltic.trace.batch import Batch
 from deltic.trace.merge import merge
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
+
+_log = logging.getLogger(__name__)
 
 CROWDED: Final = 80
 """From how many batches of one arrangement on a tick waits for the merge that runs."""
@@ -131,14 +134,20 @@ class Durable(ABC):
 
     def settle(self) -> None:
         """Waits for the merges that run beside the ticks, and commits them in an epoch of their own."""
-        if merges := self._merger.take(wait=True):
-            self._finish(self._version.circuit, adopted(Change(), merges, self._state.manifest))
+        if (change := adopted(Change(), self._merger.take(wait=True), self._state.manifest)).dropped:
+            self._finish(self._version.circuit, change)
 
     def close(self) -> None:
-        """Gives the state folder back."""
-        self._merger.close()
-        self._state.close()
-        self._files.keep(())
+        """Waits for the merge that runs, which is committed if that is possible, and gives the state folder back."""
+        self._merger.stop()
+        try:
+            self.settle()
+        except StateError as error:
+            _log.warning("merges of the state folder %s are given up: %s", self._state.root, error)
+        finally:
+            self._merger.close()
+            self._state.close()
+            self._files.keep(())
 
     def dictionaries(self) -> Iterable[Dictionary]:
         """Those of the committed state, the newest first."""

@@ -39,10 +39,11 @@ class Merger:
         self._pool = ThreadPoolExecutor(1, "deltic-merge")
         self._running: Future[list[Merged]] | None = None
         self._pinned = ExitStack()
+        self._stopped = False
 
     def start(self) -> None:
         """Starts the merges that are due, unless some run already."""
-        if self._running is not None or not (groups := large_merges(self._state.manifest)):
+        if self._stopped or self._running is not None or not (groups := large_merges(self._state.manifest)):
             return
         origin = self._pinned.enter_context(self._state.merging())
         self._running = self._pool.submit(self._perform, self._state.manifest, groups, origin)
@@ -64,6 +65,10 @@ class Merger:
         """Lets garbage collection have what the finished merges used: their results are committed, or given up."""
         if self._running is None:
             self._pinned.close()
+
+    def stop(self) -> None:
+        """No merge is started from now on."""
+        self._stopped = True
 
     def close(self) -> None:
         """Waits for what runs, and gives its results up."""

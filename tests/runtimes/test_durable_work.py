@@ -1,0 +1,80 @@
+"""What a tick on a large state costs: rows touched, bytes read and bytes written go with the change, not with the state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deltic
+from deltic.runtimes.embedded import DurableEmbedded
+from deltic.storage.merging import RATIO
+from deltic.trace.spine import Spine
+
+ROWS = 1_000_000
+SCRIPT = """
+CREATE TABLE sales (id BIGINT NOT NULL, shop BIGINT NOT NULL, label STRING, amount BIGINT NOT NULL, PRIMARY KEY (id));
+CREATE MATERIALIZED VIEW totals AS SELECT shop, sum(amount) AS total, max(amount) AS most FROM sales GROUP BY shop;
+CREATE MATERIALIZED VIEW best AS SELECT id, label FROM sales ORDER BY amount DESC, id LIMIT 10;
+"""
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state of a million rows, each with a string of its own."""
+    folder = tmp_path_factory.mktemp("state")
+    ids = np.arange(ROWS)
+    labels = pa.array(ids).cast(pa.string())
+    frame = pa.table({"id": ids, "shop": ids % 100_003, "label": labels, "amount": ids * 7919 % 1_000_003})
+    with deltic.Session(state=str(folder)) as session:
+        session.sql(SCRIPT)
+        with session.transaction() as tx:
+            tx.insert("sales", frame)
+    return folder
+
+
+def written(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+
+
+def read(session: deltic.Session) -> int:
+    """Bytes of data files that were read to be verified."""
+    assert isinstance(session._runtime, DurableEmbedded)
+    return sum(file.verified_bytes for file in session._runtime._files._open.values())
+
+
+def test_opening_reads_no_rows_and_a_change_of_one_row_costs_little(state: Path) -> None:
+    size = sum(written(state).values())
+    assert size > 50 * ROWS
+    with deltic.Session(state=str(state)) as session:
+        session.sql(SCRIPT)
+        assert read(session) == 0
+        for row in (5, 777_777, ROWS + 1):
+            before, known = read(session), written(state)
+            with session.transaction() as tx:
+                tx.upsert("sales", [{"id": row, "shop": row % 100_003, "label": f"new {row}", "amount": 3}])
+            assert session.last_tick is not None
+            assert sum(counters.touched for counters in session.last_tick.counters.values()) < 300
+            assert read(session) - before < 500_000
+            new = [count for path, count in written(state).items() if path not in known]
+            assert sum(new) < 20_000
+            assert session.view("totals").lookup(row % 100_003)
+
+
+def test_a_merge_that_runs_when_the_session_ends_is_not_made_in_vain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltic.storage.merging.TICK_ROWS", 100)
+    with deltic.Session(state=str(tmp_path)) as session:
+        session.sql(SCRIPT)
+        for tick in range(RATIO):
+            assert not tick or max(len(spine.batches) for spine in table(session)) == tick
+            with session.transaction() as tx:
+                tx.insert("sales", [{"id": 200 * tick + i, "shop": i, "label": "x", "amount": i} for i in range(200)])
+    with deltic.Session(state=str(tmp_path)) as session:
+        session.sql(SCRIPT)
+        assert [len(spine.batches) for spine in table(session)] == [1]
+
+
+def table(session: deltic.Session) -> list[Spine]:
+    return session._runtime.snapshot(session._circuit.tables["sales"])
