@@ -480,3 +480,14 @@ def test_json_without_an_end_of_line_is_refused_before_it_fills_the_memory(tmp_p
     write(tmp_path, '{"id":1,"s":"a"}\n' + "[" * (2 << 20))
     with pytest.raises(SourceError, match=r"has more than 1 MiB without a line's end, behind line 1"):
         read(tmp_path, ORDERS, "json")
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_numbers_of_more_digits_than_arrow_holds_are_exact_or_refused(tmp_path: Path, format: str) -> None:
+    table = TableSchema("t", Schema((Field("d", decimal(5, 2)),)))
+    numbers = ["1" + "0" * 200 + "e-200", "0." + "0" * 60 + "1", "0" * 60 + "2", "9" * 40, "1.50"]
+    numbers = [n for n in numbers if format == "csv" or not n.startswith("00")]
+    write(tmp_path, "".join(f"{n}\n" if format == "csv" else f'{{"d":{n}}}\n' for n in numbers))
+    portions = read(tmp_path, table, format, on_error="dead_letter")
+    assert [row["d"] for row in rows(portions)] == [Decimal(1), *([Decimal(2)] if format == "csv" else []), Decimal("1.50")]
+    assert [letter.text.strip('{"d:}') for letter in letters(portions)] == ["0." + "0" * 60 + "1", "9" * 40]

@@ -42,6 +42,7 @@ MIDNIGHT = dt.datetime(2024, 2, 29, tzinfo=dt.UTC)
         ("1" + "0" * 200 + "e-200", decimal(3, 0), Decimal(1)),
         ("9" * 38, decimal(38, 0), Decimal("9" * 38)),
         ("2024-02-29", DATE, MIDNIGHT.date()),
+        ("2024-3-1", DATE, dt.date(2024, 3, 1)),
         ("0001-01-01", DATE, dt.date(1, 1, 1)),
         ("2024-02-29", TIMESTAMP, MIDNIGHT),
         ("2024-02-29 00", TIMESTAMP, MIDNIGHT),
@@ -51,6 +52,8 @@ MIDNIGHT = dt.datetime(2024, 2, 29, tzinfo=dt.UTC)
         ("2024-02-29 05:30:00+05:30", TIMESTAMP, MIDNIGHT),
         ("2024-02-28 16:00:00-0800", TIMESTAMP, MIDNIGHT),
         ("2024-02-29T02:00+02", TIMESTAMP, MIDNIGHT),
+        ("2024-2-29 0:0:0 UTC", TIMESTAMP, MIDNIGHT),
+        ("2024-02-29 02:00:00 +0200", TIMESTAMP, MIDNIGHT),
         ("", STRING, ""),
         (" x ", STRING, " x "),
     ],
@@ -69,9 +72,18 @@ def test_a_text_that_is_taken(text: str, type_: Type, value: Any) -> None:
         *((text, BOOLEAN) for text in ("", "1", "0", "t", "yes", " true")),
         *((text, DOUBLE) for text in ("", ".", "1e", "1,5", "nan(1)", "infinit", "nan\n", "0x1p3", "1f", "1_0")),
         *((text, decimal(5, 2)) for text in ("", "nan", "inf", "1,5", "1_0", "$1", "1e", "0x1")),
-        *((text, DATE) for text in ("", "2023-02-29", "2024-1-1", "20240101", "0000-01-01", "2024-01-01T00:00", "10000-01-01")),
-        *((text, TIMESTAMP) for text in ("2024-01-01T24:00", "2024-01-01T10:00:60", "2024-01-01T1:00", "2024-01-01Z", "1704067200")),
-        *((text, TIMESTAMP) for text in ("2024-01-01T10:00+25:00", "2024-01-01T10:00+10:99", "2024-01-01T10:00 UTC", "2023-02-29T10:00")),
+        *((text, DATE) for text in ("", "2023-02-29", "2024-001-01", "2024-1", "20240101", "0000-01-01", "2024-01-01T00:00")),
+        *((text, TIMESTAMP) for text in ("2024-01-01T24:00", "2024-01-01T10:00:60", "2024-01-01T100:00", "2024-01-01Z", "1704067200")),
+        *(
+            (text, TIMESTAMP)
+            for text in (
+                "2024-01-01T10:00+25:00",
+                "2024-01-01T10:00+10:99",
+                "2024-01-01T10:00  UTC",
+                "2024-01-01T10:00 CET",
+                "2023-02-29T10:00",
+            )
+        ),
     ],
 )
 def test_a_text_that_does_not_parse(text: str, type_: Type) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, Final
 
@@ -28,7 +27,7 @@ _ROWS: Final = 1 << 16
 _FEW: Final = 32
 _WHITE: Final = b" \t\r"
 _IN_STRINGS: Final = ("STRING", "DATE", "TIMESTAMP")
-_TOO_MANY_DIGITS: Final = re.compile(rb"[0-9.]{%d}" % (MOST_DIGITS + 1))
+_DIGITS: Final = bytes(ord("0") if chr(byte) in "0123456789." else ord(" ") for byte in range(256))
 _Row = list[object]
 
 
@@ -121,7 +120,7 @@ class JsonFiles:
         spelled = self._spelling(texts[0])
         read = pa.schema([(name, _read_type(field.type)) for name, field in zip(spelled, self._fields, strict=True)])
         joined = b"\n".join(texts)
-        if self._has_decimals and _TOO_MANY_DIGITS.search(joined):
+        if self._has_decimals and b"0" * (MOST_DIGITS + 1) in joined.translate(_DIGITS):
             raise pa.ArrowInvalid("digits that Arrow lets overflow")
         table = read_json(
             pa.BufferReader(joined),

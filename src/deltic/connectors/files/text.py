@@ -3,7 +3,8 @@
 Integers: digits with an optional sign. DECIMAL: these, also with a point and an exponent, if no digit is lost. FLOAT and DOUBLE: so,
 rounded once, and NaN, Inf and Infinity in any case; a finite number beyond the range is refused. BOOLEAN: true or false in any case.
 DATE: yyyy-mm-dd. TIMESTAMP: a date, then optionally T or a space and hh, hh:mm or hh:mm:ss with up to six digits behind the point
-(more if they are zeros), then optionally Z or ±hh, ±hhmm, ±hh:mm; UTC if there is none. Years 1 to 9999.
+(more if they are zeros), then optionally a zone: Z, UTC, GMT, ±hh, ±hhmm or ±hh:mm, with or without a space; UTC if there is none.
+A month, day, hour, minute or second may be one digit, which costs time. Years are 1 to 9999, with four digits.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from deltic.schema import INTEGER_BITS, Type
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?")
 _NO_NUMBER: Final = re.compile("[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_TIMESTAMP: Final = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
-    r"(?:[T ]([0-9]{2})(?::([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6})0*)?)?)?(?:(Z)|([+-])([0-9]{2})(?::?([0-9]{2}))?)?)?"
-)
+_DAY: Final = "([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
+_TIME: Final = r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{1,6})0*)?)?)?"
+_ZONE: Final = " ?(?:Z|UTC|GMT|([+-])([0-9]{2})(?::?([0-9]{2}))?)"
+_DATE: Final = re.compile(_DAY)
+_TIMESTAMP: Final = re.compile(f"{_DAY}(?:[T ]{_TIME}(?:{_ZONE})?)?")
 _ZONED: Final = r"[T ][0-9:.]+(Z|[+-][0-9:]+)$"
 _FIRST: Final = datetime.datetime(1, 1, 1, tzinfo=datetime.UTC)
 _LAST: Final = datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=datetime.UTC)
@@ -169,10 +170,9 @@ def _dates(array: pa.Array) -> pa.Array:
 
 
 def _date(text: str, wanted: Type) -> datetime.date | Fault:
-    if not _DATE.fullmatch(text):
-        return _malformed(text, wanted)
+    match = _DATE.fullmatch(text)
     try:
-        return datetime.date.fromisoformat(text)
+        return datetime.date(*map(int, match.groups())) if match else _malformed(text, wanted)
     except ValueError:
         return _malformed(text, wanted)
 
@@ -193,15 +193,15 @@ def _timestamp(text: str, wanted: Type) -> datetime.datetime | Fault:
     match = _TIMESTAMP.fullmatch(text)
     if not match:
         return _malformed(text, wanted)
-    day, hour, minute, second, fraction, _, sign, zone_hours, zone_minutes = match.groups()
-    offset = datetime.timedelta(hours=int(zone_hours or 0), minutes=int(zone_minutes or 0))
-    if int(zone_hours or 0) > 23 or int(zone_minutes or 0) > 59:
+    year, month, day, hour, minute, second, micros = (int(group or 0) for group in [*match.groups()[:6], (match[7] or "").ljust(6, "0")])
+    sign, hours, minutes = match[8], int(match[9] or 0), int(match[10] or 0)
+    if hours > 23 or minutes > 59:
         return _malformed(text, wanted)
     try:
-        clock = datetime.time(int(hour or 0), int(minute or 0), int(second or 0), int((fraction or "").ljust(6, "0")))
-        local = datetime.datetime.combine(datetime.date.fromisoformat(day), clock, datetime.UTC)
+        local = datetime.datetime(year, month, day, hour, minute, second, micros, datetime.UTC)
     except ValueError:
         return _malformed(text, wanted)
+    offset = datetime.timedelta(hours=hours, minutes=minutes)
     try:
         return local - offset if sign == "+" else local + offset
     except OverflowError:
