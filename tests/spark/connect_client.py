@@ -1,0 +1,88 @@
+"""What a user of Spark Connect does, in a process of its own: python connect_client.py URL FOLDER. Prints what came of it as JSON."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import lit
+
+import deltic
+from deltic.spark import Pipeline, register
+from deltic.storage.reader import StateReader
+
+SCRIPT = """
+    CREATE TABLE t (k BIGINT NOT NULL, g STRING NOT NULL, v BIGINT NOT NULL, PRIMARY KEY (k));
+    CREATE TABLE u (k BIGINT NOT NULL, g STRING NOT NULL, PRIMARY KEY (k));
+    CREATE MATERIALIZED VIEW sums AS SELECT t.g, sum(v) AS total, count(*) AS n FROM t JOIN u ON t.g = u.g GROUP BY t.g;
+"""
+SINK = "CREATE SINK told FROM sums USING json OPTIONS (path 'told', mode 'changes');"
+T, U = "k BIGINT, g STRING, v BIGINT", "k BIGINT, g STRING"
+
+
+def plain(spark: SparkSession, folder: Path) -> Any:
+    """A session whose ticks run over Connect."""
+    with deltic.Session(spark=spark, state=str(folder / "plain")) as session:
+        session.sql(SCRIPT)
+        session.apply({"u": [{"k": 1, "g": "a", "_op": "insert"}]})
+        rows = spark.range(10).selectExpr("id AS k", "'a' AS g", "id AS v").withColumn("_op", lit("insert"))
+        session.apply({"t": rows})
+        return [session.view("sums").rows(), [row.asDict() for row in session.view("sums").to_spark().collect()]]
+
+
+def streams(spark: SparkSession, folder: Path) -> Any:
+    """The streams of a pipeline, run and run again."""
+    state = str(folder / "streams")
+    pipeline = Pipeline(SCRIPT + SINK, spark, state=state, shards=2, base=folder)
+    pipeline.stream("t", stream(spark, folder, "t", T)).stream("u", stream(spark, folder, "u", U))
+    write(folder, "t", "1", {"k": 1, "g": "a", "v": 5})
+    write(folder, "u", "1", {"k": 1, "g": "a"})
+    found = []
+    for k in (2, 3):
+        running = pipeline.start(availableNow=True)
+        assert running.awaitTermination(100)
+        assert running.exception() is None
+        found.append(read(spark, state))
+        write(folder, "t", str(k), {"k": k, "g": "a", "v": 10 * k})
+    return [found, StateReader.open(state).manifest.notes["batches"], len(pickle.dumps(pipeline))]
+
+
+def functions(spark: SparkSession, folder: Path) -> Any:
+    """Two queries of the user's own, each with its process in the server."""
+    state = str(folder / "functions")
+    pipeline = Pipeline(SCRIPT, spark, state=state, shards=2)
+    queries = [
+        stream(spark, folder, table, columns).writeStream.foreachBatch(pipeline.foreach_batch(table))
+        .option("checkpointLocation", str(folder / f"checkpoint-{table}")).trigger(availableNow=True).start()
+        for table, columns in (("t", T), ("u", U))
+    ]  # fmt: skip
+    for query in queries:
+        assert query.awaitTermination(100)
+        assert query.exception() is None, query.exception()
+    return [read(spark, state), sorted(StateReader.open(state).manifest.notes["batches"])]
+
+
+def stream(spark: SparkSession, folder: Path, table: str, columns: str) -> Any:
+    (folder / table).mkdir(exist_ok=True)
+    return spark.readStream.schema(columns).json(str(folder / table))
+
+
+def write(folder: Path, table: str, name: str, row: dict[str, Any]) -> None:
+    (folder / "staged").write_text(json.dumps(row))
+    (folder / "staged").rename(folder / table / f"{name}.json")
+
+
+def read(spark: SparkSession, state: str) -> list[dict[str, Any]]:
+    return [row.asDict() for row in spark.read.format("deltic").option("view", "sums").load(state).collect()]
+
+
+if __name__ == "__main__":
+    url, root = sys.argv[1], Path(sys.argv[2])
+    session = SparkSession.builder.remote(url).getOrCreate()  # type: ignore[attr-defined]
+    register(session)
+    print(json.dumps({name.__name__: name(session, root) for name in (plain, streams, functions)}))
+    session.stop()
