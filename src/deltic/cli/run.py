@@ -7,12 +7,14 @@ import importlib.util
 import json as encoder
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Final, Literal
 
+import pyarrow as pa
 from cyclopts import Group, Parameter, validators
 
 from deltic.cli.exits import Exit
@@ -77,6 +79,9 @@ def run(
     json
         Print one JSON object for the start, for each tick and for the end.
     """
+    if engine == "embedded" and (master is not None or shared_state):
+        print("deltic: --master and --shared-state are of --engine spark", file=sys.stderr)
+        return Exit.USAGE
     text, folder = read_script(script), script.absolute().parent
     where = state if state is not None else str(folder / f"{script.stem}.state")
     if dry_run:
@@ -109,20 +114,26 @@ def run(
 
 @contextmanager
 def _stopping(stop: Callable[[], None]) -> Iterator[list[int]]:
-    """While it is open, the first SIGINT or SIGTERM calls `stop`, and the second raises KeyboardInterrupt. Yields those that came."""
+    """While it is open, the first SIGINT or SIGTERM calls `stop`. Yields those that came.
+
+    The second ends the process as if it were killed, which a state may be at any moment: an exception might come in the midst of anything.
+    """
     caught: list[int] = []
 
     def heard(number: int, _: FrameType | None) -> None:
         caught.append(number)
         if len(caught) > 1:
-            raise KeyboardInterrupt
+            os.write(2, b"deltic: interrupted\n")
+            os._exit(Exit.INTERRUPTED)
         os.write(2, b"deltic: ending after this tick; once more ends it at once\n")
         stop()
 
+    pa.enable_signal_handlers(False)  # Arrow's own would break off the read of a file
     before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield caught
     finally:
+        pa.enable_signal_handlers(True)
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -1,0 +1,236 @@
+"""`deltic run`: what it prints where, how it ends, and that it goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Self
+
+import pytest
+from shop import EXPECTED, FAILING, SCRIPT, Shop
+
+import deltic
+from deltic.cli import main
+from deltic.cli.exits import Exit
+from deltic.pipeline import Pipeline
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    shop = Shop(tmp_path)
+    shop.fill()
+    (tmp_path / "shop.sql").write_text(SCRIPT)
+    shop.state = tmp_path / "shop.state"
+    return shop
+
+
+def arguments(shop: Shop, *options: str) -> list[str]:
+    return ["run", str(shop.folder / "shop.sql"), "--engine", "embedded", *options]
+
+
+def files(folder: Path) -> dict[str, tuple[int, int]]:
+    return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*")}
+
+
+def test_it_takes_everything_and_goes_on_where_it_was(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    assert main(arguments(shop)) == Exit.OK
+    told = capsys.readouterr()
+    assert told.out == ""
+    first, last = told.err.splitlines()
+    assert first == f"state {shop.state}: a new state"
+    assert last.startswith(
+        "up to date at epoch 4 after 1 ticks: 6 files, rows: orders 10, customers 4; to the dead letters: orders 2 (read "
+    )
+    assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"]
+    assert main(arguments(shop, "--shards", "2")) == Exit.OK
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.endswith("; views reused: spend, top")
+    assert last.endswith(" after 0 ticks: no new files")
+    assert shop.summed() == EXPECTED["spend"]
+
+
+def test_a_changed_script_is_told(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    main(arguments(shop))
+    (shop.folder / "shop.sql").write_text(SCRIPT.replace("COUNT(*)", "2 * COUNT(*)").split("CREATE MATERIALIZED VIEW top")[0])
+    capsys.readouterr()
+    assert main(arguments(shop)) == Exit.OK
+    assert capsys.readouterr().err.splitlines()[0].endswith("; views filled: spend; dropped: top")
+
+
+def test_json_is_one_object_for_the_start_each_tick_and_the_end(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments(shop, "--json", "--rows-per-tick", "4")) == Exit.OK
+    start, *ticks, end = map(json.loads, capsys.readouterr().out.splitlines())
+    assert start == {"event": "start", "epoch": None, "views": {"reused": [], "filled": [], "dropped": []}, "tables": {"dropped": []}}
+    assert [tick["event"] for tick in ticks] == ["tick"] * 3
+    assert ticks[0]["files"] == {"orders": ["a.csv"], "customers": ["a.parquet", "b.parquet", "c.parquet"]}
+    assert set(ticks[0]) == {"event", "epoch", "files", "rows_in", "rows_out", "letters", "seconds"}
+    assert set(ticks[0]["seconds"]) == {"read", "tick", "sinks"}
+    assert end["rows_in"] == {"orders": 10, "customers": 4} and end["letters"] == {"orders": 2} and not end["stopped"]
+
+
+def test_a_dry_run_changes_nothing(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    before = files(shop.folder)
+    assert main(arguments(shop, "--dry-run")) == Exit.OK
+    assert files(shop.folder) == before
+    assert capsys.readouterr().out.replace(str(shop.folder), "<folder>").splitlines() == [
+        "state <folder>/shop.state: a new state",
+        "table orders: 3 files to take with 10 rows, 2 of them to the dead letters, from <folder>/in/orders",
+        "table customers: 3 files to take with 4 rows, from <folder>/in/customers",
+        "sink spend_out: changes of spend, new, to <folder>/made/spend",
+        "sink top_out: snapshot of top, new, to <folder>/made/top",
+    ]
+    main(arguments(shop, "--rows-per-tick", "3"))
+    shop.orders("d.csv", "insert,7,1,70")
+    (shop.folder / "shop.sql").write_text(SCRIPT.replace("COUNT(*)", "2 * COUNT(*)"))
+    before = files(shop.folder)
+    capsys.readouterr()
+    assert main(arguments(shop, "--dry-run", "--json")) == Exit.OK
+    assert files(shop.folder) == before
+    told = json.loads(capsys.readouterr().out)
+    assert told["start"]["views"] == {"reused": ["top"], "filled": ["spend"], "dropped": []}
+    assert told["sources"]["orders"] == {"folder": str(shop.folder / "in" / "orders"), "files": ["d.csv"], "rows": 1, "letters": 0}
+    assert told["sources"]["customers"]["files"] == []
+    assert told["sinks"]["spend_out"]["epoch"] == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(["--once", "--follow"], "Mutually exclusive"), (["--shards", "0"], "Must be >= 1"), (["--master", "local[2]"], "--engine spark")],
+)
+def test_wrong_usage_ends_with_2(shop: Shop, options: Sequence[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        code = main(arguments(shop, *options))
+    except SystemExit as error:
+        code = int(error.code or 0)
+    assert code == Exit.USAGE
+    assert words in "".join(capsys.readouterr())
+
+
+def test_an_error_ends_with_1_and_keeps_what_was_committed(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    (shop.folder / "shop.sql").write_text(FAILING)
+    assert main(arguments(shop)) == Exit.INPUT
+    err = capsys.readouterr().err
+    path = shop.folder / "in" / "orders" / "a.csv"
+    assert f"deltic: table orders, file {path}, row 3, column amount: 'x' does not parse as INT" in err
+    assert "Traceback" not in err
+    (shop.folder / "shop.sql").write_text(SCRIPT)
+    assert main(arguments(shop)) == Exit.OK
+    assert shop.summed() == EXPECTED["spend"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.OK)])
+def test_the_first_signal_ends_it_after_the_tick(
+    shop: Shop, number: signal.Signals, code: Exit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tick = Pipeline.tick
+
+    def signalled(self: Pipeline) -> object:
+        signal.raise_signal(number)
+        return tick(self)
+
+    handler = signal.getsignal(number)
+    with monkeypatch.context() as patched:
+        patched.setattr(Pipeline, "tick", signalled)
+        assert main(arguments(shop, "--rows-per-tick", "4", "--follow")) == code
+    assert signal.getsignal(number) is handler
+    assert capsys.readouterr().err.splitlines()[-1].startswith("stopped at epoch 4 after 1 ticks")
+    assert main(arguments(shop)) == Exit.OK
+    assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"]
+
+
+class Running:
+    """The command as a process; what it says goes to files."""
+
+    def __init__(self, shop: Shop, *options: str) -> None:
+        self.out, self.err = shop.folder / "stdout", shop.folder / "stderr"
+        source = str(Path(deltic.__file__).parents[1])
+        command = [sys.executable, "-m", "deltic.cli", *arguments(shop, *options)]
+        with self.out.open("wb") as out, self.err.open("wb") as err:
+            self.process = _started(command, {**os.environ, "PYTHONPATH": source}, out, err)
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Waits for it, as long as the process lives."""
+        end = time.monotonic() + 60
+        while not holds():
+            assert self.process.poll() is None and time.monotonic() < end, self.err.read_text()
+            time.sleep(0.01)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """However the test ends, the process has ended."""
+        self.process.kill()
+        self.process.wait(60)
+
+    def ticks(self) -> int:
+        return self.out.read_text().count('"event": "tick"')
+
+
+def _started(command: list[str], environment: dict[str, str], out: IO[bytes], err: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, env=environment, stdout=out, stderr=err)
+
+
+def many(shop: Shop, rows: int) -> None:
+    """A file of so many orders of ann's, of 1 each."""
+    for path in (shop.folder / "in" / "orders").iterdir():
+        path.unlink()
+    shop.orders("many.csv", *(f"insert,{i},2,1" for i in range(rows)))
+
+
+def test_ctrl_c_in_the_midst_of_a_tick(shop: Shop) -> None:
+    many(shop, 20_000)
+    with Running(shop, "--json", "--rows-per-tick", "50") as running:
+        running.until(lambda: running.ticks() >= 2)
+        running.process.send_signal(signal.SIGINT)
+        running.until(lambda: b"ending after this tick" in running.err.read_bytes())
+        assert running.process.wait(60) == Exit.INTERRUPTED
+    end = json.loads(running.out.read_text().splitlines()[-1])
+    assert end["stopped"] and end["rows_in"]["orders"] == 50 * end["ticks"] < 20_000
+    assert shop.summed() == Counter({("bob", end["rows_in"]["orders"], end["rows_in"]["orders"]): 1})
+    assert main(arguments(shop)) == Exit.OK
+    assert shop.summed() == Counter({("bob", 20_000, 20_000): 1})
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_ends_it_at_once(shop: Shop) -> None:
+    many(shop, 400_000)
+    with Running(shop, "--json", "--rows-per-tick", "400000") as running:
+        running.until(lambda: '"event": "start"' in running.out.read_text())
+        running.process.send_signal(signal.SIGINT)
+        running.until(lambda: b"ending after this tick" in running.err.read_bytes())
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.wait(60) == Exit.INTERRUPTED
+    assert running.err.read_text().splitlines()[-1] == "deltic: interrupted"
+    assert main(arguments(shop)) == Exit.OK
+    assert shop.summed() == Counter({("bob", 400_000, 400_000): 1})
+
+
+def test_following_it_takes_what_comes_until_it_is_told_to_end(shop: Shop) -> None:
+    with Running(shop, "--follow") as running:
+        running.until(lambda: shop.summed() == EXPECTED["spend"])
+        shop.orders("d.csv", "insert,7,3,25")
+        running.until(lambda: ("eve", 100, 3) in shop.summed())
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(60) == Exit.OK
+    assert "stopped at epoch" in running.err.read_text()
+
+
+@pytest.mark.slow
+def test_killed_it_goes_on(shop: Shop) -> None:
+    many(shop, 20_000)
+    with Running(shop, "--json", "--rows-per-tick", "50") as running:
+        running.until(lambda: running.ticks() >= 2)
+    assert running.process.returncode == -signal.SIGKILL
+    assert main(arguments(shop)) == Exit.OK
+    assert shop.summed() == Counter({("bob", 20_000, 20_000): 1})
