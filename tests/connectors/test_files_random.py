@@ -63,7 +63,7 @@ TEXTS = TableSchema("texts", Schema((Field("a", STRING), Field("b", STRING))))
 TEXT = st.none() | st.text(st.sampled_from('ab,"\n\r\\ é\x00\t|😀'), max_size=6)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(pairs=st.lists(st.tuples(TEXT, TEXT), max_size=6), header=st.booleans(), format=st.sampled_from(["csv", "json"]))
 def test_any_text_is_read_back(tmp_path_factory: pytest.TempPathFactory, pairs: list[Any], header: bool, format: str) -> None:
     folder = tmp_path_factory.mktemp("texts")

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from file_data import TYPES
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from deltic.connectors.files.portions import Fault
@@ -125,6 +125,7 @@ TEXTS = st.lists(PIECES, max_size=8).map("".join)
 
 
 @pytest.mark.parametrize("type_", TYPES, ids=str)
+@settings(deadline=None)
 @given(texts=st.lists(st.none() | TEXTS, max_size=5))
 @example(texts=["2024-01-01T10:00Z", "2024-01-01T10:00"])
 def test_a_column_is_what_its_texts_say_one_by_one(type_: Type, texts: list[str | None]) -> None:
@@ -138,6 +139,7 @@ def test_a_column_is_what_its_texts_say_one_by_one(type_: Type, texts: list[str 
 
 
 @pytest.mark.parametrize("type_", TYPES, ids=str)
+@settings(deadline=None)
 @given(text=TEXTS)
 def test_what_is_taken_at_once_is_taken_alone(type_: Type, text: str) -> None:
     """The fast way may leave a value to the slow one, and never takes what that refuses."""
