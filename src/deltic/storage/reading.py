@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from deltic.storage.dictionary import Dictionary
-from deltic.storage.files import DataFile, FileRef
+from deltic.storage.files import Content, DataFile, FileRef
 from deltic.storage.manifest import SegmentRef
 from deltic.trace.batch import Batch
 from deltic.trace.share import Share
@@ -24,6 +24,10 @@ class OpenFiles:
         if ref.name not in self._open:
             self._open[ref.name] = DataFile(self.root, ref)
         return self._open[ref.name]
+
+    def remember(self, ref: FileRef, contents: Iterable[Content], dictionary: Dictionary) -> None:
+        """Opens a file that was just written here, with what is small in it as it is in memory."""
+        self[ref].remember(contents, dictionary)
 
     def keep(self, names: Iterable[str]) -> None:
         """Closes all but these; maps that a batch still uses live on with it."""

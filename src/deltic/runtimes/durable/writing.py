@@ -12,7 +12,7 @@ from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import Content, Origin, write_file
 from deltic.storage.manifest import SegmentRef
 from deltic.storage.merging import own_rows, small_merge
-from deltic.storage.reading import Shelved
+from deltic.storage.reading import OpenFiles, Shelved
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
@@ -30,9 +30,11 @@ def write_shard(
     origin: Origin,
     shards: int,
     filled: bool,
+    files: OpenFiles | None = None,
 ) -> Outcome:
-    """Writes and syncs the file, if there is anything to write. filled: this is a backfill, so that all batches are the first ones.
+    """Writes and syncs the file, if there is anything to write.
 
+    filled: this is a backfill, so that all batches are the first ones. files: those that are open, if what is written will be read here.
     O(what is appended), with the rewriting of small batches amortised. Raises StateError, WeightOverflow.
     """
     contents: list[Content] = []
@@ -51,6 +53,8 @@ def write_shard(
     ids = [named(content.batch, content.strings) for content in contents if content.strings]
     dictionary = Dictionary.of(strings.export(np.concatenate(ids))) if ids else Dictionary.empty()
     ref = write_file(root, origin, contents, dictionary)
+    if files is not None:
+        files.remember(ref, contents, dictionary)
     added = [(content.arrangement, len(content.batch)) for content in contents if content.role == "batch"]
     return Outcome(origin.shard, ref, added, dropped, views, counters)
 

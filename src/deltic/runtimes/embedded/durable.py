@@ -47,6 +47,7 @@ class DurableEmbedded(Durable):
                 origin=self._state.origin(shard, 0),
                 shards=self.shards,
                 filled=tick.fresh is not None,
+                files=self._files,
             )
             for shard, batches in enumerate(appended)
         ]
