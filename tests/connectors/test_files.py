@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import re
 import zlib
@@ -485,9 +486,39 @@ def test_json_without_an_end_of_line_is_refused_before_it_fills_the_memory(tmp_p
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_numbers_of_more_digits_than_arrow_holds_are_exact_or_refused(tmp_path: Path, format: str) -> None:
     table = TableSchema("t", Schema((Field("d", decimal(5, 2)),)))
-    numbers = ["1" + "0" * 200 + "e-200", "0." + "0" * 60 + "1", "0" * 60 + "2", "9" * 40, "1.50"]
-    numbers = [n for n in numbers if format == "csv" or not n.startswith("00")]
+    numbers = ["1" + "0" * 200 + "e-200", "0." + "0" * 60 + "1", "9" * 40, "0e-99999999", "1e-99999999", "1.50"]
     write(tmp_path, "".join(f"{n}\n" if format == "csv" else f'{{"d":{n}}}\n' for n in numbers))
     portions = read(tmp_path, table, format, on_error="dead_letter")
-    assert [row["d"] for row in rows(portions)] == [Decimal(1), *([Decimal(2)] if format == "csv" else []), Decimal("1.50")]
-    assert [letter.text.strip('{"d:}') for letter in letters(portions)] == ["0." + "0" * 60 + "1", "9" * 40]
+    assert [row["d"] for row in rows(portions)] == [Decimal(1), Decimal(0), Decimal("1.50")]
+    assert [letter.text.strip('{"d:}') for letter in letters(portions)] == [numbers[1], numbers[2], numbers[4]]
+
+
+@pytest.mark.parametrize("name", ["D", 'd"', "d\\", "dé", "x e"])
+def test_json_exponents_of_decimals_are_kept_from_arrow_which_crashes_on_some(tmp_path: Path, name: str) -> None:
+    table = TableSchema("t", Schema((Field("id", STRING), Field(name, decimal(5, 2)))))
+    escaped = f'"\\u{ord(name[0]):04x}{json.dumps(name[1:])[1:]}'
+    for spelled in (json.dumps(name), json.dumps(name, ensure_ascii=False), json.dumps(name.lower()), escaped):
+        for number in ("1e-99999999", ' "1E-99999999"', '"1.e-99999999"', r'"\u0031e-99999999"', r'"1\u0065-99999999"'):
+            write(tmp_path, '{"id":"7e10"}\n' * 100 + f'{{"id":"4e55",{spelled} :{number}}}\n')
+            portions = read(tmp_path, table, "json", on_error="dead_letter")
+            assert len(rows(portions)) == 100
+            (letter,) = letters(portions)
+            assert (letter.row, letter.column) == (101, name)
+
+
+ENDINGS = ["", "\n", "\r\n"]
+
+
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("value", ["", "a", '"', "\n", '"\n', ",", ',"', 'x",', "\r\n"])
+def test_a_quote_is_found_open_exactly_if_it_is(tmp_path: Path, width: int, value: str) -> None:
+    table = TableSchema("t", Schema(tuple(Field(name, STRING) for name in "ab"[:width])))
+    before, doubled = "a," * (width - 1), value.replace('"', '""')
+    for above in ("", f"{before}a\n"):
+        for ending in ENDINGS:
+            write(tmp_path, f'{above}{before}"{doubled}"{ending}')
+            found = rows(read(tmp_path, table, "csv"))[-1]
+            assert found["ab"[width - 1]] == value
+        write(tmp_path, f'{above}{before}"{doubled}')
+        with pytest.raises(SourceError, match="ends within quotes"):
+            read(tmp_path, table, "csv")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from file_data import EVERY, random_rows, read, rows, same
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from deltic.connectors.files import csv
@@ -65,6 +65,7 @@ TEXT = st.none() | st.text(st.sampled_from('ab,"\n\r\\ é\x00\t|😀'), max_size
 
 @settings(max_examples=200, deadline=None)
 @given(pairs=st.lists(st.tuples(TEXT, TEXT), max_size=6), header=st.booleans(), format=st.sampled_from(["csv", "json"]))
+@example(pairs=[(None, "\n")], header=False, format="csv")
 def test_any_text_is_read_back(tmp_path_factory: pytest.TempPathFactory, pairs: list[Any], header: bool, format: str) -> None:
     folder = tmp_path_factory.mktemp("texts")
     table = pa.Table.from_pylist([{"a": a, "b": b} for a, b in pairs], TEXTS.schema.arrow)

@@ -39,6 +39,8 @@ MIDNIGHT = dt.datetime(2024, 2, 29, tzinfo=dt.UTC)
         ("1.50", decimal(2, 1), Decimal("1.5")),
         ("1e2", decimal(3, 0), Decimal(100)),
         ("0e999", decimal(3, 0), Decimal(0)),
+        ("-0.0e-99999999", decimal(3, 0), Decimal(0)),
+        ("1e-0000000000001", decimal(3, 1), Decimal("0.1")),
         ("1" + "0" * 200 + "e-200", decimal(3, 0), Decimal(1)),
         ("9" * 38, decimal(38, 0), Decimal("9" * 38)),
         ("2024-02-29", DATE, MIDNIGHT.date()),
@@ -141,6 +143,7 @@ def test_a_column_is_what_its_texts_say_one_by_one(type_: Type, texts: list[str 
 @pytest.mark.parametrize("type_", TYPES, ids=str)
 @settings(deadline=None)
 @given(text=TEXTS)
+@example(text="0e00000000000000000000")
 def test_what_is_taken_at_once_is_taken_alone(type_: Type, text: str) -> None:
     """The fast way may leave a value to the slow one, and never takes what that refuses."""
     conversion = from_text(type_)

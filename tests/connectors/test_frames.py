@@ -403,3 +403,9 @@ def test_a_frame_that_fits_costs_microseconds() -> None:
         change_frame(frame, table)
         times.append(time.perf_counter() - start)
     assert float(np.median(times)) < 60e-6  # 12 to 18 µs measured; 30 are wanted, twice that leaves room for a busy machine
+
+
+@pytest.mark.parametrize("value", ["1e-99999999", "0e-99999999", "1e-39"])
+def test_a_decimal_of_more_places_than_arrow_takes_is_refused_and_no_crash(value: str) -> None:
+    with pytest.raises(ConstraintViolation, match=r"row 0, column x: .* does not fit"):
+        rows_frame([{"x": Decimal(value)}], one(decimal(38, 38)))

@@ -21,6 +21,7 @@ from deltic.errors import ConstraintViolation, FrameError
 from deltic.schema import INTEGER_BITS, Field, Type
 
 _EXACT_FLOAT: Final = {"FLOAT": 24, "DOUBLE": 53}
+_MOST_PLACES: Final = 38
 _PYTHON: Final[dict[str, tuple[type, ...]]] = {
     "BOOLEAN": (bool,),
     "FLOAT": (float, int),
@@ -117,10 +118,17 @@ def _is_kind(kind: type, allowed: tuple[type, ...]) -> bool:
 
 
 def _build(values: list[object], wanted: Type) -> pa.ChunkedArray[Any]:
+    if wanted.is_decimal and any(isinstance(value, Decimal) and _is_too_fine(value) for value in values):
+        raise pa.ArrowInvalid("digits far behind the point, on which Arrow may crash")
     array = pa.array(values, type=wanted.arrow)
     if wanted.name == "FLOAT":
         _refuse_new_infinities(array, pa.array(values, type=pa.float64()))
     return pa.chunked_array([array])
+
+
+def _is_too_fine(value: Decimal) -> bool:
+    exponent = value.as_tuple().exponent
+    return isinstance(exponent, int) and exponent < -_MOST_PLACES
 
 
 def _refuse_new_infinities(narrow: pa.Array[Any], wide: pa.Array[Any]) -> None:

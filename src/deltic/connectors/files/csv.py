@@ -224,5 +224,8 @@ def _is_left_open(file: IO[bytes], records: _Records, sep: str) -> bool:
         return False
     opened = _QUOTE + value.encode().replace(_QUOTE, 2 * _QUOTE)
     size = os.fstat(file.fileno()).st_size
-    tail = os.pread(file.fileno(), len(opened) + 1, max(0, size - len(opened) - 1))
-    return tail == opened or (tail.endswith(opened) and not tail.startswith(_QUOTE))
+    tail = os.pread(file.fileno(), len(opened) + 4, max(0, size - len(opened) - 4))
+    if records.fields.num_columns > 1:
+        return tail.endswith(sep.encode() + opened)
+    closed = tuple(opened + _QUOTE + end for end in (b"", b"\n", b"\r\n", b"\r"))
+    return tail.endswith(opened) and tail.removesuffix(opened)[-1:] in (b"", b"\n", b"\r") and not tail.endswith(closed)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import IO, Any, Final
 
 import numpy as np
@@ -27,7 +29,7 @@ _ROWS: Final = 1 << 16
 _FEW: Final = 32
 _WHITE: Final = b" \t\r"
 _IN_STRINGS: Final = ("STRING", "DATE", "TIMESTAMP")
-_DIGITS: Final = bytes(ord("0") if chr(byte) in "0123456789." else ord(" ") for byte in range(256))
+_DIGITS: Final = bytes.maketrans(b"123456789.E", b"0000000000e")
 _Row = list[object]
 
 
@@ -47,7 +49,6 @@ class JsonFiles:
     def __init__(self, table: TableSchema, fields: Sequence[Field]) -> None:
         self._table, self._fields = table.name, fields
         self._places = {field.name.lower(): i for i, field in enumerate(fields)}
-        self._has_decimals = any(field.type.is_decimal for field in fields)
         self._listed = "one JSON object on each line, with the fields " + ", ".join(field.name for field in fields)
 
     def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[Block]:
@@ -120,8 +121,7 @@ class JsonFiles:
         spelled = self._spelling(texts[0])
         read = pa.schema([(name, _read_type(field.type)) for name, field in zip(spelled, self._fields, strict=True)])
         joined = b"\n".join(texts)
-        if self._has_decimals and b"0" * (MOST_DIGITS + 1) in joined.translate(_DIGITS):
-            raise pa.ArrowInvalid("digits that Arrow lets overflow")
+        self._refuse_odd_decimals(joined, spelled)
         table = read_json(
             pa.BufferReader(joined),
             ReadOptions(use_threads=False, block_size=len(joined) + 1),
@@ -130,6 +130,16 @@ class JsonFiles:
         if table.num_rows != len(texts):
             raise pa.ArrowInvalid("not one object on each line")
         return [_fitted(table.column(name), field.type) for name, field in zip(spelled, self._fields, strict=True)]
+
+    def _refuse_odd_decimals(self, texts: bytes, spelled: Sequence[str]) -> None:
+        """Arrow lets decimals of more digits overflow, and may crash on an exponent."""
+        names = [name for name, field in zip(spelled, self._fields, strict=True) if field.type.is_decimal]
+        if not names:
+            return
+        digits = texts.translate(_DIGITS)
+        suspect = b"0e" in digits or b"\\u" in texts
+        if b"0" * (MOST_DIGITS + 1) in digits or (suspect and _exponent(tuple(names)).search(texts)):
+            raise pa.ArrowInvalid("decimals that Arrow does not take")
 
     def _spelling(self, text: bytes) -> list[str]:
         """How a line spells the fields."""
@@ -167,6 +177,13 @@ class JsonFiles:
             seen.add(place)
             row[place] = _value(value, self._fields[place].type)
         return row
+
+
+@lru_cache(maxsize=256)
+def _exponent(names: tuple[str, ...]) -> re.Pattern[bytes]:
+    """A number with an exponent, or with an escape, in a field of these names or of one that is written with an escape."""
+    fields = b"|".join(b'"' + re.escape(name.encode()) + b'"' for name in names)
+    return re.compile(rb'(?:%s|\\.[^"\\]*")\s*:\s*"?[-+.0-9]*[eE\\]' % fields)
 
 
 def _read_type(wanted: Type) -> pa.DataType:

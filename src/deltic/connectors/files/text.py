@@ -132,7 +132,8 @@ def _float(text: str, wanted: Type) -> float | Fault:
 
 
 def _decimals(array: pa.Array, wanted: Type) -> pa.Array:
-    _refuse(pc.greater(pc.binary_length(array), MOST_DIGITS))  # Arrow lets more of them overflow
+    """Arrow lets more digits overflow, and may crash on an exponent."""
+    _refuse(pc.or_(pc.greater(pc.binary_length(array), MOST_DIGITS), pc.match_substring(array, "e", ignore_case=True)))
     return array.cast(wanted.arrow)
 
 
@@ -140,8 +141,8 @@ def _decimal(text: str, wanted: Type) -> decimal.Decimal | Fault:
     match = _NUMBER.fullmatch(text)
     if not match:
         return _malformed(text, wanted)
-    if len(match[1] or "") > _LONGEST_EXPONENT:
-        return _unfit(text, wanted)
+    if len((match[1] or "").lstrip("+-0")) > _LONGEST_EXPONENT:
+        return _unfit(text, wanted) if re.match(r"[^eE]*[1-9]", text) else decimal.Decimal(0)
     sign, all_digits, exponent = decimal.Decimal(text).as_tuple()
     assert isinstance(exponent, int)
     digits = "".join(map(str, all_digits)).rstrip("0")
