@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from stored import as_rows, batch_of
@@ -10,6 +11,7 @@ from deltic.storage.manifest import SegmentRef
 from deltic.storage.reading import OpenFiles, Shelved
 from deltic.trace.counters import Counters
 from deltic.trace.probe import lookup
+from deltic.trace.share import Share
 from deltic.trace.spine import Spine
 
 Store = Callable[..., tuple[FileRef, SegmentRef]]
@@ -36,6 +38,20 @@ def test_arrangements_are_opened_when_asked_for_and_kept_while_unchanged(root: s
     assert same["a"] is shelved["a"]
     shorter = Shelved(files, refs, {"a": segments[:1]}, WIDTHS, same)
     assert as_rows(shorter["a"].scan(Counters())) == [(1, 1), (2, 1)]
+
+
+def test_a_shard_scans_its_own_rows_of_a_ranged_segment_whatever_was_open_before(root: str, store: Store) -> None:
+    ref, segment = store(batch_of(*((i, 1) for i in range(40))))
+    files, refs = OpenFiles(root), {ref.name: ref}
+    before: Shelved | None = None
+    for shards in (1, 2, 3):
+        found = []
+        for shard in range(shards):
+            mine = replace(segment, shard=shard, ranged=int(shards > 1))
+            before = Shelved(files, refs, {"a": (mine,)}, WIDTHS, before, {"a": Share(shard, shards, (0,))})
+            found.append([key for key, _ in as_rows(before["a"].scan(Counters()))])
+        assert sorted(key for keys in found for key in keys) == list(range(40))
+        assert all(found)
 
 
 def test_files_are_opened_once_until_they_are_let_go(root: str, store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Content, DataFile, FileRef
@@ -57,7 +58,7 @@ class Shelved(Mapping[str, Spine]):
         self._spines: dict[str, Spine] = {}
         # A copy, since a reader on another thread may open another arrangement meanwhile.
         for arrangement, spine in list(before._spines.items()) if before else ():
-            if arrangement in widths and before is not None and before.names(arrangement) == self.names(arrangement):
+            if arrangement in widths and before is not None and before._marks(arrangement) == self._marks(arrangement):
                 self._spines[arrangement] = spine
 
     def __getitem__(self, arrangement: str) -> Spine:
@@ -78,6 +79,10 @@ class Shelved(Mapping[str, Spine]):
     def names(self, arrangement: str) -> tuple[str, ...]:
         """The files in which its batches stand."""
         return tuple(segment.file for segment in self.segments(arrangement))
+
+    def _marks(self, arrangement: str) -> tuple[Any, ...]:
+        """What tells its content from that of another version."""
+        return self._shares.get(arrangement), *((segment.file, segment.ranged) for segment in self.segments(arrangement))
 
     def batches(self, arrangement: str) -> list[Batch]:
         """Its batches, mapped and checked."""
