@@ -260,6 +260,29 @@ def test_readers_see_whole_epochs_beside_the_ticks(state: str) -> None:
             assert all(reader.result() for reader in readers)
 
 
+def test_strings_in_memory_do_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltic.runtimes.durable.core.STRINGS_BYTES", 1 << 15)
+    with deltic.Session(state=str(tmp_path)) as session:
+        session.sql(SCRIPT)
+        for tick in range(10):
+            with session.transaction() as tx:
+                tx.insert("sales", [{"id": 100 * tick + i, "shop": f"shop {tick} {i}", "amount": i} for i in range(100)])
+        assert len(session.strings) < 600
+        with session.transaction() as late:
+            late.insert("sales", [{"id": 5000, "shop": "of the late one", "amount": 10**6}])
+            for tick in range(10, 20):
+                session.apply(
+                    {"sales": [{"id": 100 * tick + i, "shop": f"shop {tick} {i}", "amount": i, "_op": "insert"} for i in range(100)]}
+                )
+        assert session.view("best").rows()[0] == {"id": 5000, "shop": "of the late one"}
+        assert {row["shop"] for row in session.view("totals").rows()} == {
+            "of the late one",
+            *(f"shop {t} {i}" for t in range(20) for i in range(100)),
+        }
+        insert(session, 9000)
+        assert session.view("totals").lookup("shop 3 7") == [{"shop": "shop 3 7", "total": 7, "n": 1}]
+
+
 STEPS = ("write:before", "write:after", "sync:after", "link:before", "link:after", "folder-sync:before", "folder-sync:after")
 
 

@@ -76,6 +76,10 @@ class Runtime(Protocol):
         """(rows, bytes) of each arrangement's state."""
         ...
 
+    def trim(self) -> None:
+        """Lets go of strings that can be found again in the state, if they are many; none may be in changes that are not committed."""
+        ...
+
     def close(self) -> None:
         """Frees what it holds."""
         ...

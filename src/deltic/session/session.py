@@ -6,9 +6,10 @@ One lock orders ticks and definitions; reads take none and see the last commit.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from threading import RLock
+from threading import Lock, RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import pyarrow as pa
 
@@ -63,6 +64,8 @@ class Session:
         self._committed: tuple[dict[str, Stored], TickResult | None, dict[str, pa.Table]] = ({}, None, {})
         """By view how it is stored, what the last tick did, and changes once decoded. Replaced as a whole, so reads need no lock."""
         self._subscribers: dict[str, list[Subscriber]] = {}
+        self._gathering: WeakSet[Asked] = WeakSet()
+        self._gathering_lock = Lock()
         self._closed = False
 
     def sql(self, script: str, *, name: str = "<sql>") -> None:
@@ -94,7 +97,7 @@ class Session:
     def transaction(self) -> Transaction:
         """A tick in the making; use it in a `with` block."""
         self._check_open()
-        return Transaction(self, Asked(self._runtime.strings))
+        return Transaction(self, self._gather())
 
     def apply(
         self,
@@ -110,7 +113,7 @@ class Session:
         tick, such as how far a source was read; None removes one.
         """
         self._check_open()
-        asked = Asked(self._runtime.strings)
+        asked = self._gather()
         distributed: dict[str, Distributed] = {}
         for name, frame in changes.items():
             table = self.table(name)
@@ -123,10 +126,25 @@ class Session:
                 asked.add_changes(table, change_frame(frame, table, column))
         tables = {**asked.tables, **{name: frame.tables[name] for name, frame in distributed.items()}}
         self._tick({**asked.rows(), **distributed}, tables, notes)
+        self._trim(asked)
 
     def commit(self, asked: Asked) -> None:
         """Makes what was asked one tick. Subscribers run after the commit, on this thread."""
         self._tick(asked.rows(), asked.tables)
+        self._trim(asked)
+
+    def _gather(self) -> Asked:
+        with self._gathering_lock:
+            asked = Asked(self._runtime.strings)
+            self._gathering.add(asked)
+            return asked
+
+    def _trim(self, committed: Asked) -> None:
+        """Frees memory, unless other changes are being gathered, whose strings are nowhere else."""
+        with self._lock, self._gathering_lock:
+            self._gathering.discard(committed)
+            if not self._gathering:
+                self._runtime.trim()
 
     def _tick(self, changes: Mapping[str, Any], tables: Mapping[str, TableSchema], notes: Mapping[str, Any] | None = None) -> None:
         """tables: those that change, as the changes were made for."""

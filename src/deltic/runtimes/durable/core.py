@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from deltic.circuit.nodes import Circuit
 from deltic.circuit.operator import Tick
 from deltic.errors import StateError
@@ -37,6 +39,9 @@ _log = logging.getLogger(__name__)
 
 CROWDED: Final = 80
 """From how many batches of one arrangement on a tick waits for the merge that runs."""
+
+STRINGS_BYTES: Final = 1 << 28
+"""Of strings in memory, above which those are let go that are in files."""
 
 HASH_VERSION: Final = 1
 """Of the function that says which shard a row is of, and what id a string has."""
@@ -131,6 +136,11 @@ class Durable(ABC):
                 rows[arrangement] += count
         specs = version.circuit.arrangements
         return {name: (n, 8 * n * (specs[name].columns + specs[name].weights)) for name, n in rows.items()}
+
+    def trim(self) -> None:
+        """See Runtime."""
+        if self.strings.nbytes > STRINGS_BYTES:
+            self.strings.retain(np.empty(0, np.int64))
 
     def settle(self) -> None:
         """Waits for the merges that run beside the ticks, and commits them in an epoch of their own."""
