@@ -1,0 +1,45 @@
+"""A pipeline goes on on the other engine, with other shards, and ends with the same views and sinks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from shop import EXPECTED, EXPECTED_LETTERS, Shop, views
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_from_one_engine_to_the_other_and_back(spark: SparkSession, tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.fill()
+    with shop.pipeline() as embedded:
+        embedded.run_once(lambda _: embedded.stop())
+        before = embedded.session.epoch
+    with shop.pipeline(spark=spark, shards=2, rows_per_tick=5) as pipeline:
+        assert str(pipeline.start).endswith("views reused: spend, top") and pipeline.session.epoch > before
+        pipeline.run_once(lambda _: pipeline.stop())
+    with shop.pipeline(shards=3) as embedded:
+        rest = embedded.run_once()
+        assert views(embedded) == EXPECTED
+    assert rest.rows_in == Counter(orders=3)
+    assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"] and shop.letters() == EXPECTED_LETTERS
+
+
+def test_a_row_that_the_engine_refuses_is_named_by_file_and_row(spark: SparkSession, tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.fill()
+    path = shop.orders("d.csv", "insert,7,1,1", "insert,5,1,1")
+    with shop.pipeline(spark=spark, shards=2, rows_per_tick=100) as pipeline:
+        with pytest.raises(Exception, match=f"^file {path}, row 2: table orders already has a row with primary key id=5\n"):
+            pipeline.run_once()
+        path.unlink()
+        pipeline.run_once()
+        assert views(pipeline) == EXPECTED
+    assert shop.summed() == EXPECTED["spend"]
