@@ -42,6 +42,14 @@ def test_how_rows_fall_into_ticks_makes_no_difference(shop: Shop, rows_per_tick:
     assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"] and shop.letters() == EXPECTED_LETTERS
 
 
+def test_a_tick_takes_a_bounded_number_of_rows_unless_told_otherwise(shop: Shop) -> None:
+    shop.customers("large.parquet", [(1, "ann")] * 250_000)
+    with shop.pipeline(rows_per_tick=None) as pipeline:
+        told: list[Progress] = []
+        pipeline.run_once(told.append)
+    assert [progress.rows_in for progress in told] == [{"customers": 100_000}, {"customers": 100_000}, {"customers": 50_000}]
+
+
 def test_each_file_is_taken_once(shop: Shop) -> None:
     shop.fill()
     shop.run()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 import zlib
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -65,6 +66,9 @@ class Source:
         self._renewed: dict[str, Taken] = {}
         self._reading: _Reading | None = None
         self._listed: dict[str, Entry] = {}
+        self._coming: deque[str] = deque()
+        """Names of the files to come, in order; that of the one being taken is not among them."""
+        self._gone: list[str] = []
         self._seen = (0, 0)
         """When the folder was listed, and when it had changed by then; nanoseconds."""
 
@@ -75,7 +79,7 @@ class Source:
         self._seen = (0, 0)
 
     def look(self, *, again: bool) -> None:
-        """Lists the folder if it has changed, or `again`. Raises SourceError if a file that was taken is not what it was."""
+        """Lists the folder if it has changed, or `again`. Raises SourceError if a file that was taken is not what it was. O(files)."""
         now, changed = time.time_ns(), _changed_ns(self.folder)
         listed, before = self._seen
         if not again and before == changed and listed - before > _YOUNG_NS:
@@ -87,11 +91,14 @@ class Source:
                 self._renewed[name] = self._renew(known, entry)
         if self._cursor is not None:
             self._check_split(self._cursor)
+        split = self._cursor.name if self._cursor else None
+        self._coming = deque(sorted(name for name in self._listed if name not in self._taken and name != split))
+        self._gone = [name for name in self._taken if name not in self._listed]
         self._seen = (now, changed)
 
     def pending(self) -> list[Entry]:
         """What is there and was not taken whole, in order: a file of which a part was taken, then the others by name."""
-        return [self._listed[name] for name in self._names({})]
+        return [self._listed[name] for name in ([self._cursor.name] if self._cursor else []) + list(self._coming)]
 
     @property
     def begun(self) -> int:
@@ -114,30 +121,26 @@ class Source:
 
     def commit(self, load: Load) -> None:
         """The load is part of the state."""
-        for name in [name for name in self._taken if name not in self._listed]:
+        for name in self._gone:
             del self._taken[name]
+        self._gone = []
         self._taken |= taken_files({key: note for key, note in load.notes.items() if note is not None}, self.table.name)
         self._cursor = cursor_of(load.notes, self.table.name)
         self._renewed = {}
-
-    def _names(self, done: Mapping[str, Taken]) -> list[str]:
-        split = self._cursor.name if self._cursor else None
-        left = sorted(name for name in self._listed if name not in self._taken and name not in done)
-        return sorted(left, key=lambda name: name != split)
 
     def _next(self, done: Mapping[str, Taken]) -> _Reading | None:
         """The next file, opened where its taken part ends."""
         cursor = self._cursor
         if cursor is not None and cursor.name not in done:
             return _Reading(self.reader, self._listed[cursor.name], cursor.checksum, cursor.rows, cursor.prefix)
-        if not (names := self._names(done)):
+        if not self._coming:
             return None
-        entry = self._listed[names[0]]
+        entry = self._listed[self._coming.popleft()]
         return _Reading(self.reader, entry, self.reader.checksum(entry))
 
     def _notes(self, load: Load, done: Mapping[str, Taken]) -> dict[str, Json]:
         table = self.table.name
-        gone = {taken_key(table, name): None for name in self._taken if name not in self._listed}
+        gone = {taken_key(table, name): None for name in self._gone}
         took = {taken_key(table, name): taken.json() for name, taken in (self._renewed | dict(done)).items()}
         cursor = None if self._reading is None else self._reading.cursor(load).json()
         return {**gone, **took, cursor_key(table): cursor}
