@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 
@@ -28,3 +29,13 @@ class Counters:
         self.batches += other.batches
         self.seconds += other.seconds
         return self
+
+
+def summed(parts: Iterable[Mapping[str, Counters]]) -> dict[str, Counters]:
+    """By name, over all parts, such as shards; the parts are left as they are."""
+    total: dict[str, Counters] = {}
+    for part in parts:
+        for name, counters in part.items():
+            total[name] = total.get(name, Counters())
+            total[name] += counters
+    return total

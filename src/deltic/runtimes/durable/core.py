@@ -19,7 +19,7 @@ from deltic.errors import StateError
 from deltic.runtimes import DEFAULT_SEED, RETAINED_EPOCHS, TickResult
 from deltic.runtimes.durable.interrupts import uninterrupted
 from deltic.runtimes.durable.merges import Group, Merged, Merger, adopted
-from deltic.runtimes.durable.outcome import Performed, change_of, counted
+from deltic.runtimes.durable.outcome import Performed, change_of
 from deltic.runtimes.durable.partial import partial
 from deltic.runtimes.durable.shelves import Version
 from deltic.runtimes.program import EMPTY, Notes, described
@@ -31,6 +31,7 @@ from deltic.storage.reading import OpenFiles
 from deltic.storage.reshard import SPREAD
 from deltic.storage.state import State
 from deltic.trace.batch import Batch
+from deltic.trace.counters import summed
 from deltic.trace.merge import merge
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
@@ -172,7 +173,7 @@ class Durable(ABC):
         change = change_of(performed.outcomes, base, unchanged)
         views = self._view_changes(version.circuit, change, performed)
         self._commit(version.circuit, change)
-        return TickResult(tick.epoch, views, counted(performed.outcomes), time.perf_counter() - start)
+        return TickResult(tick.epoch, views, summed(outcome.counters for outcome in performed.outcomes), time.perf_counter() - start)
 
     def _view_changes(self, circuit: Circuit, change: Change, performed: Performed) -> dict[str, Batch]:
         """The change of each view that changed, its shards merged."""

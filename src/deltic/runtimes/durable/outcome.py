@@ -45,13 +45,3 @@ def change_of(outcomes: Iterable[Outcome], base: Change, unchanged: Collection[s
             ]
         dropped += outcome.dropped
     return Change(tuple(files), tuple(added), tuple(dropped), tuple(views), base.notes)
-
-
-def counted(outcomes: Iterable[Outcome]) -> dict[str, Counters]:
-    """By node, summed over the shards."""
-    total: dict[str, Counters] = {}
-    for outcome in outcomes:
-        for name, counters in outcome.counters.items():
-            total[name] = total.get(name, Counters())
-            total[name] += counters
-    return total

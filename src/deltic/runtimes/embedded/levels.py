@@ -52,15 +52,3 @@ def _deliver(results: list[LevelResult], arrived: list[dict[str, Delta]]) -> Non
             parts = [part for result in results if len(part := result.sent[port][shard])]
             if parts:
                 inbox[port] = parts[0] if len(parts) == 1 else Rows.concat(parts)
-
-
-def summed(counters: Sequence[Mapping[str, Counters]]) -> dict[str, Counters]:
-    """By node, over the shards."""
-    if len(counters) == 1:
-        return dict(counters[0])
-    total: dict[str, Counters] = {}
-    for shard in counters:
-        for name, counted in shard.items():
-            total[name] = total.get(name, Counters())
-            total[name] += counted
-    return total

@@ -16,9 +16,10 @@ from deltic.circuit.nodes import Circuit
 from deltic.circuit.operator import Delta, Tick
 from deltic.errors import StateError
 from deltic.runtimes import DEFAULT_SEED, TickResult
-from deltic.runtimes.embedded.levels import routed, run_levels, summed
+from deltic.runtimes.embedded.levels import routed, run_levels
 from deltic.runtimes.program import EMPTY, Notes, applied, described
 from deltic.trace.batch import Batch
+from deltic.trace.counters import summed
 from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
