@@ -1,25 +1,113 @@
-"""The code in README and docs runs, block after block of each page."""
+"""The code in README and docs runs, block after block of each page, in an empty folder.
+
+A block behind `<!-- run: KIND -->` runs apart from the others, in a process of its own: `shell` as it stands; `s3` in the shell, with an
+object store in the environment; `connect` with the address of a Spark Connect server in CONNECT_URL.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from connect_server import connect_server
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SPARK = ROOT / "docs" / "spark.md"
+STRICT = ("-eu", "-o", "pipefail", "-c")
+_BLOCK = re.compile(r"^(?:<!-- run: (\w+) -->\n)?```(python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+TIMEOUT_S = 300
 
 
 def blocks(page: Path) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    """Python to run in this process."""
+    return [code for kind, language, code in _BLOCK.findall(page.read_text()) if language == "python" and not kind]
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: p.name)
-def test_code_of_a_page_runs(page: Path) -> None:
+def apart(page: Path, kind: str) -> list[str]:
+    """Blocks of a kind."""
+    return [code for found, _, code in _BLOCK.findall(page.read_text()) if found == kind]
+
+
+def run_apart(command: list[str], folder: Path, **environment: str) -> None:
+    """Runs a command in a folder, and ends whatever it leaves running."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, "PATH": path, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=TIMEOUT_S)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, output[-6000:]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p) and p != SPARK], ids=lambda p: p.name)
+def test_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(page, tmp_path, monkeypatch)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_code_of_spark_md_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(SPARK, tmp_path, monkeypatch)
+
+
+def run(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
     names: dict[str, object] = {"__name__": "page"}
     for number, block in enumerate(blocks(page)):
         exec(compile(block, f"{page.name} block {number}", "exec"), names)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("page", [p for p in PAGES if apart(p, "shell")], ids=lambda p: p.name)
+def test_what_a_page_does_in_the_shell_works(page: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    run_apart(["bash", *STRICT, "\n".join(apart(page, "shell"))], tmp_path)
+    assert list(tmp_path.glob("out/*/changes-*.json"))
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_what_spark_md_does_in_an_object_store_works(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        address = "http://{}:{}".format(*server.get_host_and_port())
+        with urllib.request.urlopen(urllib.request.Request(f"{address}/bucket", method="PUT"), timeout=30):
+            environment = {"AWS_ENDPOINT_URL": address, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
+            environment |= {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "DELTIC_CACHE": str(tmp_path / "cache")}
+        before = apart(SPARK, "shell")[0].partition("deltic run")[0]
+        run_apart(["bash", *STRICT, "\n".join([before, *apart(SPARK, "s3")])], tmp_path, **environment)
+    finally:
+        server.stop()
+    assert len(list((tmp_path / "out" / "pages").glob("changes-*.json"))) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_what_spark_md_does_through_spark_connect_works(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    (code,) = apart(SPARK, "connect")
+    with connect_server(tmp_path) as url:
+        run_apart([sys.executable, "-c", code], tmp_path, CONNECT_URL=url)
 
 
 def test_links_between_pages_lead_somewhere() -> None:
