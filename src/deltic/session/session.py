@@ -17,17 +17,17 @@ from deltic.circuit.nodes import ArrangementSpec, Circuit
 from deltic.circuit.operators.table import TableInput
 from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
-from deltic.errors import CatalogError, DelticError, SetupError, SubscriberError, UnknownName
+from deltic.errors import CatalogError, DelticError, SubscriberError, UnknownName
 from deltic.explain import Explanation, explain
-from deltic.frontends.sql import CreateTable, DropTable, FileSource, Statement, parse_script
+from deltic.frontends.sql import FileSource, parse_script
 from deltic.lowering import lower
 from deltic.optimizer import optimize
-from deltic.plan.nodes import Plan
-from deltic.runtimes import RETAINED_EPOCHS, Runtime, TickResult
+from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.distributed import Distributed
-from deltic.runtimes.embedded import DurableEmbedded, Embedded
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog, SinkDefinition
+from deltic.session.draft import Draft
+from deltic.session.engines import open_runtime, spark_changes
 from deltic.session.transaction import Asked, Transaction, unknown_table
 from deltic.session.view import Stored, Subscriber, View
 from deltic.trace.reading import Reader
@@ -60,7 +60,7 @@ class Session:
         self._lock = RLock()
         self._catalog = Catalog()
         self._circuit = Circuit.empty()
-        self._runtime = _runtime(spark, state, shards, retain, shared_state)
+        self._runtime = open_runtime(spark, state, shards, retain, shared_state)
         self._committed: tuple[dict[str, Stored], TickResult | None, dict[str, pa.Table]] = ({}, None, {})
         """By view how it is stored, what the last tick did, and changes once decoded. Replaced as a whole, so reads need no lock."""
         self._subscribers: dict[str, list[Subscriber]] = {}
@@ -75,7 +75,7 @@ class Session:
         """
         with self._lock:
             self._check_open()
-            draft = _Draft(self._catalog, self._kept())
+            draft = Draft(self._catalog, self._kept())
             for statement in parse_script(script, name, draft):
                 draft.apply(statement)
             self._install(draft.catalog, draft.dropped)
@@ -88,7 +88,7 @@ class Session:
         """
         with self._lock:
             self._check_open()
-            draft = _Draft(Catalog())
+            draft = Draft(Catalog())
             for statement in parse_script(script, name, draft):
                 draft.apply(statement)
             gone = [table for table in self._runtime.notes["tables"] if table.lower() not in draft.catalog.tables]
@@ -119,7 +119,7 @@ class Session:
             table = self.table(name)
             column = sequence if sequence is None or isinstance(sequence, str) else sequence.get(name)
             if self.spark is not None and is_spark(frame):
-                distributed[table.name] = _spark_changes(frame, table, column)
+                distributed[table.name] = spark_changes(frame, table, column)
             elif self.spark is not None and isinstance(frame, Distributed):
                 distributed[table.name] = frame
             else:
@@ -320,37 +320,6 @@ class Session:
             raise DelticError("the session is closed", remedy="make a new deltic.Session")
 
 
-class _Draft:
-    """The catalog as it grows while a script is read.
-
-    kept: tables of the state that it does not have. dropped: those tables, in lower case, whose rows the script drops.
-    """
-
-    def __init__(self, catalog: Catalog, kept: frozenset[str] = frozenset()) -> None:
-        self.catalog = catalog
-        self.dropped: set[str] = set()
-        self._filled = frozenset(catalog.tables) | kept
-
-    def apply(self, statement: Statement) -> None:
-        """One statement. A table does not come back in the script that drops it: it would find its old rows."""
-        name = statement.table.name if isinstance(statement, CreateTable) else statement.name
-        if isinstance(statement, CreateTable) and name.lower() in self.dropped:
-            raise CatalogError(
-                f"table {name} is dropped and made anew in one script", span=statement.span, remedy="drop it in a script of its own first"
-            )
-        dropped = isinstance(statement, DropTable) and name.lower() in self._filled
-        if not dropped or name.lower() in self.catalog.tables:
-            self.catalog = self.catalog.apply(statement)
-        if dropped:
-            self.dropped.add(name.lower())
-
-    def relation(self, name: str) -> TableSchema | Plan | None:
-        return self.catalog.relation(name)
-
-    def names(self) -> tuple[str, ...]:
-        return self.catalog.names()
-
-
 def _stored(spec: ArrangementSpec) -> Stored:
     return Stored(spec, Reader(spec.shape.schema, spec.order))
 
@@ -368,21 +337,3 @@ def _notify(calls: list[tuple[Subscriber, pa.Table]]) -> None:
             f"{len(causes)} of {len(calls)} subscribers raised, the first {type(first).__name__}: {first}; the tick is committed",
             causes=tuple(causes),
         ) from first
-
-
-def _spark_changes(frame: Any, table: TableSchema, sequence: str | None) -> Any:
-    from deltic.runtimes.spark import SparkChanges  # noqa: PLC0415  pyspark is an optional extra
-
-    return SparkChanges(frame, table, sequence)
-
-
-def _runtime(spark: pyspark.sql.SparkSession | None, state: str | None, shards: int | None, retain: int, shared_state: bool) -> Runtime:
-    if shards is not None and shards < 1:
-        raise SetupError(f"a session of {shards} shards", expected="shards=1 or more")
-    if spark is None and state is not None:
-        return DurableEmbedded(state, shards, retain=retain)
-    if spark is None:
-        return Embedded(shards or 1)
-    from deltic.runtimes.spark import SparkRuntime  # noqa: PLC0415  pyspark is an optional extra
-
-    return SparkRuntime(spark, state, shards, retain=retain, shared_state=shared_state)
