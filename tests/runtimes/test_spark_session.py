@@ -32,13 +32,15 @@ def test_our_session_needs_no_advice(spark: SparkSession) -> None:
 
 
 def test_a_plain_session_is_advised_in_order_of_gain() -> None:
-    from deltic.spark import advice  # noqa: PLC0415  needs the extra
+    from deltic.runtimes.spark.session import CHECKPOINTS  # noqa: PLC0415  needs the extra
+    from deltic.spark import advice  # noqa: PLC0415
 
     plain = Settings({"spark.master": "local[*]", "spark.sql.adaptive.enabled": "true", "spark.python.unix.domain.socket.enabled": "false"})
     assert [found.setting for found in advice(plain)] == [  # type: ignore[arg-type]
         "spark.python.unix.domain.socket.enabled=true",
         "spark.sql.adaptive.enabled=false",
         "spark.ui.enabled=false",
+        f"spark.sql.streaming.checkpointFileManagerClass={CHECKPOINTS}",
         "spark.master=local[*,4]",
     ]
 

@@ -22,10 +22,11 @@ def test_sessions_streams_and_functions_through_a_connect_server(tmp_path: Path)
     assert run.returncode == 0, run.stderr[-6000:]
     found = json.loads(run.stdout.splitlines()[-1])
     assert found["plain"] == [[{"g": "a", "total": 45, "n": 10}]] * 2
-    views, batches, pickled = found["streams"]
+    views, batches, pickled, progress = found["streams"]
     assert views == [[{"g": "a", "total": 5, "n": 1}], [{"g": "a", "total": 25, "n": 2}]]
     assert {name: seen[0] for name, seen in batches.items()} == {"query:streams": 1}
     assert batches["query:streams"][1] is not None, "the query's id is known"
+    assert [[tables for tables, _ in run] for run in progress] == [[["t", "u"]], [["t"]]], "the worker's progress is heard here"
     assert pickled < 10_000, "only the definition travels"
     assert found["functions"] == [[{"g": "a", "total": 55, "n": 3}], ["table:t", "table:u"]]
     told = [json.loads(line) for file in sorted((tmp_path / "told").glob("changes-*")) for line in file.read_text().splitlines()]

@@ -106,6 +106,7 @@ def test_an_epoch_stays_readable_and_a_frame_stays_at_its_own(registered: SparkS
     assert counts(registered, folder, epoch=latest - 3) == {}
 
 
+@pytest.mark.slow
 def test_columns_are_decoded_only_if_they_are_named(registered: SparkSession, folder: str) -> None:
     frame = load(registered, folder, "late", columns="id, carrier")
     assert frame.columns == ["id", "carrier"]

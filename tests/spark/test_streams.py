@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -255,6 +256,30 @@ def test_a_running_query_is_stopped_after_its_tick(pipelines: Any, feed: Feed) -
     assert not running.isActive
     assert running.exception() is None
     assert len(sales(pipeline)) == 2
+
+
+def test_a_session_is_fed_by_streams_several_of_one_table_among_them(spark: SparkSession, feed: Feed, tmp_path: Path) -> None:
+    import deltic  # noqa: PLC0415
+    from deltic.spark import Pipeline  # noqa: PLC0415  needs the extra
+
+    fill(feed)
+    feed.write("more", {"id": 12, "customer": 1, "amount": 1.0, "_weight": 1})
+    with deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=2) as session:
+        session.sql(SCRIPT.partition("CREATE SINK")[0])
+        with both(Pipeline(session, state=str(tmp_path / "state")), feed) as pipeline:
+            run(pipeline.stream("orders", feed.read("more", f"{ORDERS}, _weight BIGINT")))
+            with pytest.raises(SetupError, match="a pipeline over a session cannot go to a Spark Connect server"):
+                pickle.dumps(pipeline)
+        assert [row["n"] for row in session.view("sales").rows()] == [2, 1]
+
+
+def test_what_goes_to_a_server_is_the_definition_alone(pipelines: Any) -> None:
+    pipeline = pipelines()
+    function = pipeline.foreach_batch("orders")
+    assert pipeline.session.epoch > 0
+    copy = pickle.loads(pickle.dumps(function))
+    assert copy._pipeline._definition == pipeline._definition
+    assert copy._pipeline._opened is None
 
 
 @pytest.mark.slow

@@ -6,8 +6,9 @@ it or the process died after the commit, is passed over, and a batch of another 
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Event, RLock
@@ -17,11 +18,14 @@ from deltic.errors import DelticError, StateError, StateInUse
 from deltic.pipeline import Pipeline as FilePipeline
 from deltic.pipeline import Progress
 from deltic.session import Session
+from deltic.storage.folder import open_folder
 
 if TYPE_CHECKING:
     import pyspark.sql
 
 BATCHES: Final = "batches"
+PROGRESS: Final = "progress"
+"""The subfolder of the state folder in which the server's workers say what clients cannot hear."""
 WAIT_S: Final = 120.0
 """How long a batch waits for the state while another query's batch has it."""
 
@@ -140,3 +144,19 @@ def _waited(definition: Definition, spark: pyspark.sql.SparkSession) -> Opened:
             if time.monotonic() > until:
                 raise
             time.sleep(0.05)
+
+
+def tell(root: str, name: str, recent: Iterable[Progress]) -> None:
+    """Leaves the progress of a query in the state folder, for `told`."""
+    open_folder(root).put(f"{PROGRESS}/{name}.json", json.dumps([progress.json() for progress in recent]).encode())
+
+
+def told(root: str, name: str) -> list[Progress]:
+    """What was left there; nothing where the folder is out of reach."""
+    found = open_folder(root).read(f"{PROGRESS}/{name}.json")
+    return [] if found is None else [_progress(entry) for entry in json.loads(found)]
+
+
+def _progress(entry: Any) -> Progress:
+    files = {table: tuple(names) for table, names in entry["files"].items()}
+    return Progress(entry["epoch"], files, entry["rows_in"], entry["rows_out"], entry["letters"], entry["seconds"])

@@ -29,7 +29,7 @@ from deltic.runtimes.spark.streams import (
 )
 from deltic.schema import TableSchema
 from deltic.session import Session
-from deltic.spark.opening import Definition, Opened, Stopped, served
+from deltic.spark.opening import Definition, Opened, Stopped, served, tell, told
 from deltic.spark.running import POLL_S, Journal, Running, seconds
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 STREAMS: Final = "streams"
 """What the streams of a pipeline are called together, unless they are given a name: in checkpoints, and beside their batches' numbers."""
+QUERY: Final = "query:"
+"""What the names begin with under which the batches of pipelines' own queries are counted."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -164,7 +166,8 @@ class Pipeline:
             )
         self._journal = Journal()
         query = self._start_query(name, checkpoint or self._checkpoint(name), trigger) if self._streams else None
-        self._running = running = Running(self._journal, query, self._settle)
+        elsewhere = query is not None and is_connect(self.spark)
+        self._running = running = Running(self._journal, query, self._settle, (lambda: told(self._root(), name)) if elsewhere else None)
         if self._sources:
             heard = self._journal.recent.append
             finite = availableNow or once
@@ -193,13 +196,18 @@ class Pipeline:
         with served(self._definition, batch_session, keep=keep) as opened:
             yield opened
 
+    def tell(self, name: str) -> None:
+        """Makes the progress of a query known where it was started."""
+        if self._served:
+            tell(self._root(), name, self._journal.recent)
+
     def journal(self) -> Journal:
         """Of the run that was started last."""
         return self._journal
 
     def _start_query(self, name: str, checkpoint: str, trigger: Trigger) -> StreamingQuery:
         title = f"deltic {name} {self._root()}"
-        function = BatchFunction(self, f"query:{name}", tuple(fed for fed, _ in self._streams), title)
+        function = BatchFunction(self, f"{QUERY}{name}", tuple(fed for fed, _ in self._streams), title)
         if not is_connect(self.spark):
             self._here()
         return start_query(tagged([frame for _, frame in self._streams]), function, title, checkpoint, trigger)
@@ -278,6 +286,8 @@ class BatchFunction:
             raise
         if progress is not None:
             journal.recent.append(progress)
+            if own:
+                self._pipeline.tell(self._name.removeprefix(QUERY))
 
     def _changes(self, session: Session, batch: pyspark.sql.DataFrame) -> Mapping[str, Any]:
         parts = tuple(self._part(session.table(fed.table), fed, batch) for fed in self._fed)

@@ -67,10 +67,12 @@ class Follower:
 class Running:
     """As Spark's StreamingQuery, with progress in Deltic's terms. query: Spark's own handle, where there are streams."""
 
-    def __init__(self, journal: Journal, query: StreamingQuery | None, settle: Callable[[], None]) -> None:
-        """settle: waits until no tick runs."""
+    def __init__(
+        self, journal: Journal, query: StreamingQuery | None, settle: Callable[[], None], told: Callable[[], list[Progress]] | None = None
+    ) -> None:
+        """settle: waits until no tick runs. told: gives the progress of ticks that run in another process."""
         self.query = query
-        self._journal, self._settle = journal, settle
+        self._journal, self._settle, self._told = journal, settle, told
         self._follower: Follower | None = None
 
     def follow(self, files: FilePipeline, run: Callable[[FilePipeline], object]) -> None:
@@ -86,12 +88,13 @@ class Running:
     @property
     def lastProgress(self) -> Progress | None:
         """Of the last tick."""
-        return self._journal.recent[-1] if self._journal.recent else None
+        recent = self.recentProgress
+        return recent[-1] if recent else None
 
     @property
     def recentProgress(self) -> list[Progress]:
-        """Of the last hundred ticks, the oldest first."""
-        return list(self._journal.recent)
+        """Of the last hundred ticks, the oldest first; under Spark Connect, if the state folder can be read from here."""
+        return list(self._journal.recent) if self._told is None else self._told()
 
     def exception(self) -> BaseException | None:
         """What ended it; None while it runs, and after a stop. A tick's own error, not Spark's, which wraps it."""
