@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from threading import Lock, RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from deltic.circuit.nodes import ArrangementSpec, Circuit
 from deltic.circuit.operators.table import TableInput
 from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
-from deltic.errors import CatalogError, DelticError, SubscriberError, UnknownName
+from deltic.errors import CatalogError, CorruptState, DelticError, SubscriberError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.sql import FileSource, parse_script
 from deltic.lowering import lower
@@ -32,10 +32,12 @@ from deltic.session.transaction import Asked, Transaction, unknown_table
 from deltic.session.view import Stored, Subscriber, View
 from deltic.trace.reading import Reader
 from deltic.trace.spine import Spine
-from deltic.trace.strings import StringTable
+from deltic.trace.strings import StringTable, UnknownString
 
 if TYPE_CHECKING:
     import pyspark.sql
+
+T = TypeVar("T")
 
 
 class Session:
@@ -223,7 +225,7 @@ class Session:
         with self._lock:
             counters = {} if self.last_tick is None else self.last_tick.counters
             sources = [(node.name, node.operator.table.name) for node in self._circuit.nodes if isinstance(node.operator, TableInput)]
-            return {table: counters[name].rows_in for name, table in sources if name in counters}
+            return {table: rows for name, table in sources if name in counters and (rows := counters[name].rows_in)}
 
     def explain(self, view: str | None = None) -> Explanation:
         """Plan and circuit of one view, or of all; print it, or take its `.json()`."""
@@ -267,17 +269,30 @@ class Session:
             raise UnknownName(f"view {view} has been dropped")
         return views[view]
 
-    def read(self, view: str) -> tuple[Stored, list[Spine]]:
-        """How the view is stored, and its content as of the last commit: one spine for each shard."""
-        stored = self.stored(view)
+    def read(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
+        """What `take` makes of how the view is stored, and of its content as of the last commit: one spine for each shard.
+
+        Commits may meanwhile do away with what it reads: the view as it was, strings that no row has any more, files of an epoch that is
+        not retained. Then it is read once more, while there can be none.
+        """
         try:
-            return stored, self._runtime.snapshot(stored.spec.id)
-        except KeyError:  # it is being replaced at this moment
+            return self._taken(view, take)
+        except (KeyError, UnknownString, CorruptState):
             with self._lock:
-                stored = self.stored(view)
-                return stored, self._runtime.snapshot(stored.spec.id)
+                return self._taken(view, take)
+
+    def _taken(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
+        stored = self.stored(view)
+        return take(stored, self._runtime.snapshot(stored.spec.id))
 
     def last_change(self, view: str) -> pa.Table:
+        try:
+            return self._last_change(view)
+        except UnknownString:  # a commit has done away with the string, and with the change
+            with self._lock:
+                return self._last_change(view)
+
+    def _last_change(self, view: str) -> pa.Table:
         self._check_open()
         views, last, decoded = self._committed
         if view not in views:

@@ -111,7 +111,7 @@ class DelticSource(DataSource):
 
 
 class ViewReader(DataSourceReader):
-    """A view's content at one epoch: a task for each shard that can have rows."""
+    """A view's content at one epoch: a task for each shard that can have rows, or one for all where no hash says where a row is."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options, self._schema = options, schema
@@ -127,18 +127,17 @@ class ViewReader(DataSourceReader):
             scan = ViewScan(reader, self._options.view)
             _checked(scan.view, self._schema)
             wanted = keys(self._filters, scan.view.leading)
-            shards = scan.view.homes(wanted, scan.shards)
-            return [InputPartition((reader.epoch, shard, wanted)) for shard in shards]
+            return [InputPartition((reader.epoch, shards, wanted)) for shards in scan.view.homes(wanted, scan.shards)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:  # Spark's own partition where there is none of ours
             return
-        epoch, shard, wanted = partition.value
+        epoch, shards, wanted = partition.value
         with leaving(StateReader.open(self._options.root, epoch)) as reader:
             scan = ViewScan(reader, self._options.view)
             arrow = _arrow(self._schema, scan.view.schema)
             names = {*arrow.names, *columns_of(self._filters, scan.view.schema)}
-            for words, weights, strings in scan.read(shard, wanted):
+            for words, weights, strings in scan.read(shards, wanted):
                 copies = words if (weights == 1).all() else [np.repeat(word, weights) for word in words]
                 table = scan.view.decoded(copies, names, strings)
                 yield from _batches(passing(table, self._filters, scan.view.schema), arrow)
@@ -243,11 +242,11 @@ def _parts(feed: Feed, start: Position, end: Position) -> list[InputPartition]:
     parts: list[list[Piece]] = []
     rows = PART_ROWS
     for piece in feed.pieces(start, end):
-        if piece.file is None or rows + piece.rows > PART_ROWS:
+        if not piece.files or rows + piece.rows > PART_ROWS:
             parts.append([])
             rows = 0
         parts[-1].append(piece)
-        rows = PART_ROWS if piece.file is None else rows + piece.rows
+        rows = PART_ROWS if not piece.files else rows + piece.rows
     return [InputPartition(part) for part in parts]
 
 

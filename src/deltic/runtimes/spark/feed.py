@@ -19,6 +19,7 @@ from deltic.schema import Schema
 from deltic.storage.files import DataFile, FileRef
 from deltic.storage.history import stored_manifest
 from deltic.storage.reader import StateReader
+from deltic.trace.merge import merge
 from deltic.trace.reading import WEIGHT
 from deltic.trace.strings import StringTable
 
@@ -46,13 +47,13 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What a file says of an epoch's change; or, without a file, a shard's whole content after the epoch `at`, coming or going."""
+    """What files say of an epoch's change; or, without files, the whole content of shards after the epoch `at`, coming or going."""
 
     view: StoredView
     epoch: int
     rows: int = 0
-    file: FileRef | None = None
-    shard: int = 0
+    files: tuple[FileRef, ...] = ()
+    shards: tuple[int, ...] = ()
     at: int = 0
     sign: int = 1
 
@@ -106,16 +107,18 @@ class Feed:
                 yield from self._content(epoch, epoch, 1)
                 arrangement, view = now, None
                 continue
-            files = {file.name: file for file in change.files}
-            for segment in change.views:
-                if segment.arrangement == arrangement:
-                    view = view or self._found(epoch)
-                    yield Piece(view, epoch, segment.rows, files[segment.file])
+            segments = [segment for segment in change.views if segment.arrangement == arrangement]
+            if segments:
+                view = view or self._found(epoch)
+                refs = {file.name: file for file in change.files}
+                # Without a hash that says where a row is, one shard may add what another takes away.
+                for group in [segments] if view.partition is None else [[segment] for segment in segments]:
+                    yield Piece(view, epoch, sum(s.rows for s in group), tuple(refs[s.file] for s in group))
 
     def _content(self, at: int, epoch: int, sign: int) -> Iterator[Piece]:
         view = self._found(at)
-        for shard in range(self.reader.manifest_at(at).shards):
-            yield Piece(view, epoch, shard=shard, at=at, sign=sign)
+        for shards in view.homes(None, self.reader.manifest_at(at).shards):
+            yield Piece(view, epoch, shards=shards, at=at, sign=sign)
 
     def _following(self, start: Position, last: int) -> range:
         """The epochs after `start`."""
@@ -164,13 +167,13 @@ def read_piece(root: str, piece: Piece, names: Collection[str]) -> Iterator[pa.T
 
 
 def _rows(root: str, piece: Piece) -> Iterator[tuple[Sequence[np.ndarray], np.ndarray, StringTable]]:
-    if piece.file is None:
+    if not piece.files:
         reader = StateReader.open(root, piece.at)
         try:
-            yield from ViewScan(reader, piece.view.name).read(piece.shard)
+            yield from ViewScan(reader, piece.view.name).read(piece.shards)
         finally:
             reader.leave()
-    else:
-        file = DataFile(root, piece.file)
-        batch = file.change(piece.view.arrangement)
-        yield batch.columns, batch.weights[0], file_strings(piece.view.seed, [file.dictionary()])
+        return
+    files = [DataFile(root, ref) for ref in piece.files]
+    batch = merge([file.change(piece.view.arrangement) for file in files])
+    yield batch.columns, batch.weights[0], file_strings(piece.view.seed, [file.dictionary() for file in files])

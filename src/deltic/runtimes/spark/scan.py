@@ -24,10 +24,12 @@ from deltic.storage.reading import OpenFiles, Shelved
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
 from deltic.trace.encoding import Layout, decode, encode
+from deltic.trace.merge import merge
 from deltic.trace.partition import partition
 from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
 from deltic.trace.share import Share
+from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
 BATCH_ROWS: Final = 1 << 16
@@ -92,17 +94,23 @@ class StoredView:
         columns = zip(zip(*keys, strict=True), self.leading, strict=False)
         return [word for values, f in columns for word in encode(fit(list(values), f, where), f, strings)]
 
-    def homes(self, keys: Sequence[Key] | None, shards: int) -> list[int]:
-        """The shards on which rows of these keys, or any rows, can be."""
-        if self.partition == ():
-            return [0]
-        if keys is None or self.partition is None:
-            return list(range(shards))
-        words = self.key_words(keys, StringTable(self.seed)) if keys else []
-        if keys and max(self.partition) >= len(words):
-            return list(range(shards))
-        rows = Rows(words, [np.ones(len(keys), np.int64)]) if keys else Rows.empty(1, 1)
-        return [shard for shard, part in enumerate(partition(rows, self.partition, shards)) if len(part)] if keys else []
+    def homes(self, keys: Sequence[Key] | None, shards: int) -> list[tuple[int, ...]]:
+        """The shards on which rows of these keys, or any rows, can be; those together that must be read together.
+
+        Where no hash says on which shard a row is, it may be there on one and be taken away on another.
+        """
+        if self.partition is None:
+            return [tuple(range(shards))]
+        if not self.partition:
+            return [(0,)]
+        every: list[tuple[int, ...]] = [(shard,) for shard in range(shards)]
+        if not keys:
+            return every if keys is None else []
+        words = self.key_words(keys, StringTable(self.seed))
+        if max(self.partition) >= len(words):
+            return every
+        parts = partition(Rows(words, [np.ones(len(keys), np.int64)]), self.partition, shards)
+        return [home for home, part in zip(every, parts, strict=True) if len(part)]
 
 
 class ViewScan:
@@ -116,25 +124,38 @@ class ViewScan:
     def shards(self) -> int:
         return self._reader.manifest.shards
 
-    def read(self, shard: int, keys: Sequence[Key] | None = None) -> Iterator[tuple[Sequence[np.ndarray], np.ndarray, StringTable]]:
-        """(words, weights, strings) of a shard's rows, some at a time. keys: of rows to look up; without it all are read."""
-        view, manifest = self.view, self._reader.manifest
-        shares = {view.arrangement: Share(shard, manifest.shards, view.partition)} if view.partition else {}
-        widths = {view.arrangement: view.widths}
-        shelf = Shelved(OpenFiles(self._reader.root), manifest.files, manifest.shelves[shard], widths, shares=shares)
-        spine = shelf[view.arrangement]
-        names = shelf.names(view.arrangement)
-        strings = file_strings(view.seed, [shelf.file(name).dictionary() for name in sorted(names, reverse=True)])
+    def read(
+        self, shards: Sequence[int], keys: Sequence[Key] | None = None
+    ) -> Iterator[tuple[Sequence[np.ndarray], np.ndarray, StringTable]]:
+        """(words, weights, strings) of the rows of shards, some at a time. keys: of rows to look up; without it all are read."""
+        view, files = self.view, OpenFiles(self._reader.root)
+        shelves = [self._shelf(files, shard) for shard in shards]
+        names = sorted({name for shelf in shelves for name in shelf.names(view.arrangement)}, reverse=True)
+        strings = file_strings(view.seed, [files[self._reader.manifest.files[name]].dictionary() for name in names])
+        spines = [shelf[view.arrangement] for shelf in shelves]
         if keys is None:
-            found: Rows = spine.scan(Counters()).verified()
+            found: Rows = merge([spine.scan(Counters()).verified() for spine in spines])
         else:
             words = view.key_words(keys, strings)
-            _, columns, weights = probe(spine, words, range(view.widths[0]), Counters())
-            rows = Rows(columns, weights)
-            found = consolidate(shares[view.arrangement].of(rows) if shares else rows)
+            parts = [self._probed(spine, words, shard) for shard, spine in zip(shards, spines, strict=True)]
+            found = consolidate(Rows.concat(parts))
         for start in range(0, len(found), BATCH_ROWS):
             cut = slice(start, start + BATCH_ROWS)
             yield [c[cut] for c in found.columns], found.weights[0][cut], strings
+
+    def _probed(self, spine: Spine, words: Sequence[np.ndarray], shard: int) -> Rows:
+        _, columns, weights = probe(spine, words, range(self.view.widths[0]), Counters())
+        share = self._share(shard)
+        return Rows(columns, weights) if share is None else share.of(Rows(columns, weights))
+
+    def _share(self, shard: int) -> Share | None:
+        """Which rows are the shard's: a file from before the number of shards changed has others' as well."""
+        return Share(shard, self.shards, self.view.partition) if self.view.partition else None
+
+    def _shelf(self, files: OpenFiles, shard: int) -> Shelved:
+        manifest, name, share = self._reader.manifest, self.view.arrangement, self._share(shard)
+        shares = {} if share is None else {name: share}
+        return Shelved(files, manifest.files, manifest.shelves[shard], {name: self.view.widths}, shares=shares)
 
 
 def file_strings(seed: int, dictionaries: Sequence[Dictionary]) -> StringTable:
