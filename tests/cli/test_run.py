@@ -32,7 +32,8 @@ def shop(tmp_path: Path) -> Shop:
 
 
 def arguments(shop: Shop, *options: str) -> list[str]:
-    return ["run", str(shop.folder / "shop.sql"), "--engine", "embedded", *options]
+    engine = [] if "--engine" in options else ["--engine", "embedded"]
+    return ["run", str(shop.folder / "shop.sql"), *engine, *options]
 
 
 def files(folder: Path) -> dict[str, tuple[int, int]]:
@@ -234,3 +235,15 @@ def test_killed_it_goes_on(shop: Shop) -> None:
     assert running.process.returncode == -signal.SIGKILL
     assert main(arguments(shop)) == Exit.OK
     assert shop.summed() == Counter({("bob", 20_000, 20_000): 1})
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_on_spark_it_is_the_same(shop: Shop) -> None:
+    pytest.importorskip("pyspark")
+    with Running(shop, "--json", "--engine", "spark", "--master", "local[2]", "--rows-per-tick", "5") as running:
+        assert running.process.wait(180) == Exit.OK, running.err.read_text()
+    assert running.ticks() == 2
+    assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"]
+    assert main(arguments(shop)) == Exit.OK
+    assert shop.summed() == EXPECTED["spend"]

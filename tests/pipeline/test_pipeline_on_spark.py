@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from shop import EXPECTED, EXPECTED_LETTERS, Shop, views
 
+from deltic.errors import StateError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -43,3 +45,18 @@ def test_a_row_that_the_engine_refuses_is_named_by_file_and_row(spark: SparkSess
         pipeline.run_once()
         assert views(pipeline) == EXPECTED
     assert shop.summed() == EXPECTED["spend"]
+
+
+def test_a_local_state_under_a_master_that_is_not_local(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = Shop(tmp_path)
+    shop.fill()
+    with monkeypatch.context() as patched:
+        patched.setattr("deltic.runtimes.spark.reach.master", lambda spark: "spark://host:7077")
+        with pytest.raises(StateError) as caught:
+            shop.pipeline(spark=spark)
+    assert str(caught.value).splitlines()[:2] == [
+        f"the folder {shop.state} of this machine cannot keep the state of a Spark session on spark://host:7077",
+        "expected: a state that the tasks reach from wherever they run",
+    ]
+    assert not shop.made.exists()
+    assert shop.run() == EXPECTED
