@@ -16,7 +16,12 @@ import pytest
 import deltic
 from deltic import disk, errors
 from deltic.runtimes.stored_view import StoredView
+from deltic.storage import merging
+from deltic.storage.care import compact
 from deltic.storage.reader import StateReader
+from deltic.trace.batch import Batch
+from deltic.trace.counters import Counters
+from deltic.trace.spine import Spine
 
 TABLES = """
 CREATE TABLE sales (id BIGINT NOT NULL, shop STRING, amount DECIMAL(10, 2), PRIMARY KEY (id));
@@ -207,6 +212,44 @@ def test_changes_of_retained_epochs(tmp_path: Path) -> None:
         )
         with pytest.raises(errors.StateError, match="are not kept"):
             session.view("best").changes(session.epoch + 1)
+
+
+def test_changes_of_retained_epochs_have_strings_that_the_state_no_longer_has(state: str) -> None:
+    with deltic.Session(state=state) as session:
+        session.sql(SCRIPT)
+        session.apply({"sales": [{**sale(1000, 1000), "shop": "short-lived", "_op": "insert"}]})
+        came = session.epoch
+        with session.transaction() as tx:
+            tx.delete("sales", [1000])
+    compact(state)
+    with deltic.Session(state=state) as session:
+        session.sql(SCRIPT)
+        assert {"id": 1000, "shop": "short-lived", "_weight": 1} in session.view("best").changes(came).to_pylist()
+        assert {"id": 1000, "shop": "short-lived", "_weight": -1} in session.view("best").changes(came + 1).to_pylist()
+
+
+def test_a_view_is_read_again_where_commits_do_away_with_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = f"{TABLES} CREATE MATERIALIZED VIEW shops AS SELECT id, shop FROM sales"
+    with deltic.Session(state=str(tmp_path), retain=0) as session:
+        session.sql(script)
+        insert(session, 2)
+    with deltic.Session(state=str(tmp_path), retain=0) as session:
+        session.sql(script)
+        scan = Spine.scan
+
+        def slow_scan(spine: Spine, counters: Counters) -> Batch:
+            """As if ticks were made between the reading of the rows and that of their strings."""
+            monkeypatch.setattr(Spine, "scan", scan)
+            rows = scan(spine, counters)
+            with session.transaction() as tx:
+                tx.delete("sales", [2])
+            for i in range(2 * merging.RATIO):
+                insert(session, 7 * i + 1)
+            return rows
+
+        monkeypatch.setattr("deltic.runtimes.durable.core.STRINGS_BYTES", 0)
+        monkeypatch.setattr(Spine, "scan", slow_scan)
+        assert sorted(row["id"] for row in session.view("shops").rows()) == [7 * i + 1 for i in range(2 * merging.RATIO)]
 
 
 def test_in_memory_the_last_changes_are_there() -> None:

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from stored import as_rows, batch_of
 
-from deltic.errors import StateError
+from deltic.errors import CorruptState, StateError
 from deltic.storage import reader as reading
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Content, DataFile, write_file
-from deltic.storage.folder import open_folder
+from deltic.storage.folder import Folder, open_folder
+from deltic.storage.history import epochs_in
 from deltic.storage.leases import Lease, oldest_leased
-from deltic.storage.manifest import Change, Manifest, SegmentRef
+from deltic.storage.manifest import Change, Manifest, SegmentRef, manifest_name
 from deltic.storage.reader import StateReader
 from deltic.storage.state import State
 
@@ -137,6 +138,27 @@ def test_a_writer_that_is_faster_than_the_lease_is_noticed(tmp_path: Path, monke
         assert reader.epoch == 5
         assert key_of(tmp_path, reader.manifest) == 5
     assert not list((tmp_path / "leases").iterdir())
+
+
+def test_a_manifest_that_is_taken_away_before_it_is_read_is_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State.open(tmp_path, retain=0, whole_every=0)
+    replace(state, 1)
+
+    def slowly(folder: Folder) -> list[int]:
+        """As if the writer went on between the listing and the reading."""
+        found = epochs_in(folder)
+        monkeypatch.setattr(reading, "epochs_in", epochs_in)
+        replace(state, 2)
+        state.sweep()
+        return found
+
+    monkeypatch.setattr(reading, "epochs_in", slowly)
+    with StateReader.open(tmp_path) as reader:
+        assert key_of(tmp_path, reader.manifest) == 2
+    open_folder(tmp_path).delete([manifest_name(state.epoch)])
+    (tmp_path / manifest_name(state.epoch)).write_bytes(b"{}")
+    with pytest.raises(CorruptState, match="is damaged"):
+        StateReader.open(tmp_path)
 
 
 def test_readers_beside_a_busy_writer_always_find_their_files(tmp_path: Path) -> None:

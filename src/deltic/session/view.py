@@ -54,8 +54,8 @@ class View:
 
     def to_arrow(self) -> pa.Table:
         """The content; a row that is there w times stands w times."""
-        stored, parts = self._session.read(self.name)
-        return stored.reader.content(_merged(parts), self._session.strings)
+        strings = self._session.strings
+        return self._session.read(self.name, lambda stored, parts: stored.reader.content(_merged(parts), strings))
 
     def to_pandas(self) -> pandas.DataFrame:
         """The content as a pandas DataFrame."""
@@ -88,7 +88,9 @@ class View:
 
         O(log state + rows found).
         """
-        stored, spines = self._session.read(self.name)
+        return self._session.read(self.name, lambda stored, spines: self._found(stored, spines, key))
+
+    def _found(self, stored: Stored, spines: Sequence[Spine], key: Any) -> list[dict[str, Any]]:
         spec = stored.spec
         values = self._key_values(spec, key)
         words = self._key_words(spec, values)

@@ -6,7 +6,7 @@ import os
 from types import TracebackType
 from typing import Self
 
-from deltic.errors import StateError
+from deltic.errors import CorruptState, StateError
 from deltic.storage.folder import Folder, open_folder
 from deltic.storage.history import chain, epochs_in, folded, stored_manifest
 from deltic.storage.leases import LEASE_S, Lease
@@ -97,10 +97,14 @@ class StateReader:
 
 
 def _newest(folder: Folder) -> Stored:
-    epochs = epochs_in(folder)
-    if not epochs:
-        raise no_state(folder.root)
-    return stored_manifest(folder, epochs[-1])
+    while epochs := epochs_in(folder):
+        try:
+            return stored_manifest(folder, epochs[-1])
+        except CorruptState:
+            if epochs_in(folder)[-1:] == epochs[-1:]:
+                raise
+            # A writer that retains nothing has gone on, and taken the manifest away.
+    raise no_state(folder.root)
 
 
 def _check(folder: Folder, epoch: int, newest: Stored) -> None:

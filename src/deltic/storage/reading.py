@@ -22,9 +22,10 @@ class OpenFiles:
 
     def __getitem__(self, ref: FileRef) -> DataFile:
         """Opens the file if it is not open yet. Raises CorruptState."""
-        if ref.name not in self._open:
-            self._open[ref.name] = DataFile(self.root, ref)
-        return self._open[ref.name]
+        found = self._open.get(ref.name)  # once, since another thread may close it meanwhile
+        if found is None:
+            found = self._open[ref.name] = DataFile(self.root, ref)
+        return found
 
     def remember(self, ref: FileRef, contents: Iterable[Content], dictionary: Dictionary) -> None:
         """Opens a file that was just written here, with what is small in it as it is in memory."""

@@ -71,6 +71,10 @@ class _Found(NamedTuple):
         return pa.Array.from_buffers(kind, n, buffers)
 
 
+class UnknownString(LookupError):
+    """An id that was never given out, or of a string that is gone meanwhile."""
+
+
 class StringTable:
     """Grows by interning. One thread may intern while others decode.
 
@@ -183,7 +187,8 @@ class StringTable:
             with self._lock:
                 self._inherit(ids)
                 found = self._look_up(ids)
-        assert not found.missing, "an id that was never given out"
+        if found.missing:
+            raise UnknownString(f"{found.missing} ids of strings that are not here, or no longer")
         return found
 
     def find(self, ids: Words) -> tuple[npt.NDArray[np.bool_], pa.BinaryArray]:
@@ -192,7 +197,7 @@ class StringTable:
         return found.places >= 0, found.texts(pa.binary()).drop_null()
 
     def decode(self, ids: Words) -> pa.StringArray:
-        """The strings of ids, int64[n]; NULL for the marker. An id that was never given out asserts. O(bytes)."""
+        """The strings of ids, int64[n]; NULL for the marker. O(bytes). Raises UnknownString for an id that is not here."""
         return self._locate(ids).texts(pa.string())
 
     def order_words(self, ids: Words) -> tuple[Words, Words, Words]:

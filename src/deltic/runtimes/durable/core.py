@@ -23,7 +23,7 @@ from deltic.runtimes.durable.outcome import Performed, change_of
 from deltic.runtimes.durable.partial import partial
 from deltic.runtimes.durable.shelves import Version
 from deltic.runtimes.program import EMPTY, Notes, described
-from deltic.storage.dictionary import Dictionary
+from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import FileRef, Origin
 from deltic.storage.history import stored_manifest
 from deltic.storage.manifest import Change, Manifest, SegmentRef
@@ -123,7 +123,17 @@ class Durable(ABC):
         if epoch == manifest.epoch:
             return self._change_of(arrangement, manifest.views, manifest.files)
         change = stored_manifest(self._state.folder, epoch).change
-        return self._change_of(arrangement, change.views, {file.name: file for file in change.files})
+        views = [segment for segment in change.views if segment.arrangement == arrangement]
+        refs = {file.name: file for file in change.files}
+        self._recall(views, refs)
+        return self._change_of(arrangement, views, refs)
+
+    def _recall(self, views: Iterable[SegmentRef], refs: Mapping[str, FileRef]) -> None:
+        """Takes over the strings of past changes, which the state may no longer have."""
+        for segment in views:
+            file = self._files[refs[segment.file]]
+            strings = named(file.change(segment.arrangement), self._version.circuit.arrangements[segment.arrangement].strings)
+            self.strings.absorb(file.dictionary().restrict(strings).export())
 
     def snapshot(self, arrangement: str) -> list[Spine]:
         return [shelved[arrangement] for shelved in self._version.shelves]
