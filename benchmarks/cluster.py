@@ -141,9 +141,8 @@ def committed(state: Path) -> int:
 def disturbed(spark: Cluster, inputs: flights.Inputs, folder: Path, ticks: int) -> dict[str, int]:
     """The pipeline's run with its kills, at thirds of its length; what was killed at which epoch."""
     flights.link(inputs, folder)
-    command = flights.command(
-        folder, "spark", ["--master", spark.url, "--shared-state", "--shards", "2", "--rows-per-tick", str(ROWS_PER_TICK)]
-    )
+    options = ["--master", spark.url, "--shared-state", "--shards", "2", "--rows-per-tick", str(ROWS_PER_TICK)]
+    command = flights.command(folder, "spark", options)
     state, killed = folder / "state", dict[str, int]()
     run = flights.Run(command, folder / "log", spark.environment)
     for number in range(EXECUTORS_KILLED):

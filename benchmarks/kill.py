@@ -12,12 +12,14 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +30,7 @@ from benchmarks.processes import descendants, process_name
 RUNS, SPARK_RUNS = 200, 50
 FEEDS = [(3_000, 6 * 3_600), (8_000, 12 * 3_600), (20_000, 12 * 3_600)]
 """(changes, seconds of event time in a tick)."""
-TICKS = ("--rows-per-tick", "1000")
+ROWS_PER_TICK = {"embedded": 1_000, "spark": 3_000}
 LEAST_EPOCHS = 3
 AIMED = 2 / 3
 TIMEOUT_S = 300.0
@@ -57,6 +59,17 @@ class Tally:
     lost: int = 0
     doubled: int = 0
     seconds: list[float] = field(default_factory=list)
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.kills + other.kills,
+            self.kinds + other.kinds,
+            self.epochs + other.epochs,
+            min(self.least_epochs, other.least_epochs),
+            self.lost + other.lost,
+            self.doubled + other.doubled,
+            self.seconds + other.seconds,
+        )
 
 
 class Folder:
@@ -103,13 +116,13 @@ def struck(kept: Kept, folder: Path, engine: str, chance: random.Random, tally: 
     flights.link(kept.inputs, folder)
     started = time.perf_counter()
     for _ in range(chance.randint(1, 3)):
-        run = flights.Run(flights.command(folder, engine, TICKS), folder / "log")
+        run = flights.Run(_command(folder, engine), folder / "log")
         workers = engine == "spark" and chance.random() < 0.25
         if strike(run, Folder(folder / "state"), engine, chance, tally, workers=workers) and not workers:
             continue
         finish(run, folder)
         break
-    finish(flights.Run(flights.command(folder, engine, TICKS), folder / "log"), folder)
+    finish(flights.Run(_command(folder, engine), folder / "log"), folder)
     tally.seconds.append(time.perf_counter() - started)
     epochs = flights.epochs(folder / "state")
     tally.epochs += epochs
@@ -119,6 +132,10 @@ def struck(kept: Kept, folder: Path, engine: str, chance: random.Random, tally: 
     tally.doubled += doubled
     if lost or doubled:
         harness.progress(f"{folder}: {lost} rows lost, {doubled} doubled")
+
+
+def _command(folder: Path, engine: str) -> list[str]:
+    return flights.command(folder, engine, ["--rows-per-tick", str(ROWS_PER_TICK[engine])])
 
 
 def strike(run: flights.Run, state: Folder, engine: str, chance: random.Random, tally: Tally, *, workers: bool) -> bool:
@@ -171,23 +188,29 @@ def finish(run: flights.Run, folder: Path) -> None:
         sys.exit(f"the pipeline in {folder} ended with exit code {code}:\n{(folder / 'log').read_text()[-4000:]}")
 
 
-def measure(embedded: int, spark: int, root: Path) -> tuple[Tally, bool]:
-    """All runs, and whether DuckDB confirms what they are compared with."""
+def measure(runs: Mapping[str, int], root: Path) -> tuple[Tally, bool]:
+    """All runs, by engine, the engines side by side; and whether DuckDB confirms what they are compared with."""
     feed = flights.feed()
     kept, confirmed = [], True
     for number, (changes, every_s) in enumerate(FEEDS):
         inputs = flights.write_inputs(feed, root / f"feed{number}", changes, every_s)
         kept.append(Kept(inputs, flights.undisturbed(inputs, root / f"undisturbed{number}")))
         confirmed = confirmed and flights.confirmed(feed, inputs, flights.views(root / f"undisturbed{number}" / "state"))
-    tally, chance = Tally(), random.Random(1)
-    engines = ["spark"] * spark + ["embedded"] * embedded
-    for number, engine in enumerate(engines):
-        struck(kept[number % len(kept)], root / f"run{number}", engine, chance, tally)
+    with ThreadPoolExecutor(len(runs)) as pool:
+        tallies = [pool.submit(series, engine, count, kept, root) for engine, count in runs.items()]
+    return sum((tally.result() for tally in tallies), Tally()), confirmed
+
+
+def series(engine: str, runs: int, kept: Sequence[Kept], root: Path) -> Tally:
+    """One engine's runs."""
+    tally, chance = Tally(), random.Random(engine)
+    for number in range(runs):
+        struck(kept[number % len(kept)], root / f"{engine}{number}", engine, chance, tally)
+        shutil.rmtree(root / f"{engine}{number}")
         if number % 10 == 9:
-            harness.progress(
-                f"{number + 1} of {len(engines)} runs, {tally.kills.total()} kills, lost {tally.lost}, doubled {tally.doubled}"
-            )
-    return tally, confirmed
+            wrong = f"lost {tally.lost}, doubled {tally.doubled}"
+            harness.progress(f"{engine}: {number + 1} of {runs} runs, {tally.kills.total()} kills, {wrong}")
+    return tally
 
 
 def main() -> None:
@@ -199,12 +222,12 @@ def main() -> None:
     runs = 8 if options.quick else options.runs
     spark = options.spark if options.spark is not None else runs * SPARK_RUNS // RUNS
     with tempfile.TemporaryDirectory(prefix="deltic-kill-") as folder:
-        tally, confirmed = measure(runs - spark, spark, Path(folder))
+        tally, confirmed = measure({"spark": spark, "embedded": runs - spark}, Path(folder))
     within = tally.kills["after its first write, before its manifest"] + tally.kills["in its manifest"]
     result = {
         "benchmark": "kill",
         "engine": "deltic",
-        "params": {"spark_runs": spark, "changes": [changes for changes, _ in FEEDS], "rows_per_tick": 1_000},
+        "params": {"spark_runs": spark, "changes": [changes for changes, _ in FEEDS], "rows_per_tick": ROWS_PER_TICK},
         "runs": runs,
         "kills": tally.kills.total(),
         "kills_by_step": dict(tally.kills),
