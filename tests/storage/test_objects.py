@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from obstore.store import ObjectStore, from_url
 from stored import append, as_rows, batch_of, dictionary_of, keys_of
 
 from deltic.errors import CorruptState, StateError, StateTakenOver
+from deltic.storage.copies import Copies
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Content, DataFile, FileRef, Origin, write_file
 from deltic.storage.folder import open_folder
@@ -199,6 +201,22 @@ def test_copies_are_bounded_and_those_unused_longest_go(s3: str, tmp_path: Path,
     assert {path.name for path in _copies(tmp_path)} == {refs[0].name, refs[3].name, last.name}
     for ref in (*refs, last):
         DataFile(s3, ref).verify()
+
+
+def test_copies_are_made_by_several_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DELTIC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DELTIC_CACHE_BYTES", "5000")
+
+    def place(who: int) -> None:
+        copies = Copies("s3://bucket/state")
+        for i in range(60):
+            copies.place(f"{who}-{i}", [bytes(1000)])
+
+    Copies("s3://bucket/state")
+    (tmp_path / "cache" / "readme").touch()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(place, range(4)))
+    assert len(_copies(tmp_path)) <= 6
 
 
 def test_a_map_outlives_its_copy(s3: str, tmp_path: Path) -> None:

@@ -115,10 +115,23 @@ def test_leases_are_renewed_while_the_reader_lives(tmp_path: Path) -> None:
 def test_what_is_no_lease_keeps_nothing(tmp_path: Path) -> None:
     folder = open_folder(tmp_path)
     folder.put("leases/junk.json", b"[")
+    folder.put("leases/endless.json", b'{"epoch": 1, "expires": Infinity}')
     folder.put("leases/1.json", json.dumps({"epoch": 4, "expires": time.time_ns() // 1000 + 10**9}).encode())
     folder.put("leases/2.json", json.dumps({"epoch": 3, "expires": time.time_ns() // 1000 + 10**9}).encode())
     assert oldest_leased(folder) == 3
     assert folder.names("leases") == ["1.json", "2.json"]
+
+
+def test_what_others_leave_in_the_folder_of_leases_is_passed_over(tmp_path: Path) -> None:
+    State.open(tmp_path).close()
+    (tmp_path / "leases").mkdir()
+    for name in (".nfs000000000123", "a b.json", ".1.json"):
+        (tmp_path / "leases" / name).write_bytes(b"{}")
+    state = State.open(tmp_path, retain=0)
+    replace(state, 1)
+    first = (tmp_path / "data").iterdir()
+    replace(state, 2)
+    assert len(list(first)) == 1
 
 
 def test_a_writer_that_is_faster_than_the_lease_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

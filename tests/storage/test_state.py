@@ -92,7 +92,7 @@ def test_replaced_segments_and_removed_notes(tmp_path: Path) -> None:
 
 def test_a_second_writer_is_refused_while_the_first_lives(tmp_path: Path) -> None:
     state = State.open(tmp_path)
-    with pytest.raises(StateInUse, match=f"in use by process {os.getpid()} on "):
+    with pytest.raises(StateInUse, match=rf"in use by process {os.getpid()} on .*\n.*\nhelp: close the session that has it,"):
         State.open(tmp_path)
     state.close()
     State.open(tmp_path).close()

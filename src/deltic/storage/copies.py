@@ -107,17 +107,21 @@ def _bound() -> int:
 
 def _make_room(home: Path, kept: Path) -> None:
     """Deletes the copies unused longest, but not `kept`, until all are within the bound; and what killed processes left. O(copies)."""
-    found = [(entry.stat(), Path(entry.path)) for entry in _files(home)]
+    found = list(_files(home))
     total = sum(status.st_size for status, _ in found)
     bound, stale = _bound(), time.time() - _STAGED_S
     for status, path in sorted(found, key=lambda each: each[0].st_mtime_ns):
-        if path == kept or (total <= bound and not (disk.is_staged(path.name) and status.st_mtime < stale)):
+        superfluous = status.st_mtime < stale if disk.is_staged(path.name) else total > bound
+        if path == kept or not superfluous:
             continue
         with suppress(FileNotFoundError):
             os.unlink(path)
         total -= status.st_size
 
 
-def _files(home: Path) -> Iterator[os.DirEntry[str]]:
+def _files(home: Path) -> Iterator[tuple[os.stat_result, Path]]:
+    """All that stands in the folders of URLs, but for what other processes move or delete meanwhile."""
     for folder in os.scandir(home):
-        yield from os.scandir(folder)
+        for entry in os.scandir(folder) if folder.is_dir() else ():
+            with suppress(FileNotFoundError):
+                yield entry.stat(), Path(entry.path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import secrets
 import threading
 import time
@@ -20,6 +21,7 @@ from deltic.storage.folder import Folder
 LEASES: Final = "leases"
 LEASE_S: Final = 300.0
 _RENEWALS: Final = 4
+_LEASE: Final = re.compile(r"[0-9A-Za-z]+\.json")
 _log = logging.getLogger(__name__)
 
 
@@ -65,7 +67,7 @@ def oldest_leased(folder: Folder) -> int | None:
     now_us = time.time_ns() // 1000
     held: list[int] = []
     ended: list[str] = []
-    for name in (f"{LEASES}/{name}" for name in folder.names(LEASES)):
+    for name in (f"{LEASES}/{name}" for name in folder.names(LEASES) if _LEASE.fullmatch(name)):
         if (found := folder.read(name)) is None:
             continue
         epoch, expires_us = _read(found)
@@ -82,5 +84,5 @@ def _read(stored: bytes) -> tuple[int, int]:
     try:
         found = json.loads(stored)
         return int(found["epoch"]), int(found["expires"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         return 0, 0

@@ -101,6 +101,7 @@ class LocalFolder:
         self._lock = descriptor
 
     def _take(self, descriptor: int) -> None:
+        this = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
         with failing(self._subject, "locked"):
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -109,10 +110,10 @@ class LocalFolder:
                 raise StateInUse(
                     f"the state folder {self.root} is in use by {_holder(holder)}",
                     expected="one writer at a time",
-                    remedy="end that process, or use another folder",
+                    remedy=f"{'close the session that has it' if holder == this else 'end that process'}, or use another folder",
                 ) from None
             os.ftruncate(descriptor, 0)
-            os.write(descriptor, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
+            os.write(descriptor, this.encode())
 
     def unlock(self) -> None:
         if self._lock is not None:
