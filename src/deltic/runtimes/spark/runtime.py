@@ -98,7 +98,7 @@ class SparkRuntime(Durable):
 
     def _perform(self, version: Version, changes: Tables, tick: Tick) -> Performed:
         frame = self._frame(version.circuit, self._on_its_way(version.circuit), changes, tick)
-        messages = from_arrow(frame.toArrow().to_batches())
+        messages = from_arrow(_collected(frame).to_batches())
         failures = [unpack_failure(m.payload) for m in messages if m.kind is Kind.FAILURE]
         if failures:
             raise min(failures, key=lambda f: f.rank).error()
@@ -177,6 +177,22 @@ class SparkRuntime(Durable):
 def _target(circuit: Circuit, table: TableSchema, ports: Mapping[str, Port]) -> Target:
     port = ports[f"table:{table.name}"]
     return Target(table, circuit.routes[table.name], port.name, port.target_level)
+
+
+def _collected(frame: DataFrame) -> pa.Table:
+    """The frame's rows. A Ctrl-C while Spark works is one, though py4j says that its connection broke."""
+    try:
+        return frame.toArrow()
+    except Exception as error:
+        if _interrupted(error):
+            raise KeyboardInterrupt from error
+        raise
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def parallelism(spark: SparkSession) -> int:
