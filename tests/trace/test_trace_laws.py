@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -11,6 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from deltic.errors import WeightOverflow
+from deltic.kernels.memory import Words
+from deltic.kernels.vector import address
 from deltic.trace import spine as spine_module
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
@@ -424,3 +427,25 @@ def test_read_only_arrays_with_a_stored_index_make_a_batch() -> None:
         array.flags.writeable = False
     mapped = Batch.trusted(arrays[:1], arrays[1:2], arrays[2])
     assert lookup(Spine.of(mapped), [np.array([9, LOW, 6])], Counters())[0].tolist() == [3, 1, 0]
+
+
+def test_threads_that_ask_at_once_for_an_index_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = np.arange(100)
+    batch = Batch([keys], [np.ones(100, np.int64)])
+    build = Batch._built_index
+    others: list[threading.Thread] = []
+
+    def slowly(batch: Batch) -> Words:
+        """Another thread asks meanwhile; it has a moment to build one too."""
+        found = build(batch)
+        if not others:
+            others.append(threading.Thread(target=lambda: batch.entry))
+            others[0].start()
+            others[0].join(0.1)
+        return found
+
+    monkeypatch.setattr(Batch, "_built_index", slowly)
+    index = batch.index
+    others[0].join()
+    assert batch.index is index
+    assert batch.entry[1] == address(index)

@@ -7,7 +7,8 @@ The index (layout in `kernels/index.py`) holds no addresses: it can be stored be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from threading import Lock
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from deltic.kernels.table import zeros
 from deltic.kernels.vector import address
 from deltic.trace.guard import Guard
 from deltic.trace.rows import Rows
+
+_INDEXING: Final = Lock()
 
 
 class Batch(Rows):
@@ -72,7 +75,9 @@ class Batch(Rows):
     def index(self) -> Words:
         """The radix index, built at first use; empty without columns."""
         if self._index is None:
-            self._index = self._built_index()
+            with _INDEXING:  # once: `entry` has its address, and lives on where another thread's would take its place
+                if self._index is None:
+                    self._index = self._built_index()
         return self._index
 
     def _built_index(self) -> Words:
