@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 import pyarrow as pa
 from cyclopts import Group, Parameter, validators
@@ -89,9 +89,11 @@ def run(
         emit(encoder.dumps(found.json()) if json else _pictured(found))
         return Exit.OK
     report = Report(json=json)
-    warm_up(report.say)
     with ExitStack() as stack:
+        signals = stack.enter_context(_Signals())
+        warm_up(report.say)
         spark = None if engine == "embedded" else stack.enter_context(_spark(master, f"deltic run {script.name}"))
+        signals.listen()  # PySpark has put a handler of its own
         pipeline = Pipeline(
             text,
             name=str(script),
@@ -104,37 +106,55 @@ def run(
             shared_state=shared_state,
         )
         stack.enter_context(pipeline)
-        caught = stack.enter_context(_stopping(pipeline.stop))
+        signals.stop_by(pipeline.stop)
         report.started(where, pipeline.start)
         with report.ticks() as told:
             summary = pipeline.follow(on_progress=told) if follow else pipeline.run_once(told)
         report.ended(summary)
-    return Exit.INTERRUPTED if signal.SIGINT in caught else Exit.OK
+    return Exit.INTERRUPTED if signal.SIGINT in signals.caught else Exit.OK
 
 
-@contextmanager
-def _stopping(stop: Callable[[], None]) -> Iterator[list[int]]:
-    """While it is open, the first SIGINT or SIGTERM calls `stop`. Yields those that came.
+class _Signals:
+    """While it is open, the first SIGINT or SIGTERM stops the pipeline, before its first tick if it is being opened.
 
-    The second ends the process as if it were killed, which a state may be at any moment: an exception might come in the midst of anything.
+    The second ends the process as if it were killed, which a state may be at any moment. Neither raises: an exception might come in the
+    midst of anything, and be lost where a library passes over exceptions. caught: those that came.
     """
-    caught: list[int] = []
 
-    def heard(number: int, _: FrameType | None) -> None:
-        caught.append(number)
-        if len(caught) > 1:
+    def __init__(self) -> None:
+        self.caught: list[int] = []
+        self._stop: Callable[[], None] | None = None
+        self._before: dict[int, Any] = {}
+
+    def listen(self) -> None:
+        """Takes the signals over from whoever has them."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before = signal.signal(number, self._heard)
+            self._before.setdefault(number, before)
+
+    def stop_by(self, stop: Callable[[], None]) -> None:
+        """`stop` is what stops the pipeline; called at once if a signal came before."""
+        self._stop = stop
+        if self.caught:
+            stop()
+
+    def _heard(self, number: int, _: FrameType | None) -> None:
+        self.caught.append(number)
+        if len(self.caught) > 1:
             os.write(2, b"deltic: interrupted\n")
             os._exit(Exit.INTERRUPTED)
         os.write(2, b"deltic: ending after this tick; once more ends it at once\n")
-        stop()
+        if self._stop is not None:
+            self._stop()
 
-    pa.enable_signal_handlers(False)  # Arrow's own would break off the read of a file
-    before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield caught
-    finally:
+    def __enter__(self) -> Self:
+        pa.enable_signal_handlers(False)  # Arrow's own would break off the read of a file
+        self.listen()
+        return self
+
+    def __exit__(self, *_: object) -> None:
         pa.enable_signal_handlers(True)
-        for number, handler in before.items():
+        for number, handler in self._before.items():
             signal.signal(number, handler)
 
 
