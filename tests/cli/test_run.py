@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -105,6 +106,44 @@ def test_a_dry_run_changes_nothing(shop: Shop, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize(
+    ("was", "is_now", "told"),
+    [
+        ("amount INT", "amount BIGINT", "table orders is not as the state has it: column amount was INT"),
+        ("made/spend", "in", "sink spend_out: the folder <folder>/in already holds something else: customers"),
+        ("CREATE SINK spend_out", "CREATE SINK other", "sink other: the folder <folder>/made/spend belongs to sink spend_out"),
+    ],
+)
+def test_a_dry_run_refuses_what_a_run_would_and_neither_changes_the_program(
+    was: str, is_now: str, told: str, shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(arguments(shop))
+    assert was in SCRIPT
+    (shop.folder / "shop.sql").write_text(SCRIPT.replace(was, is_now).replace("COUNT(*)", "2 * COUNT(*)"))
+    capsys.readouterr()
+    assert main(arguments(shop, "--dry-run")) == Exit.INPUT
+    dry = capsys.readouterr().err
+    assert dry.replace(str(shop.folder), "<folder>").startswith(f"deltic: {told}")
+    assert main(arguments(shop)) == Exit.INPUT
+    assert capsys.readouterr().err == dry
+    (shop.folder / "shop.sql").write_text(SCRIPT)
+    assert main(arguments(shop, "--dry-run", "--json")) == Exit.OK
+    assert json.loads(capsys.readouterr().out)["start"]["views"] == {"reused": ["spend", "top"], "filled": [], "dropped": []}
+
+
+def test_a_dry_run_refuses_a_dropped_sink_that_comes_back(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    main(arguments(shop))
+    (shop.folder / "shop.sql").write_text("".join(line for line in SCRIPT.splitlines(True) if "SINK spend_out" not in line))
+    assert main(arguments(shop)) == Exit.OK
+    (shop.folder / "shop.sql").write_text(SCRIPT)
+    capsys.readouterr()
+    assert main(arguments(shop, "--dry-run")) == Exit.INPUT
+    assert "has the changes that a sink of this name had before it was dropped" in capsys.readouterr().err
+    shutil.rmtree(shop.folder / "made" / "spend")
+    assert main(arguments(shop, "--dry-run", "--json")) == Exit.OK
+    assert json.loads(capsys.readouterr().out)["sinks"]["spend_out"]["epoch"] is None
+
+
+@pytest.mark.parametrize(
     ("options", "words"),
     [(["--once", "--follow"], "Mutually exclusive"), (["--shards", "0"], "Must be >= 1"), (["--master", "local[2]"], "--engine spark")],
 )
@@ -201,6 +240,24 @@ def test_ctrl_c_in_the_midst_of_a_tick(shop: Shop) -> None:
     assert shop.summed() == Counter({("bob", end["rows_in"]["orders"], end["rows_in"]["orders"]): 1})
     assert main(arguments(shop)) == Exit.OK
     assert shop.summed() == Counter({("bob", 20_000, 20_000): 1})
+
+
+def test_ctrl_c_while_the_state_is_opened_ends_it_before_the_first_tick(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lossy:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)  # an exception that comes here is lost
+
+    def opened(self: Pipeline, *args: object, **options: object) -> None:
+        Lossy()
+        opening(self, *args, **options)  # type: ignore[arg-type]
+
+    opening = Pipeline.__init__
+    monkeypatch.setattr(Pipeline, "__init__", opened)
+    assert main(arguments(shop, "--follow")) == Exit.INTERRUPTED
+    monkeypatch.undo()
+    assert not shop.summed()
+    assert main(arguments(shop)) == Exit.OK
+    assert shop.summed() == EXPECTED["spend"]
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ class _Sink:
         self._folder = local_path(path, SinkError)
         self._format, self._header, self._sep = format, header, sep
         self._name = f"sink {marker['sink']}"
-        claim(self._folder, {**marker, "format": format}, self._name)
+        claim(self._folder, {**marker, "format": format})
 
     def _encoded(self, rows: pa.Table) -> list[pa.Buffer]:
         return list(encoded(rows, self._format, header=self._header, sep=self._sep))
@@ -86,23 +86,32 @@ class SnapshotSink(_Sink):
         self._written(lambda: disk.replace(self._folder / f"snapshot.{self._format}", parts))
 
 
-def claim(folder: Path, marker: Mapping[str, str], name: str) -> None:
+def claim(folder: Path, marker: Mapping[str, str]) -> None:
     """Makes the folder its holder's, or finds that it is. Takes away what a dead writer had not finished. Raises SinkError."""
+    name = f"sink {marker['sink']}"
     content = json.dumps(marker, sort_keys=True).encode()
     written(lambda: disk.make_folder(folder), folder, name)
-    if (found := written(lambda: disk.read(folder / MARKER), folder, name)) is None:
-        others = [entry for entry in sorted(written(lambda: os.listdir(folder), folder, name)) if not disk.is_staged(entry)]
-        if others:
-            raise SinkError(
-                f"{name}: the folder {folder} already holds something else: {others[0]}",
-                expected="an empty folder, or one that this sink has written before",
-                remedy="name another folder, or empty this one",
-            )
-        if not written(lambda: disk.create_if_absent(folder / MARKER, [content]), folder, name):
-            found = written(lambda: disk.read(folder / MARKER), folder, name)
+    if not check_claim(folder, marker) and not written(lambda: disk.create_if_absent(folder / MARKER, [content]), folder, name):
+        check_claim(folder, marker)
+    written(lambda: _sweep(folder), folder, name)
+
+
+def check_claim(folder: Path, marker: Mapping[str, str]) -> bool:
+    """Whether the folder is its holder's; if not, it may become it. Writes nothing. Raises SinkError if it holds anything of others."""
+    name = f"sink {marker['sink']}"
+    found = written(lambda: disk.read(folder / MARKER), folder, name)
     if found is not None:
         _compare(found, marker, folder, name)
-    written(lambda: _sweep(folder), folder, name)
+        return True
+    others = written(lambda: sorted(os.listdir(folder)) if folder.exists() else [], folder, name)
+    other = next((entry for entry in others if not disk.is_staged(entry)), None)
+    if other is not None:
+        raise SinkError(
+            f"{name}: the folder {folder} already holds something else: {other}",
+            expected="an empty folder, or one that this sink has written before",
+            remedy="name another folder, or empty this one",
+        )
+    return False
 
 
 def _sweep(folder: Path) -> None:

@@ -82,7 +82,8 @@ class Delivery:
         arrangement = self._session.stored(outlet.view).spec.id
         view = outlet.view.lower()
         if known is None or known.view != view:
-            _check_empty(outlet)
+            if not outlet.snapshot:
+                check_empty(outlet.name, outlet.folder)
             return Standing(view, arrangement, following - 1, following)
         broken = self._redefined(outlet, known)
         if broken is None:
@@ -135,11 +136,11 @@ class Delivery:
             raise _too_late(outlet, epoch, error) from error
 
 
-def _check_empty(outlet: Outlet) -> None:
-    """A new sink begins with all that its view holds, which may not come on top of what an old one had."""
-    if not outlet.snapshot and any(outlet.folder.glob("changes-*")):
+def check_empty(sink: str, folder: Path) -> None:
+    """A new `changes` sink begins with all that its view holds, which may not come on top of what an old one had. Raises SinkError."""
+    if any(folder.glob("changes-*")):
         raise SinkError(
-            f"sink {outlet.name}: the folder {outlet.folder} has the changes that a sink of this name had before it was dropped",
+            f"sink {sink}: the folder {folder} has the changes that a sink of this name had before it was dropped",
             expected="an empty folder for a new sink, which first gets all that its view holds",
             remedy="empty the folder, or name another",
         )

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from deltic.errors import SinkError
-from deltic.pipeline.notes import standings
 from deltic.pipeline.pipeline import ROWS_PER_TICK
 from deltic.pipeline.progress import Start
 from deltic.pipeline.script import Script, state_is_there
@@ -70,8 +69,8 @@ def outlook(script: str, *, name: str, state: str, base: str | Path | None = Non
     if state_is_there(state):
         with StateReader.open(state, lease_s=None) as reader:
             notes, epoch = reader.manifest.notes, reader.epoch
-    bound.check_columns(notes)
-    known = standings(notes)
+    bound.check(notes)
+    known = bound.standings(notes)
     return Outlook(
         state,
         bound.start(notes, epoch),

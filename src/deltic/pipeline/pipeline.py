@@ -66,7 +66,7 @@ class Pipeline:
         self.session = Session(spark=spark, state=state, shards=shards, retain=retain, shared_state=shared_state)
         try:
             notes = self.session.notes
-            bound.check_columns(notes)
+            bound.check(notes)
             self.start = bound.start(notes, self.session.epoch)
             self.session.program(script, name=name, notes=bound.renewed(notes))
             self._attach(bound, state, rows_per_tick)

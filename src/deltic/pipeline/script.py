@@ -9,13 +9,14 @@ from typing import Self
 
 from deltic.connectors.files import FileReader
 from deltic.connectors.files.folder import local_path
-from deltic.connectors.sinks import MARKER, ChangesSink, SnapshotSink
+from deltic.connectors.sinks import MARKER, ChangesSink, SnapshotSink, check_claim
 from deltic.errors import DelticError, SinkError, SourceError
 from deltic.frontends.sql import FileSource
-from deltic.pipeline.delivery import Outlet
-from deltic.pipeline.notes import SINKS, Json, forgotten, standings
+from deltic.pipeline.delivery import Outlet, check_empty
+from deltic.pipeline.notes import SINKS, Json, Standing, forgotten, standings
 from deltic.pipeline.progress import Start
 from deltic.pipeline.taking import Source
+from deltic.runtimes.program import check_tables
 from deltic.schema import Schema, TableSchema
 from deltic.session import Session
 from deltic.session.catalog import SinkDefinition
@@ -29,7 +30,7 @@ Notes = Mapping[str, Json]
 class Script:
     """base: the folder that relative paths count from. tables: by name. sources, sinks: by name in lower case.
 
-    views: by name the id of what each is kept as, and its columns.
+    views: by name the id of what each is kept as, and its columns. described: the tables as a state notes them.
     """
 
     base: Path
@@ -37,6 +38,7 @@ class Script:
     sources: Mapping[str, FileSource]
     sinks: Mapping[str, SinkDefinition]
     views: Mapping[str, tuple[str, Schema]]
+    described: Notes
 
     @classmethod
     def bind(cls, text: str, name: str, base: str | Path | None) -> Self:
@@ -55,6 +57,7 @@ class Script:
             session.sources,
             session.sinks,
             {view: (kept.spec.id, kept.reader.schema) for view, kept in stored.items()},
+            session.notes["tables"],
         )
 
     def start(self, notes: Notes, epoch: int | None) -> Start:
@@ -119,7 +122,7 @@ class Script:
             remedy="name it, or restore it from a copy; to begin anew, empty the folders of all sinks",
         )
 
-    def check_columns(self, notes: Notes) -> None:
+    def _check_columns(self, notes: Notes) -> None:
         """Raises SinkError if a view that a sink has had changes of would have other columns than these."""
         before = {view.lower(): columns_of(entry) for view, entry in notes.get("views", {}).items()}
         for name, standing in standings(notes).items():
@@ -130,12 +133,32 @@ class Script:
             if before.get(standing.view, now) != now:
                 raise _other_columns(definition, before[standing.view], now)
 
+    def check(self, notes: Notes) -> None:
+        """Raises StateError or SinkError if a state with these notes would not take the script, or a sink's folder not the sink."""
+        check_tables(notes.get("tables", {}), self.described)
+        self._check_columns(notes)
+        known = self.standings(notes)
+        for name, definition in self.sinks.items():
+            folder = self.folder(definition.sink.path, SinkError)
+            marker = self._marker(name, definition, notes.get("id", ""))
+            check_claim(folder, {**marker, "format": definition.sink.format})
+            standing = known.get(name)
+            if definition.sink.mode == "changes" and (standing is None or standing.view != definition.view.lower()):
+                check_empty(name, folder)
+
+    def standings(self, notes: Notes) -> dict[str, Standing]:
+        """How far the sinks are when a state with these notes has taken the script."""
+        return standings({SINKS: self.renewed(notes).get(SINKS, notes.get(SINKS)) or {}})
+
     def _outlet(self, name: str, definition: SinkDefinition, state_id: str) -> Outlet:
         sink, path = definition.sink, self._path(definition.sink.path)
-        marker = {"state": state_id, "sink": name, "mode": sink.mode, "view": definition.view.lower()}
+        marker = self._marker(name, definition, state_id)
         kind = SnapshotSink if sink.mode == "snapshot" else ChangesSink
         made = kind(path, sink.format, marker, header=sink.header, sep=sink.sep)
         return Outlet(name, definition.view, made, self.folder(sink.path, SinkError))
+
+    def _marker(self, name: str, definition: SinkDefinition, state_id: str) -> dict[str, str]:
+        return {"state": state_id, "sink": name, "mode": definition.sink.mode, "view": definition.view.lower()}
 
     def _is_new(self, definition: SinkDefinition) -> bool:
         return not (self.folder(definition.sink.path, SinkError) / MARKER).exists()

@@ -24,13 +24,11 @@ def described(circuit: Circuit, known: Notes, dropped: Collection[str] = ()) -> 
     Raises StateError, naming the first difference, if a table of the circuit is not as the state has it.
     """
     gone = {name.lower() for name in dropped}
-    before = {name.lower(): (name, entry) for name, entry in known["tables"].items() if name.lower() not in gone}
-    tables = {}
-    for name, table in declared(circuit).items():
-        tables[name] = _described_table(table, circuit.tables[name])
-        if found := before.pop(name.lower(), None):
-            _check_same(*found, name, tables[name])
-    kept = dict(before.values())
+    before = {name: entry for name, entry in known["tables"].items() if name.lower() not in gone}
+    tables = {name: _described_table(table, circuit.tables[name]) for name, table in declared(circuit).items()}
+    check_tables(before, tables)
+    mine = {name.lower() for name in tables}
+    kept = {name: entry for name, entry in before.items() if name.lower() not in mine}
     return {
         "arrangements": {
             **{entry["arrangement"]: known["arrangements"][entry["arrangement"]] for entry in kept.values()},
@@ -39,6 +37,14 @@ def described(circuit: Circuit, known: Notes, dropped: Collection[str] = ()) -> 
         "tables": {**kept, **tables},
         "views": {view: _described_view(circuit, name) for view, name in circuit.views.items()},
     }
+
+
+def check_tables(before: Notes, tables: Notes) -> None:
+    """Raises StateError, naming the first difference, if one of `tables` is not as it was before. Both by name, as in the note `tables`."""
+    known = {name.lower(): (name, entry) for name, entry in before.items()}
+    for name, entry in tables.items():
+        if found := known.get(name.lower()):
+            _check_same(*found, name, entry)
 
 
 def declared(circuit: Circuit) -> dict[str, TableSchema]:
