@@ -379,3 +379,24 @@ def test_a_failed_commit_changes_nothing(state: str, monkeypatch: pytest.MonkeyP
             assert (content(session), session.epoch) == before
         insert(session, 1000)
         assert session.view("span").rows()[0]["n"] == 201
+
+
+def test_notes_that_are_not_the_users_or_no_json_are_refused_and_nothing_happens(tmp_path: Path) -> None:
+    with deltic.Session(state=str(tmp_path / "state")) as session:
+        session.sql("CREATE TABLE t (a BIGINT)")
+        before = session.epoch
+        for notes, message in (
+            ({"tables": {}}, "the note 'tables' is Deltic's own"),
+            ({"at": {1, 2}}, "the note 'at' is no JSON: Object of type set is not JSON serializable"),
+            ({"at": float("nan")}, "the note 'at' is no JSON"),
+        ):
+            with pytest.raises(errors.DataError, match=message):
+                session.apply({"t": [{"a": 1, "_op": "insert"}]}, notes=notes)
+        assert session.epoch == before
+        session.apply({}, notes={"at": [1, None, "x"]})
+        assert session.notes["at"] == [1, None, "x"]
+
+
+def test_a_session_retains_no_fewer_than_no_epochs(tmp_path: Path) -> None:
+    with pytest.raises(errors.SetupError, match="a session that retains -1 epochs"):
+        deltic.Session(state=str(tmp_path / "state"), retain=-1)

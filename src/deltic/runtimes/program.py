@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
 from deltic.circuit.nodes import Circuit
 from deltic.circuit.operators.table import TableInput
-from deltic.errors import StateError
+from deltic.errors import DataError, StateError
 from deltic.schema import Field, TableSchema
 
 Json = Any
@@ -15,6 +16,26 @@ Notes = Mapping[str, Json]
 
 EMPTY: Notes = {"arrangements": {}, "tables": {}, "views": {}}
 """The notes of a state without a program."""
+
+
+OWN: Final = frozenset((*EMPTY, "hash", "id", "seed", "spread"))
+"""The notes that only Deltic writes."""
+
+
+def checked(notes: Notes) -> Notes:
+    """Notes from outside. Raises DataError if one is Deltic's own, or is no JSON."""
+    for name, note in notes.items():
+        if name in OWN:
+            raise DataError(
+                f"the note {name!r} is Deltic's own", remedy="give it another name, such as one that begins with your program's"
+            )
+        try:
+            json.dumps(note, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"the note {name!r} is no JSON: {error}", expected="None, booleans, numbers, strings, lists and dicts"
+            ) from None
+    return notes
 
 
 def described(circuit: Circuit, known: Notes, dropped: Collection[str] = ()) -> dict[str, Json]:

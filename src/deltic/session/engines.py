@@ -24,6 +24,8 @@ def open_runtime(spark: pyspark.sql.SparkSession | None, state: str | None, shar
     """The arguments are those of Session."""
     if shards is not None and shards < 1:
         raise SetupError(f"a session of {shards} shards", expected="shards=1 or more")
+    if retain < 0:
+        raise SetupError(f"a session that retains {retain} epochs", expected="retain=0 or more")
     if spark is None and state is not None:
         return DurableEmbedded(state, shards, retain=retain)
     if spark is None:

@@ -24,6 +24,7 @@ from deltic.lowering import lower
 from deltic.optimizer import optimize
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.distributed import Distributed
+from deltic.runtimes.program import checked
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog, SinkDefinition
 from deltic.session.draft import Draft
@@ -155,7 +156,7 @@ class Session:
             for name, table in tables.items():
                 if self.table(name) is not table:
                     raise CatalogError(f"table {name} was made anew while changes to it were gathered", remedy="gather them again")
-            result = self._runtime.tick(changes, notes)
+            result = self._runtime.tick(changes, checked(notes or {}))
             self._committed = (self._committed[0], result, {})
             heard = [(view, callback) for view in result.changes for callback in self._subscribers.get(view, ())]
             calls = [(callback, self.last_change(view)) for view, callback in heard]
@@ -324,7 +325,7 @@ class Session:
     def _install(self, catalog: Catalog, dropped: Collection[str], notes: Mapping[str, Any] | None = None) -> None:
         views = {v.name: optimize(v.plan) for v in catalog.views.values() if v.materialized}
         circuit = lower(views, {t.name: t for t in catalog.tables.values()})
-        result = self._runtime.install(circuit, dropped=dropped, notes=notes)
+        result = self._runtime.install(circuit, dropped=dropped, notes=checked(notes or {}))
         self._catalog, self._circuit = catalog, circuit
         stored = {view: _stored(circuit.arrangements[name]) for view, name in circuit.views.items()}
         self._subscribers = {v: s for v, s in self._subscribers.items() if v in circuit.views}
