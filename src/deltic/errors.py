@@ -134,6 +134,10 @@ class WeightOverflow(EvaluationError):
     """A weight that leaves 64 bits."""
 
 
+class Divergence(EvaluationError):
+    """A recursion that goes on beyond its limit of iterations; the tick is rolled back."""
+
+
 class StringCollision(DelticError):
     """Two strings with one 64-bit hash."""
 

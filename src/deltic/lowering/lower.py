@@ -16,13 +16,28 @@ from deltic.circuit.operators.linear import Constant, Place
 from deltic.circuit.operators.order import Sort, Term
 from deltic.circuit.operators.reweigh import Reweigh, Rule
 from deltic.circuit.operators.top_k import TopK as TopKOperator
+from deltic.errors import Unsupported
 from deltic.expr.nodes import Expr
 from deltic.lowering.aggregates import lower_aggregate
 from deltic.lowering.joins import lower_join
 from deltic.lowering.keys import unique_key
 from deltic.lowering.streams import Arranged, Streams, normalized
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, SetOperation, Table, TopK, Union, Values
+from deltic.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Plan,
+    Project,
+    Recursion,
+    Reference,
+    SetOperation,
+    Table,
+    TopK,
+    Union,
+    Values,
+)
 from deltic.schema import BIGINT, STRING, Field, Schema, TableSchema
 
 
@@ -71,6 +86,8 @@ class Lowering:
                 return self._set_operation(plan)
             case TopK():
                 return self._top_k(plan)
+            case Reference() | Recursion():
+                raise Unsupported("recursion is not kept up to date yet")
             case _:
                 assert_never(plan)
 
