@@ -104,6 +104,13 @@ class Spine:
             spine.view = ((*self.batches, batch), np.concatenate((self.view[1], batch.entry)))
         return spine
 
+    def beside(self, other: Spine) -> Spine:
+        """The sum of both traces as they are now, read-only; shares the batches."""
+        spine = self.snapshot()
+        spine.view = ((*self.batches, *other.batches), np.concatenate((self.view[1], other.view[1])))
+        spine.guards = (*self.guards, *other.guards)
+        return spine
+
     def expect(self, keys: Sequence[Words]) -> None:
         """Has verified what a reader of these keys (see `trace/probe.py`) will look at; costs nothing where all is in memory."""
         for guard in self.guards:
