@@ -6,7 +6,7 @@ one node's hash could rest on another's. So a scope whose program changes is fil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from deltic.circuit.builder import CircuitBuilder
@@ -59,7 +59,7 @@ class ScopeBuilder(CircuitBuilder):
         return super().add(inside, inputs, shape, (), kind=kind, owns=None if isinstance(inside, NestedReduce) else owns)
 
     def attach(self, stream: int) -> int:
-        """The parent's stream, which has to be on the home shard, in this scope."""
+        """The parent's stream in this scope."""
         node = self.parent.nodes[stream]
         if stream not in self._imports:
             self._imports.append(stream)
@@ -84,27 +84,57 @@ class ScopeBuilder(CircuitBuilder):
         self.nodes[feedback] = replace(self.nodes[feedback], operator=replace(operator, source=source))
 
     def specify(self, spec: ArrangementSpec) -> None:
-        """Rows have the iterations of the scopes behind their own words. What an operator has no need for in scopes is left out."""
-        if any(node.owns == spec.id for node in self.nodes):
-            iterations = tuple(Field(f"_iteration{k}", BIGINT, False) for k in range(self.depth))
-            shape = Shape(Schema(spec.shape.schema.fields + iterations), spec.shape.weights)
-            super().specify(replace(spec, shape=shape))
+        """Rows have the iterations of the scopes behind their own words."""
+        iterations = tuple(Field(f"_iteration{k}", BIGINT, False) for k in range(self.depth))
+        shape = Shape(Schema(spec.shape.schema.fields + iterations), spec.shape.weights)
+        super().specify(replace(spec, shape=shape))
 
-    def close(self, export: int, limit: int = ITERATION_LIMIT) -> int:
-        """The scope as a node of the parent, whose stream is that of node `export`."""
-        operator = Child(tuple(self.nodes), export, limit)
-        self.parent.arrangements.update(self.arrangements)
-        reads = [_arrangement(self.parent.nodes[i]) for i in self._imports]
-        shape = self.nodes[export].shape
-        return CircuitBuilder.add(
-            self.parent,
-            operator,
-            tuple(self._imports),
-            shape,
-            (),
-            kind=NodeKind.CHILD,
-            reads=[name for name in reads if name is not None] if self.depth == 1 else (),
-        )
+    def close(self, export: int, limit: int = ITERATION_LIMIT, home: Callable[[int], int] = lambda stream: stream) -> int:
+        """The scope as a node of the parent, whose stream is that of node `export`; nodes that nothing reads are left out.
+
+        home: brings a stream of the parent to the home shard.
+        """
+        nodes, export = self._live(export)
+        used = sorted({n.operator.position for n in nodes if isinstance(n.operator, Import)})
+        nodes = [_moved(n, used) for n in nodes]
+        given = [self._imports[position] for position in used]
+        owned = {name for n in nodes for name in n.owned}
+        self.parent.arrangements.update({name: spec for name, spec in self.arrangements.items() if name in owned})
+        reads = [name for name in map(self._arrangement_of, given) if name is not None] if self.depth == 1 else []
+        shape = nodes[export].shape
+        operator = Child(tuple(nodes), export, limit)
+        inputs = tuple(map(home, given))
+        return CircuitBuilder.add(self.parent, operator, inputs, shape, (), kind=NodeKind.CHILD, reads=reads)
+
+    def _arrangement_of(self, stream: int) -> str | None:
+        return _arrangement(self.parent.nodes[stream])
+
+    def _live(self, export: int) -> tuple[list[Node], int]:
+        """The nodes that the export or a feedback rests on, numbered anew, and the export's number."""
+        feedback = [n for n in self.nodes if isinstance(n.operator, Feedback)]
+        waiting = [export, *(n.id for n in feedback)]
+        live = set(waiting)
+        while waiting:
+            node = self.nodes[waiting.pop()]
+            reads = {*node.inputs, *((node.operator.source,) if isinstance(node.operator, Feedback) else ())} - live
+            live |= reads
+            waiting += reads
+        number = {old: new for new, old in enumerate(sorted(live))}
+        nodes = []
+        for old in sorted(live):
+            node, operator = self.nodes[old], self.nodes[old].operator
+            if isinstance(operator, Feedback):
+                operator = replace(operator, source=number[operator.source])
+            inputs = tuple(number[i] for i in node.inputs)
+            nodes.append(replace(node, path=(number[old],), operator=operator, inputs=inputs))
+        return nodes, number[export]
+
+
+def _moved(node: Node, used: list[int]) -> Node:
+    """An import with its position among the imports that are used."""
+    if not isinstance(node.operator, Import):
+        return node
+    return replace(node, operator=replace(node.operator, position=used.index(node.operator.position)))
 
 
 def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operator:

@@ -61,7 +61,7 @@ class Feedback:
     """
 
     source: int
-    relation: str = ""
+    relation: str = field(default="", compare=False)
 
     @property
     def name(self) -> str:
