@@ -10,6 +10,7 @@ from engines import embedded
 from recursive_plans import NODES, TABLES, plans
 
 from deltic.errors import Divergence
+from deltic.explain import explain
 from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import Plan
 from deltic.plan.relation import Relation
@@ -95,3 +96,19 @@ def test_a_cycle_that_loses_its_only_support_goes() -> None:
 
 def test_a_cycle_of_derivations_diverges_and_the_tick_has_not_happened() -> None:
     check(plans()["derivations"], [{(1, 2): 1}, {(2, 1): 1}, {(2, 3): 1, (2, 1): -1}])
+
+
+def test_explain_shows_scopes_and_what_their_operators_did() -> None:
+    engine = embedded(TABLES, {"v": PLANS["nested_closure"]})
+    result = engine.tick({"edges": [((0, 1), 1), ((1, 2), 1)]})
+    told = explain({"v": PLANS["nested_closure"]}, engine.circuit, engine.runtime.statistics(), result, 1, sources={}, sinks={})
+    operators = {o.id: o for o in told.operators}
+    child = next(o for o in told.operators if o.operator == "child" and "." not in o.id)
+    inner = next(o for o in told.operators if o.operator == "child" and o.id.startswith(f"{child.id}."))
+    feedback = next(o for o in told.operators if o.operator == "feedback" and o.id.startswith(f"{inner.id}."))
+    join = next(o for o in told.operators if o.operator == "join_trace" and o.id.startswith(f"{inner.id}."))
+    assert all(name in operators for o in told.operators for name in o.inputs)
+    assert feedback.inputs[0].rpartition(".")[0] == inner.id
+    assert join.rows_touched > 0 and join.rows_out > 0 and join.key
+    assert all(o.state_rows > 0 for o in told.operators if o.state)
+    assert f"    {inner.id} child" in str(told)
