@@ -236,7 +236,7 @@ class Recursion:
         schemas = {name: _kinds(body.schema) for name, body in self.relations}
         assert len(schemas) == len(self.relations)
         assert self.result in schemas
-        assert self.limit > 0
+        assert self.limit >= 0
         assert all(_kinds(schema) == schemas[name] for _, body in self.relations for name, schema in references(body) if name in schemas), (
             self
         )
