@@ -61,10 +61,11 @@ def _body(cte: exp.CTE, name: str, unique: str, schema: Schema, env: Environment
 def _check_types(name: str, base: Schema, whole: Schema, place: Span) -> None:
     for field, found in zip(base, whole, strict=True):
         if field.type != found.type:
+            step = "" if field.type == NULL else f", or CAST(… AS {field.type.sql}) in the step"
             raise TypeMismatch(
                 f"column {field.name} of the recursive relation {name} is {field.type.sql} in its base, and {found.type.sql} with its step",
                 span=place,
-                remedy=f"CAST(… AS {found.type.sql}) in the base" + (f", or CAST(… AS {field.type.sql}) in the step" if field.type != NULL else ""),
+                remedy=f"CAST(… AS {found.type.sql}) in the base{step}",
             )
 
 
