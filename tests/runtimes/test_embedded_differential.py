@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import pytest
 from engines import embedded, run
-from programs import Case, Mix, Outcome, case, expected
+from programs import Case, Mix, Outcome, case, expected, mixed
 
 FAST = 120
 SLOW = 2_000
+RECURSIVE_FAST = 80
+RECURSIVE_SLOW = 20_000
 REGRESSIONS = (25, 59, 74, 81, 219, 247, 303, 329, 435)
 """Seeds that were once wrong."""
 
 
 def check(seed: int, *, shards: int, row_by_row: bool = False) -> tuple[Case, list[Outcome]]:
-    program = case(seed)
+    return check_case(case(seed), shards=shards, row_by_row=row_by_row)
+
+
+def check_case(program: Case, *, shards: int, row_by_row: bool = False) -> tuple[Case, list[Outcome]]:
     outcomes = expected(program)
     run(embedded(program.tables, program.views, shards), program, outcomes, row_by_row=row_by_row)
     return program, outcomes
@@ -28,6 +33,24 @@ def test_seeds_that_were_once_wrong(seed: int) -> None:
 def test_random_programs() -> None:
     for seed in range(10_000, 10_000 + FAST):
         check(seed, shards=1 + 2 * (seed % 2), row_by_row=seed % 4 == 0 and not case(seed).fails)
+
+
+def test_random_recursive_programs() -> None:
+    for seed in range(30_000, 30_000 + RECURSIVE_FAST):
+        if seed % 10 >= 5:
+            check_case(mixed(seed), shards=1 + 2 * (seed % 2), row_by_row=seed % 4 == 0)
+
+
+@pytest.mark.slow
+def test_many_random_recursive_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    mix = Mix()
+    for seed in range(RECURSIVE_SLOW):
+        program = mixed(seed)
+        mix.record(*check_case(program, shards=1 + 2 * (seed % 2), row_by_row=seed % 3 == 0 and not program.fails))
+    with capsys.disabled():
+        print(f"\n{mix}")
+    mix.assert_recursive()
+    assert mix.retracting >= 0.3 * mix.ticks, str(mix)
 
 
 @pytest.mark.slow
