@@ -116,11 +116,29 @@ def _random_node(rng: random.Random, streams: int) -> Spec:
             return Spec(kind, recent[:1])
 
 
-def meaning(scope: Scope, given: list[ZSet], previous: list[ZSet] | None = None) -> list[ZSet]:
-    """The value of each node: tables and imports from `given`, feedbacks and delays from the values of the iteration before."""
+def live(scope: Scope) -> set[int]:
+    """The nodes that the export, a feedback or a delay rests on: what nothing reads is left out of a scope, and cannot diverge."""
+    found: set[int] = set()
+    waiting = [scope.export, *(i for i, spec in enumerate(scope.nodes) if spec.kind in ("feedback", "delay"))]
+    while waiting:
+        at = waiting.pop()
+        if at not in found:
+            found.add(at)
+            waiting += scope.nodes[at].inputs if scope.nodes[at].kind != "import" else []
+    return found
+
+
+def meaning(scope: Scope, given: list[ZSet], previous: list[ZSet] | None = None, nodes: set[int] | None = None) -> list[ZSet]:
+    """The value of each node: tables and imports from `given`, feedbacks and delays from the values of the iteration before.
+
+    nodes: those that count; None for all.
+    """
     values: list[ZSet] = []
     tables = 0
-    for spec in scope.nodes:
+    for at, spec in enumerate(scope.nodes):
+        if nodes is not None and at not in nodes:
+            values.append({})
+            continue
         match spec.kind:
             case "table":
                 value = given[tables]
@@ -144,8 +162,9 @@ def fixed_point(scope: Scope, given: list[ZSet]) -> ZSet:
     """The export's value once no feedback changes."""
     sources = [spec.inputs[0] for spec in scope.nodes if spec.kind in ("feedback", "delay")]
     before: list[ZSet] | None = None
+    nodes = live(scope)
     for iteration in range(LIMIT + 1):
-        values = meaning(scope, given, before)
+        values = meaning(scope, given, before, nodes)
         if all(values[s] == ({} if before is None else before[s]) for s in sources):
             return values[scope.export]
         if iteration == LIMIT:

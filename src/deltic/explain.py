@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deltic.circuit.nodes import Circuit, Node
-from deltic.circuit.operators.child import Child, Feedback
+from deltic.circuit.operators.child import Child
+from deltic.circuit.operators.feedback import Feedback
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.nested_join import NestedJoin

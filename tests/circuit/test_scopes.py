@@ -8,7 +8,8 @@ import pytest
 from deltic.circuit.clock import Clock
 from deltic.circuit.nodes import Node, NodeKind, Shape
 from deltic.circuit.operator import Context, Tick
-from deltic.circuit.operators.child import Child, Feedback, Import
+from deltic.circuit.operators.child import Child
+from deltic.circuit.operators.feedback import Feedback, Import
 from deltic.circuit.operators.linear import Plus
 from deltic.circuit.operators.map import Map
 from deltic.errors import EvaluationError

@@ -14,7 +14,8 @@ from deltic.circuit.nodes import ArrangementSpec, Node, NodeKind, Shape
 from deltic.circuit.operator import Operator
 from deltic.circuit.operators.aggregate import Aggregate
 from deltic.circuit.operators.arrange import Arrange
-from deltic.circuit.operators.child import ITERATION_LIMIT, Child, Feedback, Import
+from deltic.circuit.operators.child import ITERATION_LIMIT, Child
+from deltic.circuit.operators.feedback import Feedback, Import
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.nested_arrange import NestedArrange

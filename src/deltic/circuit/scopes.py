@@ -7,15 +7,21 @@ memory until it ends, and appended to the state as one batch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from deltic.circuit.clock import Clock
 from deltic.circuit.due import Due, Path
+from deltic.circuit.nodes import Node
 from deltic.circuit.operator import Context
+from deltic.circuit.operators.feedback import Feedback
+from deltic.errors import Divergence
+from deltic.expr.failures import GROWTH, SAMPLES, diverged
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
+from deltic.trace.encoding import decode
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.time import Time
@@ -39,6 +45,10 @@ class Trace:
         if self.depth:
             at = [np.full(len(batch), coordinate, np.int64) for coordinate in time[: self.depth]]
             batch = Batch.trusted((*batch.columns, *at), batch.weights)
+        self.append_timed(batch)
+
+    def append_timed(self, batch: Batch) -> None:
+        """Adds rows with their iterations."""
         self.added.append(batch)
         self.before, self.now = self.now, self.past.beside(self.added)
 
@@ -96,3 +106,13 @@ def distinct_rows(parts: list[Rows], columns: int) -> tuple[np.ndarray, ...]:
         return parts[0].columns
     words = [np.concatenate([part.columns[c] for part in parts]) for c in range(columns)]
     return consolidate(Rows(words, (np.ones(len(words[0]), np.int64),))).columns
+
+
+def divergence(feedback: Node, limit: int, growth: Sequence[int], change: Rows, nest: Nest) -> Divergence:
+    """The error for the relation of a feedback, whose change in the last iteration this is. growth: rows that changed, by iteration."""
+    words = [column[:SAMPLES] for column in change.columns]
+    fields = zip(feedback.shape.schema, feedback.shape.layout.slices, strict=True)
+    columns = [decode(words[at], f, nest.strings).to_pylist() for f, at in fields]
+    rows = list(zip(*columns, strict=True)) if columns else [()]
+    assert isinstance(feedback.operator, Feedback)
+    return diverged(feedback.operator.relation or feedback.name, limit, growth[-GROWTH:], rows)

@@ -18,61 +18,17 @@ from deltic.circuit.due import Path
 from deltic.circuit.nodes import Node, NodeKind
 from deltic.circuit.operator import HOME, Context, Delta
 from deltic.circuit.operators.arrange import check_sums
+from deltic.circuit.operators.feedback import Feedback, Import
+from deltic.circuit.operators.loop import Loop, find_loop
 from deltic.circuit.overflow import named_overflow
-from deltic.circuit.scopes import Nest
+from deltic.circuit.scopes import Nest, divergence
 from deltic.errors import Divergence, WeightOverflow
-from deltic.expr.failures import GROWTH, SAMPLES, diverged
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
-from deltic.trace.encoding import decode
 from deltic.trace.rows import Rows
 
 ITERATION_LIMIT = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Import:
-    """Attaches the parent's stream at `position` among the child's inputs: whole at iteration 0, empty afterwards.
-
-    arrangement: the parent's, if the stream is the change of one that operators of the scope read.
-    """
-
-    position: int
-    arrangement: str | None = None
-
-    @property
-    def name(self) -> str:
-        return "import"
-
-    @property
-    def eager(self) -> bool:
-        return False
-
-    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        return inputs[self.position]
-
-
-@dataclass(frozen=True, slots=True)
-class Feedback:
-    """z⁻¹ in the innermost scope: what node `source` (a local id, perhaps a later one) gave in the previous iteration.
-
-    relation: what it is called in errors.
-    """
-
-    source: int
-    relation: str = field(default="", compare=False)
-
-    @property
-    def name(self) -> str:
-        return "feedback"
-
-    @property
-    def eager(self) -> bool:
-        return False
-
-    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        return inputs[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +43,12 @@ class Child:
     export: int
     limit: int = ITERATION_LIMIT
     feedback: tuple[Node, ...] = field(init=False, compare=False, repr=False)
+    loop: Loop | None = field(init=False, compare=False, repr=False)
     nothing: tuple[Rows, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "feedback", tuple(n for n in self.nodes if isinstance(n.operator, Feedback)))
+        object.__setattr__(self, "loop", find_loop(self.nodes, self.export))
         object.__setattr__(self, "nothing", tuple(Rows.empty(n.shape.layout.width, n.shape.weights) for n in self.nodes))
 
     @property
@@ -157,6 +115,8 @@ class Child:
 
     def iterate(self, inputs: Sequence[Delta], nest: Nest) -> Delta:
         """Runs to the fixed point at the clock's time, and gives the sum of what is exported."""
+        if self.loop is not None and self.loop.applies(nest):
+            return self.loop.run(inputs, self.limit, nest)
         clock, time, depth = nest.clock, nest.time, len(nest.clock.time)
         held: dict[int, Delta] = {}
         exported: list[Rows] = []
@@ -227,8 +187,4 @@ class Child:
         """The error, for the first relation that still changes."""
         node = next(n for n in self.feedback if n.id in held)
         assert isinstance(node.operator, Feedback)
-        words = [column[:SAMPLES] for column in held[node.id].columns]
-        fields = zip(node.shape.schema, node.shape.layout.slices, strict=True)
-        columns = [decode(words[at], f, nest.strings).to_pylist() for f, at in fields]
-        rows = list(zip(*columns, strict=True)) if columns else [()]
-        return diverged(node.operator.relation or node.name, self.limit, growth[node.id][-GROWTH:], rows)
+        return divergence(node, self.limit, growth[node.id], held[node.id], nest)
