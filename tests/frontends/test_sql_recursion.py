@@ -14,10 +14,11 @@ from sql_data import ROWS, TestCatalog, weighted
 
 from deltic.errors import Divergence, QueryError
 from deltic.frontends.sql import bind_query
+from deltic.frontends.sql.dialect import DelticDialect
 from deltic.optimizer import optimize
 from deltic.plan.columns import agrees
 from deltic.plan.evaluate import evaluate
-from deltic.plan.nodes import ITERATION_LIMIT, Plan, Recursion
+from deltic.plan.nodes import ITERATION_LIMIT, Plan, Recursion, references
 from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.plan.walk import nodes
@@ -127,6 +128,24 @@ def test_inner_and_outer_relations_of_one_name_differ() -> None:
     sql = f"WITH RECURSIVE c (n) AS (SELECT 1 UNION SELECT c.n + i.n FROM c JOIN ({inner}) i ON i.n = c.n + 4) SELECT n FROM c"
     assert {node.result for node in recursions(sql)} == {"c", "c_2"}
     assert set(evaluate(bound(sql), {})) == {(1,), (6,)}
+
+
+def test_mutated_queries_are_bound_whole_or_refused() -> None:
+    rng = Random(11)
+    pool = [[sql[token.start : token.end + 1] for token in DelticDialect().tokenize(sql)] for sql in LINEAR]
+    words = [word for query in pool for word in query]
+    recursive = 0
+    for _ in range(600):
+        query = list(rng.choice(pool))
+        at = rng.randrange(len(query))
+        query[at : at + 1] = rng.choice(([], [query[at]] * 2, [rng.choice(words)], [rng.choice(words), query[at]]))
+        try:
+            plan = bound(" ".join(query))
+        except QueryError:
+            continue
+        assert agrees(plan) and agrees(optimize(plan)) and not references(plan)
+        recursive += any(isinstance(node, Recursion) for node in nodes(plan))
+    assert recursive > 20
 
 
 @pytest.fixture(scope="module")

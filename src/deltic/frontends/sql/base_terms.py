@@ -90,7 +90,8 @@ def _select(node: exp.Select, names: Names) -> exp.Expr | None:
             node.set(clause, None)
     joins = [join for join in node.args.get("joins") or () if not (join.kind in ("SEMI", "ANTI") and _reads(join, names))]
     node.set("joins", joins)
-    for item in [node.args["from_"], *joins]:
+    start = node.args.get("from_")
+    for item in [*([] if start is None else [start]), *joins]:
         inner = _base(item.this, names)
         if inner is None:
             return None
