@@ -243,7 +243,7 @@ def test_declared_views_are_one_recursion_and_sets() -> None:
     recursion = plans["even"]
     assert isinstance(recursion, Recursion)
     assert [name for name, _ in recursion.relations] == ["even", "odd"]
-    assert {node.result for node in nodes(plans["neither"]) if isinstance(node, Recursion)} == {"even", "odd"}
+    assert {node.result for node in nodes(plans["neither"]) if isinstance(node, Recursion)} == {"even"}  # odd is one step from it
 
 
 def test_a_declared_view_that_reads_nothing_recursive_is_its_query() -> None:

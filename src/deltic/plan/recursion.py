@@ -83,16 +83,35 @@ def closed(plan: Plan, bodies: Mapping[str, Plan], limits: Mapping[str, int]) ->
 
 
 def finished(bodies: Mapping[str, Plan], limits: Mapping[str, int]) -> dict[str, Plan]:
-    """What each name denotes."""
+    """What each name denotes; limits as in `closed`."""
     done: dict[str, Plan] = {}
     for group in components(bodies):
         mine = {name: bound_to(bodies[name], done) for name in group}
         if not any(_read(body) & mine.keys() for body in mine.values()):
             done |= mine
             continue
-        limit = max(limits[name] for name in group)
-        done |= {name: Recursion(tuple(mine.items()), name, limit) for name in group}
+        done |= _denoted(mine, max(limits[name] for name in group))
     return done
+
+
+def _denoted(group: Mapping[str, Plan], limit: int) -> dict[str, Plan]:
+    """What relations that rest on one another denote, by as few recursions as may be.
+
+    At the fixed point each relation is what its body makes of the others, so one that reads only relations known already needs no
+    recursion of its own. One that reads itself does; else those come first that most others read.
+    """
+    relations = tuple(group.items())
+    reads = {name: _read(body) & group.keys() for name, body in relations}
+    known: dict[str, Plan] = {}
+    while len(known) < len(group):
+        rest = [name for name in group if name not in known]
+        name = next((name for name in rest if reads[name] <= known.keys()), None)
+        if name is None:
+            name = max(rest, key=lambda name: (name in reads[name], sum(name in reads[other] for other in rest)))
+            known[name] = Recursion(relations, name, limit)
+        else:
+            known[name] = bound_to(group[name], known)
+    return known
 
 
 def bound_to(plan: Plan, meanings: Mapping[str, Plan]) -> Plan:
