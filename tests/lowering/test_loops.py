@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,12 +12,19 @@ from engines import Engine, embedded
 from recursive_plans import TABLES, plans
 from test_recursion import random_ticks
 
+from deltic.circuit.operator import Delta
+from deltic.circuit.operators import loop as loop_module
 from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.loop import Loop
+from deltic.circuit.scopes import Nest
 from deltic.errors import Divergence, WeightOverflow
 from deltic.plan.evaluate import evaluate
 from deltic.plan.relation import Relation
+from deltic.runtimes.embedded import Embedded
+from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
+from deltic.trace.guard import Guard
+from deltic.trace.spine import Spine
 
 PLANS = plans()
 LOOPS = ("closure", "left_closure", "reachable", "both_ends", "connected", "few_steps")
@@ -101,6 +108,37 @@ def test_a_loop_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         with operator_by_operator(monkeypatch):
             plain.tick({"edges": tick})
         assert kept(loop) == kept(plain)
+
+
+@pytest.mark.parametrize(("at_once", "runs"), [(1 << 26, 2), (0, 1)])
+def test_what_is_mapped_is_verified_before_it_is_read(at_once: int, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[Loop] = []
+    run = Loop.run
+
+    def noted(self: Loop, inputs: Sequence[Delta], limit: int, nest: Nest) -> Delta:
+        done.append(self)
+        return run(self, inputs, limit, nest)
+
+    monkeypatch.setattr(Loop, "run", noted)
+    monkeypatch.setattr(loop_module, "VERIFIED_AT_ONCE", at_once)
+    engine = embedded(TABLES, {"v": PLANS["closure"]})
+    done.clear()
+    engine.tick({"edges": [((i, i + 1), 1) for i in range(20)]})
+    assert isinstance(engine.runtime, Embedded)
+    state, read = engine.runtime._state[0], []
+    for name, spine in state.items():
+        state[name] = mapped(spine.scan(Counters()), read)
+    engine.tick({"edges": [((9, 10), -1)]})
+    assert sum(weight for _, weight in engine.view("v").pairs()) == 45 + 55
+    assert read and len(done) == runs
+
+
+def mapped(batch: Batch, read: list[int]) -> Spine:
+    """The batch as one of a file, whose pages are noted as they are verified."""
+    guard = Guard(batch.index, len(batch), read.extend, read.extend)
+    spine = Spine(len(batch.columns), len(batch.weights), [Batch.trusted(batch.columns, batch.weights, batch.index, guard=guard)])
+    spine.guards = (guard,)
+    return spine
 
 
 def test_a_weight_beyond_64_bits_is_refused() -> None:

@@ -89,6 +89,13 @@ class Spine:
         """Bytes of all batches, indexes included."""
         return sum(batch.nbytes for batch in self.batches)
 
+    @property
+    def unverified(self) -> int:
+        """Bytes of mapped batches that have not been verified as a whole."""
+        if not self.guards:
+            return 0
+        return sum(batch.nbytes for batch in self.batches if batch.guard is not None and not batch.guard.done)
+
     def snapshot(self) -> Spine:
         """The trace as it is now, read-only; shares the batches and costs O(1)."""
         spine = Spine.__new__(Spine)

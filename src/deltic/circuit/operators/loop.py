@@ -24,6 +24,10 @@ from deltic.trace.counters import Counters
 from deltic.trace.encoding import words_of
 from deltic.trace.fixpoint import Chain, Fixpoint, fixpoint
 from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+
+VERIFIED_AT_ONCE = 1 << 26
+"""Bytes of mapped state that are verified as a whole, so that the kernel may read it; beyond, operators verify what they read."""
 
 Moves = tuple[int, ...]
 """For each word of a row, which word of another it is."""
@@ -51,12 +55,18 @@ class Loop:
     steps: tuple[Step, ...]
 
     def applies(self, nest: Nest) -> bool:
-        """Whether the kernel may read the state: not where pages of files have to be verified first, or somebody listens to the clock."""
+        """Whether the kernel may run: not where much state would have to be verified before, or somebody listens to the clock."""
+        return not nest.clock.hooks and sum(spine.unverified for spine in self._state(nest)) <= VERIFIED_AT_ONCE
+
+    def _state(self, nest: Nest) -> list[Spine]:
+        """All that the kernel reads, as of the last commit."""
         names = [_owned(self.derived), *(name for step in self.steps for name in (_owned(step.mine), _arrangement(step.other)))]
-        return not nest.clock.hooks and not any(nest.state[name].guards for name in names if name in nest.state)
+        return [] if nest.backfill else [nest.state[name] for name in names]
 
     def run(self, inputs: Sequence[Delta], limit: int, nest: Nest) -> Delta:
         """The sum of what the iterations change."""
+        for spine in self._state(nest):
+            spine.expect(())
         width = self.distinct.shape.layout.width
         base = Rows.concat([Rows.empty(width, 1), *(inputs[_position(node)] for node in self.base)])
         past = nest.trace(_owned(self.derived), width + 1, 1, 1)
