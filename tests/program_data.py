@@ -116,6 +116,17 @@ def random_source(rng: Random, name: str, theme: Type) -> Source:
     return Source(TableSchema(name, Schema(tuple(fields)), key), tuple(domains))
 
 
+def random_graph(rng: Random, name: str, theme: Type) -> Source:
+    """Edges between a few nodes of the type `theme`, sometimes with a number beside each. It has no key: an edge may be there twice."""
+    nodes = domain(theme)[:7]
+    fields = [Field(f"{name}{i}", theme, rng.random() < 0.2) for i in range(2)]
+    domains = [nodes, nodes]
+    if rng.random() < 0.6:
+        fields.append(Field(f"{name}2", rng.choice((INT, BIGINT)), rng.random() < 0.2))
+        domains.append(domain(INT)[:6])
+    return Source(TableSchema(name, Schema(tuple(fields))), tuple(domains))
+
+
 def _some(rng: Random, values: Sequence[Value], wanted: int) -> tuple[Value, ...]:
     """The first two, so that tables have values in common, and others."""
     rest = list(values[2:])

@@ -15,12 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from program_data import KEY_TYPES, Content, Source, Tick, random_source
+from program_data import KEY_TYPES, Content, Source, Tick, random_graph, random_source
 from program_plans import Programs
+from program_recursion import RecursivePrograms
 
 from deltic.errors import EvaluationError
 from deltic.plan.evaluate import evaluate
-from deltic.plan.nodes import Join, Plan, SetOperation
+from deltic.plan.nodes import Join, Plan, Recursion, SetOperation, inputs, references
 from deltic.plan.relation import Relation
 from deltic.plan.walk import nodes
 from deltic.schema import TableSchema
@@ -71,6 +72,46 @@ def daring(seed: int) -> Case:
     contents = [Content(source) for source in sources]
     ticks = [_load(rng, contents, 3), *(_tick(rng, contents) for _ in range(4))]
     return Case(seed, {source.table.name: source.table for source in sources}, views, ticks, True)
+
+
+def mixed(seed: int) -> Case:
+    """Of ten seeds five are those of `case`, three have a recursion in each view, and two have recursions two or three deep."""
+    nest = (0, 0, 0, 0, 0, 1, 1, 1, 2, 2 + (seed % 4 == 1))[seed % 10]
+    if nest == 0:
+        return case(seed)
+    for attempt in range(100):
+        made = _made_recursive(seed, Random(f"recursive {seed}.{attempt}"), nest)
+        if made is not None:
+            return made
+    raise AssertionError(f"no small recursive program for seed {seed}")
+
+
+def _made_recursive(seed: int, rng: Random, nest: int) -> Case | None:
+    theme = rng.choice(KEY_TYPES)
+    sources = [random_graph(rng, "g", theme), *(random_source(rng, name, theme) for name in "tu"[: rng.randint(1, 2)])]
+    size = rng.randint(4, 9)
+    programs = RecursivePrograms(rng, sources, size, nest)
+    views = {f"view{i}": programs.view().plan for i in range(rng.randint(1, 2))}
+    tables = {source.table.name: source.table for source in sources}
+    ticks = _graph_ticks(rng, sources, size)
+    if _explodes(list(views.values()), applied(empty(tables), ticks[0])):
+        return None
+    return Case(seed, tables, views, ticks, False)
+
+
+def _graph_ticks(rng: Random, sources: Sequence[Source], size: int) -> list[Tick]:
+    """Changes mostly of the first table, a graph, of which half of them delete an edge."""
+    contents = [Content(source) for source in sources]
+    graph = contents[0]
+    ticks = [{**_load(rng, contents[1:], size), graph.source.table.name: graph.load(rng, size + 4)}]
+    for _ in range(rng.randint(3, 6)):
+        tick: Tick = {}
+        for _ in range(rng.choice([1, 2, 2, 3])):
+            content = graph if rng.random() < 0.75 else rng.choice(contents)
+            change = content.delete(rng) if content.rows and rng.random() < 0.6 else content.change(rng)
+            tick.setdefault(content.source.table.name, []).extend(change)
+        ticks.append(tick)
+    return ticks
 
 
 def _made(seed: int, rng: Random) -> Case | None:
@@ -135,8 +176,8 @@ def _failing_ticks(rng: Random, sources: Sequence[Source], views: Mapping[str, P
 
 
 def _explodes(views: Sequence[Plan], tables: Tables) -> bool:
-    joins = [node for plan in views for node in nodes(plan) if isinstance(node, Join)]
-    return any(sum(weight for _, weight in evaluate(join, tables).pairs()) > LARGEST for join in joins)
+    large = [node for plan in views for node in nodes(plan) if isinstance(node, Join | Recursion) and not references(node)]
+    return any(sum(weight for _, weight in evaluate(node, tables).pairs()) > LARGEST for node in large)
 
 
 def outcome(views: Mapping[str, Plan], tables: Mapping[str, Relation]) -> Outcome:
@@ -167,11 +208,16 @@ class Mix:
     ticks: int = 0
     retracting: int = 0
     failing: int = 0
+    recursive: int = 0
+    nested: int = 0
     shown: Counter[str] = field(default_factory=Counter)
 
     def record(self, program: Case, outcomes: Sequence[Outcome]) -> None:
         """Counts the case: ticks after the load that take away a row of a view or fail, and kinds of operators that had rows."""
         self.cases += 1
+        deep = max(nest(plan) for plan in program.views.values())
+        self.recursive += deep > 0
+        self.nested += deep > 1
         before: dict[str, Relation] = {}
         for i, now in enumerate(outcomes):
             if not isinstance(now, dict):
@@ -189,16 +235,27 @@ class Mix:
         rare = [kind for kind in KINDS if self.shown[kind] < 0.1 * self.cases]
         assert not rare, f"{rare}: {self}"
 
+    def assert_recursive(self) -> None:
+        """Half of the cases have a recursion, and a fifth one inside another."""
+        assert self.recursive >= 0.5 * self.cases, str(self)
+        assert self.nested >= 0.2 * self.cases, str(self)
+
     def __str__(self) -> str:
         kinds = ", ".join(f"{kind} {self.shown[kind] / max(1, self.cases):.0%}" for kind in KINDS)
         share = self.retracting / max(1, self.ticks)
-        return f"{self.cases} cases, {self.ticks} ticks, {share:.0%} retract, {self.failing} fail; with rows: {kinds}"
+        loops = f"{self.recursive} recursive, {self.nested} of them nested"
+        return f"{self.cases} cases, {loops}, {self.ticks} ticks, {share:.0%} retract, {self.failing} fail; with rows: {kinds}"
 
 
 def kind_of(node: Plan) -> str:
     """The node's name, with its kind where it has one."""
     name = type(node).__name__
     return f"{name} {node.kind}" if isinstance(node, Join | SetOperation) else name
+
+
+def nest(plan: Plan) -> int:
+    """How many recursions lie in one another."""
+    return isinstance(plan, Recursion) + max((nest(below) for below in inputs(plan)), default=0)
 
 
 def _shown(program: Case, outcomes: Sequence[Outcome]) -> set[str]:
@@ -208,5 +265,6 @@ def _shown(program: Case, outcomes: Sequence[Outcome]) -> set[str]:
     for i, (tick, now) in enumerate(zip(program.ticks, outcomes, strict=True)):
         tables = applied(tables, tick) if isinstance(now, dict) else tables
         if i in (0, len(outcomes) - 1):
-            found |= {kind_of(n) for plan in program.views.values() for n in nodes(plan) if kind_of(n) not in found and evaluate(n, tables)}
+            closed = (n for plan in program.views.values() for n in nodes(plan) if not references(n))
+            found |= {kind_of(n) for n in closed if kind_of(n) not in found and evaluate(n, tables)}
     return found

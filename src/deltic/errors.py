@@ -114,6 +114,10 @@ class AbsentRow(DataError):
     """A delete or update of a row that is not there."""
 
 
+class CircuitError(DelticError):
+    """A circuit whose nodes do not fit together."""
+
+
 class EvaluationError(DelticError):
     """An expression that fails on a row (Spark's ANSI rules); the tick is rolled back."""
 
@@ -132,6 +136,18 @@ class CastFailure(EvaluationError):
 
 class WeightOverflow(EvaluationError):
     """A weight that leaves 64 bits."""
+
+
+class ImpureFunction(EvaluationError):
+    """A function of the user's that gave two answers for one row."""
+
+
+class NegativeWeight(EvaluationError):
+    """A row that a relation would have less than 0 times."""
+
+
+class Divergence(EvaluationError):
+    """A recursion that goes on beyond its limit of iterations; the tick is rolled back."""
 
 
 class StringCollision(DelticError):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deltic.circuit.nodes import Circuit, Node
+from deltic.circuit.operators.child import Child
+from deltic.circuit.operators.feedback import Feedback
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.linear import Exchange
+from deltic.circuit.operators.nested_join import NestedJoin
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopK
@@ -31,6 +34,10 @@ CLASSES = {
     "source": "source",
     "trace_append": "integral",
     "join_trace": "bilinear",
+    "negate": LINEAR,
+    "import": LINEAR,
+    "feedback": "delay by one iteration",
+    "child": "fixed point",
 }
 
 
@@ -59,7 +66,7 @@ class OperatorPicture:
     seconds: float
 
     def line(self) -> str:
-        head = f"{self.id:>3} {self.operator}"
+        head = f"{'  ' * self.id.count('.')}{self.id:>3} {self.operator}"
         facts = [self.kind]
         if self.key:
             facts.append(f"key ({self.key})")
@@ -151,7 +158,7 @@ def explain(
             users.setdefault(node, []).append(view)
     shown = [n for n in circuit.nodes if set(users.get(n.id, ())) & set(plans)]
     shown.sort(key=lambda n: (n.level, n.id))
-    pictures = tuple(_picture(n, circuit, statistics, last, tuple(sorted(users[n.id]))) for n in shown)
+    pictures = tuple(p for n in shown for p in _pictures(n, circuit.nodes, circuit, statistics, last, tuple(sorted(users[n.id]))))
     exchanges = sum(isinstance(n.operator, Exchange) for n in shown)
     levels = 1 + max((n.level for n in shown), default=-1)
     tables = [n.operator.table.name for n in shown if isinstance(n.operator, TableInput)]
@@ -167,8 +174,29 @@ def explain(
     )
 
 
+def _pictures(
+    node: Node,
+    peers: Sequence[Node],
+    circuit: Circuit,
+    statistics: Mapping[str, tuple[int, int]],
+    last: TickResult | None,
+    views: tuple[str, ...],
+) -> Iterator[OperatorPicture]:
+    """The node, and those of the scope that it is, if it is one. peers: the nodes of its own scope."""
+    yield _picture(node, peers, circuit, statistics, last, views)
+    if isinstance(node.operator, Child):
+        for inner in node.operator.nodes:
+            placed = replace(inner, level=node.level)
+            yield from _pictures(placed, node.operator.nodes, circuit, statistics, last, views)
+
+
 def _picture(
-    node: Node, circuit: Circuit, statistics: Mapping[str, tuple[int, int]], last: TickResult | None, views: tuple[str, ...]
+    node: Node,
+    peers: Sequence[Node],
+    circuit: Circuit,
+    statistics: Mapping[str, tuple[int, int]],
+    last: TickResult | None,
+    views: tuple[str, ...],
 ) -> OperatorPicture:
     rows, size = statistics.get(node.owns or "", (0, 0))
     did = None if last is None else last.counters.get(node.name)
@@ -176,8 +204,8 @@ def _picture(
         node.name,
         node.operator.name,
         CLASSES.get(node.operator.name, "non-linear"),
-        _key(node, circuit),
-        tuple(circuit.nodes[i].name for i in node.inputs),
+        _key(node, peers, circuit),
+        tuple(peers[i].name for i in _inputs(node)),
         node.level,
         _partition(node),
         node.shape.schema.names,
@@ -207,10 +235,15 @@ def _words(node: Node) -> list[str]:
     return [f.name for f, s in zip(node.shape.schema, layout.slices, strict=True) for _ in range(s.start, s.stop)]
 
 
-def _key(node: Node, circuit: Circuit) -> str:
-    operator = node.operator
+def _inputs(node: Node) -> tuple[int, ...]:
+    """The local ids of what the node reads in its scope, a feedback's one iteration ago."""
+    return (node.operator.source,) if isinstance(node.operator, Feedback) else node.inputs
+
+
+def _key(node: Node, peers: Sequence[Node], circuit: Circuit) -> str:
+    operator = node.operator.flat if isinstance(node.operator, NestedJoin) else node.operator
     if isinstance(operator, Join | SemiJoin):
-        return ", ".join(_words(circuit.nodes[node.inputs[0]])[: operator.key])
+        return ", ".join(_words(peers[node.inputs[0]])[: operator.key])
     if isinstance(operator, Exchange):
         return ", ".join(_words(node)[w] for w in operator.key)
     if node.owns in circuit.arrangements:

@@ -6,7 +6,7 @@ import doctest
 import importlib
 
 import pytest
-from programs import Case, applied, case, daring, empty, expected, outcome
+from programs import Case, applied, case, daring, empty, expected, mixed, outcome
 
 from deltic.errors import EvaluationError
 from deltic.expr.failing import can_fail
@@ -46,11 +46,17 @@ def test_random_programs_mean_the_same(block: int) -> None:
         check(case(seed))
 
 
+def test_random_recursive_programs_mean_the_same() -> None:
+    for seed in range(100):
+        if seed % 10 >= 5:
+            check(mixed(seed))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(20))
 def test_many_more_random_programs_mean_the_same(block: int) -> None:
     for seed in range(1000 + block * 300, 1300 + block * 300):
-        check(case(seed))
+        check(mixed(seed))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -58,7 +64,7 @@ def test_each_rule_alone_keeps_the_relation(rule: object) -> None:
     assert callable(rule)
     changed = 0
     for seed in range(120):
-        program = case(seed)
+        program = mixed(seed)
         tables = applied(empty(program.tables), program.ticks[0])
         for plan in program.views.values():
             after = rule(plan)

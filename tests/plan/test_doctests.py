@@ -8,7 +8,7 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize("name", ["relation", "evaluate", "fingerprint", "columns", "show", "traits"])
+@pytest.mark.parametrize("name", ["relation", "evaluate", "fingerprint", "columns", "show", "traits", "recursion"])
 def test_examples(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"deltic.plan.{name}"))
     assert result.attempted > 0 and result.failed == 0

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from programs import KINDS, Mix, applied, case, empty, expected
+from programs import KINDS, Mix, applied, case, empty, expected, mixed
 
 from deltic.plan.columns import agrees
+from deltic.plan.monotone import check_monotone
+from deltic.plan.nodes import Recursion, references
+from deltic.plan.recursion import has_base
 from deltic.plan.relation import Relation
+from deltic.plan.walk import nodes
 
 
 def test_a_seed_gives_the_same_case() -> None:
@@ -57,3 +61,25 @@ def check_content(key: tuple[int, ...], content: Relation) -> None:
         keys = [tuple(row[i] for i in key) for row in content]
         assert len(set(keys)) == len(keys) == sum(weight for _, weight in content.pairs())
         assert all(None not in found for found in keys)
+
+
+def test_half_of_the_mixed_cases_are_recursive_and_all_come_to_an_end() -> None:
+    mix = Mix()
+    for seed in range(120):
+        program = mixed(seed)
+        outcomes = expected(program)
+        assert program.fails or all(isinstance(outcome, dict) for outcome in outcomes), str(program)
+        mix.record(program, outcomes)
+    mix.assert_recursive()
+    assert mix.retracting >= 0.3 * mix.ticks, str(mix)
+
+
+def test_random_recursions_agree_and_are_accepted() -> None:
+    """What the generator's rules make is known to be monotone, so a refusal would be wrong."""
+    for seed in range(5, 400):
+        for plan in mixed(seed).views.values():
+            assert agrees(plan), f"mixed({seed})"
+            for node in nodes(plan):
+                if isinstance(node, Recursion):
+                    check_monotone(dict(node.relations))
+                    assert has_base(dict(node.relations), node.result) or references(node)

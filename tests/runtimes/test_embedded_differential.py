@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from engines import durable, embedded, restarts, run
-from programs import Case, Mix, Outcome, case, expected
+from programs import Case, Mix, Outcome, case, expected, mixed
 
 from deltic.runtimes.embedded import DurableEmbedded
 
@@ -14,20 +14,25 @@ FAST = 120
 FEW = 36
 SLOW = 2_000
 SLOW_DURABLE = 600
+RECURSIVE_FAST = 80
+RECURSIVE_SLOW = 20_000
 REGRESSIONS = (25, 59, 74, 81, 219, 247, 303, 329, 435)
 """Seeds that were once wrong."""
 
 
 def check(seed: int, *, shards: int, row_by_row: bool = False) -> tuple[Case, list[Outcome]]:
-    program = case(seed)
+    return check_case(case(seed), shards=shards, row_by_row=row_by_row)
+
+
+def check_case(program: Case, *, shards: int, row_by_row: bool = False) -> tuple[Case, list[Outcome]]:
     outcomes = expected(program)
     run(embedded(program.tables, program.views, shards), program, outcomes, row_by_row=row_by_row)
     return program, outcomes
 
 
-def check_durable(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def check_durable(program: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With restarts at random ticks, in every second case with another number of shards; every third case merges all the time."""
-    program = case(seed)
+    seed = program.seed
     state = folder / f"state{seed}"
 
     def reopened(shards: int | None) -> DurableEmbedded:
@@ -49,7 +54,7 @@ def check_durable(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_seeds_that_were_once_wrong(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check(seed, shards=1)
     check(seed, shards=3)
-    check_durable(seed, tmp_path, monkeypatch)
+    check_durable(case(seed), tmp_path, monkeypatch)
 
 
 def test_random_programs() -> None:
@@ -59,7 +64,31 @@ def test_random_programs() -> None:
 
 def test_random_programs_with_restarts_from_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(11_000, 11_000 + FEW):
-        check_durable(seed, tmp_path, monkeypatch)
+        check_durable(case(seed), tmp_path, monkeypatch)
+
+
+def test_random_recursive_programs() -> None:
+    for seed in range(30_000, 30_000 + RECURSIVE_FAST):
+        if seed % 10 >= 5:
+            check_case(mixed(seed), shards=1 + 2 * (seed % 2), row_by_row=seed % 4 == 0)
+
+
+def test_random_recursive_programs_with_restarts_from_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(31_005, 31_005 + FEW):
+        if seed % 10 >= 5:
+            check_durable(mixed(seed), tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+def test_many_random_recursive_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    mix = Mix()
+    for seed in range(RECURSIVE_SLOW):
+        program = mixed(seed)
+        mix.record(*check_case(program, shards=1 + 2 * (seed % 2), row_by_row=seed % 3 == 0 and not program.fails))
+    with capsys.disabled():
+        print(f"\n{mix}")
+    mix.assert_recursive()
+    assert mix.retracting >= 0.3 * mix.ticks, str(mix)
 
 
 @pytest.mark.slow
@@ -80,4 +109,4 @@ def test_many_random_programs(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.slow
 def test_many_random_programs_with_restarts_from_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(SLOW_DURABLE):
-        check_durable(seed, tmp_path, monkeypatch)
+        check_durable(case(seed), tmp_path, monkeypatch)

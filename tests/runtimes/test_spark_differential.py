@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from engines import Engine, restarts, run
-from programs import Mix, case, expected
+from programs import Case, Mix, case, expected, mixed
 from pyspark.sql import SparkSession
 
 from deltic.runtimes import Runtime
@@ -16,11 +16,12 @@ from deltic.runtimes.spark import SparkRuntime
 pytestmark = pytest.mark.spark
 FEW = 3
 MANY = 100
+RECURSIVE = 200
 
 
-def check(spark: SparkSession, folder: Path, seed: int, mix: Mix | None = None) -> None:
+def check(spark: SparkSession, folder: Path, program: Case, mix: Mix | None = None) -> None:
     """Half of the cases go on from state at random ticks, on Spark or embedded, with the same number of shards or another."""
-    program = case(seed)
+    seed = program.seed
     outcomes = expected(program)
     state = str(folder / f"state{seed}")
 
@@ -41,14 +42,29 @@ def check(spark: SparkSession, folder: Path, seed: int, mix: Mix | None = None) 
 
 @pytest.mark.parametrize("seed", range(20_000, 20_000 + FEW))
 def test_random_programs_on_spark(spark: SparkSession, tmp_path: Path, seed: int) -> None:
-    check(spark, tmp_path, seed)
+    check(spark, tmp_path, case(seed))
+
+
+@pytest.mark.parametrize("seed", [30_005, 30_009])
+def test_random_recursive_programs_on_spark(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    check(spark, tmp_path, mixed(seed))
+
+
+@pytest.mark.slow
+def test_many_random_recursive_programs_on_spark(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mix = Mix()
+    for seed in range(RECURSIVE):
+        check(spark, tmp_path, mixed(seed), mix)
+    with capsys.disabled():
+        print(f"\non Spark: {mix}")
+    mix.assert_recursive()
 
 
 @pytest.mark.slow
 def test_many_random_programs_on_spark(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mix = Mix()
     for seed in range(MANY):
-        check(spark, tmp_path, seed, mix)
+        check(spark, tmp_path, case(seed), mix)
     with capsys.disabled():
         print(f"\non Spark: {mix}")
     mix.assert_fair()

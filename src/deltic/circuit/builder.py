@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from deltic.circuit.nodes import ArrangementSpec, Circuit, Level, Node, NodeKind, Port, Shape
 from deltic.circuit.operator import Operator
+from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.table import TableInput
 from deltic.schema import BIGINT, Field, Schema
@@ -20,9 +21,14 @@ OPERATION = Schema((Field("_op", BIGINT, False), Field("_ordinal", BIGINT, False
 class CircuitBuilder:
     """Mutable while a program is lowered; `finish` gives the frozen circuit."""
 
+    depth = 0
+    """How many scopes lie around its nodes."""
+
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.arrangements: dict[str, ArrangementSpec] = {}
+        self.depths: dict[str, int] = {}
+        """In how many scopes each arrangement lies."""
         self.tables: dict[str, str] = {}
         self.views: dict[str, str] = {}
         self._known: dict[str, int] = {}
@@ -42,11 +48,16 @@ class CircuitBuilder:
         mark = self.digest(operator, *(self.nodes[i].fingerprint for i in inputs))
         if mark in self._known:
             return self._known[mark]
+        path = (len(self.nodes),)
+        inner: tuple[str, ...] = ()
+        if isinstance(operator, Child):
+            operator, inner = operator.within(path), operator.owned
         level = max((self.nodes[i].level for i in inputs), default=0) + isinstance(operator, Exchange)
-        node = Node((len(self.nodes),), kind, operator, inputs, shape, partition, level, mark, owns, tuple(reads))
-        self.nodes.append(node)
-        self._known[mark] = node.id
-        return node.id
+        self.nodes.append(Node(path, kind, operator, inputs, shape, partition, level, mark, owns, tuple(reads), inner))
+        self._known[mark] = path[0]
+        if owns is not None:
+            self.depths[owns] = self.depth
+        return path[0]
 
     def digest(self, *parts: object) -> str:
         """A hash of frozen data that is the same in every process."""
@@ -68,7 +79,7 @@ class CircuitBuilder:
         levels = []
         for index in range(max((n.level for n in nodes), default=0) + 1):
             here = tuple(n for n in nodes if n.level == index and not isinstance(n.operator, Exchange))
-            owned = tuple(name for n in here for name in self._owned(n))
+            owned = tuple(name for n in here for name in n.owned)
             reads = tuple(dict.fromkeys((*owned, *(name for n in here for name in n.reads))))
             arrives = tuple(p for p in ports if p.target_level == index)
             leaves = tuple(p for p in ports if p.source_level == index)
@@ -77,9 +88,9 @@ class CircuitBuilder:
         return Circuit(nodes, tuple(levels), whole, self._specified(), dict(self.tables), dict(self.views), self._routes())
 
     def _specified(self) -> dict[str, ArrangementSpec]:
-        """The arrangements, each partitioned as the node that owns it."""
-        partitions = {node.owns: node.partition for node in self.nodes if node.owns}
-        return {name: replace(spec, partition=partitions[name]) for name, spec in self.arrangements.items()}
+        """The arrangements, each at the level and partitioned as the node that owns it."""
+        owners = {name: node for node in self.nodes for name in node.owned}
+        return {name: replace(spec, level=owners[name].level, partition=owners[name].partition) for name, spec in self.arrangements.items()}
 
     def _whole(self, asked: tuple[Port, ...]) -> Level:
         """All nodes as one level, each exchange left out: what reads it reads what it exchanges."""
@@ -90,16 +101,12 @@ class CircuitBuilder:
             behind[node.id] = inputs[0] if isinstance(node.operator, Exchange) else node.id
             if not isinstance(node.operator, Exchange):
                 nodes.append(replace(node, inputs=inputs, level=0))
-        owned = tuple(name for n in nodes for name in self._owned(n))
+        owned = tuple(name for n in nodes for name in n.owned)
         return Level(0, tuple(nodes), asked, (), owned, owned)
 
     def _routes(self) -> dict[str, tuple[int, ...]]:
         tables = [n.operator for n in self.nodes if isinstance(n.operator, TableInput)]
         return {t.table.name: t.order[: t.key] or t.order for t in tables}
-
-    @staticmethod
-    def _owned(node: Node) -> tuple[str, ...]:
-        return (node.owns,) if node.owns else ()
 
     def _ports(self) -> list[Port]:
         """What crosses levels: asked changes to their table, exchanged streams, and streams that a later level reads again."""

@@ -48,6 +48,7 @@ class Node:
 
     inputs: local ids. partition: the word columns whose hash gives a row's shard; () is the home shard, None any shard.
     level: how many exchanges lie before it. owns: the arrangement that it appends to. reads: arrangements whose old version it reads.
+    inner: of a child, the arrangements that nodes in it append to.
     """
 
     path: tuple[int, ...]
@@ -60,11 +61,17 @@ class Node:
     fingerprint: str
     owns: str | None = None
     reads: tuple[str, ...] = ()
+    inner: tuple[str, ...] = ()
     label: str = field(default="", compare=False)
 
     @property
     def id(self) -> int:
         return self.path[-1]
+
+    @property
+    def owned(self) -> tuple[str, ...]:
+        """The arrangements that a step of it appends to."""
+        return self.inner if self.owns is None else (self.owns, *self.inner)
 
     @property
     def name(self) -> str:
@@ -182,9 +189,9 @@ class Circuit:
     def upstream(self, arrangements: frozenset[str]) -> frozenset[int]:
         """Local ids of the nodes that own one of `arrangements`, or that such a node depends on."""
         wanted: set[int] = set()
-        owners = {node.owns: node.id for node in self.nodes if node.owns}
+        owners = {name: node.id for node in self.nodes for name in node.owned}
         for node in reversed(self.nodes):
-            if node.id in wanted or node.owns in arrangements:
+            if node.id in wanted or not arrangements.isdisjoint(node.owned):
                 wanted.add(node.id)
                 wanted.update(node.inputs)
                 wanted.update(owners[name] for name in node.reads)

@@ -41,7 +41,10 @@ class Tick:
 
 @dataclass(slots=True)
 class Context:
-    """One shard's side of a step: its state as of the last commit, and where results go."""
+    """One shard's side of a step: its state as of the last commit, and where results go.
+
+    counters: of the node that runs. inner: of nodes in its scopes, by name.
+    """
 
     shard: int
     shards: int
@@ -50,6 +53,7 @@ class Context:
     strings: StringTable
     counters: Counters = field(default_factory=Counters)
     appended: dict[str, Batch] = field(default_factory=dict)
+    inner: dict[str, Counters] = field(default_factory=dict)
 
     @property
     def backfill(self) -> bool:

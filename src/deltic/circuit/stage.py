@@ -12,7 +12,7 @@ from functools import cache
 from time import perf_counter
 
 from deltic import errors
-from deltic.circuit.nodes import Circuit, Level, Node, Port
+from deltic.circuit.nodes import Circuit, Level, Node, NodeKind, Port
 from deltic.circuit.operator import Context, Delta, Tick
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.overflow import named_overflow
@@ -83,7 +83,7 @@ def run_level(
     """
     plan = circuit.whole if level is None else circuit.levels[level]
     context = Context(shard, shards, tick, state, strings)
-    result = LevelResult(appended=context.appended)
+    result = LevelResult(appended=context.appended, counters=context.inner)
     try:
         values = _run_nodes(circuit, plan, context, arrived, result)
     except (DataError, EvaluationError) as error:
@@ -107,6 +107,8 @@ def _run_nodes(circuit: Circuit, level: Level, context: Context, arrived: Mappin
         try:
             output = values[node.id] = node.operator.step(inputs, context)
         except WeightOverflow as error:
+            if circuit.nodes[node.id].kind is NodeKind.CHILD:
+                raise
             sources = [circuit.nodes[i] for i in node.inputs] or [circuit.nodes[node.id]]
             raise named_overflow(circuit.nodes[node.id], sources, inputs, context.strings) from error
         counters.seconds = perf_counter() - start

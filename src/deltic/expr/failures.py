@@ -5,10 +5,18 @@
 
 from __future__ import annotations
 
-from deltic.errors import ArithmeticOverflow, CastFailure, DivisionByZero, EvaluationError, Span
+from collections.abc import Sequence
+from typing import Final
+
+from deltic.errors import ArithmeticOverflow, CastFailure, Divergence, DivisionByZero, EvaluationError, Span
+from deltic.expr.nodes import Value
 from deltic.schema import Type
 
 TRY_CAST = "use try_cast to get NULL instead"
+GROWTH: Final = 3
+"""Iterations whose growth the error of a divergent recursion tells."""
+SAMPLES: Final = 3
+"""Rows that it shows."""
 
 
 def overflow(what: str, span: Span | None) -> ArithmeticOverflow:
@@ -38,6 +46,19 @@ def cast_overflow(text: str, source: Type, target: Type, span: Span | None) -> C
 def invalid(message: str, span: Span | None) -> EvaluationError:
     """An argument that a function cannot take, found on a row."""
     return EvaluationError(message, span=span)
+
+
+def diverged(relation: str, limit: int, growth: Sequence[int], samples: Sequence[tuple[Value, ...]]) -> Divergence:
+    """`relation` still changes after `limit` iterations.
+
+    growth: how many different rows changed in each of the last GROWTH iterations. samples: at most SAMPLES rows that changed in the last.
+    """
+    rows = ", ".join(f"({', '.join('NULL' if value is None else str(value) for value in row)})" for row in samples)
+    return Divergence(
+        f"the recursive relation {relation} has not come to an end after {limit:,} iterations: "
+        f"the last ones changed {', '.join(f'{count:,}' for count in growth)} rows, such as {rows}",
+        remedy="UNION instead of UNION ALL ends on cycles, a condition ends a count; MAX RECURSION LEVEL allows more iterations",
+    )
 
 
 def at_row(error: EvaluationError, row: int) -> EvaluationError:

@@ -144,6 +144,10 @@ def _semi(lowering: Lowering, plan: Join) -> int:
         return _semi_whole(lowering, left, lowering.relation(matches), anti)
     keys = plan.keys or ((ZERO, ZERO),)
     ours, theirs = [k[0] for k in keys], [k[1] for k in keys]
+    if lowering.scoped:
+        named = Schema(tuple(Field(f"k{i}", k.type, False) for i, k in enumerate(theirs)))
+        present = lowering.streams.map(lowering.relation(plan.right), [*map(normalized, theirs)], named, is_not_null(theirs))
+        return _semi_scoped(lowering, left, side(lowering, left, ours, fields), present, anti)
     result = _semi_keyed(
         lowering, side(lowering, left, ours, fields), side(lowering, lowering.relation(plan.right), theirs, ()), plan.left.schema, anti
     )
@@ -163,9 +167,21 @@ def _semi_whole(lowering: Lowering, left: int, matches: int, anti: bool) -> int:
     """Left rows that are, or are not, among `matches`, which are left rows too; NULL equals NULL here."""
     schema = lowering.streams.schema(left)
     width = lowering.streams.shape(left).layout.width
+    if lowering.scoped:
+        kept = lowering.streams.arrange(left, len(schema))
+        return _semi_scoped(lowering, left, Side(kept, kept.fields), matches, anti)
     arranged = [lowering.streams.arrange(lowering.streams.exchange(s, tuple(range(width))), len(schema)) for s in (left, matches)]
     sides = [Side(a, a.fields) for a in arranged]
     return _semi_keyed(lowering, sides[0], sides[1], schema, anti)
+
+
+def _semi_scoped(lowering: Lowering, left: int, kept: Side, present: int, anti: bool) -> int:
+    """In scopes: the join of `kept`, which is `left` by key, with the distinct keys of `present`; for anti, what that leaves of `left`."""
+    streams = lowering.streams
+    schema = streams.schema(left)
+    keys = streams.arrange(lowering.distinct(present), len(streams.schema(present)))
+    found = joined(lowering, kept, Side(keys, ()), [(0, i) for i in range(len(schema))], schema)
+    return streams.plus([left, streams.negate(found)]) if anti else found
 
 
 def _outer(plan: Join) -> Plan:

@@ -20,9 +20,25 @@ from deltic.expr.nodes import Expr
 from deltic.lowering.aggregates import lower_aggregate
 from deltic.lowering.joins import lower_join
 from deltic.lowering.keys import unique_key
+from deltic.lowering.scopes import ScopeStreams
 from deltic.lowering.streams import Arranged, Streams, normalized
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, SetOperation, Table, TopK, Union, Values
+from deltic.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Plan,
+    Project,
+    Recursion,
+    Reference,
+    SetOperation,
+    Table,
+    TopK,
+    Union,
+    Values,
+    references,
+)
 from deltic.schema import BIGINT, STRING, Field, Schema, TableSchema
 
 
@@ -37,10 +53,12 @@ def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> Circu
 
 
 class Lowering:
-    """The streams of the plans met so far."""
+    """The streams of the plans met so far. scoped: whether they lie in the scope of a recursion."""
 
-    def __init__(self) -> None:
-        self.streams = Streams()
+    scoped = False
+
+    def __init__(self, streams: Streams | None = None) -> None:
+        self.streams = Streams() if streams is None else streams
         self._known: dict[Plan, int] = {}
 
     def relation(self, plan: Plan) -> int:
@@ -71,6 +89,10 @@ class Lowering:
                 return self._set_operation(plan)
             case TopK():
                 return self._top_k(plan)
+            case Recursion():
+                return lower_recursion(self, plan)
+            case Reference():
+                raise AssertionError(f"{plan.name} is read outside of its recursion")
             case _:
                 assert_never(plan)
 
@@ -80,9 +102,10 @@ class Lowering:
 
     def distinct(self, stream: int) -> int:
         """Each row of the stream once."""
-        return self._reweighed(stream, "distinct")
+        return self.reweighed(stream, "distinct")
 
-    def _reweighed(self, stream: int, rule: Rule) -> int:
+    def reweighed(self, stream: int, rule: Rule) -> int:
+        """Each row with its weight by the rule."""
         width = self.streams.shape(stream).layout.width
         gathered = self.streams.gather(stream, width) if width else self.streams.exchange(stream, ())
         arranged = self.streams.arrange(gathered, len(self.streams.schema(stream)))
@@ -97,7 +120,7 @@ class Lowering:
             rows = self.streams.conform(self._normalized(side), wide)
             shape = Shape(wide, 2)
             sides.append(self.streams.builder.add(Place((i,), 2), (rows,), shape, self.streams.partition(rows)))
-        return self.streams.conform(self._reweighed(self.streams.plus(sides), plan.kind), plan.schema)
+        return self.streams.conform(self.reweighed(self.streams.plus(sides), plan.kind), plan.schema)
 
     def _top_k(self, plan: TopK) -> int:
         """The first rows of each shard, then the first of these."""
@@ -170,6 +193,41 @@ class Lowering:
         fields = len(order) if key is None else len(key)
         builder.specify(ArrangementSpec(arrangement, Shape(stored), builder.nodes[node].level, fields, view=name, order=order))
         builder.views[name] = arrangement
+
+
+class ScopeLowering(Lowering):
+    """The streams within the scope of a recursion. What does not rest on its relations is lowered around it, and imported."""
+
+    scoped = True
+
+    def __init__(self, outer: Lowering, plan: Recursion) -> None:
+        streams = ScopeStreams(outer.streams, outer.streams.builder.digest(plan))
+        super().__init__(streams)
+        self.outer, self._inside = outer, streams
+        self._relations = {name: streams.scope.feedback(Shape(body.schema), name) for name, body in plan.relations}
+
+    def close(self, plan: Recursion) -> int:
+        """The recursion's result as a stream of the outer lowering."""
+        bodies = {name: self.streams.conform(self.relation(body), body.schema) for name, body in plan.relations}
+        for name, feedback in self._relations.items():
+            self._inside.scope.connect(feedback, bodies[name])
+        return self._inside.scope.close(bodies[plan.result], plan.limit, lambda stream: self._inside.outer.exchange(stream, ()))
+
+    def _lower(self, plan: Plan) -> int:
+        if self._relations.keys().isdisjoint(name for name, _ in references(plan)):
+            return self._inside.attach(self.outer.relation(plan))
+        if isinstance(plan, Reference):
+            return self.streams.conform(self._relations[plan.name], plan.schema)
+        return super()._lower(plan)
+
+    def reweighed(self, stream: int, rule: Rule) -> int:
+        outside = self._inside.outside(stream)
+        return super().reweighed(stream, rule) if outside is None else self._inside.attach(self.outer.reweighed(outside, rule))
+
+
+def lower_recursion(lowering: Lowering, plan: Recursion) -> int:
+    """The recursion's result: a scope that runs to its fixed point."""
+    return ScopeLowering(lowering, plan).close(plan)
 
 
 def _unless_keyed(partition: tuple[int, ...] | None) -> tuple[int, ...] | None:

@@ -12,7 +12,7 @@ from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.measures import Measure
 from deltic.circuit.nodes import ArrangementSpec, NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
-from deltic.circuit.operators.linear import Exchange, Plus
+from deltic.circuit.operators.linear import Exchange, Negate, Plus
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.table import TableInput
 from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal
@@ -42,8 +42,8 @@ class Arranged:
 class Streams:
     """Adds operators to a circuit. Stream ids in, stream ids out."""
 
-    def __init__(self) -> None:
-        self.builder = CircuitBuilder()
+    def __init__(self, builder: CircuitBuilder | None = None) -> None:
+        self.builder = CircuitBuilder() if builder is None else builder
 
     def shape(self, stream: int) -> Shape:
         return self.builder.nodes[stream].shape
@@ -112,6 +112,10 @@ class Streams:
         partitions = {self.partition(s) for s in streams}
         partition = partitions.pop() if len(partitions) == 1 else None
         return self.builder.add(Plus(), tuple(streams), self.shape(streams[0]), partition)
+
+    def negate(self, stream: int) -> int:
+        """Every weight times -1."""
+        return self.builder.add(Negate(), (stream,), self.shape(stream), self.partition(stream))
 
     def exchange(self, stream: int, key: tuple[int, ...]) -> int:
         """The stream, each row on the shard of its `key` words; itself where it is so already."""

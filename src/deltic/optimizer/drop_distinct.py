@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from deltic.expr.nodes import Column
-from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, SetOperation, Table, TopK
+from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, Recursion, SetOperation, Table, TopK
 from deltic.plan.walk import transform
 from deltic.schema import Schema
 
@@ -54,6 +54,8 @@ def unique_key(plan: Plan) -> frozenset[int] | None:
             return _projected_key(plan)
         case Join():
             return _joined_key(plan)
+        case Recursion():
+            return unique_key(plan.body(plan.result))
         case _:
             return None
 
@@ -88,6 +90,8 @@ def _is_normal(plan: Plan, index: int) -> bool:
             return index < len(plan.keys) or plan.aggregates[index - len(plan.keys)][1].function == "sum"
         case Filter() | TopK():
             return _is_normal(plan.input, index)
+        case Recursion():
+            return _is_normal(plan.body(plan.result), index)
         case Project():
             expr = plan.columns[index][1]
             return isinstance(expr, Column) and _is_normal(plan.input, expr.index)

@@ -1,7 +1,8 @@
 """Columns and aggregates that nothing reads are dropped, down to the tables.
 
-DISTINCT, set operations and top-k need every column (a tie in top-k is broken by the whole row), and an aggregate its keys. An
-expression that can fail is dropped like any other: the query asks for less, so less can go wrong.
+DISTINCT, set operations and top-k need every column (a tie in top-k is broken by the whole row), and an aggregate its keys. So does a
+recursion, since any column may be what keeps it from going on for ever. An expression that can fail is dropped like any other: the query
+asks for less, so less can go wrong.
 """
 
 from __future__ import annotations
@@ -12,7 +13,21 @@ from typing import assert_never
 
 from deltic.expr.nodes import Expr
 from deltic.plan.columns import columns_of_all, reference, remap
-from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, SetOperation, Table, TopK, Union, Values
+from deltic.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Plan,
+    Project,
+    Recursion,
+    Reference,
+    SetOperation,
+    Table,
+    TopK,
+    Union,
+    Values,
+)
 from deltic.plan.walk import expressions, map_expressions, map_inputs
 from deltic.schema import Schema
 
@@ -59,8 +74,10 @@ def _prune(plan: Plan, needed: frozenset[int]) -> Pruned:
     wanted = tuple(sorted(needed))
     every = tuple(range(len(plan.schema)))
     match plan:
-        case Table():
+        case Table() | Reference():
             return plan, every
+        case Recursion():
+            return map_inputs(plan, prune_columns), every
         case Values():
             rows = tuple(tuple(row[i] for i in wanted) for row in plan.rows)
             return Values(rows, Schema(tuple(plan.schema[i] for i in wanted))), wanted

@@ -3,7 +3,8 @@
 A predicate is taken apart at its ANDs. A part that can fail stays behind everything that it stood behind; the others move:
 through projections whose expressions it reads are cheap, to the sides of joins that it reads alone, through unions, through
 DISTINCT, set operations and the keys of aggregates. The last three give 0.0 for -0.0, so only parts that cannot tell the two apart
-pass. What a join's ON says of one side moves into that side where the kind of join allows it.
+pass. What a join's ON says of one side moves into that side where the kind of join allows it. Nothing moves into a recursion: a row that
+it takes away there may be what others rest on.
 """
 
 from __future__ import annotations

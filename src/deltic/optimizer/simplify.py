@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from deltic.expr.nodes import Column, Expr, Literal
 from deltic.optimizer.fold import fold
-from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, SetOperation, TopK, Union, Values, inputs
+from deltic.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Plan,
+    Project,
+    Recursion,
+    SetOperation,
+    TopK,
+    Union,
+    Values,
+    inputs,
+    references,
+)
 from deltic.plan.walk import map_expressions, transform
 
 
@@ -49,6 +65,8 @@ def _simplify(plan: Plan) -> Plan:
             return plan.input
         case Join(kind="anti" | "not_in") if _is_empty(plan.right):
             return plan.left
+        case Recursion():
+            return _read_alone(plan)
         case _:
             return plan
 
@@ -73,6 +91,22 @@ def _flat(plan: Union) -> Plan:
     flat = parts[0] if len(parts) == 1 else Union(tuple(parts))
     same = [field.nullable for field in flat.schema] == [field.nullable for field in plan.schema]
     return flat if same else plan
+
+
+def _read_alone(plan: Recursion) -> Plan:
+    """Without the relations that its result does not rest on; the result's body alone where that reads no relation."""
+    needed, todo = {plan.result}, [plan.result]
+    bodies = dict(plan.relations)
+    read: set[str] = set()
+    while todo:
+        found = {name for name, _ in references(bodies[todo.pop()])} & bodies.keys()
+        read |= found
+        todo += found - needed
+        needed |= found
+    if not read:
+        return bodies[plan.result]
+    kept = tuple(relation for relation in plan.relations if relation[0] in needed)
+    return replace(plan, relations=kept) if len(kept) < len(plan.relations) else plan
 
 
 def _is_surely_empty(plan: Plan) -> bool:

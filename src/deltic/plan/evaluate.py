@@ -13,19 +13,37 @@ Contracts
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import assert_never
+from types import MappingProxyType
+from typing import Final, assert_never
 
+from deltic.expr.failures import GROWTH, SAMPLES, diverged
 from deltic.expr.interpreter import evaluate as value_of
 from deltic.expr.nodes import Expr
 from deltic.plan.aggregates import aggregate_value
-from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, SetOperation, Table, TopK, Union, Values
+from deltic.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Plan,
+    Project,
+    Recursion,
+    Reference,
+    SetOperation,
+    Table,
+    TopK,
+    Union,
+    Values,
+)
 from deltic.plan.relation import Relation, Row, identity, key_of, normal, normal_row, order_key, total_key
 
 Weighted = tuple[Row, int]
+Relations = Mapping[str, Relation]
+NO_RELATIONS: Final[Relations] = MappingProxyType({})
 
 
-def evaluate(plan: Plan, tables: Mapping[str, Mapping[Row, int]]) -> Relation:
-    """The relation that `plan` denotes over `tables`, given by name.
+def evaluate(plan: Plan, tables: Mapping[str, Mapping[Row, int]], known: Relations = NO_RELATIONS) -> Relation:
+    """The relation that `plan` denotes over `tables`, given by name. known: what its References mean, if it is part of a recursion.
 
     >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
     >>> numbers = Table(TableSchema("numbers", Schema((Field("n", BIGINT),))))
@@ -39,24 +57,47 @@ def evaluate(plan: Plan, tables: Mapping[str, Mapping[Row, int]]) -> Relation:
             return Relation((row, 1) for row in plan.rows)
         case Project():
             return Relation(
-                (tuple(value_of(expr, row) for _, expr in plan.columns), weight) for row, weight in evaluate(plan.input, tables).pairs()
+                (tuple(value_of(expr, row) for _, expr in plan.columns), weight)
+                for row, weight in evaluate(plan.input, tables, known).pairs()
             )
         case Filter():
-            return Relation((row, weight) for row, weight in evaluate(plan.input, tables).pairs() if value_of(plan.predicate, row) is True)
+            return Relation(
+                (row, weight) for row, weight in evaluate(plan.input, tables, known).pairs() if value_of(plan.predicate, row) is True
+            )
         case Join():
-            return Relation(_joined(plan, evaluate(plan.left, tables), evaluate(plan.right, tables)))
+            return Relation(_joined(plan, evaluate(plan.left, tables, known), evaluate(plan.right, tables, known)))
         case Aggregate():
-            return Relation(_aggregated(plan, evaluate(plan.input, tables)))
+            return Relation(_aggregated(plan, evaluate(plan.input, tables, known)))
         case Distinct():
-            return Relation((row, 1) for row in _normalised(evaluate(plan.input, tables)))
+            return Relation((row, 1) for row in _normalised(evaluate(plan.input, tables, known)))
         case Union():
-            return Relation(pair for part in plan.inputs for pair in evaluate(part, tables).pairs())
+            return Relation(pair for part in plan.inputs for pair in evaluate(part, tables, known).pairs())
         case SetOperation():
-            return Relation(_combined(plan, _normalised(evaluate(plan.left, tables)), _normalised(evaluate(plan.right, tables))))
+            return Relation(
+                _combined(plan, _normalised(evaluate(plan.left, tables, known)), _normalised(evaluate(plan.right, tables, known)))
+            )
         case TopK():
-            return Relation(_first(plan, evaluate(plan.input, tables)))
+            return Relation(_first(plan, evaluate(plan.input, tables, known)))
+        case Reference():
+            return known[plan.name]
+        case Recursion():
+            return _fixed_point(plan, tables, known)
         case _:
             assert_never(plan)
+
+
+def _fixed_point(plan: Recursion, tables: Mapping[str, Mapping[Row, int]], known: Relations) -> Relation:
+    """X(0) = ∅, X(n+1) = bodies(X(n)), until X(n+1) = X(n), whose result it gives; Divergence if X(limit + 1) is not X(limit)."""
+    now: Relations = {name: Relation() for name, _ in plan.relations}
+    growth: dict[str, list[int]] = {name: [] for name in now}
+    for _ in range(plan.limit + 1):
+        before, now = now, {name: evaluate(body, tables, {**known, **now}) for name, body in plan.relations}
+        if now == before:
+            return now[plan.result]
+        for name, relation in now.items():
+            growth[name].append(len(relation - before[name]))
+    name = next(name for name in now if now[name] != before[name])
+    raise diverged(name, plan.limit, growth[name][-GROWTH:], list(now[name] - before[name])[:SAMPLES])
 
 
 def _table(content: Mapping[Row, int]) -> Relation:

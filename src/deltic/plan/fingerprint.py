@@ -1,7 +1,8 @@
 """What a plan computes, as a hash: equal fingerprints, equal relations, so state can be shared and outlive a change of program.
 
 Merkle: a node's hash is over its own meaning and its inputs' hashes. Spans, the names of columns and the case in which they are
-written do not count; literals count by type and identity (1 and 1.0, 0.0 and -0.0 differ), tables by name, schema and key.
+written do not count; literals count by type and identity (1 and 1.0, 0.0 and -0.0 differ), tables by name, schema and key. A recursive
+relation counts by its number in its recursion, whatever it is called, and a recursion's limit does not count.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from deltic.plan.nodes import (
     Join,
     Plan,
     Project,
+    Recursion,
+    Reference,
     SetOperation,
     Table,
     TopK,
@@ -39,11 +42,26 @@ def fingerprint(plan: Plan) -> str:
     >>> fingerprint(one) == fingerprint(other), fingerprint(one) == fingerprint(Distinct(one))
     (True, False)
     """
-    meaning: Meaning = (type(plan).__name__, _own(plan), tuple(fingerprint(below) for below in inputs(plan)))
+    return _fingerprint(plan, ())
+
+
+Nest = tuple[tuple[str, ...], ...]
+"""The names of the relations of the recursions around, the innermost last."""
+
+
+def _fingerprint(plan: Plan, nest: Nest) -> str:
+    inside = (*nest, tuple(name for name, _ in plan.relations)) if isinstance(plan, Recursion) else nest
+    meaning: Meaning = (type(plan).__name__, _own(plan, nest), tuple(_fingerprint(below, inside) for below in inputs(plan)))
     return hashlib.sha256(repr(meaning).encode()).hexdigest()
 
 
-def _own(plan: Plan) -> Meaning:
+def _place(name: str, nest: Nest) -> Meaning:
+    """How many recursions lie between a Reference and its own, and the relation's number there; the name alone if it is outside."""
+    found = [(out, names.index(name)) for out, names in enumerate(reversed(nest)) if name in names]
+    return found[0] if found else name
+
+
+def _own(plan: Plan, nest: Nest) -> Meaning:
     match plan:
         case Table():
             fields = tuple((f.name.lower(), f.type.sql, f.nullable) for f in plan.table.schema)
@@ -64,6 +82,10 @@ def _own(plan: Plan) -> Meaning:
             return None
         case SetOperation():
             return plan.kind
+        case Reference():
+            return (_place(plan.name, nest), _types(plan.schema))
+        case Recursion():
+            return [name for name, _ in plan.relations].index(plan.result)
         case TopK():
             return (tuple((_expr(term.expr), term.descending, term.nulls_first) for term in plan.order), plan.limit)
         case _:

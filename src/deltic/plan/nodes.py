@@ -8,6 +8,7 @@ an expression of a node reads the columns of its input, and of (left, right) lai
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 from typing import Literal as OneOf
 
 from deltic.errors import Span
@@ -203,20 +204,80 @@ class TopK:
         return self.input.schema
 
 
-Plan = Table | Values | Project | Filter | Join | Aggregate | Distinct | Union | SetOperation | TopK
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A relation of the innermost enclosing Recursion that has one of this name, as the iteration before left it."""
+
+    name: str
+    schema: Schema
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+ITERATION_LIMIT: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Recursion:
+    """Mutually recursive relations, as the limit of their synchronous iteration from empty: X(0) = ∅, X(n+1) = bodies(X(n)).
+
+    relations: name and body of each; bodies read the relations by Reference, with exactly the types and nullability of the body.
+    result: the relation that the node denotes.
+    limit: iterations that may change something; a relation that still changes then is held to diverge.
+
+    Frontends see to it that the bodies are monotone in their References (plan/monotone.py). X = base ⊎ step(X), SQL's UNION ALL, is the
+    sum over all derivations.
+    """
+
+    relations: tuple[tuple[str, Plan], ...]
+    result: str
+    limit: int = ITERATION_LIMIT
+
+    def __post_init__(self) -> None:
+        schemas = {name: _kinds(body.schema) for name, body in self.relations}
+        assert len(schemas) == len(self.relations)
+        assert self.result in schemas
+        assert self.limit >= 0
+        assert all(_kinds(schema) == schemas[name] for _, body in self.relations for name, schema in references(body) if name in schemas), (
+            self
+        )
+
+    @property
+    def schema(self) -> Schema:
+        return self.body(self.result).schema
+
+    def body(self, name: str) -> Plan:
+        """The body of the relation `name`."""
+        return next(body for mine, body in self.relations if mine == name)
+
+
+Plan = Table | Values | Project | Filter | Join | Aggregate | Distinct | Union | SetOperation | TopK | Reference | Recursion
 
 
 def inputs(plan: Plan) -> tuple[Plan, ...]:
-    """The relations that a node reads directly."""
+    """The relations that a node reads directly; of a Recursion, its bodies."""
     match plan:
-        case Table() | Values():
+        case Table() | Values() | Reference():
             return ()
         case Join() | SetOperation():
             return (plan.left, plan.right)
         case Union():
             return plan.inputs
+        case Recursion():
+            return tuple(body for _, body in plan.relations)
         case _:
             return (plan.input,)
+
+
+def references(plan: Plan) -> frozenset[tuple[str, Schema]]:
+    """The relations of enclosing recursions that the plan reads."""
+    if isinstance(plan, Reference):
+        return frozenset({(plan.name, plan.schema)})
+    own = {name for name, _ in plan.relations} if isinstance(plan, Recursion) else set[str]()
+    return frozenset(found for below in inputs(plan) for found in references(below) if found[0] not in own)
+
+
+def _kinds(schema: Schema) -> list[tuple[Type, bool]]:
+    return [(field.type, field.nullable) for field in schema]
 
 
 def _nullable(schema: Schema) -> Schema:

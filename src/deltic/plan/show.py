@@ -9,6 +9,7 @@ from typing import Final, assert_never
 
 from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal
 from deltic.plan.nodes import (
+    ITERATION_LIMIT,
     Aggregate,
     AggregateCall,
     Distinct,
@@ -16,6 +17,8 @@ from deltic.plan.nodes import (
     Join,
     Plan,
     Project,
+    Recursion,
+    Reference,
     SetOperation,
     Table,
     TopK,
@@ -56,6 +59,9 @@ def show(plan: Plan) -> str:
 
 
 def _lines(plan: Plan, depth: int) -> list[tuple[int, str]]:
+    if isinstance(plan, Recursion):
+        bodies = (line for name, body in plan.relations for line in [(depth + 1, f"{name} :="), *_lines(body, depth + 2)])
+        return [(depth, show_node(plan)), *bodies]
     return [(depth, show_node(plan)), *(line for below in inputs(plan) for line in _lines(below, depth + 1))]
 
 
@@ -85,6 +91,10 @@ def show_node(plan: Plan) -> str:
         case TopK():
             terms = ", ".join(_order(show_expr(t.expr), t.descending, t.nulls_first) for t in plan.order)
             return f"TopK {plan.limit} by {terms}"
+        case Reference():
+            return f"Reference {plan.name} ({', '.join(plan.schema.names)})"
+        case Recursion():
+            return f"Recursion {plan.result}" + (f" at most {plan.limit} iterations" if plan.limit != ITERATION_LIMIT else "")
         case _:
             assert_never(plan)
 

@@ -14,6 +14,8 @@ from deltic.plan.nodes import (
     Join,
     Plan,
     Project,
+    Recursion,
+    Reference,
     SetOperation,
     Table,
     TopK,
@@ -42,12 +44,14 @@ def map_inputs(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
     if all(a is b for a, b in zip(old, new, strict=True)):
         return plan
     match plan:
-        case Table() | Values():
+        case Table() | Values() | Reference():
             return plan
         case Join() | SetOperation():
             return replace(plan, left=new[0], right=new[1])
         case Union():
             return Union(new)
+        case Recursion():
+            return replace(plan, relations=tuple((name, body) for (name, _), body in zip(plan.relations, new, strict=True)))
         case _:
             return replace(plan, input=new[0])
 
@@ -60,7 +64,7 @@ def transform(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
 def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
     """The node with `change` applied to each of its own whole expressions (not to those of its inputs)."""
     match plan:
-        case Table() | Values() | Distinct() | Union() | SetOperation():
+        case Table() | Values() | Distinct() | Union() | SetOperation() | Reference() | Recursion():
             return plan
         case Project():
             return replace(plan, columns=tuple((name, change(expr)) for name, expr in plan.columns))

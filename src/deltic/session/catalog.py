@@ -13,6 +13,7 @@ from deltic.frontends.sql import (
     CreateSink,
     CreateTable,
     CreateView,
+    DeclareView,
     DropSink,
     DropTable,
     DropView,
@@ -22,9 +23,11 @@ from deltic.frontends.sql import (
     bind_query,
     did_you_mean,
 )
-from deltic.plan.nodes import Plan
+from deltic.plan.nodes import Plan, Reference
+from deltic.plan.recursion import bound_to
 from deltic.schema import Schema, TableSchema
 from deltic.session.folders import Use, check_folders, sink_uses, source_uses
+from deltic.session.recursive import check_complete, meanings
 
 T = TypeVar("T")
 RESERVED = (OP, WEIGHT)
@@ -34,7 +37,7 @@ EPOCH = "_epoch"
 
 @dataclass(frozen=True, slots=True)
 class ViewDefinition:
-    """A view as it was asked for. `plan` is its query over base tables; views below it are inlined."""
+    """A view as it was asked for. `plan` is its query over base tables and views that are declared recursive; others are inlined."""
 
     name: str
     plan: Plan
@@ -56,23 +59,40 @@ class Catalog:
     """Tables, views and sinks by their names in lower case, in the order of their definition; no two share a name.
 
     sources: by the name of a table in lower case where its changes come from; tables that are fed by hand are not in it.
+    declared: the views that are declared recursive. What reads one has a Reference to it, so that it may be created later or anew.
     """
 
     tables: Mapping[str, TableSchema] = field(default_factory=lambda: MappingProxyType({}))
     views: Mapping[str, ViewDefinition] = field(default_factory=lambda: MappingProxyType({}))
     sources: Mapping[str, FileSource] = field(default_factory=lambda: MappingProxyType({}))
     sinks: Mapping[str, SinkDefinition] = field(default_factory=lambda: MappingProxyType({}))
+    declared: Mapping[str, DeclareView] = field(default_factory=lambda: MappingProxyType({}))
 
     def relation(self, name: str) -> TableSchema | Plan | None:
         """What a query means by `name`."""
         key = name.lower()
         if key in self.tables:
             return self.tables[key]
+        if key in self.declared:
+            return Reference(self.declared[key].name, self.declared[key].schema)
         return self.views[key].plan if key in self.views else None
 
     def names(self) -> tuple[str, ...]:
         """All names, for suggestions."""
-        return (*(t.name for t in self.tables.values()), *(v.name for v in self.views.values()))
+        waiting = (one.name for key, one in self.declared.items() if key not in self.views)
+        return (*(t.name for t in self.tables.values()), *(v.name for v in self.views.values()), *waiting)
+
+    def plans(self) -> dict[str, Plan]:
+        """What each materialized view denotes, over base tables alone. Raises CatalogError and Unsupported as `meanings` does."""
+        bodies = {one.name: self.views[key].plan for key, one in self.declared.items() if key in self.views}
+        known = meanings(self.declared.values(), bodies)
+        whole = {v.name: self._denoted(key, v, known) for key, v in self.views.items()}
+        for name, plan in whole.items():
+            check_complete(name, plan)
+        return {v.name: whole[v.name] for v in self.views.values() if v.materialized}
+
+    def _denoted(self, key: str, view: ViewDefinition, known: Mapping[str, Plan]) -> Plan:
+        return known[self.declared[key].name] if key in self.declared else bound_to(view.plan, known)
 
     def apply(self, statement: Statement) -> Catalog:
         """The catalog after one statement; raises CatalogError."""
@@ -81,6 +101,8 @@ class Catalog:
                 return self._create_table(statement)
             case CreateView():
                 return self._create_view(statement)
+            case DeclareView():
+                return self._declare(statement)
             case CreateSink():
                 return self._create_sink(statement)
             case DropTable():
@@ -101,12 +123,18 @@ class Catalog:
         check_folders(source_uses(table.name, statement.source), self._uses())
         return replace(self, tables=tables, sources={**self.sources, table.name.lower(): statement.source})
 
+    def _declare(self, statement: DeclareView) -> Catalog:
+        _check_names(statement.schema, "view", statement.name, statement.span)
+        self._taken(statement.name, "view", statement.span, may_exist=False)
+        return replace(self, declared={**self.declared, statement.name.lower(): statement})
+
     def _create_view(self, statement: CreateView) -> Catalog:
         key = statement.name.lower()
         _check_names(statement.plan.schema, "view", statement.name, statement.span)
         if statement.or_replace and key in self.views:
             return self._replace_view(statement)
-        if self._taken(statement.name, "view", statement.span, may_exist=statement.if_not_exists):
+        awaited = key in self.declared and key not in self.views
+        if not awaited and self._taken(statement.name, "view", statement.span, may_exist=statement.if_not_exists):
             return self
         definition = ViewDefinition(statement.name, statement.plan, statement.materialized, statement)
         return replace(self, views={**self.views, key: definition})
@@ -114,7 +142,7 @@ class Catalog:
     def _replace_view(self, statement: CreateView) -> Catalog:
         """The view in its old place, and every view that reads it bound anew."""
         key = statement.name.lower()
-        if key in self._upstream(statement):
+        if key not in self.declared and key in self._upstream(statement):
             raise CatalogError(f"view {statement.name} would read itself", span=statement.span)
         for sink in self.sinks.values():
             if sink.view.lower() == key:
@@ -123,21 +151,25 @@ class Catalog:
         views[key] = ViewDefinition(statement.name, statement.plan, statement.materialized, statement)
         stale = {key}
         for name, view in list(views.items()):
-            if name != key and stale & {d.lower() for d in view.statement.depends_on}:
+            if name != key and (stale - self.declared.keys()) & {d.lower() for d in view.statement.depends_on}:
                 stale.add(name)
-                views[name] = _rebound(view, Catalog(self.tables, views), statement)
+                views[name] = _rebound(view, replace(self, views=views), statement)
         sinks = {n: replace(s, view=statement.name) if s.view.lower() == key else s for n, s in self.sinks.items()}
         return replace(self, views=views, sinks=sinks)
 
     def _upstream(self, statement: CreateView) -> set[str]:
-        """Names of all views that the statement's query reads, directly or not."""
+        """Names of all views that are inlined in the statement's query, directly or not."""
+        return self._reached(statement, beyond=frozenset(self.declared))
+
+    def _reached(self, statement: CreateView, beyond: frozenset[str] = frozenset()) -> set[str]:
+        """Names of all views that the statement's query reads, directly or through others that are not in `beyond`."""
         found: set[str] = set()
         todo = [d.lower() for d in statement.depends_on]
         while todo:
             name = todo.pop()
             if name not in found and name in self.views:
                 found.add(name)
-                todo += [d.lower() for d in self.views[name].statement.depends_on]
+                todo += [] if name in beyond else [d.lower() for d in self.views[name].statement.depends_on]
         return found
 
     def _create_sink(self, statement: CreateSink) -> Catalog:
@@ -167,7 +199,7 @@ class Catalog:
 
     def _kind(self, key: str) -> str | None:
         """What the name stands for: table, view, sink or nothing."""
-        return next((kind for kind, mine in self._all().items() if key in mine), None)
+        return "view" if key in self.declared else next((kind for kind, mine in self._all().items() if key in mine), None)
 
     def _all(self) -> dict[str, Mapping[str, TableSchema | ViewDefinition | SinkDefinition]]:
         return {"table": self.tables, "view": self.views, "sink": self.sinks}
@@ -201,11 +233,19 @@ class Catalog:
         if real != kind:
             raise CatalogError(f"{name} is a {real}", span=span, remedy=f"use DROP {real.upper()}")
         self._check_unread(name, kind, span)
-        return Catalog(_without(self.tables, key), _without(self.views, key), _without(self.sources, key), _without(self.sinks, key))
+        return Catalog(
+            _without(self.tables, key),
+            _without(self.views, key),
+            _without(self.sources, key),
+            _without(self.sinks, key),
+            _without(self.declared, key),
+        )
 
     def _check_unread(self, name: str, kind: str, span: Span | None) -> None:
         key = name.lower()
-        views = [f"view {v.name}" for v in self.views.values() if key in {d.lower() for d in v.statement.depends_on}]
+        own = self._reached(self.views[key].statement) if key in self.declared and key in self.views else set()
+        reading = {k: v for k, v in self.views.items() if key in {d.lower() for d in v.statement.depends_on}}
+        views = [f"view {v.name}" for k, v in reading.items() if k != key and k not in own]
         sinks = [f"sink {s.name}" for s in self.sinks.values() if s.view.lower() == key]
         if readers := [*views, *sinks]:
             names = ", ".join(reader.partition(" ")[2] for reader in readers)

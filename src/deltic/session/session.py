@@ -233,7 +233,7 @@ class Session:
         with self._lock:
             if view is not None:
                 view = self.view(view).name
-            plans = {v.name: v.plan for v in self._catalog.views.values() if v.materialized and view in (None, v.name)}
+            plans = {name: plan for name, plan in self._catalog.plans().items() if view in (None, name)}
             return explain(
                 {n: optimize(p) for n, p in plans.items()},
                 self._circuit,
@@ -323,7 +323,7 @@ class Session:
         return frozenset(name.lower() for name in self._runtime.notes["tables"]) - frozenset(self._catalog.tables)
 
     def _install(self, catalog: Catalog, dropped: Collection[str], notes: Mapping[str, Any] | None = None) -> None:
-        views = {v.name: optimize(v.plan) for v in catalog.views.values() if v.materialized}
+        views = {name: optimize(plan) for name, plan in catalog.plans().items()}
         circuit = lower(views, {t.name: t for t in catalog.tables.values()})
         result = self._runtime.install(circuit, dropped=dropped, notes=checked(notes or {}))
         self._catalog, self._circuit = catalog, circuit

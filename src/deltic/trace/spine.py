@@ -95,6 +95,13 @@ class Spine:
         """Bytes of all batches, indexes included."""
         return sum(batch.nbytes for batch in self.batches)
 
+    @property
+    def unverified(self) -> int:
+        """Bytes of mapped batches that have not been verified as a whole."""
+        if not self.guards:
+            return 0
+        return sum(batch.nbytes for batch in self.batches if batch.guard is not None and not batch.guard.done)
+
     def snapshot(self) -> Spine:
         """The trace as it is now, read-only; shares the batches and costs O(1)."""
         spine = Spine.__new__(Spine)
@@ -108,6 +115,13 @@ class Spine:
         spine = self.snapshot()
         if batch.length:
             spine.view = ((*self.batches, batch), np.concatenate((self.view[1], batch.entry)))
+        return spine
+
+    def beside(self, other: Spine) -> Spine:
+        """The sum of both traces as they are now, read-only; shares the batches."""
+        spine = self.snapshot()
+        spine.view = ((*self.batches, *other.batches), np.concatenate((self.view[1], other.view[1])))
+        spine.guards = (*self.guards, *other.guards)
         return spine
 
     def expect(self, keys: Sequence[Words]) -> None:

@@ -62,6 +62,13 @@ class Join:
         """Rows of `delta`, which is the change of `side`, with what `spine`, the other side, has under their keys."""
         theirs = [word for other, word in self.output if other != side]
         source, found, their_weights = probe(spine, delta.columns[: self.key], theirs, context.counters)
+        return self.matched(delta, side, source, found, their_weights)
+
+    def matched(self, delta: Delta, side: int, source: np.ndarray, found: Sequence[np.ndarray], their_weights: Words) -> Rows:
+        """The joined rows of `delta`, which is the change of `side`: its row source[i] with match i of the other side.
+
+        found: the other side's words of the output, in its order.
+        """
         if not len(source):
             return Rows.empty(len(self.output), len(self.weights))
         if not _each_once(source, len(delta)):

@@ -12,6 +12,7 @@ from deltic.expr.nodes import Value
 from deltic.schema import Schema
 from deltic.trace.encoding import encode_rows
 from deltic.trace.rows import Rows
+from deltic.trace.weights import multiply
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,24 @@ class Plus:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         some = [delta for delta in inputs if len(delta)]
         return some[0] if len(some) == 1 else Rows.concat(some)
+
+
+@dataclass(frozen=True, slots=True)
+class Negate:
+    """Every weight times -1."""
+
+    @property
+    def name(self) -> str:
+        return "negate"
+
+    @property
+    def eager(self) -> bool:
+        return False
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        rows = inputs[0]
+        minus_one = np.full(len(rows), -1, np.int64)
+        return Rows(rows.columns, [multiply(weight, minus_one) for weight in rows.weights])
 
 
 @dataclass(frozen=True, slots=True)

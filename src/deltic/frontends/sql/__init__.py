@@ -1,4 +1,4 @@
-"""Spark's SQL into plans: scripts of CREATE TABLE, CREATE VIEW, CREATE SINK and DROP, and single queries.
+"""Spark's SQL into plans: scripts of CREATE TABLE, CREATE VIEW, CREATE SINK, DECLARE and DROP, and single queries.
 
 sqlglot parses, nothing of its optimizer is used. What is not understood whole is refused with its place (`refuse`), so no syntax is
 passed by in silence. Plans are plain: a Project for a select list, a Filter for a condition, joins in the order written.
@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from deltic.errors import SyntaxFailure
 from deltic.frontends.sql.bind_query import bind_tree
-from deltic.frontends.sql.ddl import bind_statement, bind_view, is_view
+from deltic.frontends.sql.bind_recursive import no_base
+from deltic.frontends.sql.ddl import bind_declaration, bind_statement, bind_view, is_view
 from deltic.frontends.sql.environment import Catalog, Environment
 from deltic.frontends.sql.parse import Parsed, parse
 from deltic.frontends.sql.precedence import check_precedence
@@ -24,6 +25,7 @@ from deltic.frontends.sql.statements import (
     CreateSink,
     CreateTable,
     CreateView,
+    DeclareView,
     DropSink,
     DropTable,
     DropView,
@@ -38,6 +40,7 @@ __all__ = [
     "CreateSink",
     "CreateTable",
     "CreateView",
+    "DeclareView",
     "DropSink",
     "DropTable",
     "DropView",
@@ -46,6 +49,7 @@ __all__ = [
     "Statement",
     "bind_query",
     "did_you_mean",
+    "no_base",
     "parse_script",
 ]
 
@@ -68,7 +72,7 @@ def bind_query(text: str, name: str, catalog: Catalog) -> Plan:
         span = parsed[-1].places.statement if parsed else None
         raise SyntaxFailure("this is not one query", span=span, expected="SELECT …")
     one = _checked(parsed[0])
-    env = Environment(one.places, catalog)
+    env = Environment(one.places, catalog, levels=one.levels)
     with _shallow(one.places):
         return bind_view(tree, env) if isinstance(tree, exp.Create) else bind_tree(tree, env)
 
@@ -77,7 +81,8 @@ def _statement(parsed: Parsed, catalog: Catalog) -> Statement:
     if isinstance(parsed.tree, CreateSink | DropSink):
         return parsed.tree
     with _shallow(parsed.places):
-        return bind_statement(parsed.tree, parsed.source, Environment(parsed.places, catalog))
+        env = Environment(parsed.places, catalog, levels=parsed.levels)
+        return bind_declaration(parsed.tree, env) if parsed.declares else bind_statement(parsed.tree, parsed.source, env)
 
 
 def _checked(statement: Parsed) -> Parsed:

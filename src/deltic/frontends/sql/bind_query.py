@@ -12,8 +12,10 @@ from sqlglot import exp
 
 from deltic.errors import SyntaxFailure, TypeMismatch, Unsupported
 from deltic.expr import Expr, cast, common_type
+from deltic.frontends.sql.base_terms import reads
 from deltic.frontends.sql.bind_condition import Inner
 from deltic.frontends.sql.bind_expression import ExpressionBinder
+from deltic.frontends.sql.bind_recursive import bind_recursive
 from deltic.frontends.sql.bind_select import Block, bind_block, bind_order, onto_outputs
 from deltic.frontends.sql.bind_values import bind_values
 from deltic.frontends.sql.environment import Environment
@@ -60,14 +62,24 @@ def bind_inner(node: exp.Expr, env: Environment) -> Inner:
 def _with_ctes(node: exp.Expr, env: Environment) -> Environment:
     found = node.args.get("with_")
     names: set[str] = set()
-    for cte in found.expressions if found is not None else ():
+    if found is None:
+        return env
+    for cte in found.expressions:
         name, alias = cte.alias, cte.args["alias"]
         if name.lower() in names:
             raise Unsupported(f"the CTE {name!r} is defined twice", span=env.places.of(alias), remedy="give it another name")
         names.add(name.lower())
-        plan = bind_tree(cte.this, env.alone())
-        env = env.with_cte(name, renamed(plan, alias.args.get("columns") or [], env))
+        env = env.with_cte(name, _bind_cte(cte, bool(found.args.get("recursive")), env.alone()))
     return env
+
+
+def _bind_cte(cte: exp.CTE, recursive: bool, env: Environment) -> Plan:
+    columns = cte.args["alias"].args.get("columns") or []
+
+    def bound(query: exp.Expr, inside: Environment) -> Plan:
+        return renamed(bind_tree(query, inside), columns, inside)
+
+    return bind_recursive(cte, env, bound) if recursive and reads(cte.this, cte.alias) else bound(cte.this, env)
 
 
 def renamed(plan: Plan, columns: list[exp.Expr], env: Environment) -> Plan:

@@ -20,7 +20,7 @@ from deltic.frontends.sql.bind_values import bind_values
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.scope import Relation, Scope, ScopeColumn, did_you_mean, moved, relation
 from deltic.plan.columns import conjunction, conjuncts, reference, shift
-from deltic.plan.nodes import Join, JoinKind, Plan, Project, Table, Values
+from deltic.plan.nodes import Join, JoinKind, Plan, Project, Reference, Table, Values
 from deltic.schema import Schema, TableSchema
 
 EQUAL: Final = "equal"
@@ -96,13 +96,17 @@ def _named(node: exp.Table, env: Environment) -> Relation:
 def _lookup(node: exp.Table, env: Environment) -> Plan:
     name, span = node.name, env.places.of(node.this)
     if name.lower() in env.ctes:
-        return env.ctes[name.lower()]
+        return _placed(env.ctes[name.lower()], span)
     found = env.catalog.relation(name)
     if found is None:
         remedy = did_you_mean(name, [*env.ctes, *env.catalog.names()])
         raise UnknownName(f"there is no table or view {name!r}", span=span, remedy=remedy)
     env.reads.add(next((known for known in env.catalog.names() if known.lower() == name.lower()), name))
-    return Table(found, span) if isinstance(found, TableSchema) else found
+    return Table(found, span) if isinstance(found, TableSchema) else _placed(found, span)
+
+
+def _placed(plan: Plan, span: Span) -> Plan:
+    return replace(plan, span=span) if isinstance(plan, Reference) else plan
 
 
 def _aliased(plan: Plan, name: str | None, node: exp.Expr, env: Environment) -> Relation:

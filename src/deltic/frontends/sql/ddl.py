@@ -10,18 +10,23 @@ from sqlglot import exp
 
 from deltic.errors import QueryError, Span, TypeMismatch, UnknownName, Unsupported
 from deltic.frontends.sql.bind_query import bind_tree, renamed
+from deltic.frontends.sql.bind_recursive import declared_body
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.heads import check_head
+from deltic.frontends.sql.levels import check_owners
 from deltic.frontends.sql.naming import output_name
 from deltic.frontends.sql.options import check_op_column
 from deltic.frontends.sql.scope import did_you_mean
 from deltic.frontends.sql.spans import Places
 from deltic.frontends.sql.sql_types import sql_type
-from deltic.frontends.sql.statements import CreateTable, CreateView, DropTable, DropView, FileSource, Statement
-from deltic.plan.nodes import Plan
+from deltic.frontends.sql.statements import CreateTable, CreateView, DeclareView, DropTable, DropView, FileSource, Statement
+from deltic.plan.nodes import ITERATION_LIMIT, Plan, Reference
 from deltic.schema import NULL, Field, Schema, TableSchema
 
-KINDS = "CREATE TABLE, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, DROP TABLE, DROP [MATERIALIZED] VIEW, DROP SINK"
+KINDS = (
+    "CREATE TABLE, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, DECLARE RECURSIVE VIEW, "
+    "DROP TABLE, DROP [MATERIALIZED] VIEW, DROP SINK"
+)
 
 
 def bind_statement(tree: exp.Expr, source: FileSource | None, env: Environment) -> Statement:
@@ -40,6 +45,17 @@ def bind_statement(tree: exp.Expr, source: FileSource | None, env: Environment) 
     else:
         raise Unsupported("this is not a statement of a script", span=env.places.statement, expected=KINDS)
     return statement
+
+
+def bind_declaration(tree: exp.Expr, env: Environment) -> DeclareView:
+    """DECLARE RECURSIVE VIEW, parsed as a CREATE TABLE."""
+    assert isinstance(tree, exp.Create)
+    check_head(env.places, "DECLARE")
+    name, span = _name(tree.this, env.places)
+    check_owners([span.start], env.levels)
+    fields, _ = _columns(tree.this, env.places)
+    level = env.levels.get(span.start)
+    return DeclareView(name, Schema(tuple(fields)), ITERATION_LIMIT if level is None else level.limit, span)
 
 
 def is_view(tree: exp.Expr) -> TypeGuard[exp.Create]:
@@ -144,7 +160,7 @@ def _create_view(tree: exp.Create, env: Environment) -> CreateView:
 
 
 def bind_view(tree: exp.Create, env: Environment) -> Plan:
-    """The plan of a view's query, its columns called as the view says."""
+    """The plan of a view's query, its columns called as the view says; of one that is declared recursive, as it is declared."""
     query, places = tree.expression, env.places
     if not isinstance(query, exp.Query | exp.Values):
         raise Unsupported("a view without a query", span=places.of(tree.this), expected="CREATE VIEW name AS SELECT …")
@@ -152,7 +168,9 @@ def bind_view(tree: exp.Create, env: Environment) -> Plan:
     plan = renamed(bind_tree(query, env), [_view_column(column, places) for column in columns], env)
     check_head(places, "VIEW [IF NOT")
     _check_view(plan, columns or _select_list(query), places)
-    return plan
+    name, span = _name(tree.this, places)
+    declared = env.catalog.relation(name)
+    return declared_body(plan, declared, span) if isinstance(declared, Reference) else plan
 
 
 def _view_column(node: exp.Expr, places: Places) -> exp.Expr:

@@ -8,9 +8,10 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from deltic.frontends.sql.levels import Levels
 from deltic.frontends.sql.scope import Scope
 from deltic.frontends.sql.spans import Places
-from deltic.plan.nodes import Plan
+from deltic.plan.nodes import Plan, Reference
 from deltic.schema import TableSchema
 
 
@@ -18,7 +19,7 @@ class Catalog(Protocol):
     """The tables and views that there are. Names are found without regard to case."""
 
     def relation(self, name: str) -> TableSchema | Plan | None:
-        """A table by its schema, a view by its plan, None where there is neither."""
+        """A table by its schema, a view by its plan, one that is declared recursive by a Reference, None where there is neither."""
 
     def names(self) -> Iterable[str]:
         """Every table and view, for "did you mean"."""
@@ -26,13 +27,17 @@ class Catalog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """`ctes` go by lower-case name. `reads` collects the catalog's relations that were read, by the catalog's names."""
+    """`ctes` go by lower-case name. `reads` collects the catalog's relations that were read, by the catalog's names.
+
+    levels: the statement's MAX RECURSION LEVELs.
+    """
 
     places: Places
     catalog: Catalog
     ctes: Mapping[str, Plan] = field(default_factory=dict)
     outer: Scope | None = None
     reads: set[str] = field(default_factory=set)
+    levels: Levels = field(default_factory=dict)
 
     def alone(self) -> Environment:
         """For a derived table, which sees no other query's columns."""
@@ -45,6 +50,14 @@ class Environment:
     def with_cte(self, name: str, plan: Plan) -> Environment:
         """With one more CTE, which hides what was called so before."""
         return replace(self, ctes={**self.ctes, name.lower(): plan})
+
+    def unused(self, name: str) -> str:
+        """A name for a recursive relation that no other one in sight has: this one, or with a number behind it."""
+        taken = {plan.name for plan in self.ctes.values() if isinstance(plan, Reference)}
+        number, found = 1, name
+        while found in taken or isinstance(self.catalog.relation(found), Reference):
+            number, found = number + 1, f"{name}_{number + 1}"
+        return found
 
 
 BindQuery = Callable[[exp.Expr, Environment], Plan]

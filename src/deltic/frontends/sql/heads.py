@@ -11,6 +11,7 @@ from typing import Final
 from sqlglot.tokenizer_core import Token, TokenType
 
 from deltic.errors import SyntaxFailure
+from deltic.frontends.sql.declare import FORM
 from deltic.frontends.sql.spans import Places
 
 _NAME: Final = r"(?:`|\d*[^\W\d]\w*)"
@@ -27,6 +28,7 @@ FORMS: Final = {
         rf"CREATE (?:OR REPLACE )?(?:TEMPORARY |TEMP |MATERIALIZED )?VIEW (?:IF NOT EXISTS )?{_NAME} "
         rf"(?:\( {_LISTED}(?: , {_LISTED})* \) )?(?:COMMENT ' )?AS (?:\( )*(?:SELECT|WITH|VALUES|FROM)(?: .*)?"
     ),
+    FORM: rf"CREATE TABLE {_NAME} \( {_NAME} {_TYPE}(?: NOT NULL)?(?: , {_NAME} {_TYPE}(?: NOT NULL)?)* \)",
     "DROP TABLE [IF EXISTS] name, DROP [MATERIALIZED] VIEW [IF EXISTS] name": (
         rf"DROP (?:TABLE|(?:MATERIALIZED )?VIEW) (?:IF EXISTS )?{_NAME}"
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sqlglot import ErrorLevel, exp
@@ -20,7 +20,9 @@ from deltic.errors import Span, SyntaxFailure
 from deltic.frontends.sql.clauses import parse_clauses, split
 from deltic.frontends.sql.completeness import check_complete, check_parentheses
 from deltic.frontends.sql.cursor import Cursor
+from deltic.frontends.sql.declare import as_table
 from deltic.frontends.sql.dialect import DelticDialect
+from deltic.frontends.sql.levels import Levels, check_levels, take_levels
 from deltic.frontends.sql.options import source_of
 from deltic.frontends.sql.refuse import REFUSED
 from deltic.frontends.sql.sinks import parse_sink
@@ -28,16 +30,24 @@ from deltic.frontends.sql.spans import Places
 from deltic.frontends.sql.statements import CreateSink, DropSink, FileSource
 
 KINDS: Final = (exp.Create, exp.Drop, exp.Query, exp.Values)
-UNDERSTOOD: Final = "CREATE TABLE, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, DROP TABLE, VIEW or SINK, SELECT"
+UNDERSTOOD: Final = (
+    "CREATE TABLE, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, DECLARE RECURSIVE VIEW, "
+    "DROP TABLE, VIEW or SINK, SELECT"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One statement: its tree, or what it says of a sink. source: of CREATE TABLE … USING; `places` then has the tokens before USING."""
+    """One statement: its tree, or what it says of a sink. source: of CREATE TABLE … USING; `places` then has the tokens before USING.
+
+    levels: its MAX RECURSION LEVELs, which `places` has no tokens of. declares: DECLARE RECURSIVE VIEW, whose tree is a CREATE TABLE.
+    """
 
     tree: exp.Expr | CreateSink | DropSink
     places: Places
     source: FileSource | None = None
+    levels: Levels = field(default_factory=dict)
+    declares: bool = False
 
 
 def parse(text: str, name: str) -> list[Parsed]:
@@ -45,19 +55,24 @@ def parse(text: str, name: str) -> list[Parsed]:
     dialect = DelticDialect()
     parsed = []
     for tokens in _statements(_tokens(dialect, text, name)):
-        places = Places(text, name, tokens)
-        check_parentheses(places)
+        check_parentheses(Places(text, name, tokens))
+        places, levels = take_levels(Places(text, name, tokens))
         sink = parse_sink(places)
-        parsed.append(_with_tree(dialect, places) if sink is None else Parsed(sink, places))
+        parsed.append(_with_tree(dialect, places, levels) if sink is None else Parsed(sink, places))
     return parsed
 
 
-def _with_tree(dialect: DelticDialect, places: Places) -> Parsed:
+def _with_tree(dialect: DelticDialect, places: Places, levels: Levels) -> Parsed:
+    if (table := as_table(places)) is not None:
+        check_complete(table)
+        return Parsed(_tree(dialect, table), table, levels=levels, declares=True)
     cut = split(places.tokens)
     source = source_of(parse_clauses(Cursor(places, cut))) if cut < len(places.tokens) else None
     head = Places(places.text, places.name, _joined_strings(places.tokens[:cut], places.text))
     check_complete(head)
-    return Parsed(_tree(dialect, head), head, source)
+    tree = _tree(dialect, head)
+    check_levels(tree, levels)
+    return Parsed(tree, head, source, levels)
 
 
 def _tokens(dialect: DelticDialect, text: str, name: str) -> list[Token]:

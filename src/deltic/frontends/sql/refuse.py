@@ -27,7 +27,7 @@ KNOWN: Final = _known(
     ("Union Except Intersect", "this expression distinct order limit with_"),
     ("Subquery", "this alias order limit with_"),
     ("Values", "expressions alias"),
-    ("With", "expressions"),
+    ("With", "expressions recursive"),
     ("CTE", "this alias"),
     ("From Where Having Exists Neg Not BitwiseNot Paren Var DataTypeParam", "this"),
     ("Group", "expressions all"),
@@ -111,7 +111,7 @@ REFUSED: Final[dict[type[exp.Expr], tuple[str, str]]] = {
     exp.Lambda: ("lambda functions are not supported", "a table with one row for each element"),
     exp.Placeholder: ("parameters are not supported", "write the value"),
     exp.Parameter: ("parameters are not supported", "write the value"),
-    exp.RecursiveWithSearch: ("recursive CTEs are not supported", "a view for each step"),
+    exp.RecursiveWithSearch: ("SEARCH and CYCLE are not supported", "UNION instead of UNION ALL ends on cycles"),
     exp.FileFormatProperty: ("USING does not fit here", "CREATE TABLE name (column type, …) USING parquet OPTIONS (path '…')"),
     exp.LocationProperty: ("LOCATION does not fit here", "CREATE TABLE name (column type, …) USING parquet LOCATION '…'"),
     exp.PartitionedByProperty: ("PARTITIONED BY is not supported: Deltic shards by the key", "leave it out"),
@@ -132,7 +132,6 @@ REFUSED: Final[dict[type[exp.Expr], tuple[str, str]]] = {
 }
 
 REFUSED_ARGUMENTS: Final[dict[tuple[type[exp.Expr], str], tuple[str, str]]] = {
-    (exp.With, "recursive"): ("recursive CTEs are not supported", "a view for each step"),
     (exp.Group, "rollup"): REFUSED[exp.Rollup],
     (exp.Group, "cube"): REFUSED[exp.Cube],
     (exp.Group, "grouping_sets"): REFUSED[exp.GroupingSets],
@@ -148,7 +147,6 @@ REFUSED_ARGUMENTS: Final[dict[tuple[type[exp.Expr], str], tuple[str, str]]] = {
 }
 
 _KEYWORDS: Final = {
-    "recursive": "RECURSIVE",
     "laterals": "LATERAL",
     "purge": "PURGE",
     "rollup": "ROLLUP",
@@ -214,7 +212,7 @@ def _unsupported_argument(node: exp.Expr, argument: str, places: Places) -> Unsu
 def _place(node: exp.Expr, argument: str, value: object, places: Places) -> Span:
     whole = places.of(node)
     if argument in _KEYWORDS:
-        found = places.keyword(_KEYWORDS[argument], after=max(0, whole.start - 20) if argument != "recursive" else 0)
+        found = places.keyword(_KEYWORDS[argument], after=max(0, whole.start - 20))
         if found != places.statement:
             return found
     return places.of(value) if isinstance(value, exp.Expr) and places.of(value) != places.statement else whole

@@ -7,7 +7,7 @@ from typing import Literal
 
 from deltic.errors import Span
 from deltic.plan.nodes import Plan
-from deltic.schema import TableSchema
+from deltic.schema import Schema, TableSchema
 
 Format = Literal["parquet", "csv", "json"]
 OnError = Literal["fail", "dead_letter"]
@@ -81,6 +81,16 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclareView:
+    """DECLARE RECURSIVE VIEW: the columns of a view whose query comes later. limit: of iterations; span: its name."""
+
+    name: str
+    schema: Schema
+    limit: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class DropView:
     """DROP [MATERIALIZED] VIEW [IF EXISTS]."""
 
@@ -119,4 +129,4 @@ class DropSink:
     span: Span
 
 
-Statement = CreateTable | CreateView | CreateSink | DropView | DropTable | DropSink
+Statement = CreateTable | CreateView | DeclareView | CreateSink | DropView | DropTable | DropSink

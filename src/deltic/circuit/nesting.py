@@ -1,0 +1,179 @@
+"""Puts scopes together: operators are given in their flat form, and become nodes in the form that is right at nested times.
+
+A node's state is named by the scope's seed, which has to determine the program of the whole scope: its cycles leave no order in which
+one node's hash could rest on another's. So a scope whose program changes is filled anew as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from deltic.circuit.builder import CircuitBuilder
+from deltic.circuit.nodes import ArrangementSpec, Node, NodeKind, Shape
+from deltic.circuit.operator import Operator
+from deltic.circuit.operators.aggregate import Aggregate
+from deltic.circuit.operators.arrange import Arrange
+from deltic.circuit.operators.child import ITERATION_LIMIT, Child
+from deltic.circuit.operators.feedback import Feedback, Import
+from deltic.circuit.operators.join import Join
+from deltic.circuit.operators.linear import Exchange
+from deltic.circuit.operators.nested_arrange import NestedArrange
+from deltic.circuit.operators.nested_join import NestedJoin
+from deltic.circuit.operators.nested_reduce import NestedReduce
+from deltic.circuit.operators.nested_reweigh import NestedReweigh
+from deltic.circuit.operators.reweigh import Reweigh
+from deltic.circuit.operators.semijoin import SemiJoin
+from deltic.circuit.operators.table import TableInput
+from deltic.circuit.operators.top_k import TopK
+from deltic.schema import BIGINT, Field, Schema
+
+NOWHERE = -1
+"""The source of a feedback that is not connected yet."""
+
+
+class ScopeBuilder(CircuitBuilder):
+    """A scope within the circuit, or scope, that `parent` puts together. `close` makes it a node there."""
+
+    def __init__(self, parent: CircuitBuilder, seed: str) -> None:
+        super().__init__()
+        self.parent, self.depth, self.depths = parent, parent.depth + 1, parent.depths
+        self.seed = parent.digest("scope", seed)
+        self._imports: list[int] = []
+
+    def digest(self, *parts: object) -> str:
+        return super().digest(self.seed, *parts)
+
+    def add(
+        self,
+        operator: Operator,
+        inputs: tuple[int, ...],
+        shape: Shape,
+        partition: tuple[int, ...] | None = (),
+        *,
+        kind: NodeKind = NodeKind.OPERATOR,
+        owns: str | None = None,
+        reads: Iterable[str] = (),
+    ) -> int:
+        """As in a circuit; the operator in its flat form. Every node is on the home shard."""
+        inside = nested(operator, self.depth, self.depths)
+        return super().add(inside, inputs, shape, (), kind=kind, owns=None if isinstance(inside, NestedReduce) else owns)
+
+    def attach(self, stream: int) -> int:
+        """The parent's stream in this scope."""
+        node = self.parent.nodes[stream]
+        if stream not in self._imports:
+            self._imports.append(stream)
+        operator = Import(self._imports.index(stream), _arrangement(node))
+        return super().add(operator, (), node.shape, (), kind=NodeKind.IMPORT)
+
+    def imported(self, stream: int) -> int:
+        """The parent's stream that an import of this scope attaches."""
+        operator = self.nodes[stream].operator
+        assert isinstance(operator, Import)
+        return self._imports[operator.position]
+
+    def feedback(self, shape: Shape, relation: str = "") -> int:
+        """The stream that `connect` will say, one iteration later."""
+        number = sum(node.kind is NodeKind.FEEDBACK for node in self.nodes)
+        return super().add(Feedback(NOWHERE - number, relation), (), shape, (), kind=NodeKind.FEEDBACK)
+
+    def connect(self, feedback: int, source: int) -> None:
+        """Says what a feedback delays."""
+        operator = self.nodes[feedback].operator
+        assert isinstance(operator, Feedback) and self.nodes[source].shape == self.nodes[feedback].shape
+        self.nodes[feedback] = replace(self.nodes[feedback], operator=replace(operator, source=source))
+
+    def specify(self, spec: ArrangementSpec) -> None:
+        """Rows have the iterations of the scopes behind their own words."""
+        iterations = tuple(Field(f"_iteration{k}", BIGINT, False) for k in range(self.depth))
+        shape = Shape(Schema(spec.shape.schema.fields + iterations), spec.shape.weights)
+        super().specify(replace(spec, shape=shape))
+
+    def close(self, export: int, limit: int = ITERATION_LIMIT, home: Callable[[int], int] = lambda stream: stream) -> int:
+        """The scope as a node of the parent, whose stream is that of node `export`; nodes that nothing reads are left out.
+
+        home: brings a stream of the parent to the home shard.
+        """
+        nodes, export = self._live(export)
+        used = sorted({n.operator.position for n in nodes if isinstance(n.operator, Import)})
+        nodes = [_moved(n, used) for n in nodes]
+        given = [self._imports[position] for position in used]
+        owned = {name for n in nodes for name in n.owned}
+        self.parent.arrangements.update({name: spec for name, spec in self.arrangements.items() if name in owned})
+        reads = [name for name in map(self._arrangement_of, given) if name is not None] if self.depth == 1 else []
+        shape = nodes[export].shape
+        operator = Child(tuple(nodes), export, limit)
+        inputs = tuple(map(home, given))
+        return CircuitBuilder.add(self.parent, operator, inputs, shape, (), kind=NodeKind.CHILD, reads=reads)
+
+    def _arrangement_of(self, stream: int) -> str | None:
+        return _arrangement(self.parent.nodes[stream])
+
+    def _live(self, export: int) -> tuple[list[Node], int]:
+        """The nodes that the export or a feedback rests on, numbered anew, and the export's number."""
+        feedback = [n for n in self.nodes if isinstance(n.operator, Feedback)]
+        waiting = [export, *(n.id for n in feedback)]
+        live = set(waiting)
+        while waiting:
+            node = self.nodes[waiting.pop()]
+            reads = {*node.inputs, *((node.operator.source,) if isinstance(node.operator, Feedback) else ())} - live
+            live |= reads
+            waiting += reads
+        number = {old: new for new, old in enumerate(sorted(live))}
+        nodes = []
+        for old in sorted(live):
+            node, operator = self.nodes[old], self.nodes[old].operator
+            if isinstance(operator, Feedback):
+                operator = replace(operator, source=number[operator.source])
+            inputs = tuple(number[i] for i in node.inputs)
+            nodes.append(replace(node, path=(number[old],), operator=operator, inputs=inputs))
+        return nodes, number[export]
+
+
+def _moved(node: Node, used: list[int]) -> Node:
+    """An import with its position among the imports that are used."""
+    if not isinstance(node.operator, Import):
+        return node
+    return replace(node, operator=replace(node.operator, position=used.index(node.operator.position)))
+
+
+def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operator:
+    """The operator as it is right at times in `depth` scopes; linear ones are as they are. depths: those of arrangements."""
+    match operator:
+        case Arrange():
+            return NestedArrange(operator, depth)
+        case Join():
+            return NestedJoin(operator, (depths[operator.left], depths[operator.right]))
+        case Reweigh():
+            return NestedReweigh(operator, depth)
+        case TopK():
+            return NestedReduce(operator, depth, 1, ((operator.arrangement, operator.width, 1),), len(operator.output))
+        case Aggregate():
+            return _nested_aggregate(operator, depth)
+        case SemiJoin() | Exchange() | TableInput():
+            raise AssertionError(f"{operator.name} has no form in scopes")
+        case _:
+            return operator
+
+
+def _nested_aggregate(operator: Aggregate, depth: int) -> NestedReduce:
+    key = operator.key
+    arrangements = [(operator.sums, key, operator.weights)]
+    arrangements += [] if operator.floats is None else [(operator.floats, key + 2, 1)]
+    arrangements += [(extreme.arrangement, key + extreme.width, 1) for extreme in operator.extremes]
+    width = key + sum(s.stop - s.start for s in operator.offsets)
+    return NestedReduce(operator, depth, key, tuple(arrangements), width, operator.always)
+
+
+def _arrangement(node: Node) -> str | None:
+    """The arrangement whose change the node's stream is."""
+    match node.operator:
+        case Arrange():
+            return node.operator.arrangement
+        case NestedArrange():
+            return node.operator.flat.arrangement
+        case Import():
+            return node.operator.arrangement
+        case _:
+            return None

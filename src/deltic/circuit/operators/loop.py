@@ -1,0 +1,193 @@
+"""A scope that is one linear recursion, run as one kernel call: distinct over imports and joins of the recursive relation with imports.
+
+What such a scope keeps is what its operators would keep, to the row and the iteration, so that either way of running it goes on from the
+state of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deltic.circuit.nodes import Node, NodeKind
+from deltic.circuit.operator import Delta
+from deltic.circuit.operators.feedback import Feedback, Import
+from deltic.circuit.operators.linear import Plus
+from deltic.circuit.operators.map import Map
+from deltic.circuit.operators.nested_arrange import NestedArrange
+from deltic.circuit.operators.nested_join import NestedJoin
+from deltic.circuit.operators.nested_reweigh import NestedReweigh
+from deltic.circuit.scopes import Nest, divergence
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
+from deltic.trace.counters import Counters
+from deltic.trace.encoding import words_of
+from deltic.trace.fixpoint import Chain, Fixpoint, fixpoint
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+
+VERIFIED_AT_ONCE = 1 << 26
+"""Bytes of mapped state that are verified as a whole, so that the kernel may read it; beyond, operators verify what they read."""
+
+Moves = tuple[int, ...]
+"""For each word of a row, which word of another it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One join: its node, that of the recursive relation as arranged, its words there, the other's import, the words that it derives."""
+
+    join: Node
+    mine: Node
+    arranged: Moves
+    other: Node
+    derived: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The recursion: the nodes of its feedback, of its distinct and of what that reads, its imports at iteration 0, its joins."""
+
+    feedback: Node
+    distinct: Node
+    derived: Node
+    base: tuple[Node, ...]
+    steps: tuple[Step, ...]
+
+    def applies(self, nest: Nest) -> bool:
+        """Whether the kernel may run: not where much state would have to be verified before, or somebody listens to the clock."""
+        return not nest.clock.hooks and sum(spine.unverified for spine in self._state(nest)) <= VERIFIED_AT_ONCE
+
+    def _state(self, nest: Nest) -> list[Spine]:
+        """All that the kernel reads, as of the last commit."""
+        names = [_owned(self.derived), *(name for step in self.steps for name in (_owned(step.mine), _arrangement(step.other)))]
+        return [] if nest.backfill else [nest.state[name] for name in names]
+
+    def run(self, inputs: Sequence[Delta], limit: int, nest: Nest) -> Delta:
+        """The sum of what the iterations change."""
+        for spine in self._state(nest):
+            spine.expect(())
+        width = self.distinct.shape.layout.width
+        base = Rows.concat([Rows.empty(width, 1), *(inputs[_position(node)] for node in self.base)])
+        past = nest.trace(_owned(self.derived), width + 1, 1, 1)
+        rows, joins = Counters(), Counters()
+        done = fixpoint(base, past.past, [self._chain(step, inputs, nest) for step in self.steps], limit, rows, joins)
+        nest.inner[self.distinct.name] = rows
+        nest.inner[self.steps[0].join.name] = joins
+        if done.diverged:
+            change = consolidate(Rows(done.changes.columns[:-1], done.changes.weights))
+            raise divergence(self.feedback, limit, done.growth, change, nest)
+        past.append_timed(consolidate(done.derivations))
+        self._append_changes(done, nest)
+        return consolidate(done.sums)
+
+    def _chain(self, step: Step, inputs: Sequence[Delta], nest: Nest) -> Chain:
+        mine = nest.trace(_owned(step.mine), len(step.arranged) + 1, 1, 1)
+        shape = step.other.shape
+        other = nest.trace(_arrangement(step.other), shape.layout.width, shape.weights, 0)
+        change = inputs[_position(step.other)]
+        if not isinstance(change, Batch):
+            change = Batch.empty(shape.layout.width, 1)
+        assert isinstance(step.join.operator, NestedJoin)
+        return Chain(step.join.operator.flat.key, mine.past, step.arranged, other.now, change, step.derived)
+
+    def _append_changes(self, done: Fixpoint, nest: Nest) -> None:
+        """Adds the changes to every arrangement of the recursive relation."""
+        for step in {_owned(step.mine): step for step in self.steps}.values():
+            columns = done.changes.columns
+            arranged = Rows([columns[word] for word in (*step.arranged, len(columns) - 1)], done.changes.weights)
+            nest.traces[_owned(step.mine)].append_timed(consolidate(arranged))
+
+
+def find_loop(nodes: Sequence[Node], export: int) -> Loop | None:
+    """The scope as a loop, if that is all that it is."""
+    feedback = [n for n in nodes if n.kind is NodeKind.FEEDBACK]
+    distinct = nodes[export]
+    operator = distinct.operator
+    if len(feedback) != 1 or not isinstance(operator, NestedReweigh) or operator.flat.rule != "distinct" or operator.depth != 1:
+        return None
+    if not isinstance(feedback[0].operator, Feedback) or feedback[0].operator.source != export or not operator.flat.width:
+        return None
+    derived = nodes[distinct.inputs[0]]
+    seen = {feedback[0].id, distinct.id, derived.id}
+    base, steps = [], []
+    for term in _terms(nodes, derived.inputs[0], seen):
+        if term.kind is NodeKind.IMPORT:
+            base.append(term)
+        elif (step := _step(nodes, term, feedback[0], seen)) is not None:
+            steps.append(step)
+        else:
+            return None
+    if not steps or len(seen) < len(nodes):
+        return None
+    return Loop(feedback[0], distinct, derived, tuple(base), tuple(steps))
+
+
+def _terms(nodes: Sequence[Node], at: int, seen: set[int]) -> list[Node]:
+    """What is added up."""
+    seen.add(at)
+    if isinstance(nodes[at].operator, Plus):
+        return [term for i in nodes[at].inputs for term in _terms(nodes, i, seen)]
+    return [nodes[at]]
+
+
+def _step(nodes: Sequence[Node], term: Node, feedback: Node, seen: set[int]) -> Step | None:
+    """The term as moved words of a join of the arranged feedback with an import."""
+    found = _moved(nodes, term, seen)
+    if found is None:
+        return None
+    join, moves = found
+    operator = join.operator
+    if not isinstance(operator, NestedJoin) or operator.flat.weights != ((0, 0),) or sorted(operator.depths) != [0, 1]:
+        return None
+    side = operator.depths.index(1)
+    mine, other = nodes[join.inputs[side]], nodes[join.inputs[1 - side]]
+    if not isinstance(mine.operator, NestedArrange) or other.kind is not NodeKind.IMPORT or other.shape.weights != 1:
+        return None
+    arranged = _moved(nodes, nodes[mine.inputs[0]], seen)
+    if arranged is None or arranged[0].id != feedback.id:
+        return None
+    seen |= {join.id, mine.id, other.id}
+    pairs = [operator.flat.output[word] for word in moves]
+    return Step(join, mine, arranged[1], other, tuple((int(of != side), word) for of, word in pairs))
+
+
+def _moved(nodes: Sequence[Node], node: Node, seen: set[int]) -> tuple[Node, Moves] | None:
+    """(the node behind maps that only move words, which of its words each word of `node` is)."""
+    moves = tuple(range(node.shape.layout.width))
+    while isinstance(node.operator, Map):
+        here = _moves(node.operator)
+        if here is None:
+            return None
+        seen.add(node.id)
+        moves = tuple(here[word] for word in moves)
+        node = nodes[node.inputs[0]]
+    seen.add(node.id)
+    return node, moves
+
+
+def _moves(operator: Map) -> Moves | None:
+    """Which word of its input each word of the output is; None if it does more than moving words."""
+    if operator.predicate is not None or operator.measures:
+        return None
+    found: list[int] = []
+    for move, target in zip(operator.moves, operator.target, strict=True):
+        if move is None or move.stop - move.start != words_of(target.type, target.nullable):
+            return None
+        found += range(move.start, move.stop)
+    return tuple(found)
+
+
+def _owned(node: Node) -> str:
+    assert node.owns is not None
+    return node.owns
+
+
+def _position(node: Node) -> int:
+    assert isinstance(node.operator, Import)
+    return node.operator.position
+
+
+def _arrangement(node: Node) -> str:
+    assert isinstance(node.operator, Import) and node.operator.arrangement is not None
+    return node.operator.arrangement

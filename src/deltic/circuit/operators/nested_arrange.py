@@ -1,0 +1,37 @@
+"""trace_append in nested scopes: a change becomes a sorted batch, and part of an arrangement at the present time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deltic.circuit.operator import Context, Delta
+from deltic.circuit.operators.arrange import Arrange
+from deltic.circuit.scopes import nest_of
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
+
+
+@dataclass(frozen=True, slots=True)
+class NestedArrange:
+    """Sorts and consolidates its input and adds it to the arrangement, with the `depth` iterations of now. The output is the change."""
+
+    flat: Arrange
+    depth: int
+
+    @property
+    def name(self) -> str:
+        return self.flat.name
+
+    @property
+    def eager(self) -> bool:
+        return False
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Batch:
+        nest = nest_of(context)
+        batch = consolidate(inputs[0])
+        context.counters.touched += len(inputs[0])
+        if len(batch):
+            trace = nest.trace(self.flat.arrangement, len(batch.columns) + self.depth, len(batch.weights), self.depth)
+            trace.append(batch, nest.time)
+        return batch

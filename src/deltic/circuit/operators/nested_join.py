@@ -1,0 +1,63 @@
+"""join_trace in nested scopes: every pair of changes is joined once, and its product leaves at the join of their times.
+
+A change of one side meets all that the other side has had so far, later iterations of past epochs included. A product is due at the
+greater of both iterations, in each scope; what is due later than now waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deltic.circuit.due import split_by_time
+from deltic.circuit.operator import Context, Delta
+from deltic.circuit.operators.join import Join
+from deltic.circuit.scopes import Nest, Trace, nest_of
+from deltic.trace.probe import probe
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+
+
+@dataclass(frozen=True, slots=True)
+class NestedJoin:
+    """`flat` at times in scopes. depths: of the scopes in which the two arrangements lie, this one's or one around it."""
+
+    flat: Join
+    depths: tuple[int, int]
+
+    @property
+    def name(self) -> str:
+        return self.flat.name
+
+    @property
+    def eager(self) -> bool:
+        return False
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        nest = nest_of(context)
+        left, right = inputs
+        parts = nest.awaited()
+        if len(left):
+            parts.append(self._match(left, 0, self._trace(1, nest).now, nest))
+        if len(right):
+            trace = self._trace(0, nest)
+            parts.append(self._match(right, 1, trace.before if len(left) else trace.now, nest))
+        parts = [part for part in parts if len(part)]
+        return Rows.concat(parts) if parts else Rows.empty(len(self.flat.output), len(self.flat.weights))
+
+    def _trace(self, side: int, nest: Nest) -> Trace:
+        flat, depth = self.flat, self.depths[side]
+        columns, weights = flat.widths[side]
+        return nest.trace((flat.left, flat.right)[side], columns + depth, weights, depth)
+
+    def _match(self, delta: Delta, side: int, spine: Spine, nest: Nest) -> Rows:
+        """What is due now of `delta`, which is the change of `side`, with what the other side has; the rest is put off."""
+        flat, width, depth = self.flat, self.flat.widths[1 - side][0], self.depths[1 - side]
+        theirs = [word for other, word in flat.output if other != side]
+        wanted = (*theirs, *range(width, width + depth))
+        source, found, weights = probe(spine, delta.columns[: flat.key], wanted, nest.counters)
+        rows = flat.matched(delta, side, source, found[: len(theirs)], weights)
+        now, later = split_by_time(found[len(theirs) :], nest.time)
+        for time, at in later:
+            nest.postpone(time, rows.take(at))
+        return rows if now is None else rows.take(now)

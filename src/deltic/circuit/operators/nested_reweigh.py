@@ -1,0 +1,70 @@
+"""distinct and its kin in nested scopes: the change of the weight of each row, over the corners of now (corners.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deltic.circuit.operator import Context, Delta
+from deltic.circuit.operators.corners import History, corners, look
+from deltic.circuit.operators.reweigh import Reweigh, weigh
+from deltic.circuit.scopes import Nest, distinct_rows, nest_of
+from deltic.trace.consolidate import consolidate
+from deltic.trace.rows import Rows
+from deltic.trace.weights import sums
+
+
+@dataclass(frozen=True, slots=True)
+class NestedReweigh:
+    """`flat` at times in `depth` scopes."""
+
+    flat: Reweigh
+    depth: int
+
+    @property
+    def name(self) -> str:
+        return {"distinct_incremental": "distinct_trace"}.get(self.flat.name, self.flat.name)
+
+    @property
+    def eager(self) -> bool:
+        return False
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        nest, flat = nest_of(context), self.flat
+        parts = [part for part in (*nest.awaited(), inputs[0]) if len(part)]
+        if not parts:
+            return Rows.empty(flat.width, 1)
+        rows = distinct_rows(parts, flat.width)
+        trace = nest.trace(flat.arrangement, flat.width + self.depth, flat.weights, self.depth)
+        count = len(rows[0]) if rows else 1
+        change = self._change(look(trace, rows, (), nest), count, nest)
+        at = np.flatnonzero(change)
+        return Rows([word[at] for word in rows], (change[at],))
+
+    def _change(self, history: History, count: int, nest: Nest) -> np.ndarray:
+        """The change of each row's weight."""
+        cells = consolidate(Rows((history.classes, history.source), history.weights))
+        classes = 2 << self.depth
+        by_class = [np.zeros((classes, count), np.int64) for _ in cells.weights]
+        for table, weight in zip(by_class, cells.weights, strict=True):
+            table[cells.columns[0], cells.columns[1]] = weight
+        sum_over_subsets(by_class)
+        change = np.zeros(count, np.int64)
+        for corner, sign in corners(nest):
+            change += sign * weigh(self.flat.rule, [table[corner] for table in by_class])
+        return change
+
+
+def sum_over_subsets(tables: Sequence[np.ndarray]) -> None:
+    """table[c] becomes the sum of all table[b] with b ⊆ c, in place. Raises WeightOverflow."""
+    classes = len(tables[0])
+    bit = 1
+    while bit < classes:
+        for corner in range(classes):
+            if corner & bit:
+                totals = sums([table[corner] for table in tables], [table[corner ^ bit] for table in tables])
+                for table, total in zip(tables, totals, strict=True):
+                    table[corner] = total
+        bit <<= 1

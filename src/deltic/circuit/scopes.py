@@ -1,0 +1,118 @@
+"""What operators in nested scopes are given: the time, their traces of this tick, and their queues.
+
+An arrangement in a scope of depth d is an ordinary one whose rows have d more words at the end: the iterations, the outermost scope's
+first. Between ticks all epochs are the past, so that weights of equal rows at equal iterations add. What a tick appends is kept in
+memory until it ends, and appended to the state as one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from deltic.circuit.clock import Clock
+from deltic.circuit.due import Due, Path
+from deltic.circuit.nodes import Node
+from deltic.circuit.operator import Context
+from deltic.circuit.operators.feedback import Feedback
+from deltic.errors import Divergence
+from deltic.expr.failures import GROWTH, SAMPLES, diverged
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
+from deltic.trace.encoding import decode
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+from deltic.trace.time import Time
+
+
+class Trace:
+    """An arrangement while a tick runs. Rows have their words, then `depth` iterations.
+
+    past: as of the last commit. added: what this tick has appended so far. now, before: both together, with and without the last append.
+    """
+
+    __slots__ = ("added", "before", "depth", "now", "past")
+
+    def __init__(self, past: Spine, depth: int) -> None:
+        self.past, self.depth = past, depth
+        self.added = Spine(past.columns, past.weights)
+        self.now = self.before = past
+
+    def append(self, batch: Batch, time: Time) -> None:
+        """Adds rows (without iterations) at `time`."""
+        if self.depth:
+            at = [np.full(len(batch), coordinate, np.int64) for coordinate in time[: self.depth]]
+            batch = Batch.trusted((*batch.columns, *at), batch.weights)
+        self.append_timed(batch)
+
+    def append_timed(self, batch: Batch) -> None:
+        """Adds rows with their iterations."""
+        self.added.append(batch)
+        self.before, self.now = self.now, self.past.beside(self.added)
+
+
+@dataclass(slots=True)
+class Nest(Context):
+    """The context of all scopes below one node of the root, in one tick. path: the node that runs."""
+
+    clock: Clock = field(default_factory=Clock)
+    due: Due = field(default_factory=Due)
+    path: Path = ()
+    traces: dict[str, Trace] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, context: Context, clock: Clock) -> Nest:
+        return cls(context.shard, context.shards, context.tick, context.state, context.strings, inner=context.inner, clock=clock)
+
+    @property
+    def time(self) -> Time:
+        """The iterations now, the outermost scope's first."""
+        return self.clock.time[1:]
+
+    @property
+    def first(self) -> bool:
+        """Whether no scope has gone on to a second iteration."""
+        return not any(self.time)
+
+    def trace(self, arrangement: str, columns: int, weights: int, depth: int) -> Trace:
+        """The arrangement; columns: words of its rows, iterations included."""
+        found = self.traces.get(arrangement)
+        if found is None:
+            found = self.traces[arrangement] = Trace(self.old(arrangement, columns, weights), depth)
+        return found
+
+    def postpone(self, time: Time, rows: Rows) -> None:
+        """The running node has to look at the rows at a later time of this tick."""
+        self.due.put(self.path, time, rows)
+
+    def awaited(self) -> list[Rows]:
+        """What the running node has been waiting for until now."""
+        return self.due.take(self.path, self.time)
+
+
+def nest_of(context: Context) -> Nest:
+    """The context as an operator in a scope has it."""
+    assert isinstance(context, Nest)
+    return context
+
+
+def distinct_rows(parts: list[Rows], columns: int) -> tuple[np.ndarray, ...]:
+    """The words of the different rows of all parts, by their first `columns` words, in order; weights are not looked at."""
+    if not columns:
+        return ()
+    if len(parts) == 1 and isinstance(parts[0], Batch) and len(parts[0].columns) == columns:
+        return parts[0].columns
+    words = [np.concatenate([part.columns[c] for part in parts]) for c in range(columns)]
+    return consolidate(Rows(words, (np.ones(len(words[0]), np.int64),))).columns
+
+
+def divergence(feedback: Node, limit: int, growth: Sequence[int], change: Rows, nest: Nest) -> Divergence:
+    """The error for the relation of a feedback, whose change in the last iteration this is. growth: rows that changed, by iteration."""
+    words = [column[:SAMPLES] for column in change.columns]
+    fields = zip(feedback.shape.schema, feedback.shape.layout.slices, strict=True)
+    columns = [decode(words[at], f, nest.strings).to_pylist() for f, at in fields]
+    rows = list(zip(*columns, strict=True)) if columns else [()]
+    assert isinstance(feedback.operator, Feedback)
+    return diverged(feedback.operator.relation or feedback.name, limit, growth[-GROWTH:], rows)

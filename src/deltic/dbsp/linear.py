@@ -1,0 +1,89 @@
+"""The most general linear operator, and the others as instances of it.
+
+A logic gives for one row the updates (row, time, weight) that it stands for; `join_function` applies it to each update of a stream, which
+is its join with the collection of all (row, update). Times are joined, weights multiplied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from deltic.dbsp.operators import answered_whole
+from deltic.dbsp.purity import pure
+from deltic.dbsp.zset import At, Row, ZSet, at
+from deltic.trace.time import Time, join
+
+Update = tuple[Row, int | Time | None, int]
+Logic = Callable[[Any], Iterable[Update]]
+"""A pure function. A time None is one at or before every other."""
+
+
+def join_function(logic: Logic, zset: ZSet) -> ZSet:
+    """Each (row, time, weight) as (row₂, time ∨ time₂, weight · weight₂) for every update that the logic gives for the row.
+
+    >>> join_function(lambda x: [(2 * x, 3 * x, x), (2 * x, 4 * x, -x)], ZSet.of([(2, 7, 1)]))
+    ZSet([(4, (7,), 2), (4, (8,), -2)])
+    """
+    updates = pure(answered_whole(logic))
+    return ZSet.sum(
+        (((row, joined(time, due)), weight * factor) for (element, time), weight in zset.items() for row, due, factor in updates(element)),
+        "join_function",
+    )
+
+
+def map(function: Callable[[Any], Row]) -> Logic:
+    """One row for each."""
+    return lambda row: [(function(row), None, 1)]
+
+
+def filter(predicate: Callable[[Any], bool]) -> Logic:
+    """The row itself, or nothing."""
+    return lambda row: [(row, None, 1)] if predicate(row) else []
+
+
+def flat_map(function: Callable[[Any], Iterable[Row]]) -> Logic:
+    """Any number of rows for each."""
+    return lambda row: [(one, None, 1) for one in function(row)]
+
+
+def explode(function: Callable[[Any], Iterable[tuple[Row, int]]]) -> Logic:
+    """Rows with weights, negative ones too."""
+    return lambda row: [(one, None, weight) for one, weight in function(row)]
+
+
+def temporal_filter(lower: Callable[[Any], int], upper: Callable[[Any], int]) -> Logic:
+    """The row from time lower(row) until before upper(row); nothing where lower ≥ upper."""
+
+    def logic(row: Any) -> Iterable[Update]:
+        first, last = lower(row), upper(row)
+        return [(row, first, 1), (row, last, -1)] if first < last else []
+
+    return logic
+
+
+def followed_by(first: Logic, *others: Logic) -> Logic:
+    """One logic that does in one pass what these do one after the other.
+
+    >>> twice = followed_by(map(lambda x: x + 1), explode(lambda x: [(x, 2)]))
+    >>> join_function(twice, ZSet.of([(1, 0, 3)]))
+    ZSet([(2, (0,), 6)])
+    """
+    if not others:
+        return first
+    second, *rest = others
+
+    def logic(row: Any) -> Iterator[Update]:
+        for middle, time, weight in first(row):
+            for last, due, factor in second(middle):
+                yield last, joined(at(time), due), weight * factor
+
+    return followed_by(logic, *rest)
+
+
+def joined(time: At, due: int | Time | None) -> At:
+    """time ∨ due, where None is at or before every time."""
+    later = at(due)
+    if time is None or later is None:
+        return later if time is None else time
+    return join(time, later)

@@ -1,0 +1,329 @@
+"""The six kinds of node of a circuit, and the streams between them.
+
+| kind | in | out | |
+|---|---|---|---|
+| operator | n | 1 | evaluates its operator |
+| child | 0 | n | runs a circuit to its fixed point |
+| feedback | 1 | 1 | gives what it was given one iteration ago |
+| import | 1 | 1 | gives a stream of the circuit around at iteration 0 |
+| sink | n | 0 | hands values out |
+| source | 0 | 1 | gives what was handed in |
+
+A node's local id is its place in its circuit, its global id the path of local ids from the root.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from deltic.dbsp import operators
+from deltic.dbsp.nested import Aggregate, Distinct, Join, TopK
+from deltic.dbsp.operators import Reduction, consolidate, trace_append
+from deltic.dbsp.purity import pure
+from deltic.dbsp.streams import Apply, Changes, Delay, Delayed, Delta0, Differentiate, Integrate, Operator, Value
+from deltic.dbsp.zset import IndexedZSet, Row, Trace, ZSet
+from deltic.errors import CircuitError, Divergence
+from deltic.trace.time import Time
+
+if TYPE_CHECKING:
+    from deltic.dbsp.circuit import Circuit
+
+GROWTH = 3
+SAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream:
+    """The output number `port` of a node: the cell of its value at the present time. Methods add a node to the circuit."""
+
+    node: Node
+    port: int = 0
+
+    @property
+    def circuit(self) -> Circuit:
+        return self.node.circuit
+
+    @property
+    def id(self) -> str:
+        return self.node.id if self.port == 0 else f"{self.node.id}:{self.port}"
+
+    @property
+    def value(self) -> Any:
+        """The value at the present time."""
+        return self.circuit.cells[self.node.local, self.port]
+
+    def map(self, function: Callable[[Any], Row]) -> Stream:
+        return self.circuit.apply("map", partial(operators.map, pure(function)), self)
+
+    def filter(self, predicate: Callable[[Any], bool]) -> Stream:
+        return self.circuit.apply("filter", partial(operators.filter, pure(predicate)), self)
+
+    def flat_map(self, function: Callable[[Any], Iterable[Row]]) -> Stream:
+        return self.circuit.apply("flat_map", partial(operators.flat_map, function), self)
+
+    def explode(self, function: Callable[[Any], Iterable[tuple[Row, int]]]) -> Stream:
+        return self.circuit.apply("explode", partial(operators.explode, function), self)
+
+    def index_with(self, key: Callable[[Any], Row]) -> Stream:
+        return self.circuit.apply("index_with", partial(operators.index_with, pure(key)), self)
+
+    def inspect(self, callback: Callable[[ZSet], object]) -> Stream:
+        return self.circuit.apply("inspect", partial(operators.inspect, callback), self)
+
+    def negate(self) -> Stream:
+        return self.circuit.apply("negate", operators.negate, self)
+
+    def plus(self, other: Stream) -> Stream:
+        return self.circuit.apply("plus", operators.plus, self, other)
+
+    def minus(self, other: Stream) -> Stream:
+        return self.circuit.apply("minus", operators.minus, self, other)
+
+    def distinct(self) -> Stream:
+        """The change of the distinct elements, at any depth."""
+        return self.circuit.operator(Distinct(), self)
+
+    def aggregate(self, reduction: Reduction) -> Stream:
+        """The change of (key, reduction) of an indexed Z-set, at any depth."""
+        return self.circuit.operator(Aggregate(reduction), self)
+
+    def top_k(self, limit: int, by: Callable[[Any], Any]) -> Stream:
+        """The change of the first `limit` values of each key, at any depth."""
+        return self.circuit.operator(TopK(limit, by), self)
+
+    def join(self, other: Stream, function: Callable[[Any, Any, Any], Row]) -> Stream:
+        """The change of the join of two indexed Z-sets, at any depth."""
+        return self.circuit.operator(Join(function), self, other)
+
+    def delay(self, nothing: Changes = ZSet()) -> Stream:  # noqa: B008  immutable
+        """z⁻¹ of the innermost clock. nothing: what it gives first."""
+        return self.circuit.operator(Delay(nothing), self)
+
+    def integrate(self, nothing: Changes = ZSet()) -> Stream:  # noqa: B008
+        """I of the innermost clock."""
+        return self.circuit.operator(Integrate(nothing), self)
+
+    def differentiate(self, nothing: Changes = ZSet()) -> Stream:  # noqa: B008
+        """D of the innermost clock."""
+        return self.circuit.operator(Differentiate(nothing), self)
+
+
+class Node(ABC):
+    """A vertex of a circuit. clock: how many times it has been evaluated."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, circuit: Circuit, name: str, inputs: tuple[Stream, ...] = ()) -> None:
+        self.circuit, self.name, self.inputs = circuit, name, inputs
+        self.local = len(circuit.nodes)
+        self.clock = 0
+
+    @property
+    def path(self) -> tuple[int, ...]:
+        return (*self.circuit.path, self.local)
+
+    @property
+    def id(self) -> str:
+        """The global id.
+
+        >>> from deltic.dbsp.circuit import Circuit
+        >>> circuit = Circuit()
+        >>> circuit.child("inner").child("innermost").source_node("x").id
+        '0.0.0'
+        """
+        return ".".join(map(str, self.path))
+
+    def before(self) -> Iterable[Stream]:
+        """The streams of the same circuit that must have their value first."""
+        return self.inputs
+
+    def clock_start(self, scope: int) -> None:
+        """A clock `scope` circuits up is about to tick."""
+        return None
+
+    def clock_end(self, scope: int) -> None:
+        """A clock `scope` circuits up has ticked."""
+        self.clock += scope == 0
+
+    @abstractmethod
+    def evaluate(self, now: Time) -> tuple[Value, ...]:
+        """Its outputs at `now`."""
+
+    def settled(self, now: Time) -> bool:
+        """Whether nothing is due at a time with `now`'s prefix and a greater last coordinate."""
+        return True
+
+
+class OperatorNode(Node):
+    kind = "operator"
+
+    def __init__(self, circuit: Circuit, operator: Operator, inputs: tuple[Stream, ...]) -> None:
+        super().__init__(circuit, operator.name, inputs)
+        operator.depth = len(circuit.path)
+        self.operator = operator
+
+    def clock_start(self, scope: int) -> None:
+        self.operator.clock_start(scope)
+
+    def clock_end(self, scope: int) -> None:
+        super().clock_end(scope)
+        self.operator.clock_end(scope)
+
+    def evaluate(self, now: Time) -> tuple[Value, ...]:
+        return (self.operator.evaluate(now, *(stream.value for stream in self.inputs)),)
+
+    def settled(self, now: Time) -> bool:
+        return self.operator.settled(now)
+
+
+class SourceNode(Node):
+    """value: what it gives in the next step."""
+
+    kind = "source"
+    value: Value
+
+    def evaluate(self, now: Time) -> tuple[Value, ...]:
+        return (self.value,)
+
+
+class SinkNode(Node):
+    """values: those of its inputs in the last step."""
+
+    kind = "sink"
+
+    def __init__(self, circuit: Circuit, name: str, inputs: tuple[Stream, ...], callback: Callable[..., object] | None) -> None:
+        super().__init__(circuit, name, inputs)
+        self.callback = callback
+        self.values: tuple[Any, ...] = ()
+
+    @property
+    def value(self) -> Any:
+        """Of a sink with one input."""
+        (value,) = self.values
+        return value
+
+    def evaluate(self, now: Time) -> tuple[Value, ...]:
+        self.values = tuple(stream.value for stream in self.inputs)
+        if self.callback is not None:
+            self.callback(*self.values)
+        return ()
+
+
+class ImportNode(Node):
+    """δ0 of a stream of the circuit around."""
+
+    kind = "import"
+
+    def __init__(self, circuit: Circuit, outer: Stream) -> None:
+        super().__init__(circuit, f"import {outer.node.name}", (outer,))
+        self.outer = outer
+
+    def before(self) -> Iterable[Stream]:
+        return ()
+
+    def evaluate(self, now: Time) -> tuple[Value, ...]:
+        value = self.outer.value
+        return (Delta0(type(value)()).evaluate(now, value),)
+
+
+class FeedbackNode(Node):
+    """Gives, in the next iteration, what its stream has in this one."""
+
+    kind = "feedback"
+
+    def __init__(self, circuit: Circuit, name: str, delayed: Delayed) -> None:
+        super().__init__(circuit, name)
+        delayed.depth = len(circuit.path)
+        self.delayed = delayed
+
+    def before(self) -> Iterable[Stream]:
+        return ()
+
+    def connect(self, stream: Stream) -> None:
+        """Says which stream of its circuit comes back."""
+        if stream.circuit is not self.circuit:
+            raise CircuitError(f"feedback {self.id} {self.name} is given a stream of another circuit, {stream.id}")
+        if self.inputs:
+            raise CircuitError(f"feedback {self.id} {self.name} is connected twice, to {self.inputs[0].id} and to {stream.id}")
+        self.inputs = (stream,)
+
+    def clock_start(self, scope: int) -> None:
+        self.delayed.clock_start(scope)
+
+    def clock_end(self, scope: int) -> None:
+        super().clock_end(scope)
+        if scope == 0:
+            self.delayed.take(self.inputs[0].value)
+        self.delayed.clock_end(scope)
+
+    def evaluate(self, now: Time) -> tuple[Value, ...]:
+        return (self.delayed.held,)
+
+    def settled(self, now: Time) -> bool:
+        return self.delayed.settled(now)
+
+
+class ChildNode(Node):
+    """Runs its circuit until it has come to its fixed point. limit: iterations that may change something."""
+
+    kind = "child"
+
+    def __init__(self, circuit: Circuit, name: str, limit: int) -> None:
+        super().__init__(circuit, name)
+        self.limit = limit
+        self.inner: Circuit
+        self.exports: list[Stream] = []
+
+    def before(self) -> Iterable[Stream]:
+        return (node.outer for node in self.inner.nodes if isinstance(node, ImportNode))
+
+    def clock_start(self, scope: int) -> None:
+        for node in self.inner.nodes:
+            node.clock_start(scope + 1)
+
+    def clock_end(self, scope: int) -> None:
+        super().clock_end(scope)
+        for node in self.inner.nodes:
+            node.clock_end(scope + 1)
+
+    def evaluate(self, now: Time) -> tuple[Value, ...]:
+        traces = [Trace() for _ in self.exports]
+        indexed = [False for _ in self.exports]
+        growth: list[dict[Node, int]] = []
+        for i in range(self.limit + 1):
+            here = (*now, i)
+            self.inner.run(here)
+            for n, stream in enumerate(self.exports):
+                indexed[n] = isinstance(stream.value, IndexedZSet)
+                traces[n] = trace_append(stream.value, traces[n], here)
+            if all(node.settled(here) for node in self.inner.nodes):
+                return tuple(_exported(trace, keep) for trace, keep in zip(traces, indexed, strict=True))
+            growth.append({node: len(node.delayed.held) for node in self.inner.nodes if isinstance(node, FeedbackNode)})
+        raise self._divergence(growth[-GROWTH:])
+
+    def settled(self, now: Time) -> bool:
+        return all(node.settled(now) for node in self.inner.nodes)
+
+    def _divergence(self, growth: list[dict[Node, int]]) -> Divergence:
+        moving = [node for node in self.inner.nodes if isinstance(node, FeedbackNode) and node.delayed.held]
+        message = f"the child {self.id} {self.name} has not come to a fixed point after {self.limit:,} iterations"
+        for node in moving[:1]:
+            rows = ", ".join(repr(entry[0]) for entry in list(node.delayed.held)[:SAMPLES])
+            sizes = ", ".join(f"{step[node]:,}" for step in growth)
+            message += f": the last ones changed {sizes} rows of {node.name}, such as {rows}"
+        return Divergence(message, remedy="put distinct in the cycle, or give the child a greater limit")
+
+
+def _exported(trace: Trace, indexed: bool) -> Changes:
+    """The sum of this step's iterations: consolidate, as the kind of value that the stream has."""
+    whole = consolidate(trace)
+    return whole if indexed else ZSet.of((element, None, weight) for (element, _), _, weight in whole.triples())
+
+
+def apply_node(circuit: Circuit, name: str, function: Callable[..., Value], inputs: tuple[Stream, ...]) -> OperatorNode:
+    """A node of a function of present values."""
+    return OperatorNode(circuit, Apply(name, function), inputs)

@@ -1,0 +1,153 @@
+"""The three values that streams carry: Z-sets, indexed Z-sets and traces, each timed or not.
+
+An entry is what a row is together with its time; times are tuples of integers under the product order, and None where there is none.
+What always holds: values are immutable, no weight is 0, every weight fits 64 bits, and they are read in order: of the element, or of
+key and value, and then of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Generic, Self, TypeVar
+
+from deltic.dbsp.weights import summed
+from deltic.trace.time import Time
+
+Row = Hashable
+Pair = tuple[Row, Row]
+At = Time | None
+E = TypeVar("E", bound=Hashable)
+
+PAST: Final = -1
+"""The coordinate of a root clock that stands for every epoch before this one."""
+
+
+def at(time: int | Time | None) -> At:
+    """The time as a tuple: a root clock's n is (n,)."""
+    return (time,) if isinstance(time, int) else time
+
+
+def past(time: At) -> At:
+    """The time once its epoch is over: iterations stay, epochs become one."""
+    return None if time is None else (PAST, *time[1:])
+
+
+def order(value: object) -> tuple[object, ...]:
+    """Sorts any values: None, then booleans and numbers, then texts, then tuples part by part, then others by type and repr.
+
+    >>> sorted(["b", None, (1, "a"), 2, "a"], key=order)
+    [None, 2, 'a', 'b', (1, 'a')]
+    """
+    match value:
+        case None:
+            return (0,)
+        case bool() | int() | float():
+            return (1, value)
+        case str():
+            return (2, value)
+        case tuple():
+            return (3, tuple(order(part) for part in value))
+        case _:
+            return (4, type(value).__name__, repr(value))
+
+
+@dataclass(frozen=True)
+class Weighted(Generic[E]):
+    """Entries with their weights."""
+
+    weights: Mapping[E, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def sum(cls, entries: Iterable[tuple[E, int]], operator: str = "zset") -> Self:
+        """The entries, their weights added up. Raises WeightOverflow, which names `operator`."""
+        return cls(MappingProxyType(summed(entries, operator)))
+
+    def items(self) -> Iterator[tuple[E, int]]:
+        """The entries with their weights, in order. O(n log n)."""
+        return iter(sorted(self.weights.items(), key=lambda item: order(item[0])))
+
+    def __iter__(self) -> Iterator[E]:
+        return (entry for entry, _ in self.items())
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and isinstance(other, Weighted) and dict(self.weights) == dict(other.weights)
+
+    def __hash__(self) -> int:
+        return hash((type(self), frozenset(self.weights.items())))
+
+
+class ZSet(Weighted[tuple[Row, At]]):
+    """Entries (element, time)."""
+
+    @classmethod
+    def of(cls, triples: Iterable[tuple[Row, int | Time | None, int]]) -> Self:
+        """From (element, time, weight).
+
+        >>> ZSet.of([("a", 0, 1), ("b", None, 2), ("a", 0, -1)])
+        ZSet([('b', None, 2)])
+        """
+        return cls.sum(((element, at(time)), weight) for element, time, weight in triples)
+
+    def triples(self) -> list[tuple[Row, At, int]]:
+        return [(element, time, weight) for (element, time), weight in self.items()]
+
+    def untimed(self, operator: str = "untimed") -> ZSet:
+        """The same without times, weights added up."""
+        return ZSet.sum((((element, None), weight) for (element, _), weight in self.weights.items()), operator)
+
+    def __repr__(self) -> str:
+        return f"ZSet({self.triples()!r})"
+
+
+class IndexedZSet(Weighted[tuple[Pair, At]]):
+    """Entries ((key, value), time)."""
+
+    @classmethod
+    def of(cls, triples: Iterable[tuple[Pair, int | Time | None, int]]) -> Self:
+        """From ((key, value), time, weight)."""
+        return cls.sum(((pair, at(time)), weight) for pair, time, weight in triples)
+
+    def triples(self) -> list[tuple[Pair, At, int]]:
+        return [(pair, time, weight) for (pair, time), weight in self.items()]
+
+    def groups(self) -> dict[Row, dict[Row, int]]:
+        """By key: its values with their weights, whatever the time, without those that come to 0; keys in order."""
+        found: dict[Row, dict[Row, int]] = {}
+        for (key, value), weight in summed((((k, v), w) for ((k, v), _), w in self.items()), "groups").items():
+            found.setdefault(key, {})[value] = weight
+        return found
+
+    def untimed(self, operator: str = "untimed") -> IndexedZSet:
+        """The same without times, weights added up."""
+        return IndexedZSet.sum((((pair, None), weight) for (pair, _), weight in self.weights.items()), operator)
+
+    def __repr__(self) -> str:
+        return f"IndexedZSet({self.triples()!r})"
+
+
+class Trace(Weighted[tuple[Row, Row, At]]):
+    """Many deltas as one: entries (key, value, time). A Z-set's element is the key, and its value ()."""
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[Row, Row, int | Time | None, int]]) -> Self:
+        """From (key, value, time, weight)."""
+        return cls.sum(((key, value, at(time)), weight) for key, value, time, weight in rows)
+
+    def rows(self) -> list[tuple[Row, Row, At, int]]:
+        return [(key, value, time, weight) for (key, value, time), weight in self.items()]
+
+    def past(self) -> Trace:
+        """The trace once this epoch is over: weights of one row at one iteration add up, whatever the epoch."""
+        return Trace.sum((((key, value, past(time)), weight) for (key, value, time), weight in self.weights.items()), "past")
+
+    def times(self, key: Row) -> dict[At, int]:
+        """The key's weights by time, over all its values."""
+        return summed(((time, weight) for (mine, _, time), weight in self.weights.items() if mine == key), "times")
+
+    def __repr__(self) -> str:
+        return f"Trace({self.rows()!r})"

@@ -1,0 +1,107 @@
+"""Relations that read themselves: CTEs of WITH RECURSIVE, and the queries of views that are declared recursive.
+
+A recursive relation has the columns of its base terms, the parts of its query that do not read it, and their types. A column can be NULL
+where it can be in any term.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from deltic.errors import Span, TypeMismatch, Unsupported
+from deltic.expr import cast, common_type
+from deltic.frontends.sql.base_terms import base_of
+from deltic.frontends.sql.environment import BindQuery, Environment
+from deltic.plan.columns import reference
+from deltic.plan.monotone import check_monotone
+from deltic.plan.nodes import ITERATION_LIMIT, Distinct, Plan, Project, Recursion, Reference, Union, Values
+from deltic.plan.recursion import has_base
+from deltic.schema import NULL, Field, Schema
+
+
+def bind_recursive(cte: exp.CTE, env: Environment, bind_query: BindQuery) -> Plan:
+    """The plan of a CTE that reads itself. bind_query: of its query, under the column names that the CTE gives."""
+    name, alias = cte.alias, cte.args["alias"].this
+    place = env.places.of(alias)
+    base = base_of(cte.this, name)
+    if base is None:
+        raise no_base(name, place)
+    level = env.levels.get(alias.meta.get("start"))
+    unique = env.unused(name)
+    body = _body(cte, name, unique, bind_query(base, env).schema, env, bind_query)
+    check_monotone({unique: body})
+    if not has_base({unique: body}, unique):
+        raise no_base(name, place)
+    return Recursion(((unique, body),), unique, ITERATION_LIMIT if level is None else level.limit)
+
+
+def no_base(name: str, place: Span) -> Unsupported:
+    """The error that a relation can never have a row."""
+    return Unsupported(
+        f"the recursive relation {name} has no base: every term reads it, so it has nothing to begin with",
+        span=place,
+        expected="base UNION step, where base does not read the relation",
+    )
+
+
+def _body(cte: exp.CTE, name: str, unique: str, schema: Schema, env: Environment, bind_query: BindQuery) -> Plan:
+    """The query bound over itself: first as NULL-free as its base, then with more columns that can be NULL until that suffices."""
+    while True:
+        body = bind_query(cte.this, env.with_cte(name, Reference(unique, schema)))
+        _check_types(name, schema, body.schema, env.places.of(cte.this.args.get("expression") or cte.args["alias"].this))
+        fields = zip(schema, body.schema, strict=True)
+        wider = Schema(tuple(replace(field, nullable=field.nullable or found.nullable) for field, found in fields))
+        if wider == schema:
+            return as_declared(body, schema)
+        schema = wider
+
+
+def _check_types(name: str, base: Schema, whole: Schema, place: Span) -> None:
+    for field, found in zip(base, whole, strict=True):
+        if field.type != found.type:
+            step = "" if field.type == NULL else f", or CAST(… AS {field.type.sql}) in the step"
+            raise TypeMismatch(
+                f"column {field.name} of the recursive relation {name} is {field.type.sql} in its base, and {found.type.sql} with its step",
+                span=place,
+                remedy=f"CAST(… AS {found.type.sql}) in the base{step}",
+            )
+
+
+def as_declared(plan: Plan, schema: Schema) -> Plan:
+    """The plan under a schema with the same types, in which more columns may be NULL."""
+    if plan.schema.names != schema.names:
+        plan = Project(plan, tuple((field.name, reference(plan.schema, i)) for i, field in enumerate(schema)))
+    return plan if plan.schema == schema else Union((plan, Values((), schema)))
+
+
+def declared_body(plan: Plan, declared: Reference, place: Span) -> Plan:
+    """The query of a view that is declared recursive, as a set of rows with the declared columns; `place` is that of the view's name."""
+    found = plan.schema
+    if [name.lower() for name in found.names] != [name.lower() for name in declared.schema.names]:
+        raise TypeMismatch(
+            f"view {declared.name} has not the columns that it is declared with",
+            span=place,
+            expected=f"{', '.join(declared.schema.names)}, found {', '.join(found.names)}",
+        )
+    for field, other in zip(declared.schema, found, strict=True):
+        _check_fits(declared.name, field, other, place)
+    columns = tuple((f.name, cast(reference(found, i), f.type)) for i, f in enumerate(declared.schema))
+    typed = plan if found == declared.schema else Project(plan, columns)
+    return as_declared(Distinct(typed), declared.schema)
+
+
+def _check_fits(view: str, declared: Field, found: Field, place: Span) -> None:
+    if common_type([declared.type, found.type]) != declared.type:
+        raise TypeMismatch(
+            f"column {declared.name} of view {view} is declared as {declared.type.sql}, and its query gives {found.type.sql}",
+            span=place,
+            remedy=f"CAST(… AS {declared.type.sql}), or declare it as {found.type.sql}",
+        )
+    if found.nullable and not declared.nullable:
+        raise TypeMismatch(
+            f"column {declared.name} of view {view} is declared NOT NULL, and its query may give NULL",
+            span=place,
+            remedy="declare it without NOT NULL, or coalesce it",
+        )

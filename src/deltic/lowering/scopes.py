@@ -1,0 +1,52 @@
+"""Streams within a scope. What only rests on imported streams is added around the scope, once for all iterations, and imported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from deltic.circuit.measures import Measure
+from deltic.circuit.nesting import ScopeBuilder
+from deltic.circuit.nodes import NodeKind
+from deltic.expr.nodes import Expr
+from deltic.lowering.streams import Arranged, Streams
+from deltic.schema import Schema
+
+
+class ScopeStreams(Streams):
+    """Adds operators to a scope. Everything in it is on the home shard."""
+
+    def __init__(self, outer: Streams, seed: str) -> None:
+        self.outer, self.scope = outer, ScopeBuilder(outer.builder, seed)
+        super().__init__(self.scope)
+
+    def attach(self, stream: int) -> int:
+        """The outer stream in this scope."""
+        return self.scope.attach(stream)
+
+    def outside(self, stream: int) -> int | None:
+        """The outer stream that is attached here, if it is one."""
+        return self.scope.imported(stream) if self.builder.nodes[stream].kind is NodeKind.IMPORT else None
+
+    def map(
+        self,
+        stream: int,
+        columns: Sequence[Expr],
+        target: Schema,
+        predicate: Expr | None = None,
+        measures: tuple[Measure, ...] = (),
+    ) -> int:
+        outside = self.outside(stream)
+        if outside is None:
+            return super().map(stream, columns, target, predicate, measures)
+        return self.attach(self.outer.map(outside, columns, target, predicate, measures))
+
+    def exchange(self, stream: int, key: tuple[int, ...]) -> int:
+        return stream
+
+    def arrange(self, stream: int, key_fields: int, role: str = "trace") -> Arranged:
+        outside = self.outside(stream)
+        if outside is None:
+            return super().arrange(stream, key_fields, role)
+        arranged = self.outer.arrange(self.outer.exchange(outside, ()), key_fields, role)
+        return replace(arranged, node=self.attach(arranged.node))

@@ -1,0 +1,311 @@
+"""Whether a recursion is stratified: more rows in its relations, or better values, never give fewer or worse ones.
+
+Rows are ordered column by column. A value that MIN makes only falls from one iteration to the next, one that MAX makes only rises, NULL
+being the worst of either; other columns are fixed. A relation becomes better when each of its rows stays, or one with the same fixed
+columns and better moving ones comes instead. A body that keeps this order is accepted: its iteration from empty only becomes better.
+Judged by the form of plans and expressions alone, so that some monotone recursions are refused, and no other is accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import Enum
+from typing import Final, NoReturn, assert_never
+
+from deltic.errors import Span, Unsupported
+from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, children
+from deltic.plan.nodes import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Filter,
+    Join,
+    JoinKind,
+    Plan,
+    Project,
+    Recursion,
+    Reference,
+    SetOperation,
+    Table,
+    TopK,
+    Union,
+    Values,
+    references,
+)
+from deltic.plan.walk import nodes
+
+
+class Trend(Enum):
+    """How a column's values go from one iteration to the next; MIXED is any way."""
+
+    FIXED = "fixed"
+    FALLING = "falling"
+    RISING = "rising"
+    MIXED = "mixed"
+
+
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """A column's or an expression's trend, and whether it may be NULL."""
+
+    trend: Trend
+    null: bool
+
+
+Motions = tuple[Motion, ...]
+States = Mapping[str, Motions]
+"""The columns of the recursive relations, by the relation's name."""
+
+BETTER: Final = {"min": Trend.FALLING, "max": Trend.RISING}
+OPPOSITE: Final = {Trend.FALLING: Trend.RISING, Trend.RISING: Trend.FALLING}
+LOWER: Final = ("less", "less_equal")
+HIGHER: Final = ("greater", "greater_equal")
+STEPWISE: Final = ("positive", "floor", "ceil")
+
+_OUTSIDE: Final = "compute it in a query that reads the finished relation, outside of the recursion"
+_MINIMUM: Final = "MIN and MAX … GROUP BY are possible; anything else in a query that reads the finished relation"
+_FORM: Final = "use what MIN or MAX gives only as x + y, LEAST, GREATEST, or in x < y where the better value still satisfies it"
+_JOINED: Final[dict[JoinKind, tuple[tuple[str, str], ...]]] = {
+    "inner": (),
+    "semi": (),
+    "left": (("right", "on the right of a LEFT JOIN"),),
+    "right": (("left", "on the left of a RIGHT JOIN"),),
+    "full": (("left", "in a FULL JOIN"), ("right", "in a FULL JOIN")),
+    "anti": (("right", "under NOT EXISTS or on the right of an ANTI JOIN"),),
+    "not_in": (("right", "under NOT IN"),),
+}
+"""The sides of each kind of join on which more rows take rows away, and how that is said."""
+
+
+def check_monotone(relations: Mapping[str, Plan]) -> None:
+    """Raises Unsupported, with the place, unless the mutually recursive relations' bodies are monotone in them.
+
+    Enclosing recursions' relations count as given here; they are judged when their own recursion is.
+    """
+    for name, motions in _settled(relations, {}).items():
+        for field, motion in zip(relations[name].schema, motions, strict=True):
+            if motion.trend == Trend.MIXED:
+                _refuse(
+                    f"column {field.name} of the recursive relation {name} can become better and worse",
+                    _place(relations.values(), frozenset(relations)),
+                    _FORM,
+                )
+
+
+def _settled(relations: Mapping[str, Plan], around: States) -> States:
+    """The motions of the relations' columns: the least ones that their bodies keep."""
+    inner = {name: tuple(Motion(Trend.FIXED, False) for _ in body.schema) for name, body in relations.items()}
+    while True:
+        states = {**around, **inner}
+        now = {name: tuple(map(_either, inner[name], _motions(body, states, frozenset(states)))) for name, body in relations.items()}
+        if now == inner:
+            return now
+        inner = now
+
+
+def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
+    """The motions of the plan's columns; raises Unsupported where it is not monotone in `names`."""
+    if not _reads(plan, names):
+        return tuple(Motion(Trend.FIXED, field.nullable) for field in plan.schema)
+    match plan:
+        case Reference():
+            return states[plan.name]
+        case Project():
+            below = _motions(plan.input, states, names)
+            return tuple(_motion(expr, below) for _, expr in plan.columns)
+        case Filter():
+            below = _motions(plan.input, states, names)
+            _check_steady(plan.predicate, below, "a condition", plan, names)
+            return below
+        case Distinct():
+            return _motions(plan.input, states, names)
+        case Union():
+            return tuple(_all_of(column) for column in zip(*(_motions(part, states, names) for part in plan.inputs), strict=True))
+        case Join():
+            return _joined(plan, states, names)
+        case Aggregate():
+            return _aggregated(plan, _motions(plan.input, states, names), names)
+        case SetOperation():
+            return _combined(plan, states, names)
+        case Recursion():
+            mine = {name for name, _ in plan.relations}
+            outside = {name: state for name, state in states.items() if name not in mine}
+            return _settled(dict(plan.relations), outside)[plan.result]
+        case TopK():
+            _refuse_read("under ORDER BY … LIMIT", plan, names, _OUTSIDE)
+        case Table() | Values():
+            raise AssertionError("reads nothing")
+        case _:
+            assert_never(plan)
+
+
+def _joined(plan: Join, states: States, names: frozenset[str]) -> Motions:
+    for side, where in _JOINED[plan.kind]:
+        if _reads(plan.left if side == "left" else plan.right, names):
+            _refuse_read(where, plan.left if side == "left" else plan.right, names, _OUTSIDE)
+    left, right = _motions(plan.left, states, names), _motions(plan.right, states, names)
+    pairs = plan.keys if plan.value is None else (*plan.keys, plan.value)
+    for ours, theirs in pairs:
+        _check_fixed((_motion(ours, left), _motion(theirs, right)), "a join", ours.span or theirs.span, plan, names)
+    if plan.residual is not None and plan.kind in ("inner", "semi"):
+        _check_steady(plan.residual, left + right, "a join's condition", plan, names)
+    elif plan.residual is not None:
+        _check_fixed([_motion(plan.residual, left + right)], "a join's condition", plan.residual.span, plan, names)
+    if plan.kind in ("semi", "anti", "not_in"):
+        return left
+    return tuple(replace(m, null=m.null or plan.kind == "right") for m in left) + tuple(
+        replace(m, null=m.null or plan.kind == "left") for m in right
+    )
+
+
+def _aggregated(plan: Aggregate, below: Motions, names: frozenset[str]) -> Motions:
+    keys = tuple(_motion(expr, below) for _, expr in plan.keys)
+    for (_, expr), motion in zip(plan.keys, keys, strict=True):
+        _check_fixed([motion], "GROUP BY", expr.span, plan, names)
+    return keys + tuple(_extreme(call, below, plan, names) for _, call in plan.aggregates)
+
+
+def _extreme(call: AggregateCall, below: Motions, plan: Aggregate, names: frozenset[str]) -> Motion:
+    if call.function not in BETTER:
+        _refuse_read(f"by {call.function.upper()}", plan, names, _MINIMUM, call.span)
+    if call.filter is not None:
+        _check_steady(call.filter, below, "FILTER", plan, names)
+    argument = _motion(call.arguments[0], below)
+    better = BETTER[call.function]
+    trend = better if argument.trend in (Trend.FIXED, better) else Trend.MIXED
+    return Motion(trend, argument.null or not plan.keys or call.filter is not None)
+
+
+def _combined(plan: SetOperation, states: States, names: frozenset[str]) -> Motions:
+    except_ = plan.kind.startswith("except")
+    if except_ and _reads(plan.right, names):
+        _refuse_read("on the right of EXCEPT", plan.right, names, _OUTSIDE)
+    sides = [_motions(side, states, names) for side in (plan.left, plan.right)]
+    for side in sides:
+        _check_fixed(side, "EXCEPT" if except_ else "INTERSECT", None, plan, names)
+    return sides[0] if except_ else tuple(Motion(Trend.FIXED, a.null and b.null) for a, b in zip(*sides, strict=True))
+
+
+def _motion(expr: Expr, below: Motions) -> Motion:
+    """The motion of an expression over rows with the motions `below`."""
+    if isinstance(expr, Column):
+        return below[expr.index]
+    if isinstance(expr, Literal):
+        return Motion(Trend.FIXED, expr.value is None)
+    parts = [_motion(part, below) for part in children(expr)]
+    null = any(part.null for part in parts) if _is_strict(expr) else expr.nullable
+    if all(part.trend == Trend.FIXED for part in parts):
+        return Motion(Trend.FIXED, null)
+    return Motion(_moving(expr, parts), null)
+
+
+def _is_strict(expr: Expr) -> bool:
+    """NULL only where one of its parts is."""
+    if isinstance(expr, Cast):
+        return not expr.lenient
+    return isinstance(expr, Call) and expr.function in ("add", "subtract", "multiply", "negative", "least", "greatest", *STEPWISE)
+
+
+def _moving(expr: Expr, parts: Sequence[Motion]) -> Trend:
+    """The trend of an expression some of whose parts move."""
+    trends = [part.trend for part in parts]
+    match expr:
+        case Call(function="add"):
+            return _joint(trends)
+        case Call(function=("least" | "greatest") as function):
+            skipping = Trend.RISING if function == "least" else Trend.FALLING  # they pass over NULL, which is the worst
+            hazard = any(part.trend == skipping and part.null for part in parts)
+            return Trend.MIXED if hazard else _joint(trends)
+        case Call(function="subtract"):
+            return _joint((trends[0], _flipped(trends[1])))
+        case Call(function="negative"):
+            return _flipped(trends[0])
+        case Call(function="multiply"):
+            return _scaled(expr, trends)
+        case Call(function=function) if function in STEPWISE and len(trends) == 1:
+            return trends[0]
+        case Cast() if not expr.lenient and expr.type.is_numeric and expr.argument.type.is_numeric:
+            return trends[0]
+        case Case() if all(trend == Trend.FIXED for trend in trends[:-1:2]):
+            return _joint((*trends[1::2], trends[-1]))
+        case _:
+            return Trend.MIXED
+
+
+def _scaled(expr: Call, trends: Sequence[Trend]) -> Trend:
+    """Of a product with a constant."""
+    for factor, trend in zip(expr.arguments, reversed(trends), strict=True):
+        constant = factor.argument if isinstance(factor, Cast) else factor
+        if isinstance(constant, Literal) and isinstance(constant.value, int | float | Decimal):
+            return trend if constant.value >= 0 else _flipped(trend)
+    return Trend.MIXED
+
+
+def _is_steady(condition: Expr, below: Motions) -> bool:
+    """Whether a better row satisfies the condition where a row did."""
+    if _motion(condition, below).trend == Trend.FIXED:
+        return True
+    match condition:
+        case Call(function="and" | "or"):
+            return all(_is_steady(part, below) for part in condition.arguments)
+        case Call(function="is_not_null"):
+            return _motion(condition.arguments[0], below).trend != Trend.MIXED
+        case Call(function=function) if function in LOWER + HIGHER:
+            one, other = (_motion(part, below).trend for part in condition.arguments)
+            return _joint((one, _flipped(other))) == (Trend.FALLING if function in LOWER else Trend.RISING)
+        case _:
+            return False
+
+
+def _joint(trends: Iterable[Trend]) -> Trend:
+    moving = set(trends) - {Trend.FIXED}
+    return moving.pop() if len(moving) == 1 else Trend.MIXED if moving else Trend.FIXED
+
+
+def _flipped(trend: Trend) -> Trend:
+    return OPPOSITE.get(trend, trend)
+
+
+def _either(one: Motion, other: Motion) -> Motion:
+    return Motion(_joint((one.trend, other.trend)), one.null or other.null)
+
+
+def _all_of(column: Sequence[Motion]) -> Motion:
+    return Motion(_joint(motion.trend for motion in column), any(motion.null for motion in column))
+
+
+def _reads(plan: Plan, names: frozenset[str]) -> bool:
+    return any(name in names for name, _ in references(plan))
+
+
+def _check_fixed(motions: Iterable[Motion], where: str, span: Span | None, plan: Plan, names: frozenset[str]) -> None:
+    if any(motion.trend != Trend.FIXED for motion in motions):
+        _refuse(f"{where} compares a value that MIN or MAX still changes", span or _place([plan], names), _FORM)
+
+
+def _check_steady(condition: Expr, below: Motions, where: str, plan: Plan, names: frozenset[str]) -> None:
+    if not _is_steady(condition, below):
+        _refuse(
+            f"{where} may be satisfied by a value of MIN or MAX and no longer by a better one",
+            condition.span or _place([plan], names),
+            _FORM,
+        )
+
+
+def _refuse_read(where: str, plan: Plan, names: frozenset[str], remedy: str, span: Span | None = None) -> NoReturn:
+    name = min(name for name, _ in references(plan) if name in names)
+    _refuse(
+        f"the recursive relation {name} is read {where}: more of its rows would take others away", span or _place([plan], names), remedy
+    )
+
+
+def _refuse(message: str, span: Span | None, remedy: str) -> NoReturn:
+    raise Unsupported(message, span=span, remedy=remedy)
+
+
+def _place(plans: Iterable[Plan], names: frozenset[str]) -> Span | None:
+    """Where the first of the relations is read."""
+    found = (node.span for plan in plans for node in nodes(plan) if isinstance(node, Reference) and node.name in names)
+    return next((span for span in found if span is not None), None)

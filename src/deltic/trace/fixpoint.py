@@ -1,0 +1,100 @@
+"""A linear recursion over spines, run to its fixed point in one kernel call: distinct over what joins with other relations yield."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deltic.kernels import fixpoint as kernel
+from deltic.kernels.memory import Words
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import overflow
+from deltic.trace.counters import Counters
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """X ⋈ other, by the first `key` words of both as arranged; one weight each.
+
+    mine: X as it was before the tick, arranged: words, then the iteration. arranged: for each of these words, which word of a row of X it
+    is. other: the other relation as it is now, `change` included. derived: for each word of a derived row (0 for X or 1 for the other,
+    the word there as arranged).
+    """
+
+    key: int
+    mine: Spine
+    arranged: tuple[int, ...]
+    other: Spine
+    change: Batch
+    derived: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fixpoint:
+    """What a tick did, in any order: what was derived, (row, iteration); the changes of X, (row, iteration at which joins see them), and
+    their sums by row. growth: how many rows of X changed in each iteration that did something. diverged: the changes are those of the
+    iteration that was one too many; nothing else counts.
+    """
+
+    derivations: Rows
+    changes: Rows
+    sums: Rows
+    growth: tuple[int, ...]
+    diverged: bool
+
+
+def fixpoint(base: Rows, past: Spine, chains: Sequence[Chain], limit: int, rows: Counters, joins: Counters) -> Fixpoint:
+    """Iterates X(n+1) = distinct(base ⊎ what the chains derive from X(n)) over the changes of one tick.
+
+    base: the change of what is derived at iteration 0. past: derivations of past ticks, words then iteration. limit: iterations that may
+    change something. Costs what is derived and the histories of those rows. Raises WeightOverflow.
+    """
+    width = past.columns - 1
+    spines = [past.view[1]]
+    places = [len(past.view[1])]
+    table: list[tuple[int, ...]] = []
+    moves: list[int] = []
+    for chain in chains:
+        at = []
+        for directory in (chain.other.view[1], chain.mine.view[1], chain.change.entry):
+            at.append(places[-1])
+            spines.append(directory)
+            places.append(places[-1] + len(directory))
+        other, mine = (at[0], len(chain.other.batches), chain.other.columns), (at[1], len(chain.mine.batches), chain.mine.columns)
+        table.append((chain.key, *other, *mine, at[2], len(chain.change), len(moves)))
+        moves += [*chain.arranged, *(word for pair in chain.derived for word in pair)]
+    report = np.zeros(kernel.REPORT, np.int64)
+    outcome, derivations, changes, sums, growth = kernel.fixpoint(
+        np.concatenate(spines),
+        np.array(table, np.int64).reshape(-1, kernel.CHAIN),
+        np.array(moves, np.int64),
+        base.table,
+        len(base),
+        0,
+        len(past.batches),
+        width,
+        limit,
+        report,
+    )
+    if outcome == kernel.OVERFLOW:
+        raise overflow("a derivation")
+    _count(rows, report, kernel.TOUCHED_ROWS, [past])
+    _count(joins, report, kernel.TOUCHED_JOINS, [spine for chain in chains for spine in (chain.other, chain.mine)])
+    rows.rows_in, rows.rows_out, joins.rows_out = derivations.shape[1], changes.shape[1], int(report[kernel.DERIVED])
+    past.sought[0] += int(report[kernel.SOUGHT_ROWS])
+    for chain in chains:
+        chain.other.sought[0] += int(report[kernel.SOUGHT_JOINS])
+    return Fixpoint(_rows(derivations), _rows(changes), _rows(sums), tuple(growth.tolist()), outcome == kernel.DIVERGED)
+
+
+def _count(counters: Counters, report: Words, touched: int, spines: Sequence[Spine]) -> None:
+    counters.touched += int(report[touched])
+    counters.batches += sum(len(spine.batches) for spine in spines)
+
+
+def _rows(columns: Words) -> Rows:
+    return Rows(tuple(columns[:-1]), (columns[-1],))

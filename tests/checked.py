@@ -1,0 +1,89 @@
+"""Test support: a session whose views are compared with the oracle after every tick, by content and by change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+import deltic
+from deltic.errors import EvaluationError
+from deltic.expr.nodes import Value
+from deltic.frontends.sql import parse_script
+from deltic.plan.evaluate import evaluate
+from deltic.plan.nodes import Plan
+from deltic.plan.relation import Relation, Row
+from deltic.schema import TableSchema
+from deltic.session.catalog import Catalog
+
+Changes = Mapping[str, Mapping[Row, int]]
+
+
+class Draft:
+    """The catalog of a script, as a session makes it."""
+
+    def __init__(self, script: str) -> None:
+        self.catalog = Catalog()
+        self.add(script)
+
+    def add(self, script: str) -> Draft:
+        for statement in parse_script(script, "test", self):
+            self.catalog = self.catalog.apply(statement)
+        return self
+
+    def plans(self) -> dict[str, Plan]:
+        return self.catalog.plans()
+
+    def relation(self, name: str) -> TableSchema | Plan | None:
+        return self.catalog.relation(name)
+
+    def names(self) -> Iterable[str]:
+        return self.catalog.names()
+
+
+class Checked:
+    """A session of the script, beside what its tables hold."""
+
+    def __init__(self, script: str, shards: int = 1) -> None:
+        self.session = deltic.Session(shards=shards)
+        self.session.sql(script)
+        draft = Draft(script)
+        self.plans = draft.plans()
+        self.schemas = draft.catalog.tables
+        self.tables = {table.name: Relation() for table in self.schemas.values()}
+
+    def tick(self, changes: Changes) -> dict[str, Relation]:
+        """One tick of weighted rows; the views, which are as the oracle has them, and so are their changes."""
+        after = {name: relation + Relation(changes.get(name, {}).items()) for name, relation in self.tables.items()}
+        before, wanted = self._views(self.tables), self._views(after)
+        self.session.apply({name: self._frame(name, rows) for name, rows in changes.items()})
+        self.tables = after
+        for name, relation in wanted.items():
+            view = self.session.view(name)
+            assert _relation(view.rows()) == relation, name
+            changed = [({k: v for k, v in row.items() if k != "_weight"}, row["_weight"]) for row in view.changes().to_pylist()]
+            assert Relation((tuple(row.values()), w) for row, w in changed) == relation - before[name], name
+        return wanted
+
+    def failing(self, changes: Changes, error: type[EvaluationError], match: str) -> None:
+        """A tick that fails, and changes nothing."""
+        before = {name: self.session.view(name).rows() for name in self.plans}
+        with pytest.raises(error, match=match):
+            self.session.apply({name: self._frame(name, rows) for name, rows in changes.items()})
+        assert {name: self.session.view(name).rows() for name in self.plans} == before
+
+    def _views(self, tables: Mapping[str, Relation]) -> dict[str, Relation]:
+        return {name: evaluate(plan, tables) for name, plan in self.plans.items()}
+
+    def _frame(self, name: str, rows: Mapping[Row, int]) -> list[dict[str, Value]]:
+        columns = self.schemas[name.lower()].schema.names
+        return [{**dict(zip(columns, row, strict=True)), "_weight": weight} for row, weight in rows.items()]
+
+
+def _relation(rows: Iterable[Mapping[str, Value]]) -> Relation:
+    return Relation((tuple(row.values()), 1) for row in rows)
+
+
+def edges(*pairs: tuple[Value, ...], weight: int = 1) -> dict[Row, int]:
+    """The rows, each with the weight."""
+    return {tuple(pair): weight for pair in pairs}

@@ -1,0 +1,87 @@
+"""Operators at nested times against a from-scratch evaluation: random circuits with scopes, under random changes."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter as Tally
+
+import numpy as np
+import pytest
+from nested_circuits import PAIR, build, tables_alone
+from nested_programs import Diverges, Heavy, Scope, ZSet, add, meaning, random_changes, random_content, random_program
+
+from deltic.errors import Divergence
+from deltic.runtimes.embedded import Embedded
+from deltic.schema import Op
+from deltic.trace.counters import Counters
+from deltic.trace.rows import Rows
+
+TICKS = 5
+
+
+def asked(change: ZSet) -> Rows:
+    columns = [np.array([row[i] for row in change], np.int64) for i in range(len(PAIR))]
+    n = len(change)
+    return Rows((*columns, np.full(n, Op.WEIGHT, np.int64), np.arange(n)), (np.array([*change.values()], np.int64),))
+
+
+def view(runtime: Embedded) -> ZSet:
+    (spine,) = runtime.snapshot("out")
+    whole = spine.scan(Counters())
+    return dict(zip(zip(*(c.tolist() for c in whole.columns), strict=True), whole.weights[0].tolist(), strict=True))
+
+
+def expected(program: Scope, content: list[ZSet]) -> ZSet | type[Exception]:
+    """The view's content, or why there is none."""
+    try:
+        return meaning(program, content)[program.export]
+    except (Diverges, Heavy) as error:
+        return type(error)
+
+
+def check(seed: int) -> str:
+    """Runs the case of the seed from tables that have content already; says what became of it."""
+    rng = random.Random(seed)
+    program = random_program(rng)
+    content = [random_content(rng, rng.choice((0, 3, 9))) for _ in range(2)]
+    first = expected(program, content)
+    runtime = Embedded()
+    runtime.install(tables_alone(program))
+    runtime.tick({f"t{i}": asked(table) for i, table in enumerate(content) if table})
+    circuit = build(program, hoisted=rng.random() < 0.5)
+    if not isinstance(first, dict):
+        if first is Diverges:
+            with pytest.raises(Divergence, match="relation"):
+                runtime.install(circuit)
+        return first.__name__
+    runtime.install(circuit)
+    assert view(runtime) == first, f"seed {seed}: at the start"
+    outcome = "same"
+    for number, changes in enumerate(random_changes(rng, content, TICKS)):
+        after = [add([*table.items(), *change.items()]) for table, change in zip(content, changes, strict=True)]
+        if any(w < 0 for table in after for w in table.values()):
+            continue
+        result = expected(program, after)
+        if result is Heavy:
+            return "Heavy"
+        tick = {f"t{i}": asked(change) for i, change in enumerate(changes) if change}
+        if result is Diverges:
+            outcome = "Diverges later"
+            with pytest.raises(Divergence, match="relation"):
+                runtime.tick(tick)
+            continue
+        runtime.tick(tick)
+        content = after
+        assert view(runtime) == result, f"seed {seed}, tick {number}"
+    return outcome
+
+
+def test_random_circuits_are_as_from_scratch() -> None:
+    tally = Tally(check(seed) for seed in range(200))
+    assert tally["same"] > 150 and tally["Diverges later"] > 2, tally
+
+
+@pytest.mark.slow
+def test_thousands_of_random_circuits_are_as_from_scratch() -> None:
+    tally = Tally(check(seed) for seed in range(1_000, 6_000))
+    assert tally["same"] > 4_000 and tally["Diverges later"] > 50, tally

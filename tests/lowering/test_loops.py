@@ -1,0 +1,159 @@
+"""Linear recursions in one kernel: what they give and keep is, to the row and the iteration, what the operators of their scope do."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from engines import Engine, embedded
+from recursive_plans import TABLES, plans
+from test_recursion import random_ticks
+
+from deltic.circuit.operator import Delta
+from deltic.circuit.operators import loop as loop_module
+from deltic.circuit.operators.child import Child
+from deltic.circuit.operators.loop import Loop
+from deltic.circuit.scopes import Nest
+from deltic.errors import Divergence, WeightOverflow
+from deltic.plan.evaluate import evaluate
+from deltic.plan.relation import Relation
+from deltic.runtimes.embedded import Embedded
+from deltic.trace.batch import Batch
+from deltic.trace.counters import Counters
+from deltic.trace.guard import Guard
+from deltic.trace.spine import Spine
+
+PLANS = plans()
+LOOPS = ("closure", "left_closure", "reachable", "both_ends", "connected", "few_steps")
+
+
+@contextmanager
+def operator_by_operator(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setattr(Loop, "applies", lambda self, nest: False)
+        yield
+
+
+def kept(engine: Engine) -> dict[str, list[list[int]]]:
+    """All state, row by row."""
+    state = {}
+    for name in engine.circuit.arrangements:
+        (spine,) = engine.runtime.snapshot(name)
+        whole = spine.scan(Counters())
+        state[name] = [column.tolist() for column in (*whole.columns, *whole.weights)]
+    return state
+
+
+def loops(engine: Engine) -> int:
+    return sum(isinstance(n.operator, Child) and n.operator.loop is not None for n in engine.circuit.nodes)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_are_found(name: str) -> None:
+    assert loops(embedded(TABLES, {"v": PLANS[name]})) == 1
+
+
+@pytest.mark.parametrize("name", ["non_linear_closure", "even_and_odd", "shortest", "semi_and_anti", "nested_closure", "derivations"])
+def test_other_scopes_are_no_loops(name: str) -> None:
+    assert loops(embedded(TABLES, {"v": PLANS[name]})) == 0
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_keeps_what_its_operators_keep(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(6):
+        rng = random.Random(seed)
+        loop, plain, mixed = (embedded(TABLES, {"v": PLANS[name]}) for _ in range(3))
+        table = Relation()
+        for wanted in random_ticks(rng, 8, rng.choice((4, 7, 12))):
+            tick = {"edges": [(edge, w) for edge, w in wanted.items() if table.get(edge, 0) + w >= 0]}
+            outcomes = [_tick(loop, tick)]
+            with operator_by_operator(monkeypatch):
+                outcomes.append(_tick(plain, tick))
+            if rng.random() < 0.5:
+                outcomes.append(_tick(mixed, tick))
+            else:
+                with operator_by_operator(monkeypatch):
+                    outcomes.append(_tick(mixed, tick))
+            assert len(set(outcomes)) == 1, f"seed {seed}: {outcomes}"
+            if not outcomes[0]:
+                table += Relation(tick["edges"])
+            assert loop.view("v") == evaluate(PLANS[name], {"edges": table})
+            assert kept(loop) == kept(plain) == kept(mixed), f"seed {seed}"
+
+
+def _tick(engine: Engine, tick: dict[str, list[tuple[tuple[int, int], int]]]) -> str:
+    """What went wrong."""
+    try:
+        engine.tick(tick)
+    except Divergence as error:
+        return str(error)
+    return ""
+
+
+def test_a_loop_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    loop, plain = (embedded(TABLES, {"v": PLANS["closure"]}) for _ in range(2))
+    ends = np.unique(np.sort(rng.integers(0, 300, (450, 2)), axis=1), axis=0)
+    edges = [(int(a), int(b)) for a, b in ends]
+    for tick in (
+        [(e, 1) for e in edges],
+        [(e, -1) for e in edges[100:200]],
+        [(e, 1) for e in edges[150:180]],
+        [(e, -1) for e in edges[:100]],
+    ):
+        loop.tick({"edges": tick})
+        with operator_by_operator(monkeypatch):
+            plain.tick({"edges": tick})
+        assert kept(loop) == kept(plain)
+
+
+@pytest.mark.parametrize(("at_once", "runs"), [(1 << 26, 2), (0, 1)])
+def test_what_is_mapped_is_verified_before_it_is_read(at_once: int, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[Loop] = []
+    run = Loop.run
+
+    def noted(self: Loop, inputs: Sequence[Delta], limit: int, nest: Nest) -> Delta:
+        done.append(self)
+        return run(self, inputs, limit, nest)
+
+    monkeypatch.setattr(Loop, "run", noted)
+    monkeypatch.setattr(loop_module, "VERIFIED_AT_ONCE", at_once)
+    engine = embedded(TABLES, {"v": PLANS["closure"]})
+    done.clear()
+    engine.tick({"edges": [((i, i + 1), 1) for i in range(20)]})
+    assert isinstance(engine.runtime, Embedded)
+    state, read = engine.runtime._state[0], []
+    for name, spine in state.items():
+        state[name] = mapped(spine.scan(Counters()), read)
+    engine.tick({"edges": [((9, 10), -1)]})
+    assert sum(weight for _, weight in engine.view("v").pairs()) == 45 + 55
+    assert read and len(done) == runs
+
+
+def mapped(batch: Batch, read: list[int]) -> Spine:
+    """The batch as one of a file, whose pages are noted as they are verified."""
+    guard = Guard(batch.index, len(batch), read.extend, read.extend)
+    spine = Spine(len(batch.columns), len(batch.weights), [Batch.trusted(batch.columns, batch.weights, batch.index, guard=guard)])
+    spine.guards = (guard,)
+    return spine
+
+
+def test_a_weight_beyond_64_bits_is_refused() -> None:
+    engine = embedded(TABLES, {"v": PLANS["closure"]})
+    engine.tick({"edges": [((0, 1), 2**62), ((1, 2), 2**62)]})
+    with pytest.raises(WeightOverflow):
+        engine.tick({"edges": [((2, 3), 2**62), ((0, 2), 2**62), ((0, 3), 2**62), ((1, 3), 2**62)]})
+
+
+def test_a_change_touches_what_it_affects() -> None:
+    engine = embedded(TABLES, {"v": PLANS["reachable"]})
+    side = 20_000
+    engine.tick({"edges": [((0, 1), 1), *(((i, i + 1), 1) for i in range(2, side))]})
+    result = engine.tick({"edges": [((1, 2), 1), ((100, 101), -1)]})
+    affected = 99
+    inside = [c for name, c in result.counters.items() if "." in name]
+    assert len(result.changes["v"]) == affected
+    assert 0 < sum(c.touched for c in inside) < 40 * affected
