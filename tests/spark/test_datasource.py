@@ -130,7 +130,7 @@ EVERY = [
 @pytest.mark.parametrize("condition", [LATE[1], *(pytest.param(c, marks=pytest.mark.slow) for c in LATE if c != LATE[1])])
 def test_filters_give_what_spark_gives(registered: SparkSession, folder: str, condition: str) -> None:
     whole = registered.createDataFrame(load(registered, folder, "late").toArrow())
-    assert rows(load(registered, folder, "late").where(condition)) == rows(whole.where(condition))
+    assert rows(load(registered, folder, "late", pushdown=True).where(condition)) == rows(whole.where(condition))
 
 
 @pytest.mark.slow
@@ -138,14 +138,22 @@ def test_filters_give_what_spark_gives(registered: SparkSession, folder: str, co
 def test_filters_on_every_type_give_what_spark_gives(registered: SparkSession, folder: str, condition: str) -> None:
     whole = registered.createDataFrame(load(registered, folder, "all_types").toArrow())
     expected = rows(whole.where(condition).select("k"))
-    assert rows(load(registered, folder, "all_types").where(condition).select("k")) == expected
+    assert rows(load(registered, folder, "all_types", pushdown=True).where(condition).select("k")) == expected
+
+
+def test_one_query_on_a_frame_leaves_nothing_for_the_next(registered: SparkSession, folder: str) -> None:
+    frame = load(registered, folder, "delays")
+    few = frame.where("carrier = 'AA'")
+    assert (rows(few), frame.count()) == ([("AA", 201)], 4)
+    assert rows(few.unionAll(frame.where("carrier = 'UA'"))) == [("AA", 201), ("UA", 250)]
+    assert (rows(frame.where("carrier = 'UA' or n = 201").select("n")), frame.count()) == ([(201,), (250,)], 4)
 
 
 def test_a_key_is_looked_up_on_its_shard_alone(registered: SparkSession, folder: str) -> None:
-    by_key = load(registered, folder, "delays").where("carrier = 'AA'")
+    by_key = load(registered, folder, "delays", pushdown=True).where("carrier = 'AA'")
     assert by_key.rdd.getNumPartitions() == 1
     assert rows(by_key) == [("AA", 201)]
-    assert rows(load(registered, folder, "delays").where("carrier in ('AA', 'UA', 'XX')")) == [("AA", 201), ("UA", 250)]
+    assert rows(load(registered, folder, "delays", pushdown=True).where("carrier in ('AA', 'UA', 'XX')")) == [("AA", 201), ("UA", 250)]
 
 
 def test_changes_of_some_epochs_are_read_with_their_weights(registered: SparkSession, folder: str) -> None:
@@ -221,7 +229,7 @@ def test_filters_leave_rows_out_before_spark_gets_them(registered: SparkSession,
     from deltic.runtimes.spark.datasource import DelticSource  # noqa: PLC0415
 
     def given(*filters: Any) -> list[int]:
-        source = DelticSource({"path": folder, "view": "late", "columns": "id"})
+        source = DelticSource({"path": folder, "view": "late", "columns": "id", "pushdown": "true"})
         reader: Any = source.reader(source.schema())
         assert list(reader.pushFilters([*filters])) == [*filters], "Spark evaluates all of them again"
         return sorted(i for part in reader.partitions() for batch in reader.read(part) for i in batch.column(0).to_pylist())

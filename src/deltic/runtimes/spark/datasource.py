@@ -66,7 +66,7 @@ _SPARK: Final[Mapping[str, DataType]] = {
 def register(spark: SparkSession) -> None:
     """Makes `spark.read.format("deltic")` and `spark.readStream.format("deltic")` work in this session.
 
-    It also lets Spark push filters into Python data sources, without which Spark refuses to read from one that takes them.
+    It also lets Spark push filters into Python data sources, without which Spark refuses a read with the option `pushdown`.
     """
     spark.conf.set(PUSHDOWN, "true")
     spark.dataSource.register(DelticSource)
@@ -97,7 +97,9 @@ class DelticSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = ReadOptions.of(self.options)
-        return ChangesReader(options, schema) if options.changes else ViewReader(options, schema)
+        if options.changes:
+            return ChangesReader(options, schema)
+        return FilteredReader(options, schema) if options.pushdown else ViewReader(options, schema)
 
     def streamReader(self, schema: StructType) -> ChangesStream:
         options = ReadOptions.of(self.options)
@@ -116,11 +118,6 @@ class ViewReader(DataSourceReader):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options, self._schema = options, schema
         self._filters: list[Filter] = []
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Takes note of all, and lets Spark evaluate them again."""
-        self._filters = filters
-        return filters
 
     def partitions(self) -> Sequence[InputPartition]:
         with leaving(StateReader.open(self._options.root, self._options.epoch)) as reader:
@@ -141,6 +138,15 @@ class ViewReader(DataSourceReader):
                 copies = words if (weights == 1).all() else [np.repeat(word, weights) for word in words]
                 table = scan.view.decoded(copies, names, strings)
                 yield from _batches(passing(table, self._filters, scan.view.schema), arrow)
+
+
+class FilteredReader(ViewReader):
+    """As ViewReader, for the rows that the query's filters let through."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Takes note of all, and lets Spark evaluate them again."""
+        self._filters = filters
+        return filters
 
 
 class ChangesReader(DataSourceReader):

@@ -10,17 +10,21 @@ from typing import Final
 from deltic.errors import SetupError
 from deltic.runtimes.spark.feed import EARLIEST, LATEST
 
-_KNOWN: Final = ("path", "view", "epoch", "columns", "changes", "startingEpoch", "endingEpoch")
+_KNOWN: Final = ("path", "view", "epoch", "columns", "pushdown", "changes", "startingEpoch", "endingEpoch")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """root: the state folder. columns: names as they were given. starting, ending: epochs of changes."""
+    """root: the state folder. columns: names as they were given. pushdown: whether the reader takes filters.
+
+    starting, ending: epochs of changes.
+    """
 
     root: str
     view: str
     epoch: int | None = None
     columns: tuple[str, ...] | None = None
+    pushdown: bool = False
     changes: bool = False
     starting: str | None = None
     ending: int | None = None
@@ -41,6 +45,7 @@ class ReadOptions:
             view=_needed(given, "view", 'a view: .option("view", "…")'),
             epoch=_number(given, "epoch"),
             columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
+            pushdown=_truth(given, "pushdown"),
             changes=_changes(given),
             starting=None if starting is None else _start(starting),
             ending=_number(given, "endingEpoch"),
@@ -51,6 +56,13 @@ def _needed(given: Mapping[str, str], name: str, what: str) -> str:
     if not (value := given.get(name)):
         raise SetupError(f"a read of the format deltic without {name}", expected=what)
     return value
+
+
+def _truth(given: Mapping[str, str], name: str, default: str = "false") -> bool:
+    value = given.get(name, default).lower()
+    if value not in ("true", "false"):
+        raise SetupError(f"the option {name} is {value!r}", expected="true or false")
+    return value == "true"
 
 
 def _number(given: Mapping[str, str], name: str) -> int | None:
@@ -71,11 +83,9 @@ def _start(value: str) -> str:
 def _changes(given: Mapping[str, str]) -> bool:
     """Whether changes are asked for, by the option itself or by one that only changes have."""
     implied = "startingepoch" in given or "endingepoch" in given
-    value = given.get("changes", str(implied)).lower()
-    if value not in ("true", "false"):
-        raise SetupError(f"the option changes is {value!r}", expected="true or false")
-    if implied and value == "false":
+    changes = _truth(given, "changes", str(implied))
+    if implied and not changes:
         raise SetupError("startingEpoch and endingEpoch are for changes, but the option changes is false", remedy="leave one of them out")
-    if value == "true" and "epoch" in given:
+    if changes and "epoch" in given:
         raise SetupError("the option epoch is for a view's content, not for its changes", remedy="use startingEpoch and endingEpoch")
-    return value == "true"
+    return changes
