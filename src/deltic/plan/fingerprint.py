@@ -16,13 +16,16 @@ from deltic.plan.nodes import (
     AggregateCall,
     Distinct,
     Filter,
+    FlatMap,
     Join,
+    Multiset,
     Plan,
     Project,
     Recursion,
     Reference,
     SetOperation,
     Table,
+    TemporalFilter,
     TopK,
     Union,
     Values,
@@ -78,7 +81,11 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
             return (plan.kind, keys, _optional(plan.residual), value)
         case Aggregate():
             return (tuple(_expr(expr) for _, expr in plan.keys), tuple(_aggregate(call) for _, call in plan.aggregates))
-        case Distinct() | Union():
+        case FlatMap():
+            return (plan.function, tuple(_expr(argument) for argument in plan.arguments), plan.position, plan.outer)
+        case TemporalFilter():
+            return tuple(tuple((_expr(bound.moment), bound.offset) for bound in bounds) for bounds in (plan.lower, plan.upper))
+        case Distinct() | Union() | Multiset():
             return None
         case SetOperation():
             return plan.kind

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from deltic.circuit.nodes import Circuit
+from deltic.circuit.operator import Tick
 from deltic.circuit.operators.table import TableInput
 from deltic.errors import StateError
 from deltic.schema import Field, TableSchema
@@ -15,6 +16,23 @@ Notes = Mapping[str, Json]
 
 EMPTY: Notes = {"arrangements": {}, "tables": {}, "views": {}}
 """The notes of a state without a program."""
+
+
+CLOCK = "now_us"
+"""The note with the time of the last tick that had one, in microseconds since 1970 UTC."""
+
+
+def next_tick(epoch: int, known: Notes, notes: Notes) -> Tick:
+    """The tick after `epoch`, at the time that its notes say, or at that of the tick before. known: the notes before it."""
+    before = known.get(CLOCK, 0)
+    return Tick(epoch + 1, notes.get(CLOCK, before), before_us=before)
+
+
+def backfill(epoch: int, known: Notes, notes: Notes, fresh: frozenset[str]) -> Tick:
+    """The tick that fills `fresh`, at the time of the tick before; only where there was none do its notes say the time."""
+    now = known.get(CLOCK, notes.get(CLOCK, 0))
+    assert notes.get(CLOCK, now) == now
+    return Tick(epoch + 1, now, fresh, now)
 
 
 def described(circuit: Circuit, known: Notes, dropped: Collection[str] = ()) -> dict[str, Json]:

@@ -28,7 +28,7 @@ from deltic.circuit.stage import route
 from deltic.errors import StateError
 from deltic.runtimes import TickResult
 from deltic.runtimes.embedded.runtime import DEFAULT_SEED
-from deltic.runtimes.program import EMPTY, Notes, described
+from deltic.runtimes.program import EMPTY, Notes, backfill, described, next_tick
 from deltic.runtimes.spark.changes import EncodeTask, SparkChanges
 from deltic.runtimes.spark.merges import Merger, adopted
 from deltic.runtimes.spark.message import (
@@ -121,7 +121,7 @@ class SparkRuntime:
         program = Program.of(circuit, self.shards, self.strings.seed)
         base = Change(dropped=gone, notes={k: note for k, note in notes.items() if note != manifest.notes.get(k)})
         if fresh:
-            tick = Tick(manifest.epoch + 1, time.time_ns() // 1000, fresh)
+            tick = backfill(manifest.epoch, manifest.notes, notes, fresh)
             result = self._run(circuit, program, {}, tick, base)
         else:
             if gone or base.notes:
@@ -133,7 +133,7 @@ class SparkRuntime:
 
     def tick(self, changes: Tables, notes: Notes | None = None) -> TickResult:
         """One tick; see Runtime. A table's changes may be a frame that stays on Spark."""
-        tick = Tick(self._state.epoch + 1, time.time_ns() // 1000)
+        tick = next_tick(self._state.epoch, self._state.manifest.notes, notes or {})
         return self._run(self._current.circuit, self._program, changes, tick, Change(notes=notes or {}))
 
     def changes_at(self, view: str, epoch: int) -> Batch | None:
