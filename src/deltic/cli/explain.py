@@ -41,7 +41,7 @@ def explain(
         The same as --format json.
     """
     text = _read(script)
-    with Session() as session:
+    with Session(clock="wall") as session:
         session.sql(text, name=str(script))
         explanation = session.explain(view)
     emit(_pictured(explanation, "json" if json else format))

@@ -140,7 +140,7 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
         case FlatMap():
             return _made(plan, _motions(plan.input, states, names), names)
         case TemporalFilter():
-            _refuse_read("under a condition on now()", plan, names, _OUTSIDE)
+            _refuse("a recursive relation is read under a condition on now()", _place([plan], names), _OUTSIDE)
         case Multiset():
             _refuse_read("where rows are counted behind repeat_row", plan, names, _OUTSIDE)
         case TopK():

@@ -9,7 +9,20 @@ from __future__ import annotations
 
 from deltic.errors import Span
 from deltic.expr.nodes import Literal
-from deltic.plan.nodes import Filter, FlatMap, Join, Multiset, Plan, Project, Recursion, Reference, TemporalFilter, Union, inputs
+from deltic.plan.nodes import (
+    Filter,
+    FlatMap,
+    Join,
+    Multiset,
+    Plan,
+    Project,
+    Recursion,
+    Reference,
+    TemporalFilter,
+    Union,
+    inputs,
+    references,
+)
 from deltic.plan.walk import map_inputs
 
 
@@ -33,17 +46,27 @@ def may_be_negative(plan: Plan) -> bool:
 
 
 def as_view(plan: Plan) -> Plan:
-    """The plan, each relation in it that may have negative weights made a Multiset where rows are counted, and at the root."""
-    return _multiset(_checked(plan))
+    """The plan, each relation in it that may have negative weights made a Multiset where rows are counted, and at the root.
+
+    What a recursion rests on is counted before it: no Multiset reads a relation of a recursion.
+    """
+    return _steady(_checked(plan))
 
 
 def _checked(plan: Plan) -> Plan:
     plan = map_inputs(plan, _checked)
     match plan:
-        case FlatMap() | Project() | Filter() | Union() | TemporalFilter() | Join(kind="inner") | Multiset() | Reference() | Recursion():
+        case FlatMap() | Project() | Filter() | Union() | TemporalFilter() | Join(kind="inner") | Multiset() | Reference():
             return plan
+        case Recursion():
+            return map_inputs(plan, _steady)
         case _:
-            return map_inputs(plan, _multiset)
+            return map_inputs(plan, _steady)
+
+
+def _steady(plan: Plan) -> Plan:
+    """The plan with the largest parts of it that read no relation of a recursion made multisets."""
+    return map_inputs(plan, _steady) if references(plan) else _multiset(plan)
 
 
 def _multiset(plan: Plan) -> Plan:

@@ -25,7 +25,9 @@ CLOCK = "now_us"
 def next_tick(epoch: int, known: Notes, notes: Notes) -> Tick:
     """The tick after `epoch`, at the time that its notes say, or at that of the tick before. known: the notes before it."""
     before = known.get(CLOCK, 0)
-    return Tick(epoch + 1, notes.get(CLOCK, before), before_us=before)
+    now = notes.get(CLOCK, before)
+    assert now >= before, "the time goes back"
+    return Tick(epoch + 1, now, before_us=before)
 
 
 def backfill(epoch: int, known: Notes, notes: Notes, fresh: frozenset[str]) -> Tick:

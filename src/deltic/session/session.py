@@ -6,9 +6,10 @@ One lock orders ticks and definitions; reads take none and see the last commit.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 
@@ -25,6 +26,7 @@ from deltic.runtimes import RETAINED_EPOCHS, Runtime, TickResult
 from deltic.runtimes.embedded import Embedded
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog, SinkDefinition
+from deltic.session.clock import Clock, advanced, installed, instant, is_temporal, ticked
 from deltic.session.transaction import Asked, Transaction, unknown_table
 from deltic.session.view import Stored, Subscriber, View
 from deltic.trace.reading import Reader
@@ -41,6 +43,7 @@ class Session:
     spark, state: a SparkSession and a folder make every tick run on Spark with its state in the folder; without them all is in this
     process. shards: into how many hash ranges state is split (embedded: 1; on Spark: its default parallelism). retain: how many past
     epochs of a state folder stay readable. shared_state: the folder is one that all machines of a Spark cluster see under its name.
+    clock: what now() is in views. "manual": it stands still until `advance_to`. "wall": each tick has the time of the wall clock.
     """
 
     def __init__(
@@ -51,8 +54,9 @@ class Session:
         shards: int | None = None,
         retain: int = RETAINED_EPOCHS,
         shared_state: bool = False,
+        clock: Clock = "manual",
     ) -> None:
-        self.spark = spark
+        self.spark, self._clock = spark, _checked_clock(clock)
         self._lock = RLock()
         self._catalog = Catalog()
         self._circuit = Circuit.empty()
@@ -130,11 +134,20 @@ class Session:
             for name, table in tables.items():
                 if self.table(name) is not table:
                     raise CatalogError(f"table {name} was made anew while changes to it were gathered", remedy="gather them again")
-            result = self._runtime.tick(changes, notes)
+            result = self._runtime.tick(changes, {**ticked(self._clock, self.notes), **(notes or {})})
             self._committed = (self._committed[0], result, {})
             heard = [(view, callback) for view in result.changes for callback in self._subscribers.get(view, ())]
             calls = [(callback, self.last_change(view)) for view, callback in heard]
         _notify(calls)
+
+    def advance_to(self, moment: datetime) -> None:
+        """A tick that brings the time, which is now() in views, to `moment`, a datetime with its zone.
+
+        Raises ClockError if that is before the time where it stands.
+        """
+        with self._lock:
+            self._check_open()
+            self._tick({}, {}, advanced(self.notes, moment))
 
     def view(self, name: str) -> View:
         """A materialized view by its name."""
@@ -178,6 +191,11 @@ class Session:
     def notes(self) -> Mapping[str, Any]:
         """The notes of the last commit, Deltic's own among them."""
         return self._runtime.notes
+
+    @property
+    def now(self) -> datetime | None:
+        """What now() is in views: the time of the last tick that had one."""
+        return instant(self.notes)
 
     @property
     def state_id(self) -> str:
@@ -279,11 +297,14 @@ class Session:
     def _install(self, catalog: Catalog, dropped: Collection[str], notes: Mapping[str, Any] | None = None) -> None:
         views = {name: optimize(plan) for name, plan in catalog.plans().items()}
         circuit = lower(views, {t.name: t for t in catalog.tables.values()})
+        notes = {**(notes or {}), **installed(self._clock, self.notes, circuit)}
         result = self._runtime.install(circuit, dropped=dropped, notes=notes)
         self._catalog, self._circuit = catalog, circuit
         stored = {view: _stored(circuit.arrangements[name]) for view, name in circuit.views.items()}
         self._subscribers = {v: s for v, s in self._subscribers.items() if v in circuit.views}
         self._committed = (stored, result, {})
+        if self._clock == "wall" and is_temporal(circuit):  # state is taken over at the time that it has
+            self._tick({}, {})
 
     def _check_open(self) -> None:
         if self._closed:
@@ -319,6 +340,12 @@ class _Draft:
 
     def names(self) -> tuple[str, ...]:
         return self.catalog.names()
+
+
+def _checked_clock(clock: Clock) -> Clock:
+    if clock not in get_args(Clock):
+        raise SetupError(f"clock={clock!r}", expected="clock='manual' or clock='wall'")
+    return clock
 
 
 def _stored(spec: ArrangementSpec) -> Stored:
