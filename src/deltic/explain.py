@@ -29,6 +29,8 @@ CLASSES = {
     "map": LINEAR,
     "filter": LINEAR,
     "explode": LINEAR,
+    "flat_map": LINEAR,
+    "temporal_filter": LINEAR,
     "plus": LINEAR,
     "place": LINEAR,
     "order": LINEAR,
@@ -95,7 +97,10 @@ class OperatorPicture:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Print it, or take `.json()`, `.mermaid()` or `.graphviz()`. sources, sinks: by name those that the views read and that read the views, a sink with its view."""
+    """Print it, or take `.json()`, `.mermaid()` or `.graphviz()`.
+
+    sources, sinks: by name those that the views read and that read the views, a sink with its view.
+    """
 
     plans: Mapping[str, str]
     operators: tuple[OperatorPicture, ...]

@@ -15,7 +15,7 @@ from deltic.expr.nodes import Column, Expr, Literal
 from deltic.optimizer import optimize
 from deltic.plan.columns import agrees
 from deltic.plan.evaluate import evaluate
-from deltic.plan.nodes import Aggregate, AggregateCall, Bound, Distinct, FlatMap, Plan, Project, Table, TemporalFilter, Union
+from deltic.plan.nodes import Aggregate, AggregateCall, Bound, Distinct, FlatMap, Join, Plan, Project, Table, TemporalFilter, Union
 from deltic.plan.relation import Relation
 from deltic.plan.signs import as_view
 from deltic.schema import BIGINT, DATE, INT, STRING, TIMESTAMP, Field, Schema, TableSchema, Type
@@ -74,6 +74,13 @@ PLANS: Mapping[str, Plan] = {
     "counted while": Aggregate(
         TemporalFilter(R, (Bound(T),), (Bound(U, 5),)), (("a", A),), (("n", AggregateCall("count", (), BIGINT, False)),)
     ),
+    "joined while": listed(
+        TemporalFilter(Join(R, R, "inner", ((A, A),)), (Bound(T), Bound(Column(14, TIMESTAMP, True, "t"))), (Bound(U, MICROS_OF_A_DAY),)),
+        0,
+        8,
+        17,
+    ),
+    "left while": TemporalFilter(Join(R, R, "left", ((A, A),)), (Bound(T),), (Bound(Column(15, TIMESTAMP, True, "u"), MICROS_OF_A_DAY),)),
     "elements while": TemporalFilter(FlatMap(R, "array", (T, U), ("x",)), (Bound(Column(9, TIMESTAMP, True, "x"), -3),)),
     "elements of those there": FlatMap(TemporalFilter(R, (Bound(T),), (Bound(U),)), "array", (A, B), ("x",)),
 }
