@@ -19,12 +19,16 @@ from typing import TYPE_CHECKING, Any, Final
 from deltic import errors
 
 if TYPE_CHECKING:
+    from deltic.frontends.python import Circuit, IndexedStream, Stream
     from deltic.session import Session, Transaction, View
 
 __version__ = "0.1.0"
-__all__ = ["Session", "Transaction", "View", "__version__", "errors"]
+__all__ = ["Circuit", "IndexedStream", "Session", "Stream", "Transaction", "View", "__version__", "errors"]
 
-_LOADED_LATE: Final = {"Session": "deltic.session", "Transaction": "deltic.session", "View": "deltic.session"}
+_LOADED_LATE: Final = {
+    **dict.fromkeys(("Circuit", "IndexedStream", "Stream"), "deltic.frontends.python"),
+    **dict.fromkeys(("Session", "Transaction", "View"), "deltic.session"),
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -17,7 +17,7 @@ from deltic.circuit.operators.linear import Exchange, Negate, Plus
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.table import TableInput
 from deltic.expr.failing import can_fail
-from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal
+from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, PythonFunction
 from deltic.plan.columns import conjunction, reference, substitute
 from deltic.plan.nodes import FlatMap
 from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema
@@ -211,7 +211,7 @@ def _fusible(inner: Map, outer: Sequence[Expr]) -> bool:
 def _count(expr: Expr, reads: list[int]) -> None:
     if isinstance(expr, Column):
         reads[expr.index] += 1
-    elif isinstance(expr, Call):
+    elif isinstance(expr, Call | PythonFunction):
         for part in expr.arguments:
             _count(part, reads)
     elif isinstance(expr, Case):

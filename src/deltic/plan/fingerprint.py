@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from typing import assert_never
 
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal
+from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction
 from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
@@ -118,6 +118,10 @@ def _expr(expr: Expr) -> Meaning:
             return ("column", expr.index, expr.type.sql, expr.nullable)
         case Literal():
             return ("literal", expr.identity, expr.type.sql)
+        case PythonFunction():
+            function = expr.function
+            made = (function.name, function.digest, function.parameters, function.width, function.on_batches, expr.part)
+            return ("python", made, tuple(_expr(part) for part in expr.arguments), expr.type.sql, expr.nullable)
         case Call():
             return ("call", expr.function, tuple(_expr(part) for part in expr.arguments), expr.type.sql, expr.nullable)
         case Cast():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal
+from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction
 from deltic.plan.nodes import (
     ITERATION_LIMIT,
     Aggregate,
@@ -155,6 +155,9 @@ def show_expr(expr: Expr) -> str:
             if expr.function in INFIX and len(parts) == 2:
                 return f"({parts[0]} {INFIX[expr.function]} {parts[1]})"
             return f"{expr.function}({', '.join(parts)})"
+        case PythonFunction():
+            part = f"[{expr.part}]" if expr.function.width else ""
+            return f"{expr.function.name}({', '.join(show_expr(argument) for argument in expr.arguments)}){part}"
         case Cast():
             return f"{'try_cast' if expr.lenient else 'cast'}({show_expr(expr.argument)} as {expr.type.sql})"
         case Case():

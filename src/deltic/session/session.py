@@ -18,6 +18,7 @@ from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, DelticError, SetupError, StateError, SubscriberError, UnknownName
 from deltic.explain import Explanation, explain
+from deltic.frontends.python import Circuit as PythonCircuit
 from deltic.frontends.sql import CreateTable, DropTable, FileSource, Statement, parse_script
 from deltic.lowering import lower
 from deltic.optimizer import optimize
@@ -26,6 +27,7 @@ from deltic.runtimes import RETAINED_EPOCHS, Runtime, TickResult
 from deltic.runtimes.embedded import Embedded
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog, SinkDefinition
+from deltic.session.circuits import circuit_statements
 from deltic.session.clock import Clock, advanced, installed, instant, is_temporal, ticked
 from deltic.session.transaction import Asked, Transaction, unknown_table
 from deltic.session.view import Stored, Subscriber, View
@@ -91,6 +93,18 @@ class Session:
                 draft.apply(statement)
             gone = [table for table in self._runtime.notes["tables"] if table.lower() not in draft.catalog.tables]
             self._install(draft.catalog, gone, notes)
+
+    def install(self, circuit: PythonCircuit) -> None:
+        """Makes the inputs of a circuit made in Python tables, and its outputs materialized views, beside what there is.
+
+        All of it or nothing. An input may be a table that is there already, if it is the same. Raises CatalogError and EvaluationError.
+        """
+        with self._lock:
+            self._check_open()
+            draft = _Draft(self._catalog, self._kept())
+            for statement in circuit_statements(circuit, self._catalog.tables):
+                draft.apply(statement)
+            self._install(draft.catalog, draft.dropped)
 
     def transaction(self) -> Transaction:
         """A tick in the making; use it in a `with` block."""
