@@ -24,7 +24,10 @@ Changes = list[Row]
 
 
 class Feed(pw.io.python.ConnectorSubject):
-    """Hands over the ticks (old rows, new rows) that are put on its queue; None ends it. A tick's mark is (MARK, 0, its number, 0 …)."""
+    """Hands over the ticks (old rows, new rows) that are put on its queue; None ends it.
+
+    A tick's mark is the row (MARK, 0, the tick's number from 1 on, 0 …).
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
@@ -33,8 +36,8 @@ class Feed(pw.io.python.ConnectorSubject):
 
     def run(self) -> None:
         self._disable_commits()
-        for number, (old, new) in enumerate(iter(self.ticks.get, None)):
-            if number:
+        for number, (old, new) in enumerate(iter(self.ticks.get, None), 1):
+            if number > 1:
                 old = [*old, self._mark(number - 1)]
             for row in old:
                 self.delete(**dict(zip(self.names, row, strict=True)))
@@ -55,29 +58,29 @@ class Incremental:
         self.feed = Feed(list(schema.column_names()))
         self.names = names
         self.changes: Changes = []
+        self.marked = False
         self.done = threading.Event()
-        self.marked: int | None = None
-        self.ended: dict[str, int] = {}
         rows = pw.io.python.read(self.feed, schema=schema, autocommit_duration_ms=None)
-        pw.io.subscribe(view(rows), on_change=self._changed, on_time_end=self._ender("view"))
-        pw.io.subscribe(rows.filter(pw.this.kind == MARK), on_change=self._mark, on_time_end=self._ender("mark"))
+        pw.io.subscribe(self._with_marks(view(rows), rows), on_change=self._changed, on_time_end=self._time_ended)
         threading.Thread(target=pw.run, kwargs={"monitoring_level": pw.MonitoringLevel.NONE}, daemon=True).start()
 
-    def _changed(self, key: Any, row: dict[str, int], time: int, is_addition: bool) -> None:
-        self.changes.append((1 if is_addition else -1, *(row[name] for name in self.names)))
+    def _with_marks(self, view: Any, rows: Any) -> Any:
+        """The view and the ticks' marks as one table: no call says that a tick is done with a table that it leaves as it is."""
+        marks = rows.filter(pw.this.kind == MARK).select(mark=pw.this[self.feed.names[2]], **dict.fromkeys(self.names, 0))
+        view = view.select(mark=0, **{name: pw.this[name] for name in self.names})
+        pw.universes.promise_are_pairwise_disjoint(view, marks)
+        return view.update_id_type(pw.Pointer).concat(marks.update_id_type(pw.Pointer))
 
-    def _mark(self, key: Any, row: dict[str, int], time: int, is_addition: bool) -> None:
-        if is_addition:
-            self.marked = time
+    def _changed(self, key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
+        if row["mark"]:
+            self.marked = True
+        else:
+            self.changes.append((1 if is_addition else -1, *(row[name] for name in self.names)))
 
-    def _ender(self, name: str) -> Callable[[int], None]:
-        def end(time: int) -> None:
-            self.ended[name] = time
-            if self.marked is not None and min(self.ended.get("view", -1), self.ended.get("mark", -1)) >= self.marked:
-                self.marked = None
-                self.done.set()
-
-        return end
+    def _time_ended(self, time: int) -> None:
+        if self.marked:
+            self.marked = False
+            self.done.set()
 
     def tick(self, prepared: Tick) -> Changes:
         self.changes = []
