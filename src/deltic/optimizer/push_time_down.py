@@ -42,12 +42,14 @@ def _sink(plan: TemporalFilter) -> Plan:
     match below:
         case TemporalFilter():
             return replace(below, lower=below.lower + plan.lower, upper=below.upper + plan.upper)
-        case Filter(input=Join() as joined):
-            inner = _sink_join(plan, joined)
-            return plan if inner is None else _timed(replace(below, input=inner[0]), inner[1])
+        case Filter(input=Join() | FlatMap() as behind):
+            inner = _sink(replace(plan, input=behind))
+            staying = (inner.lower, inner.upper) if isinstance(inner, TemporalFilter) else ((), ())
+            rest = inner.input if isinstance(inner, TemporalFilter) else inner
+            return plan if rest == behind else _timed(replace(below, input=rest), staying)
         case Join():
-            inner = _sink_join(plan, below)
-            return plan if inner is None else _timed(*inner)
+            filtered = _sink_join(plan, below)
+            return plan if filtered is None else _timed(*filtered)
         case Project():
             exprs = [expr for _, expr in below.columns]
             moving, staying = _split(plan, lambda moment: all(is_cheap(exprs[i]) for i in columns_of(moment)))
