@@ -27,7 +27,7 @@ SHOWN = {
     "a series": "SELECT k, n FROM w, LATERAL generate_series(k, z, 2) AS g(n) WHERE z > 0",
     "a range": "SELECT t.id FROM range(1, 3) r JOIN t ON t.id = r.id",
     "rows away": "SELECT k, count(*) FROM (SELECT k FROM w UNION ALL SELECT k FROM e LATERAL VIEW repeat_row(-1)) r GROUP BY k",
-    "elements for a time": "SELECT id, x FROM t LATERAL VIEW explode(split(s, ',')) e AS x WHERE ts <= now() AND id > 4 AND x <> 'a'",
+    "elements for a time": "SELECT id, w FROM t LATERAL VIEW explode(split(s, ',')) e AS w WHERE ts <= now() AND id > 4 AND w <> 'a'",
     "what can fail stays above": "SELECT t.id FROM t JOIN u ON t.k = u.k WHERE t.id / u.id > 3 AND ts < now() AND s > now()",
     "the last week": "SELECT id FROM t JOIN u USING (id) WHERE ts >= now() - INTERVAL 7 DAYS AND d < now() AND y > 1",
 }
