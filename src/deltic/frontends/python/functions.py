@@ -6,14 +6,20 @@ not by trying. Every other one is called with rows, and a state knows it by its 
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import dis
 import hashlib
-import inspect
+import re
+import sys
+import sysconfig
 from collections.abc import Callable, Sequence
-from types import CodeType, FunctionType
+from functools import partial
+from pathlib import Path
+from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, Final, NoReturn
 
-from deltic.errors import UnknownName
+from deltic.errors import CircuitError, UnknownName
 from deltic.expr.nodes import Column, Expr, Literal, UserFunction
 from deltic.frontends.python.schemas import PYTHON
 from deltic.purity import name_of, pure
@@ -98,29 +104,66 @@ def user_function(
 def digest_of(function: Callable[..., Any]) -> str:
     """Hexadecimal digits of what the function does: its code, its defaults, and the values and functions that it takes from outside.
 
-    Of other things from outside, such as modules and instances, the name of their class alone counts.
+    Of libraries the names alone count. Raises CircuitError for a value from outside that cannot be told from another by what it holds.
     """
-    return hashlib.sha256(repr(_meaning(inspect.unwrap(function), ())).encode()).hexdigest()
+    return hashlib.sha256(repr(_meaning(function, function, ())).encode()).hexdigest()
 
 
-def _meaning(value: Any, around: tuple[int, ...]) -> Any:
+def _meaning(value: Any, function: Callable[..., Any], around: tuple[int, ...]) -> Any:
+    """The value as nested data whose repr is the same in every process. function: the user's, for errors."""
     if id(value) in around:
         return "itself"
-    inside = (*around, id(value))
+
+    def inner(part: Any) -> Any:
+        return _meaning(part, function, (*around, id(value)))
+
     match value:
-        case None | bool() | int() | float() | str() | bytes():
+        case None | bool() | int() | float() | str() | bytes() | datetime.date() | datetime.timedelta() | decimal.Decimal() | re.Pattern():
             return repr(value)
         case tuple() | list():
-            return (type(value).__name__, [_meaning(part, inside) for part in value])
+            return (type(value).__name__, [inner(part) for part in value])
         case frozenset() | set():
-            return (type(value).__name__, sorted(repr(_meaning(part, inside)) for part in value))
-        case dict():
-            return ("dict", [(_meaning(key, inside), _meaning(part, inside)) for key, part in value.items()])
+            return (type(value).__name__, sorted(repr(inner(part)) for part in value))
+        case dict() | MappingProxyType():
+            return ("dict", [(inner(key), inner(part)) for key, part in value.items()])
+        case ModuleType():
+            return ("module", value.__name__)
         case CodeType():
-            return (value.co_code.hex(), value.co_names, value.co_varnames, [_meaning(part, inside) for part in value.co_consts])
-        case FunctionType():
-            known = inspect.getclosurevars(value)
-            outside = sorted((name, repr(_meaning(part, inside))) for name, part in {**known.nonlocals, **known.globals}.items())
-            return (_meaning(value.__code__, inside), _meaning(value.__defaults__, inside), outside)
-        case _:
-            return name_of(value) if isinstance(value, type) else type(value).__qualname__
+            return (value.co_code.hex(), value.co_names, value.co_varnames, [inner(part) for part in value.co_consts])
+        case partial():
+            return ("partial", inner(value.func), inner(value.args), inner(value.keywords))
+        case MethodType():
+            return ("method", inner(value.__func__), inner(value.__self__))
+    if _is_library(value):
+        return ("library", value.__module__, value.__qualname__)
+    if isinstance(value, FunctionType):
+        cells = [inner(cell.cell_contents) for cell in value.__closure__ or ()]
+        outside = [(name, inner(value.__globals__[name])) for name in _global_names(value.__code__) if name in value.__globals__]
+        return (inner(value.__code__), inner(value.__defaults__), inner(value.__kwdefaults__), cells, outside)
+    if isinstance(value, type):
+        members = [(name, inner(part)) for name, part in vars(value).items() if isinstance(part, FunctionType)]
+        return ("class", value.__module__, value.__qualname__, members)
+    if hasattr(value, "__dict__") and not hasattr(type(value), "__slots__"):
+        return ("instance", inner(type(value)), inner(vars(value)))
+    raise CircuitError(
+        f"the function {name_of(function)} takes {value!r} from outside, of class {type(value).__qualname__}",
+        expected="numbers, texts, dates, tuples, lists, sets and dicts of these, functions, and instances of plain classes",
+        remedy="a state must know the function again by what it does: give it plain values",
+    )
+
+
+def _is_library(value: Any) -> bool:
+    """Whether it is a function or class of Python or of an installed package, or a compiled one."""
+    module = sys.modules.get(getattr(value, "__module__", None) or "")
+    if module is None or not hasattr(value, "__qualname__"):
+        return False
+    file = getattr(module, "__file__", None)
+    installed = file is None or Path(file).is_relative_to(sysconfig.get_path("stdlib")) or "site-packages" in Path(file).parts
+    return module.__name__ != "__main__" and installed
+
+
+def _global_names(code: CodeType) -> list[str]:
+    """The globals that the code and the code in it read, sorted."""
+    own = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    inside = (name for part in code.co_consts if isinstance(part, CodeType) for name in _global_names(part))
+    return sorted(own.union(inside))

@@ -246,12 +246,13 @@ def _flattened(plan: Plan, function: Callable[..., Iterable[tuple[Any, ...]]], m
 
     def chosen(row: Any, number: int) -> Any:
         found = list(function(row))[number - 1]
-        return found if isinstance(found, tuple) and len(made) > 1 else found[0] if isinstance(found, tuple) else found
+        return found[0] if single and isinstance(found, tuple) else found
 
+    single = len(made) == 1
     width, names = len(plan.schema), plan.schema.names
     how_many = PythonFunction(user_function(count, (names,), 0, role=_role(function)), _all(plan.schema), 0, BIGINT, False)
     numbered = FlatMap(plan, "generate_series", (Literal(1, BIGINT), how_many), ("number",))
-    called = user_function(chosen, (names, None), 0 if len(made) == 1 else len(made), role=_role(function))
+    called = user_function(chosen, (names, None), 0 if single else len(made), role=_role(function))
     arguments = tuple(column_at(numbered.schema, i) for i in range(width + 1))
     return Project(numbered, tuple((f.name, PythonFunction(called, arguments, i, f.type, f.nullable)) for i, f in enumerate(made)))
 
