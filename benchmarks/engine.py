@@ -26,10 +26,10 @@ class Answer:
 
 
 class Engine(Protocol):
-    """One engine: the view spend (region, orders, amount) over orders (id, customer, amount) and customers (id, region)."""
+    """One engine and its view; benchmarks.drive has the tables of the feed in the folder's order."""
 
-    def prepare(self, orders: Change, customers: Change) -> object:
-        """A tick in the form that the engine is handed; not timed."""
+    def prepare(self, *tables: Change) -> object:
+        """A tick, one change for each table, in the form that the engine is handed; not timed."""
 
     def tick(self, prepared: object) -> object:
         """Applies a tick until the answer can be read; timed. The first one is the load."""
@@ -41,7 +41,7 @@ class Engine(Protocol):
 class TakesUpserts(Engine, Protocol):
     """An engine that can also be handed new rows and deletions instead of old and new rows."""
 
-    def prepare_upserts(self, orders: Change, customers: Change) -> object: ...
+    def prepare_upserts(self, *tables: Change) -> object: ...
 
 
 def arrow(change: Change, names: Sequence[str]) -> pa.Table:

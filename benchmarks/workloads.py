@@ -137,6 +137,22 @@ def uniform(nodes: int = 100_000, edges: int = 400_000, ticks: int = 50, changes
     return _graph(lambda: _pairs(rng, lambda n: rng.integers(0, nodes, n)), edges, ticks, changes, 0.5, rng)
 
 
+def path(nodes: int = 1_500, ticks: int = 20, seed: int = 9) -> Feed:
+    """The edges from each node to the next one; a tick cuts one of them, and the next tick mends it."""
+    assert ticks % 2 == 0, "what is cut is mended"
+    source = np.arange(nodes - 1)
+    cut = np.repeat(np.random.default_rng(seed).integers(0, nodes - 1, ticks // 2), 2)
+    loaded = np.column_stack([np.zeros_like(source), np.ones_like(source), source, source + 1])
+    return np.concatenate([loaded, np.column_stack([np.arange(1, ticks + 1), np.resize([-1, 1], ticks), cut, cut + 1])]).astype(np.int64)
+
+
+def deletions(edges: np.ndarray, ticks: int = 1_000, seed: int = 11) -> Feed:
+    """The given edges, int64[n, 2], each once, of which every tick deletes one."""
+    gone = edges[np.random.default_rng(seed).choice(len(edges), ticks, replace=False)]
+    loaded = np.column_stack([np.zeros(len(edges), np.int64), np.ones(len(edges), np.int64), edges])
+    return np.concatenate([loaded, np.column_stack([np.arange(1, ticks + 1), np.full(ticks, -1), gone])]).astype(np.int64)
+
+
 def write(feed: Feed, path: str | Path) -> None:
     """Rows of little-endian int64, as differential/ reads them."""
     np.ascontiguousarray(feed, dtype="<i8").tofile(path)

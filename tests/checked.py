@@ -42,15 +42,20 @@ class Draft:
 
 
 class Checked:
-    """A session of the script, beside what its tables hold."""
+    """A session of the script, beside what its tables hold; an embedded one if none is given."""
 
-    def __init__(self, script: str, shards: int = 1) -> None:
-        self.session = deltic.Session(shards=shards)
-        self.session.sql(script)
+    def __init__(self, script: str, shards: int = 1, session: deltic.Session | None = None) -> None:
+        self.script = script
+        self.open(session or deltic.Session(shards=shards))
         draft = Draft(script)
         self.plans = draft.plans()
         self.schemas = draft.catalog.tables
         self.tables = {table.name: Relation() for table in self.schemas.values()}
+
+    def open(self, session: deltic.Session) -> None:
+        """Runs the script in a session, which goes on from the state that it has."""
+        self.session = session
+        self.session.sql(self.script)
 
     def tick(self, changes: Changes) -> dict[str, Relation]:
         """One tick of weighted rows; the views, which are as the oracle has them, and so are their changes."""

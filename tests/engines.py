@@ -43,8 +43,8 @@ class Engine:
         result = self.runtime.install(self.circuit)
         assert not result.changes, "a view changed by a restart"
 
-    def tick(self, changes: Changes) -> TickResult:
-        """Weighted rows for each table, as one tick."""
+    def tick(self, changes: Changes, notes: Mapping[str, Any] | None = None) -> TickResult:
+        """Weighted rows for each table, as one tick, with notes."""
         asked = {}
         for name, rows in changes.items():
             weighted = list(rows)
@@ -55,7 +55,7 @@ class Engine:
             n = len(weighted)
             weights = np.array([w for _, w in weighted], np.int64)
             asked[name] = Rows((*words, np.full(n, Op.WEIGHT, np.int64), np.arange(n)), (weights,))
-        return self.runtime.tick(asked)
+        return self.runtime.tick(asked, notes)
 
     def view(self, name: str) -> Relation:
         """The view's content."""

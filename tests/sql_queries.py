@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from linear_queries import linear_queries
+
 
 def queries() -> list[str]:
     """All of them, each once."""
     found = (*_lines(EXPRESSIONS, "SELECT id, {} AS r FROM t"), *_lines(PREDICATES, "SELECT id FROM t WHERE {}"), *_lines(QUERIES, "{}"))
-    return list(dict.fromkeys((*found, *_joins(), *_set_operations(), *_subqueries(), *_aggregates())))
+    return list(dict.fromkeys((*found, *_joins(), *_set_operations(), *_subqueries(), *_aggregates(), *linear_queries())))
 
 
 def _lines(text: str, form: str) -> Iterator[str]:

@@ -6,7 +6,6 @@ The build lies in the user's cache (XDG_CACHE_HOME), so that a checkout stays cl
 from __future__ import annotations
 
 import functools
-import json
 import os
 import shutil
 import statistics
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import checks, harness
+from benchmarks import checks, drive, harness
 from benchmarks.engine import CHANGE
 
 SOURCE = Path(__file__).resolve().parent / "differential"
@@ -38,13 +37,13 @@ def build() -> Path | str:
 
 
 def run(
-    workload: str, files: Sequence[Path], kinds: Sequence[str], correct: Callable[[list[object]], bool], timeout_s: float
+    workload: str, arguments: Sequence[object], kinds: Sequence[str], correct: Callable[[list[object]], bool], timeout_s: float
 ) -> harness.Figures:
     """The figures of a workload; `correct` judges what it reports of the view after every tick."""
     program = build()
     if isinstance(program, str):
         return {"absent": program}
-    answer = harness.run([str(program), workload, *map(str, files)], timeout_s)
+    answer = harness.run([str(program), workload, *map(str, arguments)], timeout_s)
     if "absent" in answer:
         return answer
     milliseconds = defaultdict(list)
@@ -57,10 +56,18 @@ def run(
 
 def join_aggregate(workload: str, folder: Path, timeout_s: float) -> harness.Figures:
     """The feed in `folder`, as `benchmarks.drive` has it, on `join_aggregate` or `join_aggregate_pushed`."""
-    script = json.loads((folder / "ticks.json").read_text())
+    script = drive.script(folder)
 
     def correct(views: list[object]) -> bool:
         found = [checks.Accumulated().replace(tuple(np.array(view, np.int64).reshape(-1, 3).T)) for view in views]
         return found == script["expected"]
 
     return run(workload, [folder / "orders.bin", folder / "customers.bin"], script["kinds"], correct, timeout_s)
+
+
+def recursion(folder: Path, timeout_s: float) -> harness.Figures:
+    """The feed in `folder`, as `benchmarks.drive` has it, on `closure` or `reachability`, which say the checksum of their view."""
+    script = drive.script(folder)
+    view, root = script["arguments"]["view"], script["arguments"]["root"]
+    arguments = [folder / "edges.bin", *([root] if view == "reachability" else [])]
+    return run(view, arguments, script["kinds"], lambda sums: sums == script["expected"], timeout_s)

@@ -186,5 +186,9 @@ class SinkError(DelticError):
     """A sink's folder that cannot be written as it is: another's, full, or holding something else."""
 
 
+class ClockError(DelticError):
+    """A time that would go back, or that nobody has said."""
+
+
 class SetupError(DelticError):
     """The machine lacks something: Java, an extra, a data set."""

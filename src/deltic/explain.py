@@ -1,4 +1,7 @@
-"""Pictures of a program: where its rows come from and go, the plan of each view, and the circuit that keeps it exact, as text or JSON."""
+"""Pictures of a program: where its rows come from and go, the plan of each view, and the circuit that keeps it exact.
+
+As text or JSON; of the circuit alone, with scopes as clusters, as a Mermaid flowchart or a Graphviz digraph.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from deltic.circuit.operators.nested_join import NestedJoin
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopK
+from deltic.drawing import Vertex, graphviz, mermaid
 from deltic.frontends.sql import FileSink, FileSource
 from deltic.plan.nodes import Plan
 from deltic.plan.show import show
@@ -25,6 +29,8 @@ CLASSES = {
     "map": LINEAR,
     "filter": LINEAR,
     "explode": LINEAR,
+    "flat_map": LINEAR,
+    "temporal_filter": LINEAR,
     "plus": LINEAR,
     "place": LINEAR,
     "order": LINEAR,
@@ -82,10 +88,19 @@ class OperatorPicture:
             facts.append(f"shared by {', '.join(self.views)}")
         return f"{head:<22} [{', '.join(self.columns)}] {'; '.join(facts)}"
 
+    def vertex(self) -> Vertex:
+        """Its part of a drawing: the operator, what it works by, and its state."""
+        facts = [self.operator, *([f"by {self.key}"] if self.key else []), *([f"state {self.state}"] if self.state else [])]
+        feedback = self.operator == "feedback"
+        return Vertex(self.id, ", ".join(facts), () if feedback else self.inputs, self.inputs if feedback else ())
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Print it, or take `.json()`. sources, sinks: by name those that the views read and that read the views, a sink with its view."""
+    """Print it, or take `.json()`, `.mermaid()` or `.graphviz()`.
+
+    sources, sinks: by name those that the views read and that read the views, a sink with its view.
+    """
 
     plans: Mapping[str, str]
     operators: tuple[OperatorPicture, ...]
@@ -111,6 +126,14 @@ class Explanation:
             lines.append(f"    {operator.line()}")
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
+
+    def mermaid(self) -> str:
+        """The circuit as a Mermaid flowchart; scopes are subgraphs."""
+        return mermaid([operator.vertex() for operator in self.operators])
+
+    def graphviz(self) -> str:
+        """The circuit as a Graphviz digraph; scopes are clusters."""
+        return graphviz([operator.vertex() for operator in self.operators])
 
     def json(self) -> dict[str, Any]:
         """The same as plain data."""

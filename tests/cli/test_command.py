@@ -104,6 +104,20 @@ def test_explain_as_json(script: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert list(parsed["plans"]) == ["spend"]
 
 
+def test_explain_draws_the_circuit(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recursive = """CREATE TABLE edges (src BIGINT, dst BIGINT);
+    CREATE MATERIALIZED VIEW reached AS WITH RECURSIVE paths AS (
+        SELECT src, dst FROM edges UNION SELECT p.src, e.dst FROM paths p JOIN edges e ON p.dst = e.src) SELECT * FROM paths"""
+    script.write_text(recursive, encoding="utf-8")
+    drawn = {}
+    for format in ("text", "mermaid", "dot", "json"):
+        assert main(["explain", str(script), "--format", format]) == Exit.OK
+        drawn[format] = capsys.readouterr().out
+    assert drawn["text"].startswith("view reached") and json.loads(drawn["json"])["operators"]
+    assert drawn["mermaid"].startswith("flowchart TD") and "subgraph sn" in drawn["mermaid"] and "-.->" in drawn["mermaid"]
+    assert drawn["dot"].startswith("digraph circuit {") and "subgraph cluster_n" in drawn["dot"] and "[style=dashed]" in drawn["dot"]
+
+
 def test_a_wrong_script_ends_with_1_and_shows_the_place(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script.write_text(SCRIPT.replace("WHERE amount", "WHERE amuont"), encoding="utf-8")
     assert main(["explain", str(script)]) == Exit.INPUT

@@ -333,7 +333,17 @@ def test_a_view_that_is_not_materialized_can_be_read_by_others_only(session: del
 
 
 def test_the_public_names() -> None:
-    assert sorted(deltic.__all__) == ["Pipeline", "Session", "Transaction", "View", "__version__", "errors"]
+    assert sorted(deltic.__all__) == [
+        "Circuit",
+        "IndexedStream",
+        "Pipeline",
+        "Session",
+        "Stream",
+        "Transaction",
+        "View",
+        "__version__",
+        "errors",
+    ]
 
 
 def test_the_sign_of_zero_is_no_part_of_a_primary_key(session: deltic.Session) -> None:

@@ -88,9 +88,13 @@ class CircuitBuilder:
         return Circuit(nodes, tuple(levels), whole, self._specified(), dict(self.tables), dict(self.views), self._routes())
 
     def _specified(self) -> dict[str, ArrangementSpec]:
-        """The arrangements, each at the level and partitioned as the node that owns it."""
+        """The arrangements, each at the level of the node that owns it, and partitioned as that is unless the spec says how."""
         owners = {name: node for node in self.nodes for name in node.owned}
-        return {name: replace(spec, level=owners[name].level, partition=owners[name].partition) for name, spec in self.arrangements.items()}
+        found = {}
+        for name, spec in self.arrangements.items():
+            partition = owners[name].partition if spec.partition is None else spec.partition
+            found[name] = replace(spec, level=owners[name].level, partition=partition)
+        return found
 
     def _whole(self, asked: tuple[Port, ...]) -> Level:
         """All nodes as one level, each exchange left out: what reads it reads what it exchanges."""

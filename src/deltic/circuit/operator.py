@@ -29,7 +29,7 @@ Delta = Rows | Batch
 class Tick:
     """What the driver decides for a tick, the same on every shard.
 
-    epoch: its number. now_us: its time, microseconds since 1970 UTC.
+    epoch: its number. now_us: its time, microseconds since 1970 UTC. before_us: that of the tick before; the same in a backfill.
     fresh: None in an ordinary tick. In a backfill, the arrangements to fill: tables give their whole content, every other
     arrangement is read as empty, and only those in `fresh` are appended to.
     """
@@ -37,6 +37,7 @@ class Tick:
     epoch: int
     now_us: int = 0
     fresh: frozenset[str] | None = None
+    before_us: int = 0
 
 
 @dataclass(slots=True)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json as encoder
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, assert_never
 
 from cyclopts import Parameter, validators
 
 from deltic.cli.exits import Exit
 from deltic.cli.output import emit
 from deltic.cli.script import read_script
+from deltic.explain import Explanation
 from deltic.session import Session
+
+Format = Literal["text", "mermaid", "dot", "json"]
 
 
 def explain(
@@ -19,6 +22,7 @@ def explain(
     view: str | None = None,
     /,
     *,
+    format: Format = "text",
     json: bool = False,
 ) -> int:
     """Show plan and circuit of a script's views: operators by name, class, key, state, exchanges and sharing.
@@ -31,12 +35,28 @@ def explain(
         A file of CREATE TABLE and CREATE MATERIALIZED VIEW statements.
     view
         One view of it. Default: all of them together.
+    format
+        What to print: text, a Mermaid flowchart, a Graphviz digraph (dot), or one JSON object.
     json
-        Print one JSON object instead of text.
+        The same as --format json.
     """
     text = read_script(script)
-    with Session() as session:
+    with Session(clock="wall") as session:
         session.sql(text, name=str(script))
         explanation = session.explain(view)
-    emit(encoder.dumps(explanation.json(), indent=2) if json else str(explanation))
+    emit(_pictured(explanation, "json" if json else format))
     return Exit.OK
+
+
+def _pictured(explanation: Explanation, format: Format) -> str:
+    match format:
+        case "text":
+            return str(explanation)
+        case "mermaid":
+            return explanation.mermaid()
+        case "dot":
+            return explanation.graphviz()
+        case "json":
+            return encoder.dumps(explanation.json(), indent=2)
+        case _:
+            assert_never(format)

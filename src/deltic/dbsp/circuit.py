@@ -145,12 +145,19 @@ class Circuit:
             raise CircuitError(f"there is no source {unknown[0]}", expected=f"one of {', '.join(sources)}")
         for name, node in sources.items():
             node.value = changes.get(name, ZSet())
+        self._check()
         try:
             self.run((self.epoch,))
         except BaseException as error:
             self._failed = error
             raise
         self.epoch += 1
+
+    def _check(self) -> None:
+        """Makes the schedules, its own and those of the circuits in it: whatever is wrong with them is found before anything runs."""
+        for node in self.schedule:
+            if isinstance(node, ChildNode):
+                node.inner._check()
 
     def run(self, now: Time) -> None:
         """One tick of its clock, at the time `now`."""

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from deltic.dbsp.operators import answered_whole
-from deltic.dbsp.purity import pure
 from deltic.dbsp.zset import At, Row, ZSet, at
+from deltic.purity import pure
 from deltic.trace.time import Time, join
 
 Update = tuple[Row, int | Time | None, int]

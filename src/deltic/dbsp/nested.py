@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from deltic.dbsp.operators import Group, Reduction, join_trace, positive, trace_append
-from deltic.dbsp.purity import pure
 from deltic.dbsp.streams import Operator
 from deltic.dbsp.weights import checked, summed
 from deltic.dbsp.zset import PAST, IndexedZSet, Row, Trace, ZSet, order
+from deltic.purity import pure
 from deltic.trace.time import Time, join, less_equal
 
 Weights = Mapping[Row, int]

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from deltic.dbsp import operators
 from deltic.dbsp.nested import Aggregate, Distinct, Join, TopK
 from deltic.dbsp.operators import Reduction, consolidate, trace_append
-from deltic.dbsp.purity import pure
 from deltic.dbsp.streams import Apply, Changes, Delay, Delayed, Delta0, Differentiate, Integrate, Operator, Value
 from deltic.dbsp.zset import IndexedZSet, Row, Trace, ZSet
 from deltic.errors import CircuitError, Divergence
+from deltic.purity import pure
 from deltic.trace.time import Time
 
 if TYPE_CHECKING:

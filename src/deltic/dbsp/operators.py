@@ -11,9 +11,9 @@ from functools import wraps
 from itertools import chain
 from typing import Any, TypeVar
 
-from deltic.dbsp.purity import pure
 from deltic.dbsp.weights import checked
 from deltic.dbsp.zset import At, IndexedZSet, Row, Trace, ZSet
+from deltic.purity import pure
 from deltic.trace.time import Time, join
 
 Z = TypeVar("Z", ZSet, IndexedZSet)

@@ -21,7 +21,8 @@ from deltic.expr.arrays.datum import Datum, Kernel, Mask, dense, nulls_of, truth
 from deltic.expr.failing import can_fail
 from deltic.expr.failures import at_row, row_of
 from deltic.expr.interpreter import DIVISIONS
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal
+from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction
+from deltic.expr.python import array_of_function
 from deltic.schema import BOOLEAN, Type
 
 _KERNELS: Final[Mapping[str, Kernel]] = {**compare.KERNELS, **arithmetic.KERNELS, **text.KERNELS, **dates.KERNELS}
@@ -88,6 +89,8 @@ def _value(expr: Expr, frame: Frame) -> Datum:
             return _case(expr, frame)
         case Call():
             return _call(expr, frame)
+        case PythonFunction():
+            return array_of_function(expr, [dense(_value(argument, frame), frame.length) for argument in expr.arguments], frame.length)
         case _:
             assert_never(expr)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import decimal
 from typing import Final
 
-from deltic.expr.nodes import Call, Cast, Expr, Literal, children
+from deltic.expr.nodes import Call, Cast, Expr, Literal, PythonFunction, children
 from deltic.expr.typing import cast_can_fail
 from deltic.schema import TIMESTAMP
 
@@ -28,6 +28,8 @@ def can_fail(expr: Expr) -> bool:
     """
     match expr:
         case Cast() if cast_can_fail(expr.argument.type, expr.type) and not (expr.lenient and _try_cast_is_null(expr)):
+            return True
+        case PythonFunction():
             return True
         case Call() if _call_can_fail(expr):
             return True

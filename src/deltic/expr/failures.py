@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from deltic.errors import ArithmeticOverflow, CastFailure, Divergence, DivisionByZero, EvaluationError, Span
+from deltic.errors import ArithmeticOverflow, CastFailure, Divergence, DivisionByZero, EvaluationError, NegativeWeight, Span
 from deltic.expr.nodes import Value
 from deltic.schema import Type
 
@@ -48,12 +48,40 @@ def invalid(message: str, span: Span | None) -> EvaluationError:
     return EvaluationError(message, span=span)
 
 
+def illegal_sequence(start: Value, stop: Value, step: int, span: Span | None) -> EvaluationError:
+    message = f"a sequence from {start} to {stop} by {step} never gets there"
+    return EvaluationError(message, span=span, expected="a step towards the end", remedy="generate_series gives no rows there")
+
+
+def no_step(span: Span | None) -> EvaluationError:
+    return EvaluationError("generate_series by 0 has no end", span=span, expected="a step other than 0")
+
+
+def too_many_elements(start: Value, stop: Value, step: int, most: int, span: Span | None) -> EvaluationError:
+    return EvaluationError(f"from {start} to {stop} by {step} there are more than {most:,} elements", span=span, remedy="a larger step")
+
+
+def negative_weight(row: Sequence[Value], weight: int, span: Span | None) -> NegativeWeight:
+    """`row` would be there `weight` times."""
+    return NegativeWeight(
+        f"the row {shown(row)} would be there {weight} times",
+        span=span,
+        expected="every row 0 times or more, once repeat_row has been added up",
+        remedy="UNION ALL the rows that repeat_row takes away from",
+    )
+
+
+def shown(row: Sequence[Value]) -> str:
+    """(1, NULL, abc)."""
+    return f"({', '.join('NULL' if value is None else str(value) for value in row)})"
+
+
 def diverged(relation: str, limit: int, growth: Sequence[int], samples: Sequence[tuple[Value, ...]]) -> Divergence:
     """`relation` still changes after `limit` iterations.
 
     growth: how many different rows changed in each of the last GROWTH iterations. samples: at most SAMPLES rows that changed in the last.
     """
-    rows = ", ".join(f"({', '.join('NULL' if value is None else str(value) for value in row)})" for row in samples)
+    rows = ", ".join(map(shown, samples))
     return Divergence(
         f"the recursive relation {relation} has not come to an end after {limit:,} iterations: "
         f"the last ones changed {', '.join(f'{count:,}' for count in growth)} rows, such as {rows}",

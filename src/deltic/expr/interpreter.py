@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, assert_never
 
 from deltic.errors import CastFailure
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, Value
+from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction, Value
+from deltic.expr.python import value_of_function
 from deltic.expr.rows import arithmetic, dates, text
 from deltic.expr.rows.casts import cast_value
 from deltic.expr.rows.numbers import exponential, float_quotient, power
@@ -34,6 +35,8 @@ def evaluate(expr: Expr, row: Row) -> Value:
             return evaluate(chosen, row)
         case Call():
             return _call(expr, row)
+        case PythonFunction():
+            return value_of_function(expr, [evaluate(argument, row) for argument in expr.arguments])
         case _:
             assert_never(expr)
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from deltic.errors import Span
 from deltic.schema import BOOLEAN, Type
@@ -79,7 +81,36 @@ class Case:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Expr = Column | Literal | Call | Cast | Case
+@dataclass(frozen=True, slots=True)
+class UserFunction:
+    """A pure function of the running program. It is what its name and the digest of its code say; the code is never stored.
+
+    parameters: for each of its own either the columns' names of a row, or None for a value. width: how many values it gives, in a
+    tuple; 0 for one value that is not in a tuple. on_batches: it takes an Arrow record batch for a row, and an array for a value, and
+    gives arrays.
+    """
+
+    name: str
+    digest: str
+    parameters: tuple[tuple[str, ...] | None, ...]
+    width: int
+    on_batches: bool
+    call: Callable[..., Any] = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PythonFunction:
+    """What a user's function gives for `arguments`, the values of its parameters one behind the other; of a tuple, its part `part`."""
+
+    function: UserFunction
+    arguments: tuple[Expr, ...]
+    part: int
+    type: Type
+    nullable: bool
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Expr = Column | Literal | Call | Cast | Case | PythonFunction
 
 TRUE = Literal(True, BOOLEAN)
 
@@ -89,7 +120,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
     match expr:
         case Column() | Literal():
             return ()
-        case Call():
+        case Call() | PythonFunction():
             return expr.arguments
         case Cast():
             return (expr.argument,)

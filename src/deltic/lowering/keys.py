@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deltic.expr.nodes import Column
-from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Table, TopK
+from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Table, TemporalFilter, TopK
 
 
 def unique_key(plan: Plan) -> tuple[int, ...] | None:
@@ -11,7 +11,7 @@ def unique_key(plan: Plan) -> tuple[int, ...] | None:
     match plan:
         case Table():
             return plan.table.key or None
-        case Filter() | TopK():
+        case Filter() | TemporalFilter() | TopK():
             return unique_key(plan.input)
         case Aggregate():
             return tuple(range(len(plan.keys)))

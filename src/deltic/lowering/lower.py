@@ -13,6 +13,7 @@ from typing import assert_never
 from deltic.circuit.nodes import ArrangementSpec, Circuit, NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.linear import Constant, Place
+from deltic.circuit.operators.multiset import Multiset as MultisetOperator
 from deltic.circuit.operators.order import Sort, Term
 from deltic.circuit.operators.reweigh import Reweigh, Rule
 from deltic.circuit.operators.top_k import TopK as TopKOperator
@@ -22,18 +23,22 @@ from deltic.lowering.joins import lower_join
 from deltic.lowering.keys import unique_key
 from deltic.lowering.scopes import ScopeStreams
 from deltic.lowering.streams import Arranged, Streams, normalized
-from deltic.plan.columns import reference
+from deltic.lowering.temporal import lower_temporal_filter
+from deltic.plan.columns import columns_of_all, reference, remap
 from deltic.plan.nodes import (
     Aggregate,
     Distinct,
     Filter,
+    FlatMap,
     Join,
+    Multiset,
     Plan,
     Project,
     Recursion,
     Reference,
     SetOperation,
     Table,
+    TemporalFilter,
     TopK,
     Union,
     Values,
@@ -73,6 +78,8 @@ class Lowering:
                 return self.streams.table(plan.table)
             case Values():
                 return self.streams.builder.add(Constant(plan.schema, plan.rows), (), Shape(plan.schema), (), kind=NodeKind.SOURCE)
+            case Project(input=FlatMap() as made):
+                return self._projected_elements(plan, made)
             case Project():
                 return self.streams.map(self.relation(plan.input), [e for _, e in plan.columns], plan.schema)
             case Filter():
@@ -89,12 +96,36 @@ class Lowering:
                 return self._set_operation(plan)
             case TopK():
                 return self._top_k(plan)
+            case FlatMap():
+                return self.streams.flat_map(self.relation(plan.input), plan, range(len(plan.input.schema)))
+            case Multiset():
+                return self._multiset(plan)
+            case TemporalFilter():
+                return lower_temporal_filter(self, plan)
             case Recursion():
                 return lower_recursion(self, plan)
             case Reference():
                 raise AssertionError(f"{plan.name} is read outside of its recursion")
             case _:
                 assert_never(plan)
+
+    def _projected_elements(self, plan: Project, made: FlatMap) -> int:
+        """Only the columns that the projection reads are copied for each element."""
+        width = len(made.input.schema)
+        carried = sorted(i for i in columns_of_all(expr for _, expr in plan.columns) if i < width)
+        stream = self.streams.flat_map(self.relation(made.input), made, carried)
+        places = {old: new for new, old in enumerate((*carried, *range(width, len(made.schema))))}
+        schema = self.streams.schema(stream)
+        return self.streams.map(stream, [remap(expr, places, schema) for _, expr in plan.columns], plan.schema)
+
+    def _multiset(self, plan: Multiset) -> int:
+        rows = self.relation(plan.input)
+        width = self.streams.shape(rows).layout.width
+        gathered = self.streams.gather(rows, width) if width else self.streams.exchange(rows, ())
+        arranged = self.streams.arrange(gathered, len(plan.schema))
+        operator = MultisetOperator(arranged.id, plan.schema, plan.span)
+        partition = self.streams.partition(arranged.node)
+        return self.streams.builder.add(operator, (arranged.node,), Shape(plan.schema), partition, reads=(arranged.id,))
 
     def _normalized(self, plan: Plan) -> int:
         """The plan's rows with -0.0 as 0.0."""

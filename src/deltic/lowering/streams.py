@@ -12,13 +12,19 @@ from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.measures import Measure
 from deltic.circuit.nodes import ArrangementSpec, NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
+from deltic.circuit.operators.flat_map import FlatMap as FlatMapOperator
 from deltic.circuit.operators.linear import Exchange, Negate, Plus
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.table import TableInput
-from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal
+from deltic.expr.failing import can_fail
+from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, PythonFunction
 from deltic.plan.columns import conjunction, reference, substitute
+from deltic.plan.nodes import FlatMap
 from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema
 from deltic.trace.encoding import Layout
+
+FALLIBLE = ("sequence", "generate_series")
+"""Table functions that can fail on some arguments."""
 
 ZERO = Literal(0, BIGINT)
 """The key of what has no key: everything is in one group, on the home shard."""
@@ -99,6 +105,17 @@ class Streams:
     def filter(self, stream: int, predicate: Expr) -> int:
         schema = self.schema(stream)
         return self.map(stream, [reference(schema, i) for i in range(len(schema))], schema, predicate)
+
+    def flat_map(self, stream: int, plan: FlatMap, carried: Sequence[int]) -> int:
+        """The fields `carried` of the stream, once for each element, and the element."""
+        node = self.builder.nodes[stream]
+        fallible = plan.function in FALLIBLE or any(map(can_fail, plan.arguments))
+        operator = FlatMapOperator(
+            node.shape.schema, plan.function, plan.arguments, tuple(carried), plan.made, plan.position, plan.outer, fallible
+        )
+        columns = tuple(reference(node.shape.schema, i) for i in carried)
+        kept = Map(node.shape.schema, Schema(operator.target.fields[: len(carried)]), columns)
+        return self.builder.add(operator, (stream,), Shape(operator.target), _kept_partition(node.partition, kept))
 
     def conform(self, stream: int, schema: Schema) -> int:
         """The same rows with the nullability of `schema`."""
@@ -194,7 +211,7 @@ def _fusible(inner: Map, outer: Sequence[Expr]) -> bool:
 def _count(expr: Expr, reads: list[int]) -> None:
     if isinstance(expr, Column):
         reads[expr.index] += 1
-    elif isinstance(expr, Call):
+    elif isinstance(expr, Call | PythonFunction):
         for part in expr.arguments:
             _count(part, reads)
     elif isinstance(expr, Case):

@@ -18,6 +18,7 @@ from deltic.optimizer.drop_distinct import drop_distinct
 from deltic.optimizer.merge_projections import merge_projections
 from deltic.optimizer.prune_columns import prune_columns
 from deltic.optimizer.push_filters_down import push_filters_down
+from deltic.optimizer.push_time_down import push_time_down
 from deltic.optimizer.simplify import simplify
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Plan, Project
@@ -25,7 +26,7 @@ from deltic.schema import Type
 
 Rule = Callable[[Plan], Plan]
 
-RULES: Final[tuple[Rule, ...]] = (simplify, merge_projections, push_filters_down, drop_distinct, prune_columns)
+RULES: Final[tuple[Rule, ...]] = (simplify, merge_projections, push_filters_down, push_time_down, drop_distinct, prune_columns)
 ROUNDS: Final = 20  # each rule only moves down or removes; plans settle in a few rounds
 
 __all__ = ["ROUNDS", "RULES", "optimize"]

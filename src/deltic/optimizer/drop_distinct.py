@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from deltic.expr.nodes import Column
-from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, Recursion, SetOperation, Table, TopK
+from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, Recursion, SetOperation, Table, TemporalFilter, TopK
 from deltic.plan.walk import transform
 from deltic.schema import Schema
 
@@ -48,7 +48,7 @@ def unique_key(plan: Plan) -> frozenset[int] | None:
             return frozenset(range(len(plan.keys)))
         case Distinct() | SetOperation(kind="except" | "intersect"):
             return frozenset(range(len(plan.schema)))
-        case Filter() | TopK():
+        case Filter() | TemporalFilter() | TopK():
             return unique_key(plan.input)
         case Project():
             return _projected_key(plan)
@@ -88,7 +88,7 @@ def _is_normal(plan: Plan, index: int) -> bool:
             return True
         case Aggregate():
             return index < len(plan.keys) or plan.aggregates[index - len(plan.keys)][1].function == "sum"
-        case Filter() | TopK():
+        case Filter() | TemporalFilter() | TopK():
             return _is_normal(plan.input, index)
         case Recursion():
             return _is_normal(plan.body(plan.result), index)

@@ -1,8 +1,8 @@
 """Columns and aggregates that nothing reads are dropped, down to the tables.
 
-DISTINCT, set operations and top-k need every column (a tie in top-k is broken by the whole row), and an aggregate its keys. So does a
-recursion, since any column may be what keeps it from going on for ever. An expression that can fail is dropped like any other: the query
-asks for less, so less can go wrong.
+DISTINCT, set operations, multisets and top-k need every column (a tie in top-k is broken by the whole row), and an aggregate its keys. So
+does a recursion, since any column may be what keeps it from going on for ever. An expression that can fail is dropped like any other: the
+query asks for less, so less can go wrong.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from deltic.plan.nodes import (
     Aggregate,
     Distinct,
     Filter,
+    FlatMap,
     Join,
+    Multiset,
     Plan,
     Project,
     Recursion,
     Reference,
     SetOperation,
     Table,
+    TemporalFilter,
     TopK,
     Union,
     Values,
@@ -88,9 +91,14 @@ def _prune(plan: Plan, needed: frozenset[int]) -> Pruned:
             return Filter(below, _moved(plan.predicate, kept, below.schema)), kept
         case Join():
             return _prune_join(plan, needed)
+        case FlatMap():
+            return _prune_flat_map(plan, needed)
+        case TemporalFilter():
+            below, kept = _prune(plan.input, needed | columns_of_all(expressions(plan)))
+            return map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema)), kept
         case Aggregate():
             return _prune_aggregate(plan, needed)
-        case Distinct() | TopK():
+        case Distinct() | TopK() | Multiset():
             return replace(plan, input=prune_columns(plan.input)), every
         case SetOperation():
             return replace(plan, left=prune_columns(plan.left), right=prune_columns(plan.right)), every
@@ -104,6 +112,15 @@ def _over(plan: Project | Aggregate) -> Plan:
     """The node over an input pruned to what it reads."""
     below, kept = _prune(plan.input, columns_of_all(expressions(plan)))
     return map_inputs(map_expressions(plan, lambda expr: _moved(expr, kept, below.schema)), lambda _: below)
+
+
+def _prune_flat_map(plan: FlatMap, needed: frozenset[int]) -> Pruned:
+    """What it makes stays: its rows do, whether their elements are read or not."""
+    width = len(plan.input.schema)
+    wanted = frozenset(i for i in needed if i < width) | columns_of_all(plan.arguments)
+    below, kept = _prune(plan.input, wanted)
+    pruned = map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema))
+    return pruned, (*kept, *range(width, len(plan.schema)))
 
 
 def _prune_aggregate(plan: Aggregate, needed: frozenset[int]) -> Pruned:

@@ -1,10 +1,10 @@
 """Filters move towards the tables, and equalities over a join become its keys.
 
-A predicate is taken apart at its ANDs. A part that can fail stays behind everything that it stood behind; the others move:
-through projections whose expressions it reads are cheap, to the sides of joins that it reads alone, through unions, through
-DISTINCT, set operations and the keys of aggregates. The last three give 0.0 for -0.0, so only parts that cannot tell the two apart
-pass. What a join's ON says of one side moves into that side where the kind of join allows it. Nothing moves into a recursion: a row that
-it takes away there may be what others rest on.
+A predicate is taken apart at its ANDs. A part that can fail stays behind everything that it stood behind; the others move: through
+projections whose expressions it reads are cheap, table functions whose elements it does not read, and temporal filters, to the sides of
+joins that it reads alone, through unions, through DISTINCT, set operations and the keys of aggregates. The last three give 0.0 for -0.0,
+so only parts that cannot tell the two apart pass. What a join's ON says of one side moves into that side where the kind of join allows it.
+Nothing moves into a recursion: a row that it takes away there may be what others rest on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Call, Expr, columns_of
 from deltic.plan.columns import columns_of_all, conjunction, conjuncts, remap, substitute
-from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, JoinKind, Plan, Project, SetOperation, Union
+from deltic.plan.nodes import Aggregate, Distinct, Filter, FlatMap, Join, JoinKind, Plan, Project, SetOperation, TemporalFilter, Union
 from deltic.plan.traits import ignores_sign_of_zero, is_cheap
 from deltic.plan.walk import transform
 from deltic.schema import Schema
@@ -88,6 +88,13 @@ def _sink(plan: Plan, parts: Sequence[Expr]) -> Plan:
             below = replace(plan, input=_sink(plan.input, [substitute(part, exprs) for part in moving]))
         case Join():
             below, staying = _sink_join(plan, parts)
+        case FlatMap():
+            width = len(plan.input.schema)
+            moving, staying = _split(parts, lambda part: all(i < width for i in columns_of(part)))
+            below = replace(plan, input=_sink(plan.input, moving))
+        case TemporalFilter():
+            moving, staying = _split(parts, lambda _: True)
+            below = replace(plan, input=_sink(plan.input, moving))
         case Aggregate() if plan.keys:
             exprs = [expr for _, expr in plan.keys]
             moving, staying = _split(parts, lambda part: _reads_keys(part, exprs))

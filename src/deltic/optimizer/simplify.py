@@ -10,6 +10,7 @@ from deltic.plan.nodes import (
     Aggregate,
     Distinct,
     Filter,
+    FlatMap,
     Join,
     Plan,
     Project,
@@ -51,7 +52,7 @@ def simplify(plan: Plan) -> Plan:
 
 
 def _simplify(plan: Plan) -> Plan:
-    plan = map_expressions(plan, _folded if isinstance(plan, Project | Aggregate) else fold)
+    plan = map_expressions(plan, _folded if isinstance(plan, Project | Aggregate | FlatMap) else fold)
     if _is_surely_empty(plan):
         return Values((), plan.schema)
     match plan:

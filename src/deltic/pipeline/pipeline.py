@@ -63,7 +63,7 @@ class Pipeline:
         bound = Script.bind(script, name, base)
         if state is not None:
             bound.check_new(state)
-        self.session = Session(spark=spark, state=state, shards=shards, retain=retain, shared_state=shared_state)
+        self.session = Session(spark=spark, state=state, shards=shards, retain=retain, shared_state=shared_state, clock="wall")
         try:
             notes = self.session.notes
             bound.check(notes)

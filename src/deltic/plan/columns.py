@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from deltic.expr.nodes import TRUE, Call, Case, Cast, Column, Expr, Literal, children, columns_of
+from deltic.expr.nodes import TRUE, Call, Case, Cast, Column, Expr, Literal, PythonFunction, children, columns_of
 from deltic.plan.nodes import Join, Plan, inputs
 from deltic.plan.walk import expressions, nodes
 from deltic.schema import BOOLEAN, Schema
@@ -25,7 +25,7 @@ def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     match expr:
         case Column() | Literal():
             return expr
-        case Call():
+        case Call() | PythonFunction():
             return replace(expr, arguments=new)
         case Cast():
             return replace(expr, argument=new[0])

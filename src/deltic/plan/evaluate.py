@@ -4,7 +4,8 @@ Every test of every engine rests on this module, so it is written to be read, no
 checks (no kernels, no NumPy, no Arrow), keeps no state, and evaluates each expression row by row.
 
 Contracts
-- Tables are multisets: every weight is positive. A row's values fit its schema.
+- Tables are multisets: every weight is positive. Between a repeat_row and the next Multiset weights may be negative.
+- A row's values fit its schema.
 - Every expression of a node is evaluated on every row of the node's input, but for the arguments of an aggregate, evaluated only
   where its FILTER is TRUE, and a join's residual, evaluated only on pairs with equal keys. What fails raises an EvaluationError.
 - Values keep the sign of zero, keys do not: keys, DISTINCT and set operations give 0.0 for -0.0.
@@ -12,25 +13,30 @@ Contracts
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, assert_never
 
-from deltic.expr.failures import GROWTH, SAMPLES, diverged
+from deltic.expr.failures import GROWTH, SAMPLES, diverged, negative_weight
 from deltic.expr.interpreter import evaluate as value_of
-from deltic.expr.nodes import Expr
+from deltic.expr.nodes import Expr, Value
+from deltic.expr.rows.elements import elements
 from deltic.plan.aggregates import aggregate_value
 from deltic.plan.nodes import (
     Aggregate,
     Distinct,
     Filter,
+    FlatMap,
     Join,
+    Multiset,
     Plan,
     Project,
     Recursion,
     Reference,
     SetOperation,
     Table,
+    TemporalFilter,
     TopK,
     Union,
     Values,
@@ -42,8 +48,12 @@ Relations = Mapping[str, Relation]
 NO_RELATIONS: Final[Relations] = MappingProxyType({})
 
 
-def evaluate(plan: Plan, tables: Mapping[str, Mapping[Row, int]], known: Relations = NO_RELATIONS) -> Relation:
-    """The relation that `plan` denotes over `tables`, given by name. known: what its References mean, if it is part of a recursion.
+def evaluate(
+    plan: Plan, tables: Mapping[str, Mapping[Row, int]], known: Relations = NO_RELATIONS, now: datetime.datetime | None = None
+) -> Relation:
+    """The relation that `plan` denotes over `tables`, given by name.
+
+    known: what its References mean, if it is part of a recursion. now: the instant for temporal filters, where there are any.
 
     >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
     >>> numbers = Table(TableSchema("numbers", Schema((Field("n", BIGINT),))))
@@ -58,46 +68,102 @@ def evaluate(plan: Plan, tables: Mapping[str, Mapping[Row, int]], known: Relatio
         case Project():
             return Relation(
                 (tuple(value_of(expr, row) for _, expr in plan.columns), weight)
-                for row, weight in evaluate(plan.input, tables, known).pairs()
+                for row, weight in evaluate(plan.input, tables, known, now).pairs()
             )
         case Filter():
             return Relation(
-                (row, weight) for row, weight in evaluate(plan.input, tables, known).pairs() if value_of(plan.predicate, row) is True
+                (row, weight) for row, weight in evaluate(plan.input, tables, known, now).pairs() if value_of(plan.predicate, row) is True
             )
         case Join():
-            return Relation(_joined(plan, evaluate(plan.left, tables, known), evaluate(plan.right, tables, known)))
+            return Relation(_joined(plan, evaluate(plan.left, tables, known, now), evaluate(plan.right, tables, known, now)))
         case Aggregate():
-            return Relation(_aggregated(plan, evaluate(plan.input, tables, known)))
+            return Relation(_aggregated(plan, evaluate(plan.input, tables, known, now)))
         case Distinct():
-            return Relation((row, 1) for row in _normalised(evaluate(plan.input, tables, known)))
+            return Relation((row, 1) for row in _normalised(evaluate(plan.input, tables, known, now)))
         case Union():
-            return Relation(pair for part in plan.inputs for pair in evaluate(part, tables, known).pairs())
+            return Relation(pair for part in plan.inputs for pair in evaluate(part, tables, known, now).pairs())
         case SetOperation():
             return Relation(
-                _combined(plan, _normalised(evaluate(plan.left, tables, known)), _normalised(evaluate(plan.right, tables, known)))
+                _combined(plan, _normalised(evaluate(plan.left, tables, known, now)), _normalised(evaluate(plan.right, tables, known, now)))
             )
         case TopK():
-            return Relation(_first(plan, evaluate(plan.input, tables, known)))
+            return Relation(_first(plan, evaluate(plan.input, tables, known, now)))
+        case FlatMap():
+            return Relation(
+                (row + made, weight * times)
+                for row, weight in evaluate(plan.input, tables, known, now).pairs()
+                for made, times in _made(plan, row)
+            )
+        case Multiset():
+            return _as_multiset(plan, evaluate(plan.input, tables, known, now))
+        case TemporalFilter():
+            assert now is not None
+            below = evaluate(plan.input, tables, known, now)
+            return Relation((row, weight) for row, weight in below.pairs() if _is_current(plan, row, now))
         case Reference():
             return known[plan.name]
         case Recursion():
-            return _fixed_point(plan, tables, known)
+            return _fixed_point(plan, tables, known, now)
         case _:
             assert_never(plan)
 
 
-def _fixed_point(plan: Recursion, tables: Mapping[str, Mapping[Row, int]], known: Relations) -> Relation:
+def _fixed_point(plan: Recursion, tables: Mapping[str, Mapping[Row, int]], known: Relations, now: datetime.datetime | None) -> Relation:
     """X(0) = ∅, X(n+1) = bodies(X(n)), until X(n+1) = X(n), whose result it gives; Divergence if X(limit + 1) is not X(limit)."""
-    now: Relations = {name: Relation() for name, _ in plan.relations}
-    growth: dict[str, list[int]] = {name: [] for name in now}
+    current: Relations = {name: Relation() for name, _ in plan.relations}
+    growth: dict[str, list[int]] = {name: [] for name in current}
     for _ in range(plan.limit + 1):
-        before, now = now, {name: evaluate(body, tables, {**known, **now}) for name, body in plan.relations}
-        if now == before:
-            return now[plan.result]
-        for name, relation in now.items():
+        before, current = current, {name: evaluate(body, tables, {**known, **current}, now) for name, body in plan.relations}
+        if current == before:
+            return current[plan.result]
+        for name, relation in current.items():
             growth[name].append(len(relation - before[name]))
-    name = next(name for name in now if now[name] != before[name])
-    raise diverged(name, plan.limit, growth[name][-GROWTH:], list(now[name] - before[name])[:SAMPLES])
+    name = next(name for name in current if current[name] != before[name])
+    raise diverged(name, plan.limit, growth[name][-GROWTH:], list(current[name] - before[name])[:SAMPLES])
+
+
+def _made(plan: FlatMap, row: Row) -> Iterator[Weighted]:
+    """What stands behind the row, with how often."""
+    values: list[Value] = []
+    for argument in plan.arguments:
+        values.append(value_of(argument, row))
+        if values[-1] is None and plan.function != "array":
+            break
+    if plan.function == "repeat_row":
+        (times,) = values
+        assert times is None or isinstance(times, int)
+        yield (), times or 0
+        return
+    found = elements(plan.function, values, plan.span)
+    if plan.outer and not found:
+        yield (None,) * len(plan.made), 1
+    for position, element in enumerate(found):
+        yield ((position, element) if plan.position else (element,)), 1
+
+
+def _as_multiset(plan: Multiset, relation: Relation) -> Relation:
+    for row, weight in relation.pairs():
+        if weight < 0:
+            raise negative_weight(row, weight, plan.span)
+    return relation
+
+
+def _is_current(plan: TemporalFilter, row: Row, now: datetime.datetime) -> bool:
+    """In microseconds, since a bound may lie outside of what a timestamp can be."""
+    moments = [[value_of(bound.moment, row) for bound in bounds] for bounds in (plan.lower, plan.upper)]
+    if None in moments[0] or None in moments[1]:
+        return False
+    lower, upper = (
+        [_microseconds(moment) + bound.offset for moment, bound in zip(found, bounds, strict=True)]
+        for found, bounds in zip(moments, (plan.lower, plan.upper), strict=True)
+    )
+    at = _microseconds(now)
+    return all(instant <= at for instant in lower) and all(at < instant for instant in upper)
+
+
+def _microseconds(moment: Value) -> int:
+    assert isinstance(moment, datetime.datetime)
+    return (moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(microseconds=1)
 
 
 def _table(content: Mapping[Row, int]) -> Relation:

@@ -10,19 +10,22 @@ from __future__ import annotations
 import hashlib
 from typing import assert_never
 
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal
+from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction
 from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
     Distinct,
     Filter,
+    FlatMap,
     Join,
+    Multiset,
     Plan,
     Project,
     Recursion,
     Reference,
     SetOperation,
     Table,
+    TemporalFilter,
     TopK,
     Union,
     Values,
@@ -78,7 +81,11 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
             return (plan.kind, keys, _optional(plan.residual), value)
         case Aggregate():
             return (tuple(_expr(expr) for _, expr in plan.keys), tuple(_aggregate(call) for _, call in plan.aggregates))
-        case Distinct() | Union():
+        case FlatMap():
+            return (plan.function, tuple(_expr(argument) for argument in plan.arguments), plan.position, plan.outer)
+        case TemporalFilter():
+            return tuple(tuple((_expr(bound.moment), bound.offset) for bound in bounds) for bounds in (plan.lower, plan.upper))
+        case Distinct() | Union() | Multiset():
             return None
         case SetOperation():
             return plan.kind
@@ -111,6 +118,10 @@ def _expr(expr: Expr) -> Meaning:
             return ("column", expr.index, expr.type.sql, expr.nullable)
         case Literal():
             return ("literal", expr.identity, expr.type.sql)
+        case PythonFunction():
+            function = expr.function
+            made = (function.name, function.digest, function.parameters, function.width, function.on_batches, expr.part)
+            return ("python", made, tuple(_expr(part) for part in expr.arguments), expr.type.sql, expr.nullable)
         case Call():
             return ("call", expr.function, tuple(_expr(part) for part in expr.arguments), expr.type.sql, expr.nullable)
         case Cast():

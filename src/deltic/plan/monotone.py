@@ -21,19 +21,23 @@ from deltic.plan.nodes import (
     AggregateCall,
     Distinct,
     Filter,
+    FlatMap,
     Join,
     JoinKind,
+    Multiset,
     Plan,
     Project,
     Recursion,
     Reference,
     SetOperation,
     Table,
+    TemporalFilter,
     TopK,
     Union,
     Values,
     references,
 )
+from deltic.plan.signs import makes_negative
 from deltic.plan.walk import nodes
 
 
@@ -133,6 +137,12 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
             mine = {name for name, _ in plan.relations}
             outside = {name: state for name, state in states.items() if name not in mine}
             return _settled(dict(plan.relations), outside)[plan.result]
+        case FlatMap():
+            return _made(plan, _motions(plan.input, states, names), names)
+        case TemporalFilter():
+            _refuse("a recursive relation is read under a condition on now()", _place([plan], names), _OUTSIDE)
+        case Multiset():
+            _refuse_read("where rows are counted behind repeat_row", plan, names, _OUTSIDE)
         case TopK():
             _refuse_read("under ORDER BY … LIMIT", plan, names, _OUTSIDE)
         case Table() | Values():
@@ -158,6 +168,13 @@ def _joined(plan: Join, states: States, names: frozenset[str]) -> Motions:
     return tuple(replace(m, null=m.null or plan.kind == "right") for m in left) + tuple(
         replace(m, null=m.null or plan.kind == "left") for m in right
     )
+
+
+def _made(plan: FlatMap, below: Motions, names: frozenset[str]) -> Motions:
+    if makes_negative(plan):
+        _refuse_read("under repeat_row with a count that may be negative", plan, names, _OUTSIDE, plan.span)
+    _check_fixed([_motion(argument, below) for argument in plan.arguments], f"{plan.function}()", plan.span, plan, names)
+    return below + tuple(Motion(Trend.FIXED, field.nullable) for field in plan.made)
 
 
 def _aggregated(plan: Aggregate, below: Motions, names: frozenset[str]) -> Motions:

@@ -1,6 +1,7 @@
 """What is asked: relational algebra over whole relations, as frozen data-only nodes.
 
-A relation is a multiset of rows (a Z-set whose weights are positive). Every node computes its `schema` when it is made and
+A relation is a multiset of rows (a Z-set whose weights are positive), but for what lies between a repeat_row and the next Multiset
+(plan/signs.py), where weights may be negative. Every node computes its `schema` when it is made and
 asserts that its parts fit; frontends report users' errors before they make nodes. Positions, not names, refer to columns:
 an expression of a node reads the columns of its input, and of (left, right) laid side by side in a join.
 """
@@ -12,12 +13,13 @@ from typing import Final
 from typing import Literal as OneOf
 
 from deltic.errors import Span
-from deltic.expr.nodes import Expr, Value
-from deltic.schema import BOOLEAN, Field, Schema, TableSchema, Type
+from deltic.expr.nodes import Expr, Literal, Value
+from deltic.schema import BIGINT, BOOLEAN, DATE, INT, STRING, TIMESTAMP, Field, Schema, TableSchema, Type
 
 JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti", "not_in"]
 SetKind = OneOf["except", "except_all", "intersect", "intersect_all"]
 AggregateFunction = OneOf["count", "sum", "avg", "min", "max"]
+TableFunction = OneOf["array", "sequence", "generate_series", "split", "repeat_row"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +215,94 @@ class Reference:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class FlatMap:
+    """Each row once for each element that `function` makes of `arguments` on it, the element behind the row.
+
+    array: the arguments, all of one type. sequence (start, stop[, step]): Spark's, of an integer type, or of DATEs with a step in days;
+    without a step it is 1 towards the stop. generate_series: the same, but without a step it is 1, and one that leads away from the stop
+    gives nothing. split (text, delimiter, limit): these two constant; a limit of 0 or less is none. repeat_row (count): no element, but
+    the row's weight times the count, which may be negative. Where an argument is NULL (unless of array) there is no element.
+
+    names: of the output columns behind the input's: the position, where `position` says that it stands there (INT, from 0), and the
+    element. outer: a row without an element stays, with NULL for them.
+    """
+
+    input: Plan
+    function: TableFunction
+    arguments: tuple[Expr, ...]
+    names: tuple[str, ...]
+    position: bool = False
+    outer: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        elements = self.function != "repeat_row"
+        assert len(self.names) == elements + self.position
+        assert elements or not (self.position or self.outer)
+        types = tuple(argument.type for argument in self.arguments)
+        match self.function:
+            case "array":
+                assert types and len(set(types)) == 1
+            case "sequence" | "generate_series":
+                start = types[0]
+                assert types[1] == start and (start == DATE or start.is_integer)
+                assert types[2:] in ((), (INT if start == DATE else start,))
+            case "split":
+                assert types == (STRING, STRING, INT) and all(isinstance(argument, Literal) for argument in self.arguments[1:])
+            case "repeat_row":
+                assert types == (BIGINT,)
+
+    @property
+    def made(self) -> tuple[Field, ...]:
+        """The output columns behind the input's."""
+        if self.function == "repeat_row":
+            return ()
+        null = self.outer or (self.function == "array" and any(argument.nullable for argument in self.arguments))
+        position = (Field(self.names[0], INT, self.outer),) if self.position else ()
+        return (*position, Field(self.names[-1], self.arguments[0].type, null))
+
+    @property
+    def schema(self) -> Schema:
+        return Schema(self.input.schema.fields + self.made)
+
+
+@dataclass(frozen=True, slots=True)
+class Multiset:
+    """The same rows; one whose weight is negative is an error."""
+
+    input: Plan
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The instant `moment` + `offset` microseconds; moment: of type TIMESTAMP."""
+
+    moment: Expr
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        assert self.moment.type == TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalFilter:
+    """The rows on which `lower` ≤ now < `upper`, for each of the lower and the upper bounds. A bound of NULL is never satisfied."""
+
+    input: Plan
+    lower: tuple[Bound, ...] = ()
+    upper: tuple[Bound, ...] = ()
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+
 ITERATION_LIMIT: Final = 10_000
 
 
@@ -250,7 +340,23 @@ class Recursion:
         return next(body for mine, body in self.relations if mine == name)
 
 
-Plan = Table | Values | Project | Filter | Join | Aggregate | Distinct | Union | SetOperation | TopK | Reference | Recursion
+Plan = (
+    Table
+    | Values
+    | Project
+    | Filter
+    | Join
+    | Aggregate
+    | Distinct
+    | Union
+    | SetOperation
+    | TopK
+    | FlatMap
+    | Multiset
+    | TemporalFilter
+    | Reference
+    | Recursion
+)
 
 
 def inputs(plan: Plan) -> tuple[Plan, ...]:

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal
+from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction
 from deltic.plan.nodes import (
     ITERATION_LIMIT,
     Aggregate,
     AggregateCall,
+    Bound,
     Distinct,
     Filter,
+    FlatMap,
     Join,
+    Multiset,
     Plan,
     Project,
     Recursion,
     Reference,
     SetOperation,
     Table,
+    TemporalFilter,
     TopK,
     Union,
     Values,
@@ -91,6 +95,14 @@ def show_node(plan: Plan) -> str:
         case TopK():
             terms = ", ".join(_order(show_expr(t.expr), t.descending, t.nulls_first) for t in plan.order)
             return f"TopK {plan.limit} by {terms}"
+        case FlatMap():
+            call = f"{'outer ' if plan.outer else ''}{plan.function}({', '.join(map(show_expr, plan.arguments))})"
+            return f"FlatMap {', '.join(plan.names)}{' := ' if plan.names else ''}{call}"
+        case Multiset():
+            return "Multiset"
+        case TemporalFilter():
+            conditions = [f"{_bound(bound)} <= now" for bound in plan.lower] + [f"now < {_bound(bound)}" for bound in plan.upper]
+            return f"TemporalFilter {' and '.join(conditions)}"
         case Reference():
             return f"Reference {plan.name} ({', '.join(plan.schema.names)})"
         case Recursion():
@@ -112,6 +124,10 @@ def _join(plan: Join) -> str:
     if plan.value is not None:
         text += f" value {show_expr(plan.value[0])}, {show_expr(plan.value[1])}"
     return text if plan.residual is None else f"{text} where {show_expr(plan.residual)}"
+
+
+def _bound(bound: Bound) -> str:
+    return show_expr(bound.moment) + (f" {'+-'[bound.offset < 0]} {abs(bound.offset):,} µs" if bound.offset else "")
 
 
 def _order(text: str, descending: bool, nulls_first: bool) -> str:
@@ -139,6 +155,9 @@ def show_expr(expr: Expr) -> str:
             if expr.function in INFIX and len(parts) == 2:
                 return f"({parts[0]} {INFIX[expr.function]} {parts[1]})"
             return f"{expr.function}({', '.join(parts)})"
+        case PythonFunction():
+            part = f"[{expr.part}]" if expr.function.width else ""
+            return f"{expr.function.name}({', '.join(show_expr(argument) for argument in expr.arguments)}){part}"
         case Cast():
             return f"{'try_cast' if expr.lenient else 'cast'}({show_expr(expr.argument)} as {expr.type.sql})"
         case Case():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from deltic.expr.failing import can_fail
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, children
+from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction, children
 
 # fmt: off
 ZEROS_ALIKE: Final = frozenset((
@@ -47,5 +47,7 @@ def ignores_sign_of_zero(expr: Expr) -> bool:
             return not expr.type.is_float
         case Call() if expr.function in ZEROS_ALIKE:
             return all(isinstance(part, Column) or ignores_sign_of_zero(part) for part in expr.arguments)
+        case PythonFunction():
+            return False
         case Literal() | Call() | Cast() | Case():
             return all(ignores_sign_of_zero(part) for part in children(expr))

@@ -11,13 +11,16 @@ from deltic.plan.nodes import (
     Aggregate,
     Distinct,
     Filter,
+    FlatMap,
     Join,
+    Multiset,
     Plan,
     Project,
     Recursion,
     Reference,
     SetOperation,
     Table,
+    TemporalFilter,
     TopK,
     Union,
     Values,
@@ -64,7 +67,7 @@ def transform(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
 def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
     """The node with `change` applied to each of its own whole expressions (not to those of its inputs)."""
     match plan:
-        case Table() | Values() | Distinct() | Union() | SetOperation() | Reference() | Recursion():
+        case Table() | Values() | Distinct() | Union() | SetOperation() | Multiset() | Reference() | Recursion():
             return plan
         case Project():
             return replace(plan, columns=tuple((name, change(expr)) for name, expr in plan.columns))
@@ -90,6 +93,11 @@ def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
                 for name, call in plan.aggregates
             )
             return replace(plan, keys=tuple((name, change(expr)) for name, expr in plan.keys), aggregates=calls)
+        case FlatMap():
+            return replace(plan, arguments=tuple(change(argument) for argument in plan.arguments))
+        case TemporalFilter():
+            lower, upper = (tuple(replace(b, moment=change(b.moment)) for b in bounds) for bounds in (plan.lower, plan.upper))
+            return replace(plan, lower=lower, upper=upper)
         case TopK():
             return replace(plan, order=tuple(replace(term, expr=change(term.expr)) for term in plan.order))
         case _:

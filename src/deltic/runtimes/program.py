@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from deltic.circuit.nodes import Circuit
+from deltic.circuit.operator import Tick
 from deltic.circuit.operators.table import TableInput
 from deltic.errors import DataError, StateError
 from deltic.schema import Field, TableSchema
@@ -18,7 +19,10 @@ EMPTY: Notes = {"arrangements": {}, "tables": {}, "views": {}}
 """The notes of a state without a program."""
 
 
-OWN: Final = frozenset((*EMPTY, "hash", "id", "seed", "spread"))
+CLOCK = "now_us"
+"""The note with the time of the last tick that had one, in microseconds since 1970 UTC."""
+
+OWN: Final = frozenset((*EMPTY, CLOCK, "hash", "id", "seed", "spread"))
 """The notes that only Deltic writes."""
 
 
@@ -36,6 +40,21 @@ def checked(notes: Notes) -> Notes:
                 f"the note {name!r} is no JSON: {error}", expected="None, booleans, numbers, strings, lists and dicts"
             ) from None
     return notes
+
+
+def next_tick(epoch: int, known: Notes, notes: Notes) -> Tick:
+    """The tick after `epoch`, at the time that its notes say, or at that of the tick before. known: the notes before it."""
+    before = known.get(CLOCK, 0)
+    now = notes.get(CLOCK, before)
+    assert now >= before, "the time goes back"
+    return Tick(epoch + 1, now, before_us=before)
+
+
+def backfill(epoch: int, known: Notes, notes: Notes, fresh: frozenset[str]) -> Tick:
+    """The tick that fills `fresh`, at the time of the tick before; only where there was none do its notes say the time."""
+    now = known.get(CLOCK, notes.get(CLOCK, 0))
+    assert notes.get(CLOCK, now) == now
+    return Tick(epoch + 1, now, fresh, now)
 
 
 def described(circuit: Circuit, known: Notes, dropped: Collection[str] = ()) -> dict[str, Json]:

@@ -6,6 +6,7 @@ One lock orders ticks and definitions; reads take none and see the last commit.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from threading import Lock, RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +20,7 @@ from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, CorruptState, DelticError, SubscriberError, UnknownName
 from deltic.explain import Explanation, explain
+from deltic.frontends.python import Circuit as PythonCircuit
 from deltic.frontends.sql import FileSource, parse_script
 from deltic.lowering import lower
 from deltic.optimizer import optimize
@@ -27,6 +29,8 @@ from deltic.runtimes.distributed import Distributed
 from deltic.runtimes.program import checked
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog, SinkDefinition
+from deltic.session.circuits import circuit_statements
+from deltic.session.clock import Clock, advanced, checked_clock, installed, instant, is_temporal, ticked
 from deltic.session.draft import Draft
 from deltic.session.engines import open_runtime, spark_changes
 from deltic.session.transaction import Asked, Transaction, unknown_table
@@ -48,6 +52,7 @@ class Session:
     all is kept for the next session, on whichever engine; without one, all is gone with the session. shards: into how many hash ranges
     state is split; by default as it is, and a new one into 1 in this process, on Spark by its parallelism. retain: how many past epochs of
     a state stay readable. shared_state: the folder is one that all machines of a Spark cluster have under its name.
+    clock: what now() is in views. "manual": it stands still until `advance_to`. "wall": each tick has the time of the wall clock.
     """
 
     def __init__(
@@ -58,8 +63,9 @@ class Session:
         shards: int | None = None,
         retain: int = RETAINED_EPOCHS,
         shared_state: bool = False,
+        clock: Clock = "manual",
     ) -> None:
-        self.spark = spark
+        self.spark, self._clock = spark, checked_clock(clock)
         self._lock = RLock()
         self._catalog = Catalog()
         self._circuit = Circuit.empty()
@@ -95,7 +101,19 @@ class Session:
             for statement in parse_script(script, name, draft):
                 draft.apply(statement)
             gone = [table for table in self._runtime.notes["tables"] if table.lower() not in draft.catalog.tables]
-            self._install(draft.catalog, gone, notes)
+            self._install(draft.catalog, gone, checked(notes or {}))
+
+    def install(self, circuit: PythonCircuit) -> None:
+        """Makes the inputs of a circuit made in Python tables, and its outputs materialized views, beside what there is.
+
+        All of it or nothing. An input may be a table that is there already, if it is the same. Raises CatalogError and EvaluationError.
+        """
+        with self._lock:
+            self._check_open()
+            draft = Draft(self._catalog, self._kept())
+            for statement in circuit_statements(circuit, self._catalog.tables):
+                draft.apply(statement)
+            self._install(draft.catalog, draft.dropped)
 
     def transaction(self) -> Transaction:
         """A tick in the making; use it in a `with` block."""
@@ -128,7 +146,7 @@ class Session:
             else:
                 asked.add_changes(table, change_frame(frame, table, column))
         tables = {**asked.tables, **{name: frame.tables[name] for name, frame in distributed.items()}}
-        self._tick({**asked.rows(), **distributed}, tables, notes)
+        self._tick({**asked.rows(), **distributed}, tables, checked(notes or {}))
         self._trim(asked)
 
     def commit(self, asked: Asked) -> None:
@@ -156,11 +174,20 @@ class Session:
             for name, table in tables.items():
                 if self.table(name) is not table:
                     raise CatalogError(f"table {name} was made anew while changes to it were gathered", remedy="gather them again")
-            result = self._runtime.tick(changes, checked(notes or {}))
+            result = self._runtime.tick(changes, {**ticked(self._clock, self.notes), **(notes or {})})
             self._committed = (self._committed[0], result, {})
             heard = [(view, callback) for view in result.changes for callback in self._subscribers.get(view, ())]
             calls = [(callback, self.last_change(view)) for view, callback in heard]
         _notify(calls)
+
+    def advance_to(self, moment: datetime) -> None:
+        """A tick that brings the time, which is now() in views, to `moment`, a datetime with its zone.
+
+        Raises ClockError if that is before the time where it stands.
+        """
+        with self._lock:
+            self._check_open()
+            self._tick({}, {}, advanced(self.notes, moment))
 
     def view(self, name: str) -> View:
         """A materialized view by its name."""
@@ -204,6 +231,11 @@ class Session:
     def notes(self) -> Mapping[str, Any]:
         """The notes of the last commit, Deltic's own among them."""
         return self._runtime.notes
+
+    @property
+    def now(self) -> datetime | None:
+        """What now() is in views: the time of the last tick that had one."""
+        return instant(self.notes)
 
     @property
     def state_id(self) -> str:
@@ -325,11 +357,14 @@ class Session:
     def _install(self, catalog: Catalog, dropped: Collection[str], notes: Mapping[str, Any] | None = None) -> None:
         views = {name: optimize(plan) for name, plan in catalog.plans().items()}
         circuit = lower(views, {t.name: t for t in catalog.tables.values()})
-        result = self._runtime.install(circuit, dropped=dropped, notes=checked(notes or {}))
+        notes = {**(notes or {}), **installed(self._clock, self.notes, circuit)}
+        result = self._runtime.install(circuit, dropped=dropped, notes=notes)
         self._catalog, self._circuit = catalog, circuit
         stored = {view: _stored(circuit.arrangements[name]) for view, name in circuit.views.items()}
         self._subscribers = {v: s for v, s in self._subscribers.items() if v in circuit.views}
         self._committed = (stored, result, {})
+        if self._clock == "wall" and is_temporal(circuit):  # state is taken over at the time that it has
+            self._tick({}, {})
 
     def _check_open(self) -> None:
         if self._closed:

@@ -43,6 +43,19 @@ class Guard:
             starts, ends = self._buckets(leading)
             self._row_pages.need(pages_of(starts, ends, PAGE_WORDS))
 
+    def between(self, after: int, until: int) -> tuple[int, int]:
+        """Rows (start, end) that may be read then, among them all whose leading word is greater than `after` and at most `until`."""
+        with self._lock:
+            self._index_pages.need(np.zeros(1, np.int64))
+            base = int(self._index[1])
+            if until < base:
+                return 0, 0
+            starts, ends = self._buckets(np.array([max(after, base), until], np.int64))
+            start, end = int(starts[0]), int(ends[1])
+            if not self.done:
+                self._row_pages.need(pages_of(np.array([start]), np.array([end]), PAGE_WORDS))
+            return start, end
+
     def everything(self) -> None:
         """Before any row may be read. O(batch) the first time."""
         if not self.done:

@@ -9,21 +9,23 @@
 //! Input files are rows of little-endian i64, sorted by their first column: the tick (0 loads), then the weight,
 //! then the columns: orders (order, customer, amount), customers (customer, region), edges (source, target).
 //! Values must fit in 32 bits. Prints one JSON object: the seconds of the load and of every tick, peak_mb and what the
-//! view held after every tick (join_aggregate: [region, count, sum] for each region; the others: number of rows).
+//! view held after every tick (join_aggregate: [region, count, sum] for each region; triangles: number of rows; closure
+//! and reachability: the checksum of benchmarks/checks.py).
 
 mod input;
+mod recursion;
 mod report;
 mod triangles;
 
 use differential_dataflow::input::{Input, InputSession};
-use differential_dataflow::operators::iterate::Variable;
 use differential_dataflow::operators::CountTotal;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::rc::Rc;
 use std::time::Instant;
 use timely::dataflow::operators::probe::Handle;
-use timely::order::Product;
+use timely::worker::Worker;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -90,14 +92,17 @@ fn join_aggregate(workload: &'static str, pushed: bool, orders_path: &str, custo
     });
 }
 
-/// Feeds the edges tick by tick to the dataflow that `build` makes, and reports the number of rows after each tick.
-fn graph(workload: &'static str, path: &str, build: impl Fn(&mut timely::worker::Worker, Total, &mut Handle<Time>) -> InputSession<Time, Pair, isize> + Send + Sync + 'static) {
+/// Feeds the edges tick by tick to the dataflow that `build` makes, and reports its answer after each tick, which is not timed.
+fn graph<A: FnMut() -> N, N: Debug>(
+    workload: &'static str,
+    path: &str,
+    build: impl Fn(&mut Worker, &mut Handle<Time>) -> (InputSession<Time, Pair, isize>, A) + Send + Sync + 'static,
+) {
     let path = path.to_owned();
     timely::execute_directly(move |worker| {
-        let total: Total = Default::default();
         let mut probe = Handle::new();
-        let mut edges_in = build(worker, total.clone(), &mut probe);
-        let (mut seconds, mut totals) = (vec![], vec![]);
+        let (mut edges_in, mut answer) = build(worker, &mut probe);
+        let (mut seconds, mut answers) = (vec![], vec![]);
         for (tick, rows) in input::ticks(&path, 4).iter().enumerate() {
             let start = Instant::now();
             for row in rows {
@@ -110,53 +115,16 @@ fn graph(workload: &'static str, path: &str, build: impl Fn(&mut timely::worker:
                 worker.step();
             }
             seconds.push(start.elapsed().as_secs_f64());
-            totals.push(*total.borrow());
+            answers.push(answer());
         }
-        report::print(workload, &seconds, &format!("{totals:?}"));
+        report::print(workload, &seconds, &format!("{answers:?}"));
     });
 }
 
-fn closure(worker: &mut timely::worker::Worker, total: Total, probe: &mut Handle<Time>) -> InputSession<Time, Pair, isize> {
-    worker.dataflow(|scope| {
-        let (edges_in, edges) = scope.new_collection::<Pair, isize>();
-        let edges = edges.arrange_by_key();
-        scope
-            .iterative::<u32, _, _>(|inner| {
-                let edges = edges.enter(inner);
-                let base = edges.clone().as_collection(|&source, &target| (source, target));
-                let (variable, paths) = Variable::new(inner, Product::new(Default::default(), 1));
-                let paths = paths
-                    .map(|(source, target)| (target, source))
-                    .arrange_by_key()
-                    .join_core(edges, |_, &source, &target| Some((source, target)))
-                    .concat(base)
-                    .distinct();
-                variable.set(paths.clone());
-                paths.leave(scope)
-            })
-            .inspect(move |(_, _, diff)| *total.borrow_mut() += *diff as i64)
-            .probe_with(probe);
-        edges_in
-    })
-}
-
-fn reachability(worker: &mut timely::worker::Worker, total: Total, probe: &mut Handle<Time>, root: u32) -> InputSession<Time, Pair, isize> {
-    worker.dataflow(|scope| {
-        let (edges_in, edges) = scope.new_collection::<Pair, isize>();
-        let edges = edges.arrange_by_key();
-        let roots = scope.new_collection_from(vec![root]).1;
-        scope
-            .iterative::<u32, _, _>(|inner| {
-                let (edges, roots) = (edges.enter(inner), roots.enter(inner));
-                let (variable, reached) = Variable::new(inner, Product::new(Default::default(), 1));
-                let reached = reached.arrange_by_self().join_core(edges, |_, &(), &target| Some(target)).concat(roots).distinct();
-                variable.set(reached.clone());
-                reached.leave(scope)
-            })
-            .inspect(move |(_, _, diff)| *total.borrow_mut() += *diff as i64)
-            .probe_with(probe);
-        edges_in
-    })
+fn triangles(worker: &mut Worker, probe: &mut Handle<Time>) -> (InputSession<Time, Pair, isize>, impl FnMut() -> i64) {
+    let total = Total::default();
+    let edges_in = triangles::build(worker, total.clone(), probe);
+    (edges_in, move || *total.borrow())
 }
 
 fn main() {
@@ -164,11 +132,11 @@ fn main() {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["join_aggregate", orders, customers] => join_aggregate("join_aggregate", false, orders, customers),
         ["join_aggregate_pushed", orders, customers] => join_aggregate("join_aggregate_pushed", true, orders, customers),
-        ["triangles", edges] => graph("triangles", edges, triangles::build),
-        ["closure", edges] => graph("closure", edges, closure),
+        ["triangles", edges] => graph("triangles", edges, triangles),
+        ["closure", edges] => graph("closure", edges, recursion::closure),
         ["reachability", edges, root] => {
             let root = root.parse().expect("ROOT is a node's number");
-            graph("reachability", edges, move |worker, total, probe| reachability(worker, total, probe, root))
+            graph("reachability", edges, move |worker, probe| recursion::reachability(worker, probe, root))
         }
         _ => {
             eprintln!("usage: differential-peer join_aggregate[_pushed] ORDERS CUSTOMERS | triangles EDGES | closure EDGES | reachability EDGES ROOT");

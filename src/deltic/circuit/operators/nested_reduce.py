@@ -62,7 +62,8 @@ class NestedReduce:
         content = [_content(history, corner) for history in found]
         if not self.always and not any(map(len, content)):
             return Rows.empty(self.output, 1)
-        scratch = Context(HOME, 1, Tick(nest.tick.epoch, nest.tick.now_us, frozenset()), {}, nest.strings, nest.counters)
+        tick = Tick(nest.tick.epoch, nest.tick.now_us, frozenset(), nest.tick.before_us)
+        scratch = Context(HOME, 1, tick, {}, nest.strings, nest.counters)
         rows = self.flat.step(content, scratch)
         return Rows(rows.columns, [sign * weight for weight in rows.weights])
 

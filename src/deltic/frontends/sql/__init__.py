@@ -34,6 +34,7 @@ from deltic.frontends.sql.statements import (
     Statement,
 )
 from deltic.plan.nodes import Plan
+from deltic.plan.signs import as_view
 
 __all__ = [
     "Catalog",
@@ -74,7 +75,7 @@ def bind_query(text: str, name: str, catalog: Catalog) -> Plan:
     one = _checked(parsed[0])
     env = Environment(one.places, catalog, levels=one.levels)
     with _shallow(one.places):
-        return bind_view(tree, env) if isinstance(tree, exp.Create) else bind_tree(tree, env)
+        return bind_view(tree, env) if isinstance(tree, exp.Create) else as_view(bind_tree(tree, env))
 
 
 def _statement(parsed: Parsed, catalog: Catalog) -> Statement:

@@ -8,23 +8,26 @@ from sqlglot import exp
 
 from deltic.errors import Span, UnknownName, Unsupported
 from deltic.expr import Expr, Literal, known_functions, resolve
+from deltic.expr.functions.signature import check_count
+from deltic.frontends.sql.bind_time import CLOCK, EXPECTED, REMEDY, now
 from deltic.frontends.sql.scope import did_you_mean
 from deltic.schema import STRING
 
 if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
 
-_CLOCK: Final = "keep the time in a table of one row and join it"
+_CLOCK: Final = "in WHERE, compare with now(); or keep the time in a table of one row and join it"
 _RANDOM: Final = "compute it outside, and give it as a column"
 REFUSED: Final = {
-    **dict.fromkeys(("now", "current_timestamp", "current_date", "curdate", "localtimestamp", "unix_timestamp"), _CLOCK),
+    **dict.fromkeys(("current_date", "curdate", "localtimestamp", "unix_timestamp"), _CLOCK),
     **dict.fromkeys(("rand", "random", "randn", "uuid", "shuffle", "randstr", "uniform"), _RANDOM),
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id", "input_file_name"), _RANDOM),
 }
 """Functions whose value changes while no row does."""
 
 COLLECTIONS: Final = ("array", "map", "struct", "named_struct", "split", "sequence", "map_from_arrays", "from_json")
-TABLE_FUNCTIONS: Final = ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple")
+TABLE_FUNCTIONS: Final = ("explode", "explode_outer", "posexplode", "posexplode_outer", "generate_series", "repeat_row", "range")
+OTHER_TABLE_FUNCTIONS: Final = ("inline", "inline_outer", "stack", "json_tuple")
 
 
 def function_name(node: exp.Anonymous) -> str:
@@ -35,17 +38,31 @@ def function_name(node: exp.Anonymous) -> str:
 def bind_call(binder: ExpressionBinder, node: exp.Anonymous, span: Span) -> Expr:
     """A call of a scalar function."""
     name = function_name(node)
+    if name in CLOCK:
+        check_count(name, node.expressions, 0, 0, span)
+        return bind_now(binder, span)
     if name in REFUSED and not (name == "unix_timestamp" and node.expressions):
         raise Unsupported(f"{name}() changes while no row does", span=span, remedy=REFUSED[name])
     if name in TABLE_FUNCTIONS:
-        raise Unsupported(f"{name}() makes rows, which is not supported", span=span, remedy="give the rows as a table of their own")
+        place = "a select list, where it stands alone, LATERAL VIEW, or FROM"
+        raise Unsupported(f"{name}() makes rows, which is not possible here", span=span, expected=place)
+    if name in OTHER_TABLE_FUNCTIONS:
+        raise Unsupported(f"{name}() is not supported", span=span, remedy="give the rows as a table of their own")
     if name in COLLECTIONS:
-        raise Unsupported(f"{name}() makes an array, a map or a struct, which is not supported", span=span, remedy="a column for each part")
+        remedy = "a column for each part; explode(array(…)), explode(sequence(…)) and explode(split(…)) make rows of arrays"
+        raise Unsupported(f"{name}() makes an array, a map or a struct, which is not supported here", span=span, remedy=remedy)
     arguments = [binder.bind(argument) for argument in _scalars(node, binder)]
     if name not in known_functions():
         # Names that expr has for operators are no functions of SQL.
         raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(name, known_functions()))
     return resolve(name, arguments, span)
+
+
+def bind_now(binder: ExpressionBinder, span: Span) -> Expr:
+    """The time, in a WHERE, whose conditions on it become a temporal filter."""
+    if binder.clause != "WHERE":
+        raise Unsupported("now() is not supported here", span=span, expected=EXPECTED, remedy=REMEDY)
+    return now(span)
 
 
 def _scalars(node: exp.Anonymous, binder: ExpressionBinder) -> list[exp.Expr]:

@@ -15,10 +15,11 @@ from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr import Call, Column, Expr, resolve
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_relation import EQUAL, with_equality
+from deltic.frontends.sql.bind_time import Timely, conditions
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.scope import OUTER, reads_inner, reads_outer
-from deltic.plan.columns import conjunction, conjuncts, map_columns
-from deltic.plan.nodes import Filter, Join, JoinKind, Plan
+from deltic.plan.columns import conjunction, map_columns
+from deltic.plan.nodes import Filter, Join, JoinKind, Plan, TemporalFilter
 
 SUBQUERIES = (exp.Exists, exp.In)
 
@@ -44,7 +45,7 @@ class Membership:
 
 
 BindInner = Callable[[exp.Expr, Environment], Inner]
-Conjunct = Expr | Membership
+Conjunct = Expr | Membership | Timely
 
 
 def bind_conjuncts(node: exp.Expr, binder: ExpressionBinder, env: Environment, bind_inner: BindInner) -> list[Conjunct]:
@@ -57,7 +58,7 @@ def bind_conjuncts(node: exp.Expr, binder: ExpressionBinder, env: Environment, b
         elif isinstance(part, exp.In) and part.args.get("query") is not None:
             bound.append(_in(part, negated, binder, bind_inner(part.args["query"], inside)))
         else:
-            bound.extend(conjuncts(binder.condition(exp.Not(this=part) if negated else part)))
+            bound.extend(conditions(binder.condition(exp.Not(this=part) if negated else part)))
     return bound
 
 
@@ -140,18 +141,22 @@ def _as_own(expr: Expr) -> Expr:
     return map_columns(expr, lambda column: replace(column, index=column.index - OUTER))
 
 
-def apply(plan: Plan, conditions: Sequence[Conjunct], over: Callable[[Expr], Expr] = lambda expr: expr) -> Plan:
+def apply(plan: Plan, asked: Sequence[Conjunct], over: Callable[[Expr], Expr] = lambda expr: expr) -> Plan:
     """The rows of `plan` that meet the conditions, each brought by `over` onto the plan's rows. Equalities become keys of joins."""
     rest: list[Expr] = []
-    for condition in conditions:
-        if not isinstance(condition, Membership):
+    for condition in asked:
+        if not isinstance(condition, Membership | Timely):
             bound = over(condition)
             joined = with_equality(plan, bound)
             plan = joined or plan
             rest.extend([] if joined else [bound])
     if rest:
         plan = Filter(plan, conjunction(rest))
-    for condition in conditions:
+    times = [condition.over(over) for condition in asked if isinstance(condition, Timely)]
+    if times:
+        lower, upper = tuple(b for time in times for b in time.lower), tuple(b for time in times for b in time.upper)
+        plan = TemporalFilter(plan, lower, upper)
+    for condition in asked:
         if isinstance(condition, Membership):
             plan = _joined(plan, condition, over)
     return plan

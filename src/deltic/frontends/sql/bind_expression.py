@@ -17,7 +17,7 @@ from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, Unkn
 from deltic.expr import Column, Expr, Literal, add_interval, case, cast, resolve
 from deltic.frontends.sql import literals
 from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_aggregate
-from deltic.frontends.sql.bind_call import bind_call, bind_extract, bind_substring, bind_trim
+from deltic.frontends.sql.bind_call import bind_call, bind_extract, bind_now, bind_substring, bind_trim
 from deltic.frontends.sql.dialect import CALL
 from deltic.frontends.sql.scope import OUTER, Scope, did_you_mean
 from deltic.frontends.sql.spans import Places
@@ -99,6 +99,8 @@ class ExpressionBinder:
                 return self._case(node, span)
             case exp.Extract():
                 return bind_extract(self, node, span)
+            case exp.CurrentTimestamp():
+                return bind_now(self, span)
             case exp.Trim():
                 return bind_trim(self, node, span)
             case exp.Substring():

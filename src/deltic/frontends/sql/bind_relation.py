@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import TokenType
 from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Call, Expr, Literal, can_fail, columns_of, resolve
 from deltic.frontends.sql.bind_expression import ExpressionBinder
+from deltic.frontends.sql.bind_table_function import bind_from_function, bind_lateral
 from deltic.frontends.sql.bind_values import bind_values
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.scope import Relation, Scope, ScopeColumn, did_you_mean, moved, relation
@@ -50,13 +51,27 @@ def bind_from(select: exp.Select, env: Environment, bind_query: BindQuery) -> Re
     if start is None and select.args.get("joins"):
         raise SyntaxFailure("JOIN without FROM", span=env.places.of(select.args["joins"][0]))
     joined = NOTHING if start is None else _joined(_item(start.this, env, bind_query), select.args.get("joins"), env, bind_query)
+    for lateral in select.args.get("laterals") or ():
+        joined = bind_lateral(lateral, joined, env)
     return Relation(joined.plan, replace(joined.scope, outer=env.outer))
 
 
 def _joined(left: Relation, joins: Sequence[exp.Join] | None, env: Environment, bind_query: BindQuery) -> Relation:
     for node in joins or ():
+        if isinstance(node.this, exp.Lateral):
+            left = _lateral(left, node, env)
+            continue
         left = _join(left, _item(node.this, env, bind_query), node, env)
     return left
+
+
+def _lateral(left: Relation, node: exp.Join, env: Environment) -> Relation:
+    """, LATERAL f(…), and CROSS JOIN LATERAL f(…)."""
+    condition = node.args.get("on")
+    if node.side or str(node.kind or "").upper() not in ("", "INNER", "CROSS") or not (condition is None or condition == exp.true()):
+        remedy = "LATERAL VIEW OUTER keeps rows of which nothing is made"
+        raise Unsupported("this join with LATERAL is not supported", span=env.places.of(node), expected=", LATERAL f(…)", remedy=remedy)
+    return bind_lateral(node.this, left, env)
 
 
 def _item(node: exp.Expr, env: Environment, bind_query: BindQuery) -> Relation:
@@ -84,9 +99,11 @@ def _parenthesised(node: exp.Subquery, env: Environment, bind_query: BindQuery) 
 
 
 def _named(node: exp.Table, env: Environment) -> Relation:
+    if isinstance(node.this, exp.Anonymous):
+        return _aliased(bind_from_function(node.this, NOTHING, env).plan, None, node, env)
     if not isinstance(node.this, exp.Identifier):
         span = env.places.of(node)
-        raise Unsupported("table functions are not supported", span=span, remedy="give the rows as a table of their own")
+        raise Unsupported("this function is not supported in FROM", span=span, remedy="give the rows as a table of their own")
     behind = env.places.behind(node.this)
     if behind is not None and behind.token_type == TokenType.STAR:
         raise SyntaxFailure("syntax error at '*'", span=env.places.at(behind))

@@ -14,6 +14,8 @@ from deltic.frontends.sql.bind_aggregate import Collector, has_aggregate, onto
 from deltic.frontends.sql.bind_condition import BindInner, Conjunct, Membership, apply, bind_conjuncts, outer_equality
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_relation import bind_from
+from deltic.frontends.sql.bind_table_function import Made, bind_item, makes_rows
+from deltic.frontends.sql.bind_time import Timely
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.naming import output_name
 from deltic.frontends.sql.scope import AGGREGATED, OUTER, Relation, did_you_mean, reads_outer
@@ -38,13 +40,14 @@ class Block:
 class _Select:
     """A SELECT while it is bound. Expressions are over `relation`'s rows, aggregates stand from AGGREGATED on.
 
-    collector: where the aggregates go; None in a SELECT without.
+    collector: where the aggregates go; None in a SELECT without. made: the item that makes rows; its columns stand behind the relation's.
     """
 
     node: exp.Select
     env: Environment
     relation: Relation
     collector: Collector | None
+    made: Made | None = None
     keys: list[Expr] = field(default_factory=list)
     outputs: list[tuple[str, Expr]] = field(default_factory=list)
     aliases: dict[str, list[Expr]] = field(default_factory=dict)
@@ -69,8 +72,10 @@ def bind_block(node: exp.Select, env: Environment, bind_query: BindQuery, bind_i
     _bind_keys(select)
     having = _having(select, bind_inner)
     order = _order(select)
-    correlated = [part for part in where if not isinstance(part, Membership) and reads_outer(part)]
+    correlated = [part for part in where if not isinstance(part, Membership | Timely) and reads_outer(part)]
     plan = apply(relation.plan, [part for part in where if part not in correlated])
+    if select.made is not None:
+        plan = select.made.over(plan)
     if select.collector is None:
         return Block(plan, tuple(select.outputs), order, tuple(correlated))
     return _aggregated(select, plan, having, order, correlated)
@@ -84,7 +89,11 @@ def _check_form(node: exp.Select, env: Environment) -> None:
         return  # VALUES as a side of a set operation
     if first is None or (isinstance(first, exp.Star) and env.places.text[env.places.of(first).start] != "*"):
         raise SyntaxFailure("SELECT of nothing", span=env.places.of(node), expected="columns, or *")
-    clauses = [*(node.args.get("joins") or ()), *(node.args.get(name) for name in ("where", "group", "having", "order", "limit"))]
+    clauses = [
+        *(node.args.get("joins") or ()),
+        *(node.args.get("laterals") or ()),
+        *(node.args.get(name) for name in ("where", "group", "having", "order", "limit")),
+    ]
     starts = [(env.places.of(part).start, part) for part in clauses if part is not None]
     for (start, _), (after, part) in pairwise(starts):
         if after < start and after > env.places.statement.start:
@@ -110,10 +119,25 @@ def _bind_item(select: _Select, item: exp.Expr) -> None:
     if star is not None:
         _bind_star(select, item, star)
         return
+    if makes_rows(item):
+        _bind_made(select, item)
+        return
     inner = item.this if isinstance(item, exp.Alias) else item
-    if isinstance(inner, exp.Tuple):
+    if isinstance(inner, exp.Tuple | exp.Aliases):
         raise Unsupported("a row in parentheses is not a value", span=select.env.places.of(item), remedy="list the columns without them")
     select.add(output_name(item, select.env.places), select.binder("SELECT").bind(inner))
+
+
+def _bind_made(select: _Select, item: exp.Expr) -> None:
+    span = select.env.places.of(item)
+    if select.made is not None or select.collector is not None:
+        what = "aggregates" if select.made is None else "another function that makes rows"
+        remedy = "LATERAL VIEW, or a subquery in FROM"
+        raise Unsupported(f"a function that makes rows is not supported beside {what}", span=span, remedy=remedy)
+    select.made = bind_item(item, replace(select.binder("SELECT"), aliases={}))
+    plan = select.made.over(select.relation.plan)
+    for i in range(len(select.relation.plan.schema), len(plan.schema)):
+        select.add(plan.schema[i].name, replace(reference(plan.schema, i), span=span))
 
 
 def _star(item: exp.Expr) -> exp.Star | None:

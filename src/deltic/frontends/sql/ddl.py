@@ -21,6 +21,7 @@ from deltic.frontends.sql.spans import Places
 from deltic.frontends.sql.sql_types import sql_type
 from deltic.frontends.sql.statements import CreateTable, CreateView, DeclareView, DropTable, DropView, FileSource, Statement
 from deltic.plan.nodes import ITERATION_LIMIT, Plan, Reference
+from deltic.plan.signs import as_view
 from deltic.schema import NULL, Field, Schema, TableSchema
 
 KINDS = (
@@ -170,7 +171,7 @@ def bind_view(tree: exp.Create, env: Environment) -> Plan:
     _check_view(plan, columns or _select_list(query), places)
     name, span = _name(tree.this, places)
     declared = env.catalog.relation(name)
-    return declared_body(plan, declared, span) if isinstance(declared, Reference) else plan
+    return as_view(declared_body(plan, declared, span) if isinstance(declared, Reference) else plan)
 
 
 def _view_column(node: exp.Expr, places: Places) -> exp.Expr:

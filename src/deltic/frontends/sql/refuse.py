@@ -23,7 +23,7 @@ def _known(*groups: tuple[str, str]) -> dict[type[exp.Expr], Names]:
 
 
 KNOWN: Final = _known(
-    ("Select", "expressions distinct from_ joins where group having order limit with_ hint"),
+    ("Select", "expressions distinct from_ joins laterals where group having order limit with_ hint"),
     ("Union Except Intersect", "this expression distinct order limit with_"),
     ("Subquery", "this alias order limit with_"),
     ("Values", "expressions alias"),
@@ -42,8 +42,10 @@ KNOWN: Final = _known(
     ("Identifier", "this quoted"),
     ("Literal", "this is_string"),
     ("Boolean RawString", "this"),
-    ("Null MaterializedProperty TemporaryProperty IndexParameters NotNullColumnConstraint PrimaryKeyColumnConstraint", ""),
+    ("Null CurrentTimestamp MaterializedProperty TemporaryProperty IndexParameters NotNullColumnConstraint PrimaryKeyColumnConstraint", ""),
     ("Alias", "this alias"),
+    ("Aliases", "this expressions"),
+    ("Lateral", "this view outer alias"),
     ("Add Sub Mul IntDiv Mod EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ And Or Is", "this expression"),
     ("BitwiseAnd BitwiseOr BitwiseXor Escape IntervalSpan", "this expression"),
     ("DPipe Div", "this expression safe"),  # `safe` is a mark of sqlglot's own
@@ -75,13 +77,12 @@ LEAVE_OUT: Final = "leave it out"
 _LIMITED = "ORDER BY … LIMIT n keeps the first n rows"
 _GROUPED = "one view per grouping, and UNION ALL of them"
 _TRANSACTION = "change tables with session.transaction(): insert, upsert, delete"
-_CLOCK = "keep the time in a table of one row and join it"
+_CLOCK = "in WHERE, compare with now(); or keep the time in a table of one row and join it"
 
 REFUSED: Final[dict[type[exp.Expr], tuple[str, str]]] = {
     exp.Window: ("window functions are not supported", f"{_LIMITED}; GROUP BY and a join give totals beside rows"),
     exp.Qualify: ("QUALIFY is not supported", _LIMITED),
-    exp.Lateral: ("LATERAL is not supported", "give the rows as a table of their own"),
-    exp.Unnest: ("table functions are not supported", "give the rows as a table of their own"),
+    exp.Unnest: ("UNNEST is not supported", "explode(array(…))"),
     exp.Pivot: ("PIVOT and UNPIVOT are not supported", "SUM(x) FILTER (WHERE …) for each column"),
     exp.TableSample: ("TABLESAMPLE is not supported: its result changes from run to run", "filter on a hash of the key"),
     exp.Rollup: ("ROLLUP is not supported", _GROUPED),
@@ -98,7 +99,6 @@ REFUSED: Final[dict[type[exp.Expr], tuple[str, str]]] = {
     exp.TruncateTable: ("TRUNCATE is not a statement of a script", _TRANSACTION),
     exp.Alter: ("ALTER is not supported", "DROP and CREATE it again, or CREATE OR REPLACE a view"),
     exp.CurrentDate: ("current_date changes from moment to moment", _CLOCK),
-    exp.CurrentTimestamp: ("current_timestamp changes from moment to moment", _CLOCK),
     exp.CurrentUser: ("current_user depends on who asks", "write the name"),
     exp.SessionUser: ("session_user depends on who asks", "write the name"),
     exp.Bracket: ("arrays, maps and their elements are not supported", "a table with one row for each element"),
@@ -135,7 +135,6 @@ REFUSED_ARGUMENTS: Final[dict[tuple[type[exp.Expr], str], tuple[str, str]]] = {
     (exp.Group, "rollup"): REFUSED[exp.Rollup],
     (exp.Group, "cube"): REFUSED[exp.Cube],
     (exp.Group, "grouping_sets"): REFUSED[exp.GroupingSets],
-    (exp.Select, "laterals"): ("LATERAL VIEW is not supported", "give the rows as a table of their own"),
     (exp.Select, "windows"): REFUSED[exp.Window],
     (exp.Select, "distribute"): ("DISTRIBUTE BY is not supported", "leave it out: it changes no result"),
     (exp.Limit, "offset"): REFUSED[exp.Offset],
@@ -147,7 +146,6 @@ REFUSED_ARGUMENTS: Final[dict[tuple[type[exp.Expr], str], tuple[str, str]]] = {
 }
 
 _KEYWORDS: Final = {
-    "laterals": "LATERAL",
     "purge": "PURGE",
     "rollup": "ROLLUP",
     "cube": "CUBE",

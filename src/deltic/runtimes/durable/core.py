@@ -22,7 +22,7 @@ from deltic.runtimes.durable.merges import Group, Merged, Merger, adopted
 from deltic.runtimes.durable.outcome import Performed, change_of
 from deltic.runtimes.durable.partial import partial
 from deltic.runtimes.durable.shelves import Version
-from deltic.runtimes.program import EMPTY, Notes, described
+from deltic.runtimes.program import EMPTY, Notes, backfill, described, next_tick
 from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import FileRef, Origin
 from deltic.storage.history import stored_manifest
@@ -98,7 +98,7 @@ class Durable(ABC):
         base = Change(dropped=gone, notes={name: note for name, note in notes.items() if note != manifest.notes.get(name)})
         version = self._version.after(circuit, manifest, self._files)
         if fresh:
-            return self._run(version, {}, Tick(manifest.epoch + 1, time.time_ns() // 1000, frozenset(fresh)), base, stale)
+            return self._run(version, {}, backfill(manifest.epoch, manifest.notes, notes, frozenset(fresh)), base, stale)
         if gone or base.notes:
             self._finish(circuit, base)
         else:
@@ -107,7 +107,7 @@ class Durable(ABC):
 
     def tick(self, changes: Mapping[str, Any], notes: Notes | None = None) -> TickResult:
         """One tick; see Runtime."""
-        tick = Tick(self._state.epoch + 1, time.time_ns() // 1000)
+        tick = next_tick(self._state.epoch, self._state.manifest.notes, notes or {})
         return self._run(self._version, changes, tick, Change(notes=notes or {}))
 
     def changes_at(self, view: str, epoch: int) -> Batch | None:

@@ -17,7 +17,7 @@ from deltic.circuit.operator import Delta, Tick
 from deltic.errors import StateError
 from deltic.runtimes import DEFAULT_SEED, TickResult
 from deltic.runtimes.embedded.levels import routed, run_levels
-from deltic.runtimes.program import EMPTY, Notes, applied, described
+from deltic.runtimes.program import EMPTY, Notes, applied, backfill, described, next_tick
 from deltic.trace.batch import Batch
 from deltic.trace.counters import summed
 from deltic.trace.merge import merge
@@ -65,13 +65,14 @@ class Embedded:
             with self._lock:
                 self._circuit, self._state, self._notes = circuit, state, applied(self._notes, notes)
             return TickResult(self._epoch, {}, {}, 0.0)
-        tick = Tick(self._epoch + 1, time.time_ns() // 1000, fresh)
+        tick = backfill(self._epoch, self._notes, notes, fresh)
         return self._run(circuit, state, tick, [{} for _ in range(self.shards)], notes)
 
     def tick(self, changes: Mapping[str, Rows], notes: Mapping[str, Any] | None = None) -> TickResult:
         """One tick; see Runtime."""
         arrived = routed(self._circuit, changes, self.shards)
-        return self._run(self._circuit, self._state, Tick(self._epoch + 1, time.time_ns() // 1000), arrived, notes or {})
+        tick = next_tick(self._epoch, self._notes, notes or {})
+        return self._run(self._circuit, self._state, tick, arrived, notes or {})
 
     def _run(self, circuit: Circuit, state: State, tick: Tick, arrived: list[dict[str, Delta]], notes: Notes) -> TickResult:
         start = time.perf_counter()

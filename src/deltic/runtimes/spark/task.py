@@ -91,7 +91,7 @@ class Assignment:
             {
                 "root": self.root,
                 "generation": self.generation,
-                "tick": [self.tick.epoch, self.tick.now_us, fresh],
+                "tick": [self.tick.epoch, self.tick.now_us, fresh, self.tick.before_us],
                 "files": [[f.name, f.size_bytes, f.checksum] for f in self.files.values()],
                 "segments": {name: [[numbers[s.file], s.rows, s.ranged] for s in found] for name, found in self.segments.items()},
             }
@@ -100,8 +100,8 @@ class Assignment:
     @staticmethod
     def unpack(payload: bytes, shard: int) -> Assignment:
         found = json.loads(payload)
-        epoch, now_us, fresh = found["tick"]
-        tick = Tick(epoch, now_us, None if fresh is None else frozenset(fresh))
+        epoch, now_us, fresh, before_us = found["tick"]
+        tick = Tick(epoch, now_us, None if fresh is None else frozenset(fresh), before_us)
         files = [FileRef(*file) for file in found["files"]]
         segments = {
             name: tuple(SegmentRef(shard, name, files[i].name, rows, ranged) for i, rows, ranged in entries)

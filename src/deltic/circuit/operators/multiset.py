@@ -1,0 +1,49 @@
+"""multiset: passes a change on, and fails where a row would be there less than 0 times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from deltic.circuit.operator import Context, Delta
+from deltic.errors import Span
+from deltic.expr.failures import negative_weight
+from deltic.schema import Schema
+from deltic.trace.encoding import Layout, decode
+from deltic.trace.probe import lookup
+from deltic.trace.weights import add_checked
+
+
+@dataclass(frozen=True, slots=True)
+class Multiset:
+    """Its input is the change of `arrangement`, whose rows are of `schema`."""
+
+    arrangement: str
+    schema: Schema
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        return "multiset"
+
+    @property
+    def eager(self) -> bool:
+        return False
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        delta = inputs[0]
+        width = Layout.of(self.schema).width
+        less = np.flatnonzero(delta.weights[0] < 0)
+        if len(less):
+            rows = delta.take(less)
+            (old,) = lookup(context.old(self.arrangement, width, 1), rows.columns, context.counters)
+            weights = add_checked(old, rows.weights[0])
+            if (below := weights < 0).any():
+                at = int(below.argmax())
+                words = [column[at : at + 1] for column in rows.columns]
+                fields = zip(self.schema, Layout.of(self.schema).slices, strict=True)
+                row = [decode(words[part], f, context.strings)[0].as_py() for f, part in fields]
+                raise negative_weight(row, int(weights[at]), self.span)
+        return delta

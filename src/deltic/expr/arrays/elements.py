@@ -1,0 +1,78 @@
+"""What a table function makes of columns of arguments: for each row how many elements, and all elements in one column.
+
+The same as expr/rows/elements.py row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltic.errors import Span
+from deltic.expr.arrays.datum import Mask, array_of, values_of
+from deltic.expr.rows.elements import MOST_ELEMENTS, elements
+from deltic.schema import DATE, INT, Type
+
+Elements = tuple[np.ndarray, pa.Array]
+"""(int64[n]: how many of each row, the elements of the first row, of the second, …)."""
+
+
+def elements_of(function: str, arguments: Sequence[pa.Array], type: Type, length: int, span: Span | None = None) -> Elements:
+    """The elements, of `type`. Raises EvaluationError as the first row that fails does. Only of array may an argument be NULL."""
+    if function == "array":
+        return _array(arguments, length)
+    if function == "split":
+        return _split(*arguments)
+    return _sequence(function, arguments, type, span)
+
+
+def _array(arguments: Sequence[pa.Array], length: int) -> Elements:
+    order = np.add.outer(np.arange(length), np.arange(len(arguments)) * length).ravel()
+    return np.full(length, len(arguments), np.int64), pa.concat_arrays(arguments).take(pa.array(order))
+
+
+def _split(text: pa.Array, delimiter: pa.Array, limit: pa.Array) -> Elements:
+    """The delimiter and the limit are the same on every row."""
+    if not len(text):
+        return np.zeros(0, np.int64), text
+    most = limit[0].as_py()
+    pieces = pc.split_pattern(text, delimiter[0].as_py(), max_splits=most - 1 if most > 0 else None)
+    return pc.list_value_length(pieces).to_numpy().astype(np.int64), pieces.flatten()
+
+
+def _sequence(function: str, arguments: Sequence[pa.Array], type: Type, span: Span | None) -> Elements:
+    start, stop = (values_of(array, type).astype(np.int64) for array in arguments[:2])
+    step = _steps(function, start, stop, arguments[2] if len(arguments) > 2 else None, type)
+    rises, falls = (step > 0) & (start <= stop), (step < 0) & (start >= stop)
+    width = np.where(rises, _distance(stop, start), _distance(start, stop))
+    by = np.where(step > 0, step.view(np.uint64), _distance(np.zeros_like(step), step))
+    beyond = np.where(rises | falls, width // np.maximum(by, np.uint64(1)), np.uint64(0))
+    stands = (step == 0) & (start == stop) & (function == "sequence")
+    wrong = (beyond >= MOST_ELEMENTS) | (step == 0) & ~stands
+    if function == "sequence":
+        wrong |= ~(rises | falls | stands)
+    _fail_at(wrong, function, arguments, span)
+    counts = np.where(rises | falls | stands, beyond.astype(np.int64) + 1, 0)
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return counts, array_of(np.repeat(start, counts) + within * np.repeat(step, counts), False, type)
+
+
+def _steps(function: str, start: np.ndarray, stop: np.ndarray, step: pa.Array | None, type: Type) -> np.ndarray:
+    if step is not None:
+        return np.asarray(values_of(step, INT if type == DATE else type).astype(np.int64))
+    return np.where((function == "sequence") & (stop < start), -1, 1).astype(np.int64)
+
+
+def _distance(high: np.ndarray, low: np.ndarray) -> np.ndarray:
+    """uint64[n]: high - low, where high ≥ low; it need not fit int64."""
+    return np.asarray(high.view(np.uint64) - low.view(np.uint64))
+
+
+def _fail_at(wrong: Mask, function: str, arguments: Sequence[pa.Array], span: Span | None) -> None:
+    if wrong.any():
+        row = int(wrong.argmax())
+        elements(function, [array[row].as_py() for array in arguments], span)
+        raise AssertionError("a row was held to fail, and does not")

@@ -1,0 +1,167 @@
+"""Users' Python functions in expressions: what they are called with, and that what they give fits.
+
+What a function raises, and a value that does not fit, is an EvaluationError that names the function.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import struct
+from collections import namedtuple
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+
+from deltic.errors import EvaluationError
+from deltic.expr.failures import at_row
+from deltic.expr.nodes import PythonFunction, Value
+from deltic.schema import BOOLEAN, DATE, DOUBLE, FLOAT, INTEGER_BITS, STRING, TIMESTAMP, Type
+
+CLASSES: Final[dict[Type, type | tuple[type, ...]]] = {
+    BOOLEAN: bool,
+    STRING: str,
+    DATE: datetime.date,
+    TIMESTAMP: datetime.datetime,
+    FLOAT: (int, float),
+    DOUBLE: (int, float),
+}
+
+
+def value_of_function(expr: PythonFunction, arguments: Sequence[Value]) -> Value:
+    """The function's value for one row. Raises EvaluationError."""
+    if not expr.function.on_batches:
+        return _fitting(expr, _part(expr, _called(expr, _rows_of(expr, arguments))))
+    types = [argument.type.arrow for argument in expr.arguments]
+    arrays = [pa.array([value], type) for value, type in zip(arguments, types, strict=True)]
+    value: Value = array_of_function(expr, arrays, 1)[0].as_py()
+    return value
+
+
+def array_of_function(expr: PythonFunction, arguments: Sequence[pa.Array], length: int) -> pa.Array:
+    """The function's values for `length` rows: one call for each of them, or one for all if it is on batches.
+
+    Raises EvaluationError, with the row of a function of rows.
+    """
+    if expr.function.on_batches:
+        return _array_of_batches(expr, arguments, length)
+    columns = [argument.to_pylist() for argument in arguments]
+    values: list[Value] = []
+    for i in range(length):
+        try:
+            values.append(_fitting(expr, _part(expr, _called(expr, _rows_of(expr, [column[i] for column in columns])))))
+        except EvaluationError as error:
+            raise at_row(error, i) from error.__cause__
+    return pa.array(values, expr.type.arrow)
+
+
+def _array_of_batches(expr: PythonFunction, arguments: Sequence[pa.Array], length: int) -> pa.Array:
+    if not length:
+        return pa.array([], expr.type.arrow)
+    try:
+        given = _part(expr, _called(expr, _batches_of(expr, arguments)))
+    except EvaluationError as error:
+        raise at_row(error, 0) from error.__cause__
+    return _array(expr, given, length)
+
+
+def _rows_of(expr: PythonFunction, values: Sequence[Any]) -> list[Any]:
+    """For each parameter its row or value."""
+    return _grouped(expr, values, lambda names, part: row_class(names)(*part))
+
+
+def _batches_of(expr: PythonFunction, arrays: Sequence[pa.Array]) -> list[Any]:
+    return _grouped(expr, arrays, lambda names, part: pa.RecordBatch.from_arrays(list(part), list(names)))
+
+
+def _grouped(expr: PythonFunction, values: Sequence[Any], row: Callable[[tuple[str, ...], Sequence[Any]], Any]) -> list[Any]:
+    given, start = [], 0
+    for names in expr.function.parameters:
+        width = 1 if names is None else len(names)
+        part = values[start : start + width]
+        given.append(part[0] if names is None else row(names, part))
+        start += width
+    return given
+
+
+@lru_cache(maxsize=256)
+def row_class(names: tuple[str, ...]) -> Callable[..., Any]:
+    """A tuple whose parts have the columns' names; those that Python cannot have are _0, _1, … by their place."""
+    return namedtuple("Row", names, rename=True)
+
+
+def _called(expr: PythonFunction, arguments: list[Any]) -> Any:
+    try:
+        return expr.function.call(*arguments)
+    except EvaluationError:
+        raise
+    except Exception as error:  # whatever a user's function raises
+        raise EvaluationError(
+            f"the function {expr.function.name} raised {type(error).__name__}: {error}",
+            span=expr.span,
+            remedy="a function must give a value for every row that reaches it; filter first, or return None",
+        ) from error
+
+
+def _part(expr: PythonFunction, given: Any) -> Any:
+    width = expr.function.width
+    if not width:
+        return given
+    if isinstance(given, pa.RecordBatch):
+        given = tuple(given.columns)
+    if not isinstance(given, tuple) or len(given) != width:
+        raise EvaluationError(
+            f"the function {expr.function.name} gave {given!r}", span=expr.span, expected=f"a tuple of {width} values, one for each column"
+        )
+    return given[expr.part]
+
+
+def _array(expr: PythonFunction, given: Any, length: int) -> pa.Array:
+    array = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
+    if not isinstance(array, pa.Array) or len(array) != length:
+        found = f"{len(array)} values" if isinstance(array, pa.Array) else repr(array)
+        raise at_row(_misfit(expr, found, f"an Arrow array of {length} values"), 0)
+    try:
+        array = array.cast(expr.type.arrow)
+    except pa.ArrowInvalid as error:
+        raise at_row(_misfit(expr, f"an array of {array.type}", expr.type.sql), 0) from error
+    if array.null_count and not expr.nullable:
+        raise at_row(_misfit(expr, "NULL", f"{expr.type.sql} NOT NULL"), int(array.is_null().index(True).as_py()))
+    return array
+
+
+def _fitting(expr: PythonFunction, value: Any) -> Value:
+    """The value as one of the expression's type. Raises EvaluationError if it is none."""
+    type = expr.type
+    if value is None and expr.nullable:
+        return None
+    if type.is_integer:
+        fits = (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and -(2 ** (INTEGER_BITS[type.name] - 1)) <= value < 2 ** (INTEGER_BITS[type.name] - 1)
+        )
+    elif type.is_decimal:
+        fits = isinstance(value, decimal.Decimal) and _is_decimal(value, type)
+    else:
+        fits = isinstance(value, CLASSES[type]) and (type == BOOLEAN or not isinstance(value, bool))
+        fits = fits and (type != DATE or not isinstance(value, datetime.datetime)) and (type != TIMESTAMP or value.tzinfo is not None)
+    if not fits:
+        raise _misfit(expr, repr(value), type.sql + ("" if expr.nullable else " NOT NULL"))
+    if type == FLOAT:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    return float(value) if type == DOUBLE else value
+
+
+def _is_decimal(value: decimal.Decimal, type: Type) -> bool:
+    if not value.is_finite():
+        return False
+    scaled = value.scaleb(type.scale)
+    return scaled == scaled.to_integral_value() and abs(scaled) < 10**type.precision
+
+
+def _misfit(expr: PythonFunction, found: str, expected: str) -> EvaluationError:
+    part = f" as value {expr.part + 1}" if expr.function.width else ""
+    return EvaluationError(f"the function {expr.function.name} gave {found}{part}", span=expr.span, expected=expected)

@@ -1,0 +1,53 @@
+"""What a table function makes of one row's arguments, in plain Python: the oracle's meaning of `FlatMap` (plan/nodes.py)."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any, Final
+
+from deltic.errors import Span
+from deltic.expr.failures import illegal_sequence, no_step, too_many_elements
+from deltic.expr.nodes import Value
+
+MOST_ELEMENTS: Final = 10_000_000
+"""That one row may become."""
+
+
+def elements(function: str, arguments: Sequence[Any], span: Span | None = None) -> Sequence[Value]:
+    """The elements that `array`, `sequence`, `generate_series` or `split` makes, in order. Raises EvaluationError.
+
+    >>> elements("sequence", (3, 1)), list(elements("generate_series", (3, 1))), elements("split", ("a,b,", ",", -1))
+    ([3, 2, 1], [], ['a', 'b', ''])
+    """
+    if function == "array":
+        return arguments
+    if None in arguments:
+        return ()
+    if function == "split":
+        text, delimiter, limit = arguments
+        pieces: list[Value] = text.split(delimiter, limit - 1 if limit > 0 else -1)
+        return pieces
+    return _steps(function == "sequence", *arguments, span=span)
+
+
+def _steps(towards: bool, start: Any, stop: Any, step: int | None = None, *, span: Span | None) -> Sequence[Value]:
+    """towards: a step has to lead to the stop, and without one does."""
+    by = step if step is not None else -1 if towards and stop < start else 1
+    if isinstance(start, datetime.date):
+        first = start.toordinal()
+        days = _numbers(towards, first, stop.toordinal(), by, start, stop, span)
+        return [datetime.date.fromordinal(day) for day in days]
+    return list(_numbers(towards, start, stop, by, start, stop, span))
+
+
+def _numbers(towards: bool, first: int, last: int, by: int, start: Value, stop: Value, span: Span | None) -> Sequence[int]:
+    if by == 0 and not towards:
+        raise no_step(span)
+    if by == 0 and first == last:
+        return [first]
+    if towards and (by == 0 or (last - first) * by < 0):
+        raise illegal_sequence(start, stop, by, span)
+    if (last - first) // by >= MOST_ELEMENTS:
+        raise too_many_elements(start, stop, by, MOST_ELEMENTS, span)
+    return range(first, last + (1 if by > 0 else -1), by)

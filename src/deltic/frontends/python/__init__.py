@@ -1,0 +1,9 @@
+"""Circuits made in Python: streams with the operators' standard names, which build plan nodes.
+
+The oracle evaluates what is built (`Circuit.outputs` are plans), and a session keeps it exact (`Session.install`).
+"""
+
+from deltic.frontends.python.circuit import Circuit
+from deltic.frontends.python.stream import IndexedStream, Stream
+
+__all__ = ["Circuit", "IndexedStream", "Stream"]

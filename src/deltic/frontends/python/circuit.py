@@ -1,0 +1,131 @@
+"""A circuit in the making: inputs, recursions and outputs by their names.
+
+>>> circuit = Circuit()
+>>> edges = circuit.input("edges", schema={"src": int, "dst": int})
+>>> @circuit.recursive("paths", schema={"src": int, "dst": int})
+... def paths(paths):
+...     step = paths.index_with("dst").join(edges.index_with("src"), lambda key, path, edge: (path.src, edge.dst))
+...     return edges.plus(step).distinct()
+>>> circuit.output("paths", paths)
+>>> from deltic.plan.evaluate import evaluate
+>>> sorted(evaluate(circuit.outputs["paths"], {"edges": {(1, 2): 1, (2, 3): 1}}))
+[(1, 2), (1, 3), (2, 3)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from deltic.errors import CircuitError
+from deltic.frontends.python.schemas import Columns, schema_of
+from deltic.frontends.python.stream import Stream
+from deltic.plan.monotone import check_monotone
+from deltic.plan.nodes import ITERATION_LIMIT, Plan, Recursion, Reference, Table
+from deltic.plan.recursion import has_base
+from deltic.plan.signs import as_view
+from deltic.schema import Schema, TableSchema
+
+
+class Circuit:
+    """Inputs become tables and outputs materialized views of the session that installs it."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[str, TableSchema] = {}
+        self.outputs: dict[str, Plan] = {}
+        self._around: list[str] = []
+
+    def input(self, name: str, *, schema: Columns, key: Iterable[str] = ()) -> Stream:
+        """A table. key: the columns of its primary key; without any it is a multiset."""
+        self._check_free(name)
+        columns = schema_of(schema)
+        found = [columns.find(column) for column in key]
+        if any(len(positions) != 1 for positions in found):
+            raise CircuitError(f"the key of input {name} names a column that is not there", expected=f"of {', '.join(columns.names)}")
+        table = TableSchema(name, columns, tuple(positions[0] for positions in found))
+        self.inputs[name] = table
+        return Stream(Table(table))
+
+    def output(self, name: str, stream: Stream) -> None:
+        """Keeps the stream's content, as a view of this name."""
+        self._check_free(name)
+        if self._around:
+            raise CircuitError(
+                f"output {name} inside of the recursion {self._around[-1]}", remedy="return the stream, and put it out behind it"
+            )
+        self.outputs[name] = as_view(stream.plan)
+
+    def recursive(self, name: str, *, schema: Columns, limit: int = ITERATION_LIMIT) -> Callable[[Callable[[Stream], Stream]], Stream]:
+        """A decorator: the function takes the relation as the iteration before left it, and gives it as this one makes it.
+
+        What it decorates becomes the stream of the least fixed point. limit: iterations that may change something. The function must
+        be monotone, as WITH RECURSIVE must; it may be called several times, and uses nothing but streams.
+        """
+
+        def decorate(function: Callable[[Stream], Stream]) -> Stream:
+            return self.mutual({name: schema}, limit=limit)(function)[name]
+
+        return decorate
+
+    def mutual(
+        self, schemas: Mapping[str, Columns], *, limit: int = ITERATION_LIMIT
+    ) -> Callable[[Callable[..., Stream | tuple[Stream, ...]]], dict[str, Stream]]:
+        """A decorator for relations that rest on one another: the function takes them in order and gives them as a tuple.
+
+        What it decorates becomes the streams by their names.
+        """
+        names = list(schemas)
+        for name in names:
+            if name in self._around:
+                raise CircuitError(f"the recursion {name} lies in another one of this name", remedy="give it another name")
+
+        def decorate(function: Callable[..., Stream | tuple[Stream, ...]]) -> dict[str, Stream]:
+            bodies = self._settled({name: schema_of(schema) for name, schema in schemas.items()}, function)
+            check_monotone(bodies)
+            for name in names:
+                if not has_base(bodies, name):
+                    raise CircuitError(f"the recursion {name} rests on itself alone, so it is empty", remedy="add a stream with plus")
+            return {name: Stream(Recursion(tuple(bodies.items()), name, limit)) for name in names}
+
+        return decorate
+
+    def _settled(self, schemas: Mapping[str, Schema], function: Callable[..., Any]) -> dict[str, Plan]:
+        """The bodies, whose schemas are those of the references in them: where a body is never NULL its relation is not either."""
+        self._around += schemas
+        try:
+            while True:
+                bodies = self._bodies(schemas, function)
+                found = {name: Schema(_as(body.schema, schemas[name])) for name, body in bodies.items()}
+                if found == schemas:
+                    return bodies
+                schemas = found
+        finally:
+            del self._around[-len(schemas) :]
+
+    def _bodies(self, schemas: Mapping[str, Schema], function: Callable[..., Any]) -> dict[str, Plan]:
+        given = function(*(Stream(Reference(name, schema)) for name, schema in schemas.items()))
+        streams = given if isinstance(given, tuple) else (given,)
+        if len(streams) != len(schemas) or not all(isinstance(stream, Stream) for stream in streams):
+            raise CircuitError(f"the recursion {', '.join(schemas)} gave {given!r}", expected="a Stream for each of its relations")
+        for (name, schema), stream in zip(schemas.items(), streams, strict=True):
+            _check_fits(name, schema, stream.schema)
+        return {name: stream.plan for name, stream in zip(schemas, streams, strict=True)}
+
+    def _check_free(self, name: str) -> None:
+        if name.lower() in (other.lower() for other in (*self.inputs, *self.outputs)):
+            raise CircuitError(f"{name} is there already", remedy="give it another name")
+
+
+def _as(body: Schema, declared: Schema) -> tuple[Any, ...]:
+    """The declared columns, with the nullability of the body."""
+    return tuple(type(field)(field.name, field.type, made.nullable) for field, made in zip(declared, body, strict=True))
+
+
+def _check_fits(name: str, declared: Schema, body: Schema) -> None:
+    same = [f.type for f in declared] == [f.type for f in body]
+    if not same or any(made.nullable and not field.nullable for field, made in zip(declared, body, strict=True)):
+        raise CircuitError(f"the recursion {name} gives ({_shown(body)})", expected=f"({_shown(declared)}), as its schema says")
+
+
+def _shown(schema: Schema) -> str:
+    return ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' NOT NULL'}" for f in schema)

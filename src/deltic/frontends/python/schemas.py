@@ -1,0 +1,61 @@
+"""Schemas as Python writes them: `{"src": int, "name": str | None}`, or a type's SQL name such as "DECIMAL(10,2)"."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import types
+from collections.abc import Mapping
+from typing import Any, Final, Union, get_args, get_origin
+
+from deltic.errors import CircuitError
+from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER_BITS, STRING, TIMESTAMP, Field, Schema, Type, decimal
+
+PYTHON: Final[dict[object, Type]] = {
+    bool: BOOLEAN,
+    int: BIGINT,
+    float: DOUBLE,
+    str: STRING,
+    datetime.date: DATE,
+    datetime.datetime: TIMESTAMP,
+}
+NAMES: Final = (*INTEGER_BITS, "BOOLEAN", "FLOAT", "DOUBLE", "STRING", "DATE", "TIMESTAMP")
+Columns = Mapping[str, Any]
+
+
+def schema_of(columns: Columns | Schema) -> Schema:
+    """The schema. Columns are NOT NULL unless their type says `| None`. Raises CircuitError.
+
+    >>> [(f.name, f.type.sql, f.nullable) for f in schema_of({"src": int, "name": str | None, "cost": "DECIMAL(10,2)"})]
+    [('src', 'BIGINT', False), ('name', 'STRING', True), ('cost', 'DECIMAL(10,2)', False)]
+    """
+    if isinstance(columns, Schema):
+        return columns
+    if not columns:
+        raise CircuitError("a schema without columns", expected='{"column": type, …}')
+    return Schema(tuple(_field(name, given) for name, given in columns.items()))
+
+
+def _field(name: str, given: Any) -> Field:
+    parts = get_args(given) if get_origin(given) in (Union, types.UnionType) else (given,)
+    kinds = [part for part in parts if part is not type(None)]
+    found = _type(kinds[0]) if len(kinds) == 1 else None
+    if found is None:
+        expected = "bool, int, float, str, datetime.date or datetime.datetime, with | None if it may be NULL, or a type's SQL name"
+        raise CircuitError(f"column {name} has no type {given!r}", expected=expected)
+    return Field(name, found, len(kinds) < len(parts))
+
+
+def _type(given: Any) -> Type | None:
+    if isinstance(given, Type):
+        return given
+    if not isinstance(given, str):
+        return PYTHON.get(given)
+    sql = given.upper()
+    if sql in NAMES:
+        return Type(sql)
+    match = re.fullmatch(r"DECIMAL\((\d{1,2}), ?(\d{1,2})\)", sql)
+    if match is None:
+        return None
+    precision, scale = map(int, match.groups())
+    return decimal(precision, scale) if 1 <= precision <= 38 and scale <= precision else None

@@ -1,0 +1,288 @@
+"""Streams: relations that are asked for, as methods with the operators' standard names. Each makes a plan node; nothing runs here.
+
+A function is one of rows, whose columns are attributes; or, with `on_batches`, one of Arrow record batches, which gives arrays. One that
+only picks columns needs no schema. Where a text is given it is SQL over the stream's columns. Functions must be pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deltic.errors import CircuitError
+from deltic.expr.nodes import Expr, Literal, PythonFunction
+from deltic.frontends.python.functions import Picked, column_at, picked, unknown_column, user_function
+from deltic.frontends.python.schemas import Columns, schema_of
+from deltic.frontends.sql import bind_query
+from deltic.plan.nodes import Distinct, Filter, FlatMap, Join, JoinKind, Plan, Project, Union
+from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema
+
+INPUT = "input"
+"""The name of a stream in the SQL over it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A relation of rows. plan: what it denotes, for the oracle and the engine alike."""
+
+    plan: Plan
+
+    @property
+    def schema(self) -> Schema:
+        return self.plan.schema
+
+    def sql(self, query: str) -> Stream:
+        """What a query makes of it; the query calls it `input`."""
+        return Stream(bind_query(query, "<circuit>", _Only(self.plan)))
+
+    def map(self, function: Callable[..., Any] | Mapping[str, str], *, schema: Columns | None = None, on_batches: bool = False) -> Stream:
+        """A row for each: the function's, or SQL expressions by the names of their columns."""
+        if isinstance(function, Mapping):
+            return self.sql(f"SELECT {', '.join(f'{expr} AS {_quoted(name)}' for name, expr in function.items())} FROM {INPUT}")
+        return Stream(_projected(self.plan, function, (self._whole(),), schema, on_batches))
+
+    def filter(self, predicate: Callable[..., Any] | str, *, on_batches: bool = False) -> Stream:
+        """The rows on which it is true."""
+        if isinstance(predicate, str):
+            return self.sql(f"SELECT * FROM {INPUT} WHERE {predicate}")
+        function = user_function(predicate, (self.schema.names,), 0, on_batches=on_batches)
+        return Stream(Filter(self.plan, PythonFunction(function, _all(self.schema), 0, BOOLEAN, False)))
+
+    def flat_map(self, function: Callable[..., Iterable[tuple[Any, ...]]], *, schema: Columns) -> Stream:
+        """Every tuple that the function makes of each row."""
+        return Stream(_flattened(self.plan, function, schema_of(schema)))
+
+    def explode(self, function: Callable[..., Iterable[tuple[Any, ...]]], *, schema: Columns) -> Stream:
+        """As flat_map of tuples that have a weight at their end; it is multiplied with the row's, and may be negative."""
+        made = schema_of(schema)
+        weight = "weight" if "weight" not in made.names else "weight_"
+        plan = _flattened(self.plan, function, Schema((*made, Field(weight, BIGINT, False))))
+        repeated = FlatMap(plan, "repeat_row", (column_at(plan.schema, len(made)),), ())
+        return Stream(Project(repeated, tuple((f.name, column_at(repeated.schema, i)) for i, f in enumerate(made))))
+
+    def index_with(self, *key: str | Callable[..., Any], schema: Columns | None = None) -> IndexedStream:
+        """The rows under a key: some of their columns, or what a function makes of a row."""
+        if len(key) == 1 and callable(key[0]):
+            return self._indexed_by(key[0], schema)
+        return IndexedStream(self.plan, tuple(self._position(name) for name in key), tuple(range(len(self.schema))))
+
+    def plus(self, *others: Stream) -> Stream:
+        """The rows of all, weights added up."""
+        plans = [self.plan, *(_like(self, other).plan for other in others)]
+        return Stream(Union(tuple(plans)))
+
+    def minus(self, other: Stream) -> Stream:
+        """The rows with their weights less the other's. What is below 0 at an output, or where rows are counted, is an error."""
+        return self.plus(other.negate())
+
+    def negate(self) -> Stream:
+        """The rows with the other sign."""
+        return Stream(FlatMap(self.plan, "repeat_row", (Literal(-1, BIGINT),), ()))
+
+    def distinct(self) -> Stream:
+        """Each row once."""
+        return Stream(Distinct(self.plan))
+
+    def top_k(self, limit: int, order: str) -> Stream:
+        """The first rows by `order`, SQL's ORDER BY."""
+        return self.sql(f"SELECT * FROM {INPUT} ORDER BY {order} LIMIT {limit:d}")
+
+    def aggregate(self, **aggregates: str) -> Stream:
+        """One row of SQL aggregates: `aggregate(n="count(*)", most="max(amount)")`."""
+        return IndexedStream(self.plan, (), tuple(range(len(self.schema)))).aggregate(**aggregates)
+
+    def _whole(self) -> Part:
+        return Part(self.schema.names, tuple(range(len(self.schema))))
+
+    def _position(self, name: str | Callable[..., Any]) -> int:
+        if not isinstance(name, str):
+            raise CircuitError("a key of several functions", remedy="one function can give a tuple")
+        found = self.schema.find(name)
+        if len(found) != 1:
+            unknown_column(name, self.schema.names)
+        return found[0]
+
+    def _indexed_by(self, function: Callable[..., Any], schema: Columns | None) -> IndexedStream:
+        keys = _made(self.plan, function, (self._whole(),), schema, False)
+        rows = [(f.name, column_at(self.schema, i)) for i, f in enumerate(self.schema)]
+        wide = Project(self.plan, (*rows, *keys))
+        width = len(self.schema)
+        return IndexedStream(wide, tuple(range(width, width + len(keys))), tuple(range(width)))
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedStream:
+    """Rows under keys. keys, values: the positions in the plan's rows of the key's columns and of the row's own."""
+
+    plan: Plan
+    keys: tuple[int, ...]
+    values: tuple[int, ...]
+
+    def rows(self) -> Stream:
+        """The rows without their key."""
+        return Stream(self._projection())
+
+    def join(
+        self, other: IndexedStream, function: Callable[..., Any] | None = None, *, schema: Columns | None = None, on_batches: bool = False
+    ) -> Stream:
+        """function(key, row, other row) for every two rows of one key; without a function their columns side by side.
+
+        The key is a value if it has one column, else a row. A NULL in a key matches nothing.
+        """
+        joined = self._joined(other, "inner")
+        width = len(self.plan.schema)
+        schema_here = self.plan.schema
+        theirs = tuple(width + i for i in other.values)
+        if function is None:
+            columns = [*self.values, *theirs]
+            return Stream(Project(joined, _named([column_at(joined.schema, i) for i in columns])))
+        key = Part(tuple(schema_here[i].name for i in self.keys) if len(self.keys) != 1 else None, self.keys)
+        row = Part(tuple(schema_here[i].name for i in self.values), self.values)
+        match = Part(tuple(other.plan.schema[i].name for i in other.values), theirs)
+        return Stream(_projected(joined, function, (key, row, match), schema, on_batches))
+
+    def semijoin(self, other: IndexedStream) -> Stream:
+        """The rows whose key the other has."""
+        return IndexedStream(self._joined(other, "semi"), self.keys, self.values).rows()
+
+    def antijoin(self, other: IndexedStream) -> Stream:
+        """The rows whose key the other has not."""
+        return IndexedStream(self._joined(other, "anti"), self.keys, self.values).rows()
+
+    def aggregate(self, **aggregates: str) -> Stream:
+        """A row for each key: its columns, then SQL aggregates by their names: `aggregate(n="count(*)", most="max(amount)")`."""
+        names = [_quoted(self.plan.schema[i].name) for i in self.keys]
+        calls = [f"{call} AS {_quoted(name)}" for name, call in aggregates.items()]
+        group = f" GROUP BY {', '.join(names)}" if names else ""
+        return Stream(self.plan).sql(f"SELECT {', '.join([*names, *calls])} FROM {INPUT}{group}")
+
+    def count(self, name: str = "count") -> Stream:
+        """How many rows each key has."""
+        return self.aggregate(**{name: "count(*)"})
+
+    def sum(self, column: str, name: str = "sum") -> Stream:
+        """The sum of a column for each key."""
+        return self.aggregate(**{name: f"sum({_quoted(column)})"})
+
+    def min(self, column: str, name: str = "min") -> Stream:
+        """The least value of a column for each key."""
+        return self.aggregate(**{name: f"min({_quoted(column)})"})
+
+    def max(self, column: str, name: str = "max") -> Stream:
+        """The greatest value of a column for each key."""
+        return self.aggregate(**{name: f"max({_quoted(column)})"})
+
+    def avg(self, column: str, name: str = "avg") -> Stream:
+        """The average of a column for each key."""
+        return self.aggregate(**{name: f"avg({_quoted(column)})"})
+
+    def _joined(self, other: IndexedStream, kind: JoinKind) -> Join:
+        ours = [column_at(self.plan.schema, i) for i in self.keys]
+        theirs = [column_at(other.plan.schema, i) for i in other.keys]
+        if [key.type for key in ours] != [key.type for key in theirs]:
+            found = " and ".join(f"({', '.join(f'{key.name} {key.type}' for key in keys)})" for keys in (ours, theirs))
+            raise CircuitError(f"the keys {found} differ", expected="keys of the same types")
+        return Join(self.plan, other.plan, kind, tuple(zip(ours, theirs, strict=True)))
+
+    def _projection(self) -> Plan:
+        if self.values == tuple(range(len(self.plan.schema))):
+            return self.plan
+        return Project(self.plan, tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one parameter of a function gets of a wider row: names of a row, None for a value; positions of its columns."""
+
+    names: tuple[str, ...] | None
+    positions: tuple[int, ...]
+
+    def symbol(self, schema: Schema) -> Picked | Expr:
+        return column_at(schema, self.positions[0]) if self.names is None else Picked(schema, self.positions)
+
+
+class _Only:
+    """A catalog of one relation."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def relation(self, name: str) -> TableSchema | Plan | None:
+        return self.plan if name.lower() == INPUT else None
+
+    def names(self) -> tuple[str, ...]:
+        return (INPUT,)
+
+
+def _projected(plan: Plan, function: Callable[..., Any], parts: Sequence[Part], schema: Columns | None, on_batches: bool) -> Plan:
+    return Project(plan, _made(plan, function, parts, schema, on_batches))
+
+
+def _made(
+    plan: Plan, function: Callable[..., Any], parts: Sequence[Part], schema: Columns | None, on_batches: bool
+) -> tuple[tuple[str, Expr], ...]:
+    """The columns that the function gives for rows of the plan, by name."""
+    columns = None if on_batches else picked(function, [part.symbol(plan.schema) for part in parts])
+    if columns is not None and schema is None:
+        return _named(columns)
+    if schema is None:
+        raise CircuitError(
+            f"the function {getattr(function, '__qualname__', function)} does more than pick columns",
+            remedy='say what it gives: schema={"column": type, …}',
+        )
+    made = schema_of(schema)
+    width = 0 if len(made) == 1 else len(made)
+    called = user_function(function, [part.names for part in parts], width, on_batches=on_batches)
+    arguments = tuple(column_at(plan.schema, i) for part in parts for i in part.positions)
+    return tuple((f.name, PythonFunction(called, arguments, i, f.type, f.nullable)) for i, f in enumerate(made))
+
+
+def _flattened(plan: Plan, function: Callable[..., Iterable[tuple[Any, ...]]], made: Schema) -> Plan:
+    """Each row once for each number up to how many tuples there are, then of that one its parts."""
+
+    def count(row: Any) -> int:
+        return len(list(function(row)))
+
+    def chosen(row: Any, number: int) -> Any:
+        found = list(function(row))[number - 1]
+        return found[0] if single and isinstance(found, tuple) else found
+
+    single = len(made) == 1
+    width, names = len(plan.schema), plan.schema.names
+    how_many = PythonFunction(user_function(count, (names,), 0, role=_role(function)), _all(plan.schema), 0, BIGINT, False)
+    numbered = FlatMap(plan, "generate_series", (Literal(1, BIGINT), how_many), ("number",))
+    called = user_function(chosen, (names, None), 0 if single else len(made), role=_role(function))
+    arguments = tuple(column_at(numbered.schema, i) for i in range(width + 1))
+    return Project(numbered, tuple((f.name, PythonFunction(called, arguments, i, f.type, f.nullable)) for i, f in enumerate(made)))
+
+
+def _role(function: Callable[..., Any]) -> str:
+    return f" of {getattr(function, '__qualname__', type(function).__qualname__)}"
+
+
+def _all(schema: Schema) -> tuple[Expr, ...]:
+    return tuple(column_at(schema, i) for i in range(len(schema)))
+
+
+def _named(columns: Sequence[Expr]) -> tuple[tuple[str, Expr], ...]:
+    """Columns by their own names; what has none, or one that is taken, by its place."""
+    taken: dict[str, Expr] = {}
+    for place, expr in enumerate(columns, 1):
+        name = getattr(expr, "name", "") or f"c{place}"
+        while name.lower() in (other.lower() for other in taken):
+            name = f"{name}_{place}"
+        taken[name] = expr
+    return tuple(taken.items())
+
+
+def _like(stream: Stream, other: Stream) -> Stream:
+    ours, theirs = ([field.type for field in one.schema] for one in (stream, other))
+    if ours != theirs:
+        found = " and ".join(f"({', '.join(f'{f.name} {f.type}' for f in one.schema)})" for one in (stream, other))
+        raise CircuitError(f"the streams {found} have different columns", expected="the same types in the same order")
+    return other
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,217 @@
+"""Functions that make rows: explode and its kin in a select list, in LATERAL VIEW and in FROM; generate_series, repeat_row and range.
+
+Arrays exist only as the argument of explode: array(…), sequence(…), generate_series(…) and split(…).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlglot import exp
+
+from deltic.errors import Span, TypeMismatch, Unsupported
+from deltic.expr import Expr, Literal, cast, common_type
+from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_count, constant
+from deltic.frontends.sql import literals
+from deltic.frontends.sql.bind_call import function_name
+from deltic.frontends.sql.bind_expression import ExpressionBinder
+from deltic.frontends.sql.environment import Environment
+from deltic.frontends.sql.scope import Relation, Scope, ScopeColumn
+from deltic.plan.nodes import FlatMap, Plan, TableFunction
+from deltic.schema import BIGINT, DATE, INT, NULL
+
+EXPLODES: Final = {"explode": (False, False), "explode_outer": (False, True), "posexplode": (True, False), "posexplode_outer": (True, True)}
+"""Whether the position stands before the element, and whether a row without an element stays."""
+
+SERIES: Final = "generate_series"
+MAKERS: Final = (*EXPLODES, SERIES, "repeat_row", "range")
+_ARRAYS: Final = "explode(array(…)), explode(sequence(…)) or explode(split(…))"
+_SPECIAL: Final = frozenset("\\^$.|?*+()[]{}")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A call that makes rows, over the rows of a scope."""
+
+    function: TableFunction
+    arguments: tuple[Expr, ...]
+    names: tuple[str, ...]
+    position: bool
+    outer: bool
+    span: Span
+
+    def over(self, plan: Plan) -> FlatMap:
+        """Each row of the plan with what is made of it."""
+        return FlatMap(plan, self.function, self.arguments, self.names, self.position, self.outer, self.span)
+
+    def named(self, names: Sequence[str], span: Span) -> Made:
+        """With other names for its columns; () keeps them."""
+        if not names:
+            return self
+        if len(names) != len(self.names):
+            raise TypeMismatch("the column names do not fit the columns", span=span, expected=f"{len(self.names)}, found {len(names)}")
+        return replace(self, names=tuple(names))
+
+
+def makes_rows(node: exp.Expr) -> bool:
+    """Whether a select item is a call that makes rows."""
+    inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
+    return isinstance(inner, exp.Anonymous) and function_name(inner) in MAKERS
+
+
+def bind_item(item: exp.Expr, binder: ExpressionBinder) -> Made:
+    """A select item that makes rows, under its names."""
+    node = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
+    assert isinstance(node, exp.Anonymous)
+    made = bind_made(node, binder)
+    if not made.names:
+        raise Unsupported("repeat_row() has no value", span=made.span, expected="FROM t LATERAL VIEW repeat_row(n)")
+    names = [item.alias] if isinstance(item, exp.Alias) else [part.name for part in item.expressions] if item is not node else []
+    return made.named(names, binder.places.of(item))
+
+
+def bind_lateral(node: exp.Lateral, left: Relation, env: Environment) -> Relation:
+    """LATERAL VIEW [OUTER] f(…) v AS x, y, and LATERAL f(…) AS v(x, y): the rows of `left` with what is made of each."""
+    if not isinstance(node.this, exp.Anonymous):
+        raise Unsupported("LATERAL is for functions that make rows", span=env.places.of(node), expected=_ARRAYS, remedy="join the subquery")
+    made = bind_made(node.this, ExpressionBinder(env.places, left.scope, "LATERAL VIEW"))
+    alias = node.args.get("alias")
+    columns = [] if alias is None else [column.name for column in alias.args.get("columns") or []]
+    made = made.named(columns, env.places.of(node))
+    if node.args.get("outer") and made.names:
+        made = replace(made, outer=True)
+    elif node.args.get("outer"):
+        raise Unsupported("OUTER is not for repeat_row()", span=made.span, remedy="leave it out")
+    return _beside(left, made, alias.name or None if alias is not None else None)
+
+
+def bind_from_function(node: exp.Anonymous, start: Relation, env: Environment) -> Relation:
+    """A function in FROM, over `start`, one row without columns."""
+    name = function_name(node)
+    if name not in MAKERS:
+        raise Unsupported(f"{name}() is no function that makes rows", span=env.places.of(node), expected=_ARRAYS, remedy="name a table")
+    return _beside(start, bind_made(node, ExpressionBinder(env.places, start.scope, "FROM")), None)
+
+
+def _beside(left: Relation, made: Made, qualifier: str | None) -> Relation:
+    plan, width = made.over(left.plan), len(left.plan.schema)
+    columns = tuple(ScopeColumn(name, qualifier, width + i) for i, name in enumerate(made.names))
+    return Relation(plan, Scope(left.scope.columns + columns, plan.schema, left.scope.outer))
+
+
+def bind_made(node: exp.Anonymous, binder: ExpressionBinder) -> Made:
+    """A call of one of MAKERS."""
+    name, span = function_name(node), binder.places.of(node)
+    if name in EXPLODES:
+        check_count(name, node.expressions, 1, 1, span)
+        function, arguments = _array(node.expressions[0], binder)
+        position, outer = EXPLODES[name]
+        return Made(function, arguments, ("pos", "col") if position else ("col",), position, outer, span)
+    if name == SERIES:
+        return Made(SERIES, _steps(node, binder), ("col",), False, False, span)
+    if name == "repeat_row":
+        check_count(name, node.expressions, 1, 1, span)
+        return Made("repeat_row", (accept(name, 1, binder.bind(node.expressions[0]), LONG, span),), (), False, False, span)
+    assert name == "range"
+    return Made(SERIES, _range(node, binder), ("id",), False, False, span)
+
+
+def _array(node: exp.Expr, binder: ExpressionBinder) -> tuple[TableFunction, tuple[Expr, ...]]:
+    """What an array-valued expression is made by."""
+    node = node.unnest()
+    name = function_name(node) if isinstance(node, exp.Anonymous) else ""
+    if isinstance(node, exp.Anonymous) and name == "array":
+        return "array", _elements(node, binder)
+    if isinstance(node, exp.Anonymous) and name in ("sequence", SERIES):
+        return "sequence" if name == "sequence" else "generate_series", _steps(node, binder)
+    if isinstance(node, exp.Anonymous) and name == "split":
+        return "split", _split(node, binder)
+    remedy = "a table with one row for each element, or a STRING and split(…)"
+    raise Unsupported("arrays that are stored are not supported", span=binder.places.of(node), expected=_ARRAYS, remedy=remedy)
+
+
+def _elements(node: exp.Anonymous, binder: ExpressionBinder) -> tuple[Expr, ...]:
+    span = binder.places.of(node)
+    check_count("array", node.expressions, 1, None, span)
+    values = [binder.bind(part) for part in node.expressions]
+    type = common_type([value.type for value in values])
+    if type is None:
+        names = ", ".join(dict.fromkeys(value.type.sql for value in values))
+        raise TypeMismatch("the elements of array() have no common type", span=span, expected=f"one type, found {names}")
+    return tuple(cast(value, type) for value in values)
+
+
+def _steps(node: exp.Anonymous, binder: ExpressionBinder) -> tuple[Expr, ...]:
+    """start, stop and step, brought to one integer type; or two dates and days."""
+    name, span = function_name(node), binder.places.of(node)
+    check_count(name, node.expressions, 2, 3, span)
+    ends = [binder.bind(part) for part in node.expressions[:2]]
+    written = node.expressions[2:]
+    interval = literals.interval(written[0], binder.places) if written else None
+    type = common_type([end.type for end in ends])
+    if type == DATE:
+        if interval is None and written:
+            raise TypeMismatch(f"the step of {name}() is no INTERVAL", span=binder.places.of(written[0]), expected="INTERVAL 1 DAY")
+        if interval is not None and (interval.months or interval.microseconds):
+            raise Unsupported(f"{name}() of dates goes by days", span=binder.places.of(written[0]), expected="INTERVAL n DAYS")
+        days = () if interval is None else (Literal(interval.days, INT, binder.places.of(written[0])),)
+        return (*(cast(end, DATE) for end in ends), *days)
+    steps = [binder.bind(part) for part in written] if interval is None else []
+    type = None if interval is not None else common_type([part.type for part in (*ends, *steps)])
+    if type == NULL:
+        type = INT
+    if type is None or not type.is_integer:
+        found = ", ".join(dict.fromkeys(end.type.sql for end in ends))
+        raise TypeMismatch(f"{name}() has no such steps", span=span, expected=f"integers, or DATEs and an INTERVAL of days, found {found}")
+    return tuple(cast(part, type) for part in (*ends, *steps))
+
+
+def _range(node: exp.Anonymous, binder: ExpressionBinder) -> tuple[Expr, ...]:
+    """range(stop), range(start, stop) and range(start, stop, step) of constants; the stop is not among the numbers."""
+    span = binder.places.of(node)
+    check_count("range", node.expressions, 1, 3, span)
+    numbers = []
+    for i, part in enumerate(node.expressions, 1):
+        bound = constant(accept("range", i, binder.bind(part), LONG, span))
+        if bound is None or not isinstance(bound.value, int):
+            place = binder.places.of(part)
+            raise Unsupported("range() takes constants", span=place, expected="whole numbers", remedy="explode(sequence(a, b))")
+        numbers.append(bound.value)
+    start, stop, step = (0, *numbers, 1) if len(numbers) == 1 else (*numbers, 1)[:3]
+    if step == 0:
+        raise TypeMismatch("range() by 0 has no end", span=span, expected="a step other than 0")
+    last = stop - (1 if step > 0 else -1)
+    return tuple(Literal(number, BIGINT, span) for number in (start, last, step))
+
+
+def _split(node: exp.Anonymous, binder: ExpressionBinder) -> tuple[Expr, ...]:
+    span = binder.places.of(node)
+    check_count("split", node.expressions, 2, 3, span)
+    bound = [binder.bind(part) for part in node.expressions]
+    text = accept("split", 1, bound[0], TEXT, span)
+    pattern = constant(accept("split", 2, bound[1], TEXT, span))
+    limit = constant(accept("split", 3, bound[2], INTEGER, span)) if len(bound) > 2 else Literal(-1, INT, span)
+    delimiter = _plain(pattern.value) if pattern is not None and isinstance(pattern.value, str) else None
+    if delimiter is None or limit is None or limit.value is None:
+        raise Unsupported(
+            "split() takes a constant delimiter, which is no pattern, and a constant limit",
+            span=bound[1].span or span,
+            expected=r"split(s, ',') or split(s, '\\|')",
+        )
+    assert pattern is not None
+    return text, replace(pattern, value=delimiter), limit
+
+
+def _plain(pattern: str) -> str | None:
+    """The text that a regular expression without operators matches; None for any other, and for the empty one."""
+    found, at = "", 0
+    while at < len(pattern):
+        if pattern[at] == "\\" and at + 1 < len(pattern) and not pattern[at + 1].isalnum():
+            at += 1
+        elif pattern[at] in _SPECIAL:
+            return None
+        found += pattern[at]
+        at += 1
+    return found or None

@@ -1,0 +1,36 @@
+"""Temporal filters: the bounds become columns, computed in one pass with what stands before, and a queue keeps what is due later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltic.circuit.nodes import ArrangementSpec, Shape
+from deltic.circuit.operators.temporal_filter import TemporalFilter as TemporalFilterOperator
+from deltic.plan.columns import reference
+from deltic.plan.nodes import TemporalFilter
+from deltic.schema import BIGINT, TIMESTAMP, Field, Schema
+
+if TYPE_CHECKING:
+    from deltic.lowering.lower import Lowering
+
+
+def lower_temporal_filter(lowering: Lowering, plan: TemporalFilter) -> int:
+    """The rows whose time it is."""
+    assert not lowering.scoped, "a relation of a recursion is filtered by time"
+    streams, builder, schema = lowering.streams, lowering.streams.builder, plan.input.schema
+    bounds = (*plan.lower, *plan.upper)
+    fields = schema.fields + tuple(Field(f"bound{i}", TIMESTAMP, True) for i in range(len(bounds)))
+    exprs = [*(reference(schema, i) for i in range(len(schema))), *(bound.moment for bound in bounds)]
+    mapped = streams.map(lowering.relation(plan.input), exprs, Schema(fields))
+    partition = streams.partition(mapped)
+    width = Shape(schema).layout.width
+    placed = [(streams.shape(mapped).layout.slices[len(schema) + i].start, bound.offset) for i, bound in enumerate(bounds)]
+    lower, upper = tuple(placed[: len(plan.lower)]), tuple(placed[len(plan.lower) :])
+    queue = builder.name("queue", lower, upper, builder.fingerprint(mapped))
+    operator = TemporalFilterOperator(queue, width, lower, upper)
+    kept = partition if partition is not None and all(word < width for word in partition) else None
+    node = builder.add(operator, (mapped,), Shape(schema), kept, owns=queue)
+    waiting = Shape(Schema((Field("due", BIGINT, False), *schema.fields)))
+    behind = None if kept is None else tuple(word + 1 for word in kept)
+    builder.specify(ArrangementSpec(queue, waiting, builder.nodes[node].level, 1, partition=behind))
+    return node

@@ -1,0 +1,102 @@
+"""Temporal filters move towards the tables, so that what is not there now waits before joins and not behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from deltic.expr.failing import can_fail
+from deltic.expr.nodes import Expr, columns_of
+from deltic.optimizer.push_filters_down import FROM_ABOVE
+from deltic.plan.columns import remap, substitute
+from deltic.plan.nodes import Bound, Filter, FlatMap, Join, Plan, Project, TemporalFilter
+from deltic.plan.traits import is_cheap
+from deltic.plan.walk import transform
+
+Bounds = Sequence[Bound]
+
+
+def push_time_down(plan: Plan) -> Plan:
+    """Every bound as deep as it may go: through projections whose expressions it reads are cheap, table functions, and to a side of a join.
+
+    One that can fail stays where it is. Two temporal filters in a row become one.
+
+    >>> from deltic.expr.nodes import Column
+    >>> from deltic.plan.nodes import Table
+    >>> from deltic.plan.show import show
+    >>> from deltic.schema import TIMESTAMP, Field, Schema, TableSchema
+    >>> t, u = (Table(TableSchema(n, Schema((Field("at", TIMESTAMP),)))) for n in "tu")
+    >>> at, other = Column(0, TIMESTAMP, True, "at"), Column(1, TIMESTAMP, True, "at")
+    >>> print(show(push_time_down(TemporalFilter(Join(t, u, "inner"), (Bound(at),), (Bound(other, 5),)))))
+    Join inner
+      TemporalFilter at#0 <= now
+        Table t (at)
+      TemporalFilter now < at#0 + 5 µs
+        Table u (at)
+    """
+    return transform(plan, lambda node: _sink(node) if isinstance(node, TemporalFilter) else node)
+
+
+def _sink(plan: TemporalFilter) -> Plan:
+    below = plan.input
+    match below:
+        case TemporalFilter():
+            return replace(below, lower=below.lower + plan.lower, upper=below.upper + plan.upper)
+        case Filter(input=Join() | FlatMap() as behind):
+            inner = _sink(replace(plan, input=behind))
+            staying = (inner.lower, inner.upper) if isinstance(inner, TemporalFilter) else ((), ())
+            rest = inner.input if isinstance(inner, TemporalFilter) else inner
+            return plan if rest == behind else _timed(replace(below, input=rest), staying)
+        case Join():
+            filtered = _sink_join(plan, below)
+            return plan if filtered is None else _timed(*filtered)
+        case Project():
+            exprs = [expr for _, expr in below.columns]
+            moving, staying = _split(plan, lambda moment: all(is_cheap(exprs[i]) for i in columns_of(moment)))
+            moved = _over(moving, lambda moment: substitute(moment, exprs))
+        case FlatMap():
+            width = len(below.input.schema)
+            moving, staying = _split(plan, lambda moment: all(i < width for i in columns_of(moment)))
+            moved = moving
+        case _:
+            return plan
+    return _timed(replace(below, input=_timed(below.input, moved)), staying) if any(moving) else plan
+
+
+Asked = tuple[tuple[Bound, ...], tuple[Bound, ...]]
+"""The lower and the upper bounds."""
+
+
+def _sink_join(plan: TemporalFilter, join: Join) -> tuple[Join, Asked] | None:
+    """The join with filtered sides, and the bounds that stay above; None where none moves."""
+    width, sides = len(join.left.schema), FROM_ABOVE[join.kind]
+    same = {i: i for i in range(width)}
+    back = {width + i: i for i in range(len(join.right.schema))}
+    ours, rest = _split(plan, lambda moment: "left" in sides and all(i < width for i in columns_of(moment)))
+    above = replace(plan, lower=rest[0], upper=rest[1])
+    theirs, rest = _split(above, lambda moment: "right" in sides and all(i >= width for i in columns_of(moment)))
+    if not any((*ours, *theirs)):
+        return None
+    left = _timed(join.left, _over(ours, lambda moment: remap(moment, same, join.left.schema)))
+    right = _timed(join.right, _over(theirs, lambda moment: remap(moment, back, join.right.schema)))
+    return replace(join, left=left, right=right), rest
+
+
+def _split(plan: TemporalFilter, may_move: Callable[[Expr], bool]) -> tuple[Asked, Asked]:
+    """The bounds that may move and cannot fail, and the rest."""
+
+    def moves(bound: Bound) -> bool:
+        return may_move(bound.moment) and not can_fail(bound.moment)
+
+    both = (plan.lower, plan.upper)
+    moving, staying = (tuple(tuple(b for b in bounds if moves(b) is wanted) for bounds in both) for wanted in (True, False))
+    return (moving[0], moving[1]), (staying[0], staying[1])
+
+
+def _over(asked: Asked, change: Callable[[Expr], Expr]) -> Asked:
+    lower, upper = (tuple(replace(bound, moment=change(bound.moment)) for bound in bounds) for bounds in asked)
+    return lower, upper
+
+
+def _timed(plan: Plan, asked: Asked) -> Plan:
+    return TemporalFilter(plan, *asked) if any(asked) else plan
