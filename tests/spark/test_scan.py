@@ -25,7 +25,7 @@ SCRIPT = """
 
 
 def reader(root: Path, view: str, **options: str) -> Any:
-    source = DelticSource({"path": str(root), "view": view, **options})
+    source = DelticSource({"pushdown": "true", "path": str(root), "view": view, **options})
     return source.reader(source.schema())
 
 
