@@ -83,12 +83,12 @@ class Incremental:
             self.done.set()
 
     def tick(self, prepared: Tick) -> Changes:
-        self.changes = []
         self.done.clear()
         self.feed.ticks.put(prepared)
         if not self.done.wait(TIMEOUT_S):
             raise Absent(f"no answer to a tick within {TIMEOUT_S:.0f} s")
-        return self.changes
+        changes, self.changes = self.changes, []  # with what was there before the first tick
+        return changes
 
     def answer(self, read: Changes) -> Answer:
         weights, *columns = np.array(read, np.int64).reshape(-1, len(self.names) + 1).T
