@@ -35,8 +35,9 @@ def is_staged(name: str) -> bool:
 
 
 def staged_name(path: Path) -> Path:
-    """A name beside `path` that no other writer takes."""
-    return path.with_name(f"{path.name}.{secrets.token_hex(8)}{_STAGED}")
+    """A name beside `path` that no other writer takes; hidden, so that those who read the folder as a data set pass over it."""
+    hidden = "" if path.name.startswith(".") else "."
+    return path.with_name(f"{hidden}{path.name}.{secrets.token_hex(8)}{_STAGED}")
 
 
 def create(path: Path, parts: Iterable[Any]) -> None:

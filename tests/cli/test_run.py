@@ -69,10 +69,31 @@ def test_a_changed_script_is_told(shop: Shop, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err.splitlines()[0].endswith("; views filled: spend; dropped: top")
 
 
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_table_that_nothing_feeds_is_told(shop: Shop, capsys: pytest.CaptureFixture[str], options: Sequence[str]) -> None:
+    (shop.folder / "shop.sql").write_text("CREATE TABLE countries (name STRING, PRIMARY KEY (name));\n" + SCRIPT)
+    assert main(arguments(shop, *options)) == Exit.OK
+    told = capsys.readouterr()
+    assert (told.out or told.err).splitlines()[0] == f"state {shop.state}: a new state; tables without a source: countries"
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_folder_of_something_else_is_no_state(shop: Shop, capsys: pytest.CaptureFixture[str], options: Sequence[str]) -> None:
+    before = files(shop.folder)
+    assert main(arguments(shop, "--state", str(shop.folder), *options)) == Exit.INPUT
+    assert capsys.readouterr().err.splitlines() == [
+        f"deltic: the state folder {shop.folder} is no state and already holds something else: in",
+        "expected: a new or an empty folder, or the state folder of a pipeline",
+        "help: name another folder",
+    ]
+    assert files(shop.folder) == before
+
+
 def test_json_is_one_object_for_the_start_each_tick_and_the_end(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments(shop, "--json", "--rows-per-tick", "4")) == Exit.OK
     start, *ticks, end = map(json.loads, capsys.readouterr().out.splitlines())
-    assert start == {"event": "start", "epoch": None, "views": {"reused": [], "filled": [], "dropped": []}, "tables": {"dropped": []}}
+    views, tables = {"reused": [], "filled": [], "dropped": []}, {"dropped": [], "unfed": []}
+    assert start == {"event": "start", "epoch": None, "views": views, "tables": tables}
     assert [tick["event"] for tick in ticks] == ["tick"] * 3
     assert ticks[0]["files"] == {"orders": ["a.csv"], "customers": ["a.parquet", "b.parquet", "c.parquet"]}
     assert set(ticks[0]) == {"event", "epoch", "files", "rows_in", "rows_out", "letters", "seconds"}

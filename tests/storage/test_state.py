@@ -236,6 +236,19 @@ def test_a_missing_and_a_foreign_manifest_are_found(tmp_path: Path) -> None:
         State.open(tmp_path / "one")
 
 
+def test_a_missing_data_file_is_found_when_the_state_is_opened(tmp_path: Path) -> None:
+    state = State.open(tmp_path)
+    put(state, 1)
+    state.close()
+    (path,) = (tmp_path / "data").iterdir()
+    content = path.read_bytes()
+    path.unlink()
+    with pytest.raises(CorruptState, match=f"{path.name}: the file is missing, though the manifest names it"):
+        State.open(tmp_path)
+    path.write_bytes(content)
+    State.open(tmp_path).close()
+
+
 def test_a_newer_manifest_is_refused(tmp_path: Path) -> None:
     State.open(tmp_path).close()
     path = tmp_path / "manifests" / "000000000000.json"
@@ -385,6 +398,7 @@ def test_manifests_cost_in_proportion_to_the_changes_however_many_notes_there_ar
         gone = tuple(state.manifest.segments())[:1] if epoch > 20 else ()
         notes = {f"taken:orders:part-{epoch:06}-{i}.parquet": [10**6, 1700 * 10**15 + epoch, 10**9, 1000] for i in range(20)}
         state.commit(Change((file,), (SegmentRef(0, "a", file.name, 9),), gone, notes=notes))
+        folder.objects[f"data/{file.name}"] = b""
     assert len(state.manifest.notes) == 40_001
     wholes = [len(content) for content in folder.objects.values() if b'"whole":' in content]
     own = sum(folder.written) - sum(wholes)

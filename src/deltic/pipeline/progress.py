@@ -15,7 +15,7 @@ class Start:
     """What a script finds in its state. epoch: the last committed before; None if the state is new.
 
     reused, filled, dropped: views that stand as they were, views that are filled from the tables' rows, and views that the script no
-    longer has; dropped_tables, those tables.
+    longer has; dropped_tables, those tables. unfed: tables without a source, which stay empty if nobody feeds them by hand.
     """
 
     epoch: int | None
@@ -23,22 +23,24 @@ class Start:
     filled: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     dropped_tables: tuple[str, ...] = ()
+    unfed: tuple[str, ...] = ()
 
     def json(self) -> dict[str, Json]:
         return {
             "event": "start",
             "epoch": self.epoch,
             "views": {"reused": list(self.reused), "filled": list(self.filled), "dropped": list(self.dropped)},
-            "tables": {"dropped": list(self.dropped_tables)},
+            "tables": {"dropped": list(self.dropped_tables), "unfed": list(self.unfed)},
         }
 
     def __str__(self) -> str:
+        unfed = f"; tables without a source: {', '.join(self.unfed)}" if self.unfed else ""
         if self.epoch is None:
-            return "a new state"
+            return f"a new state{unfed}"
         kinds = {"reused": self.reused, "filled": self.filled, "dropped": self.dropped}
         views = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names) or "no views"
         tables = f"; tables dropped: {', '.join(self.dropped_tables)}" if self.dropped_tables else ""
-        return f"goes on after epoch {self.epoch}; views {views}{tables}"
+        return f"goes on after epoch {self.epoch}; views {views}{tables}{unfed}"
 
 
 @dataclass(frozen=True, slots=True)

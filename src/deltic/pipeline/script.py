@@ -21,7 +21,7 @@ from deltic.schema import Schema, TableSchema
 from deltic.session import Session
 from deltic.session.catalog import SinkDefinition
 from deltic.storage.folder import open_folder
-from deltic.storage.manifest import MANIFESTS
+from deltic.storage.names import MANIFESTS
 
 Notes = Mapping[str, Json]
 
@@ -60,11 +60,16 @@ class Script:
             session.notes["tables"],
         )
 
+    @property
+    def unfed(self) -> tuple[str, ...]:
+        """The tables that take no files."""
+        return tuple(name for name in self.tables if name.lower() not in self.sources)
+
     def start(self, notes: Notes, epoch: int | None) -> Start:
         """What becomes of a state with these notes; epoch: its last, None if it is new."""
         known, before = notes.get("arrangements", {}), notes.get("views", {})
         if epoch is None or not notes.get("tables"):
-            return Start(None)
+            return Start(None, unfed=self.unfed)
         names, tables = {view.lower() for view in self.views}, {table.lower() for table in self.tables}
         return Start(
             epoch,
@@ -72,6 +77,7 @@ class Script:
             filled=tuple(view for view, (arrangement, _) in self.views.items() if arrangement not in known),
             dropped=tuple(view for view in before if view.lower() not in names),
             dropped_tables=tuple(table for table in notes["tables"] if table.lower() not in tables),
+            unfed=self.unfed,
         )
 
     def renewed(self, notes: Notes) -> dict[str, Json]:
@@ -111,7 +117,8 @@ class Script:
         return [self._outlet(name, definition, state_id) for name, definition in self.sinks.items()]
 
     def check_new(self, state: str) -> None:
-        """Raises SinkError if sinks have had epochs, and there is no state that they can be of."""
+        """Raises StateError if `state` is a folder of something else, SinkError if sinks have had epochs and it is no state."""
+        open_folder(state).check()
         had = next((definition for definition in self.sinks.values() if not self._is_new(definition)), None)
         if had is None or state_is_there(state):
             return

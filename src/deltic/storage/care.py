@@ -10,9 +10,9 @@ from typing import Final
 from deltic.storage.files import FileRef
 from deltic.storage.folder import Folder, open_folder
 from deltic.storage.history import epochs_in
-from deltic.storage.manifest import MANIFESTS, Change, Manifest, SegmentRef
+from deltic.storage.manifest import Change, Manifest, SegmentRef
 from deltic.storage.merging import merge_segments
-from deltic.storage.names import DATA
+from deltic.storage.names import DATA, MANIFESTS
 from deltic.storage.reader import no_state
 from deltic.storage.reshard import partitions
 from deltic.storage.state import State

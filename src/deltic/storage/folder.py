@@ -29,8 +29,11 @@ class Folder(Protocol):
     @property
     def local(self) -> bool: ...
 
+    def check(self) -> None:
+        """Raises StateError if it is a local folder of something else."""
+
     def make(self) -> None:
-        """Makes the folder if it is not there."""
+        """Makes the folder if it is not there. Raises as `check`."""
 
     def create(self, name: str, content: bytes) -> bool:
         """Makes an object that survives a power failure; False, and nothing changed, if there is one of this name."""

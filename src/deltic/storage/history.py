@@ -14,7 +14,8 @@ from typing import Final
 from deltic.errors import CorruptState
 from deltic.storage.folder import Folder
 from deltic.storage.layout import REMEDY
-from deltic.storage.manifest import MANIFESTS, Manifest, Stored, decode, epoch_of, manifest_name
+from deltic.storage.manifest import Manifest, Stored, decode, epoch_of, manifest_name
+from deltic.storage.names import MANIFESTS
 
 LINK_BYTES: Final = 1 << 13
 OBJECT_LINK_BYTES: Final = 1 << 16

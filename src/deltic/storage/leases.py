@@ -17,8 +17,8 @@ from typing import Final
 
 from deltic.errors import StateError
 from deltic.storage.folder import Folder
+from deltic.storage.names import LEASES
 
-LEASES: Final = "leases"
 LEASE_S: Final = 300.0
 _RENEWALS: Final = 4
 _LEASE: Final = re.compile(r"[0-9A-Za-z]+\.json")

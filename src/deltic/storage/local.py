@@ -16,9 +16,8 @@ from typing import Any, Final
 from deltic import disk
 from deltic.errors import CorruptState, StateError, StateInUse
 from deltic.storage.layout import REMEDY
-from deltic.storage.names import DATA, checked
+from deltic.storage.names import DATA, ENTRIES, LOCK, MANIFESTS, checked
 
-_LOCK: Final = "lock"
 _FULL: Final = ("room for the new files", "make room; nothing was changed, so this can be done again then")
 _REFUSED: Final = ("a folder that this process may read and write", "give it the right to, or name another folder")
 _NO_FOLDER: Final = ("a folder", "name another one")
@@ -48,7 +47,20 @@ class LocalFolder:
     def root(self) -> str:
         return str(self._path)
 
+    def check(self) -> None:
+        with failing(self._subject, "read"):
+            found = sorted(os.listdir(self._path)) if self._path.is_dir() else []
+        other = next((name for name in found if name not in ENTRIES and not name.startswith(".")), None)
+        if other is None or any(self.names(MANIFESTS)):
+            return
+        raise StateError(
+            f"{self._subject} is no state and already holds something else: {other}",
+            expected="a new or an empty folder, or the state folder of a pipeline",
+            remedy="name another folder",
+        )
+
     def make(self) -> None:
+        self.check()
         with failing(self._subject, "made"):
             disk.make_folder(self._path / DATA)
 
@@ -88,11 +100,11 @@ class LocalFolder:
     def sweep(self, prefix: str) -> None:
         with failing(self._subject, "written"):
             for name in filter(disk.is_staged, self._listing(prefix)):
-                disk.unlink(self._at(f"{prefix}/{name}"))
+                disk.unlink(self._at(prefix) / name)
 
     def lock(self) -> None:
         with failing(self._subject, "locked"):
-            descriptor = os.open(self._path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(self._path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             self._take(descriptor)
         except BaseException:

@@ -16,9 +16,9 @@ from typing import Any, Final
 from deltic.errors import CorruptState, StateError
 from deltic.storage.files import FileRef
 from deltic.storage.layout import REMEDY
+from deltic.storage.names import MANIFESTS
 from deltic.storage.notes import Notes
 
-MANIFESTS: Final = "manifests"
 MANIFEST_VERSION: Final = 2
 """2: a segment may be ranged; `at` and `oldest`. Version 1 is read too."""
 Json = Any

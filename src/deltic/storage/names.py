@@ -8,7 +8,13 @@ from typing import Final
 from deltic.errors import CorruptState
 
 DATA: Final = "data"
-"""The subfolder of the data files."""
+MANIFESTS: Final = "manifests"
+GENERATIONS: Final = "generations"
+LEASES: Final = "leases"
+"""The subfolders: data files, one manifest for each epoch, one object for each opener, one for each reader."""
+LOCK: Final = "lock"
+ENTRIES: Final = frozenset({DATA, MANIFESTS, GENERATIONS, LEASES, LOCK})
+"""All that there is in a state folder."""
 _PART: Final = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*")
 
 

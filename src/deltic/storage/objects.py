@@ -79,6 +79,9 @@ class ObjectFolder:
                 except FileNotFoundError:
                     continue
 
+    def check(self) -> None:
+        """What else has the prefix is not asked."""
+
     def sweep(self, prefix: str) -> None:
         """Nothing is ever staged."""
 

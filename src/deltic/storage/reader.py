@@ -10,7 +10,8 @@ from deltic.errors import CorruptState, StateError
 from deltic.storage.folder import Folder, open_folder
 from deltic.storage.history import chain, epochs_in, folded, stored_manifest
 from deltic.storage.leases import LEASE_S, Lease
-from deltic.storage.manifest import MANIFESTS, Manifest, Stored
+from deltic.storage.manifest import Manifest, Stored
+from deltic.storage.names import MANIFESTS
 
 
 def no_state(root: str) -> StateError:

@@ -22,17 +22,17 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 
-from deltic.errors import StateError, StateTakenOver
+from deltic.errors import CorruptState, StateError, StateTakenOver
 from deltic.storage.files import Origin, origin_of
 from deltic.storage.folder import Folder, open_folder
 from deltic.storage.history import LINK_BYTES, OBJECT_LINK_BYTES, Pace, chain, epochs_in, stored_manifest
+from deltic.storage.layout import REMEDY
 from deltic.storage.leases import oldest_leased
-from deltic.storage.manifest import MANIFESTS, Change, Json, Manifest, Stored, encode, manifest_name
+from deltic.storage.manifest import Change, Json, Manifest, Stored, encode, manifest_name
 from deltic.storage.merging import merge_segments
-from deltic.storage.names import DATA
+from deltic.storage.names import DATA, GENERATIONS, MANIFESTS
 from deltic.storage.reshard import SPREAD, partitions, resharded, torn
 
-GENERATIONS: Final = "generations"
 RETAINED_EPOCHS: Final = 100
 KEEP: Final = "keep"
 """The note that keeps the epochs from it on readable, however many are retained: somebody has yet to read them."""
@@ -174,6 +174,13 @@ class State:
         if shards is not None and shards != self.manifest.shards:
             self._reshard(shards)
         self.sweep()
+        self._check_files()
+
+    def _check_files(self) -> None:
+        """Raises CorruptState if a file of the newest epoch is missing, so that it is told now and not in the midst of a tick. O(files)."""
+        missing = set(self.manifest.files).difference(self.folder.names(DATA))
+        if missing:
+            raise CorruptState(f"{min(missing)}: the file is missing, though the manifest names it", remedy=REMEDY)
 
     def _check(self, shards: int | None) -> None:
         if self.manifest.generation > self.generation:
