@@ -24,10 +24,10 @@ Verify = Callable[[list[int]], None]
 class Guard:
     """index: the batch's, not verified yet. verify_index, verify_rows: of the index' pages, and of the rows' in all columns and weights."""
 
-    __slots__ = ("_index", "_index_pages", "_lock", "_row_pages", "done")
+    __slots__ = ("_index", "_index_pages", "_lock", "_row_pages", "_rows", "done")
 
     def __init__(self, index: Words, rows: int, verify_index: Verify, verify_rows: Verify) -> None:
-        self._index = index
+        self._index, self._rows = index, rows
         self._index_pages = Pages(-(-len(index) // PAGE_WORDS), verify_index)
         self._row_pages = Pages(-(-rows // PAGE_WORDS), verify_rows)
         self._lock = Lock()
@@ -52,6 +52,16 @@ class Guard:
                 return 0, 0
             starts, ends = self._buckets(np.array([max(after, base), until], np.int64))
             start, end = int(starts[0]), int(ends[1])
+            if not self.done:
+                self._row_pages.need(pages_of(np.array([start]), np.array([end]), PAGE_WORDS))
+            return start, end
+
+    def behind(self, after: int, count: int) -> tuple[int, int]:
+        """Rows (start, end) that may be read then, among them the first `count` whose leading word is greater than `after`, or all such."""
+        with self._lock:
+            self._index_pages.need(np.zeros(1, np.int64))
+            starts, ends = self._buckets(np.array([max(after, int(self._index[1]))], np.int64))
+            start, end = int(starts[0]), min(int(ends[0]) + count, self._rows)
             if not self.done:
                 self._row_pages.need(pages_of(np.array([start]), np.array([end]), PAGE_WORDS))
             return start, end
