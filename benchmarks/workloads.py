@@ -131,6 +131,20 @@ def nearly_acyclic(
     return _graph(draw, edges, ticks, changes, 0.5, rng)
 
 
+def layered(levels: int = 60, width: int = 100, ticks: int = 50, changes: int = 10, seed: int = 17) -> Feed:
+    """Random edges from each level of `width` nodes to the next, one a node on average; half of the changes are deletions.
+
+    So as many ways lead from a level to any later one as there are edges in between two, and their number stays small.
+    """
+    rng = np.random.default_rng(seed)
+
+    def draw() -> list[Edge]:
+        source, target = rng.integers(0, (levels - 1) * width, 10_000), rng.integers(0, width, 10_000)
+        return list(zip(source.tolist(), ((source // width + 1) * width + target).tolist(), strict=True))
+
+    return _graph(draw, (levels - 1) * width, ticks, changes, 0.5, rng)
+
+
 def uniform(nodes: int = 100_000, edges: int = 400_000, ticks: int = 50, changes: int = 100, seed: int = 5) -> Feed:
     """Uniformly random edges; half of the changes are deletions."""
     rng = np.random.default_rng(seed)
