@@ -7,7 +7,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltic.plan.relation import Relation, key_of, normal_row, order_key, total_key
+from deltic.expr.rows.ordering import order_key, total_key
+from deltic.plan.relation import Relation, key_of, normal_row
 
 values = st.one_of(st.none(), st.sampled_from([0.0, -0.0, math.nan, math.inf, 1.0, -1.0]))
 pairs = st.lists(st.tuples(st.tuples(values, values), st.integers(-3, 3)), max_size=12)

@@ -16,16 +16,21 @@ from deltic.circuit.operators.aggregate import Aggregate
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.child import ITERATION_LIMIT, Child
 from deltic.circuit.operators.feedback import Feedback, Import
+from deltic.circuit.operators.group_top_k import GroupTopK
+from deltic.circuit.operators.inspect import Inspect
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.nested_arrange import NestedArrange
 from deltic.circuit.operators.nested_join import NestedJoin
 from deltic.circuit.operators.nested_reduce import NestedReduce
 from deltic.circuit.operators.nested_reweigh import NestedReweigh
+from deltic.circuit.operators.over_ticks import OverTicks
+from deltic.circuit.operators.reduce import Reduce
 from deltic.circuit.operators.reweigh import Reweigh
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopK
+from deltic.circuit.operators.weighted import Weighted
 from deltic.schema import BIGINT, Field, Schema
 
 NOWHERE = -1
@@ -111,9 +116,9 @@ class ScopeBuilder(CircuitBuilder):
         return _arrangement(self.parent.nodes[stream])
 
     def _live(self, export: int) -> tuple[list[Node], int]:
-        """The nodes that the export or a feedback rests on, numbered anew, and the export's number."""
+        """The nodes that the export or a feedback rests on or that somebody inspects, numbered anew, and the export's number."""
         feedback = [n for n in self.nodes if isinstance(n.operator, Feedback)]
-        waiting = [export, *(n.id for n in feedback)]
+        waiting = [export, *(n.id for n in feedback), *(n.id for n in self.nodes if isinstance(n.operator, Inspect))]
         live = set(waiting)
         while waiting:
             node = self.nodes[waiting.pop()]
@@ -148,10 +153,11 @@ def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operato
         case Reweigh():
             return NestedReweigh(operator, depth)
         case TopK():
-            return NestedReduce(operator, depth, 1, ((operator.arrangement, operator.width, 1),), len(operator.output))
+            key = operator.key if isinstance(operator, GroupTopK) else 1
+            return NestedReduce(operator, depth, key, ((operator.arrangement, operator.width, 1),), len(operator.output))
         case Aggregate():
             return _nested_aggregate(operator, depth)
-        case SemiJoin() | Exchange() | TableInput():
+        case SemiJoin() | Exchange() | TableInput() | OverTicks() | Reduce() | Weighted():
             raise AssertionError(f"{operator.name} has no form in scopes")
         case _:
             return operator

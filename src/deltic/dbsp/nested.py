@@ -6,6 +6,7 @@ operator's queue; between epochs the queue is empty, and what is kept has its it
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -24,9 +25,9 @@ Change = Callable[[Row, Group], Weights]
 class Waiting(Operator):
     """An operator with things due later."""
 
+    @abstractmethod
     def due(self) -> Iterator[Time]:
         """The times at which something is due."""
-        raise NotImplementedError
 
     def settled(self, now: Time) -> bool:
         return not any(time[: len(now) - 1] == now[:-1] and time[len(now) - 1] > now[-1] for time in self.due())
@@ -36,9 +37,9 @@ class Waiting(Operator):
             assert not list(self.due()), f"{self.name}: something is due after the end of an epoch"
             self.end_epoch()
 
+    @abstractmethod
     def end_epoch(self) -> None:
         """Makes this epoch past."""
-        raise NotImplementedError
 
 
 class Joins(Waiting):

@@ -66,8 +66,8 @@ def negative_weight(row: Sequence[Value], weight: int, span: Span | None) -> Neg
     return NegativeWeight(
         f"the row {shown(row)} would be there {weight} times",
         span=span,
-        expected="every row 0 times or more, once repeat_row has been added up",
-        remedy="UNION ALL the rows that repeat_row takes away from",
+        expected="every row 0 times or more, once all has been added up",
+        remedy="UNION ALL the rows that repeat_row takes away from; of a stream in Python weighted() makes a column of the weights",
     )
 
 

@@ -9,7 +9,7 @@ import datetime
 import decimal
 import struct
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from deltic.errors import EvaluationError
 from deltic.expr.failures import at_row
-from deltic.expr.nodes import PythonFunction, Value
-from deltic.schema import BOOLEAN, DATE, DOUBLE, FLOAT, INTEGER_BITS, STRING, TIMESTAMP, Type
+from deltic.expr.nodes import PythonFunction, UserFunction, Value
+from deltic.expr.rows.ordering import total_key
+from deltic.schema import BOOLEAN, DATE, DOUBLE, FLOAT, INTEGER_BITS, STRING, TIMESTAMP, Schema, Type
 
 CLASSES: Final[dict[Type, type | tuple[type, ...]]] = {
     BOOLEAN: bool,
@@ -38,6 +39,27 @@ def value_of_function(expr: PythonFunction, arguments: Sequence[Value]) -> Value
     arrays = [pa.array([value], type) for value, type in zip(arguments, types, strict=True)]
     value: Value = array_of_function(expr, arrays, 1)[0].as_py()
     return value
+
+
+def rows_of_reduction(function: UserFunction, made: Schema, group: Iterable[tuple[tuple[Value, ...], int]]) -> list[tuple[Value, ...]]:
+    """The rows, of schema `made`, that a function makes of a group of rows with how often they are there. Raises EvaluationError."""
+    columns = [PythonFunction(function, (), i, field.type, field.nullable) for i, field in enumerate(made)]
+    given = _called(columns[0], [inspected(function, group)])
+    return [tuple(_fitting(column, _part(column, row)) for column in columns) for row in (given if isinstance(given, list) else [given])]
+
+
+def inspect_rows(function: UserFunction, change: Iterable[tuple[tuple[Value, ...], int]]) -> None:
+    """Calls a function that only looks with the rows of a change and their weights. Raises EvaluationError if it raises."""
+    _called(PythonFunction(function, (), 0, BOOLEAN, True), [inspected(function, change)])
+
+
+def inspected(function: UserFunction, rows: Iterable[tuple[tuple[Value, ...], int]]) -> tuple[tuple[Any, int], ...]:
+    """Rows with weights as a function of a whole relation gets them: under the columns' names, and in their order."""
+    (names,) = function.parameters
+    assert names is not None
+    row = row_class(names)
+    ordered = sorted(rows, key=lambda pair: tuple(total_key(value) for value in pair[0]))
+    return tuple((row(*values), weight) for values, weight in ordered)
 
 
 def array_of_function(expr: PythonFunction, arguments: Sequence[pa.Array], length: int) -> pa.Array:

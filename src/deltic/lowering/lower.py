@@ -12,29 +12,35 @@ from typing import assert_never
 
 from deltic.circuit.nodes import ArrangementSpec, Circuit, NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
+from deltic.circuit.operators.group_top_k import GroupTopK
 from deltic.circuit.operators.linear import Constant, Place
 from deltic.circuit.operators.multiset import Multiset as MultisetOperator
 from deltic.circuit.operators.order import Sort, Term
 from deltic.circuit.operators.reweigh import Reweigh, Rule
 from deltic.circuit.operators.top_k import TopK as TopKOperator
-from deltic.expr.nodes import Expr
 from deltic.lowering.aggregates import lower_aggregate
 from deltic.lowering.joins import lower_join
 from deltic.lowering.keys import unique_key
+from deltic.lowering.over_ticks import lower_over_ticks, lower_weighted
+from deltic.lowering.reduce import lower_reduce
 from deltic.lowering.scopes import ScopeStreams
 from deltic.lowering.streams import Arranged, Streams, normalized
 from deltic.lowering.temporal import lower_temporal_filter
 from deltic.plan.columns import columns_of_all, reference, remap
+from deltic.plan.fingerprint import Nest, fingerprint
 from deltic.plan.nodes import (
     Aggregate,
     Distinct,
     Filter,
     FlatMap,
+    Inspect,
     Join,
     Multiset,
+    OverTicks,
     Plan,
     Project,
     Recursion,
+    Reduce,
     Reference,
     SetOperation,
     Table,
@@ -42,8 +48,10 @@ from deltic.plan.nodes import (
     TopK,
     Union,
     Values,
+    Weighted,
     references,
 )
+from deltic.plan.walk import nodes
 from deltic.schema import BIGINT, STRING, Field, Schema, TableSchema
 
 
@@ -61,10 +69,13 @@ class Lowering:
     """The streams of the plans met so far. scoped: whether they lie in the scope of a recursion."""
 
     scoped = False
+    nest: Nest = ()
+    """The relations of the recursions around, the innermost last."""
 
     def __init__(self, streams: Streams | None = None) -> None:
         self.streams = Streams() if streams is None else streams
         self._known: dict[Plan, int] = {}
+        self._seeds: dict[str, object] = {}
 
     def relation(self, plan: Plan) -> int:
         """The stream of the plan's changes, laid out as its schema says."""
@@ -102,6 +113,14 @@ class Lowering:
                 return self._multiset(plan)
             case TemporalFilter():
                 return lower_temporal_filter(self, plan)
+            case Reduce():
+                return lower_reduce(self, plan)
+            case OverTicks():
+                return lower_over_ticks(self, plan)
+            case Weighted():
+                return lower_weighted(self, plan)
+            case Inspect():
+                return self.streams.inspect(self.relation(plan.input), plan)
             case Recursion():
                 return lower_recursion(self, plan)
             case Reference():
@@ -154,30 +173,47 @@ class Lowering:
         return self.streams.conform(self.reweighed(self.streams.plus(sides), plan.kind), plan.schema)
 
     def _top_k(self, plan: TopK) -> int:
-        """The first rows of each shard, then the first of these."""
+        """The first rows of each shard, then the first of these; of groups, those of each group where it lies."""
         stream = self.relation(plan.input)
+        if plan.keys:
+            return self._first_of_groups(stream, plan)
         if self.streams.partition(stream) != ():
             stream = self._first_rows(stream, plan)
         return self._first_rows(self.streams.exchange(stream, ()), plan)
 
     def _first_rows(self, stream: int, plan: TopK) -> int:
+        mapped, parts = self._in_order(stream, plan)
+        return self._sorted_first(mapped, parts, plan)
+
+    def _first_of_groups(self, stream: int, plan: TopK) -> int:
+        mapped, parts = self._in_order(stream, plan)
+        return self._sorted_first(self.streams.gather(mapped, self._key_words(plan)), parts, plan)
+
+    def _key_words(self, plan: TopK) -> int:
+        return Shape(Schema(tuple(Field(f"k{i}", k.type, k.nullable) for i, k in enumerate(plan.keys)))).layout.width
+
+    def _in_order(self, stream: int, plan: TopK) -> tuple[int, tuple[int | Term, ...]]:
+        """The stream with the group's key before each row and what it is ordered by behind it; and what of it sorts, part by part."""
         schema = plan.input.schema
-        exprs: list[Expr] = [reference(schema, i) for i in range(len(schema))]
+        exprs = [*map(normalized, plan.keys), *(reference(schema, i) for i in range(len(schema)))]
         exprs += [normalized(o.expr) for o in plan.order]
-        fields = schema.fields + tuple(Field(f"o{i}", o.expr.type, o.expr.nullable) for i, o in enumerate(plan.order))
+        keys = tuple(Field(f"k{i}", k.type, k.nullable) for i, k in enumerate(plan.keys))
+        fields = (*keys, *schema.fields, *(Field(f"o{i}", o.expr.type, o.expr.nullable) for i, o in enumerate(plan.order)))
         mapped = self.streams.map(stream, exprs, Schema(fields))
         slices = self.streams.shape(mapped).layout.slices
-        parts: list[int | Term] = [
-            Term(s.start, f, o.descending, o.nulls_first)
-            for s, f, o in zip(slices[len(schema) :], fields[len(schema) :], plan.order, strict=True)
+        behind = len(keys) + len(schema)
+        parts: list[int | Term] = list(range(slices[len(keys)].start if keys else 0))
+        parts += [
+            Term(s.start, f, o.descending, o.nulls_first) for s, f, o in zip(slices[behind:], fields[behind:], plan.order, strict=True)
         ]
-        for s, f in zip(slices, schema, strict=False):
+        for s, f in zip(slices[len(keys) : behind], schema, strict=True):
             parts += (Term(s.start, f),) if f.type == STRING else range(s.start, s.stop)
-        return self._sorted_first(mapped, tuple(parts), schema, plan.limit)
+        return mapped, tuple(parts)
 
-    def _sorted_first(self, mapped: int, parts: tuple[int | Term, ...], schema: Schema, limit: int) -> int:
-        """The rows laid out in order, arranged, and the first `limit` of them as rows of `schema`."""
-        fields, texts, output = [Field("all", BIGINT, False)], [], []
+    def _sorted_first(self, mapped: int, parts: tuple[int | Term, ...], plan: TopK) -> int:
+        """The rows laid out in order, arranged, and the first `limit` of them, or of each group, as rows of the plan."""
+        key, schema = self._key_words(plan), plan.input.schema
+        fields, texts, output = [] if plan.keys else [Field("all", BIGINT, False)], [], []
         row_parts = Shape(schema).layout.width
         for i, part in enumerate(parts):
             fields += (Field("w", BIGINT, False),) if isinstance(part, int) else self.order_fields(part)
@@ -186,20 +222,35 @@ class Lowering:
             if i >= len(parts) - row_parts:
                 output.append(len(fields) - 1)
         builder = self.streams.builder
-        sorted_ = builder.add(
-            Sort(parts, constant=True), (mapped,), Shape(Schema(tuple(fields))), _unless_keyed(self.streams.partition(mapped))
-        )
-        arranged = self.streams.arrange(sorted_, 1)
-        return self._limited(arranged, limit, tuple(output), tuple(texts), schema)
+        partition = self.streams.partition(mapped)
+        kept = partition if partition is not None and all(word < key for word in partition) else None
+        shape = Shape(Schema(tuple(fields)))
+        sorted_ = builder.add(Sort(parts, constant=not plan.keys), (mapped,), shape, kept)
+        arranged = self.streams.arrange(sorted_, max(key, 1))
+        return self._limited(arranged, plan, tuple(output), tuple(texts))
 
-    def _limited(self, rows: Arranged, limit: int, output: tuple[int, ...], texts: tuple[tuple[int, bool], ...], schema: Schema) -> int:
+    def _limited(self, rows: Arranged, plan: TopK, output: tuple[int, ...], texts: tuple[tuple[int, bool], ...]) -> int:
         builder = self.streams.builder
-        memory = builder.name("first", limit, builder.fingerprint(rows.node))
-        operator = TopKOperator(rows.id, memory, rows.width, limit, output, texts)
-        partition = self.streams.partition(rows.node)
-        node = builder.add(operator, (rows.node,), Shape(schema), partition, owns=memory, reads=(rows.id,))
-        builder.specify(replace(builder.arrangements[rows.id], id=memory))
+        memory = builder.name("first", plan.limit, builder.fingerprint(rows.node))
+        partition, key = self.streams.partition(rows.node), self._key_words(plan)
+        operator: TopKOperator = TopKOperator(rows.id, memory, rows.width, plan.limit, output, texts)
+        if plan.keys:
+            operator = GroupTopK(rows.id, memory, rows.width, plan.limit, output, texts, key)
+        shape, spread = Shape(plan.schema), None if plan.keys else partition
+        node = builder.add(operator, (rows.node,), shape, spread, owns=memory, reads=(rows.id,))
+        builder.specify(replace(builder.arrangements[rows.id], id=memory, partition=partition))
         return node
+
+    def seed(self, plan: Recursion) -> str:
+        """What names the state of its scope: what it computes, and its columns, but not what its relations are called or its limit.
+
+        Two that differ in these alone do not share a scope: the second has its own.
+        """
+        columns = [node.schema.names for node in nodes(plan) if not isinstance(node, Inspect)]
+        mark = self.streams.builder.digest(fingerprint(plan, self.nest), columns)
+        watched = [(n.limit,) if isinstance(n, Recursion) else (n.function,) for n in nodes(plan) if isinstance(n, Recursion | Inspect)]
+        same = self._seeds.setdefault(mark, watched) == watched
+        return mark if same else self.streams.builder.digest(mark, watched)
 
     def order_fields(self, term: Term) -> tuple[Field, ...]:
         """Fields for the words of a term, its string's id last."""
@@ -232,8 +283,9 @@ class ScopeLowering(Lowering):
     scoped = True
 
     def __init__(self, outer: Lowering, plan: Recursion) -> None:
-        streams = ScopeStreams(outer.streams, outer.streams.builder.digest(plan))
+        streams = ScopeStreams(outer.streams, outer.seed(plan))
         super().__init__(streams)
+        self.nest = (*outer.nest, tuple(name for name, _ in plan.relations))
         self.outer, self._inside = outer, streams
         self._relations = {name: streams.scope.feedback(Shape(body.schema), name) for name, body in plan.relations}
 
@@ -249,7 +301,17 @@ class ScopeLowering(Lowering):
             return self._inside.attach(self.outer.relation(plan))
         if isinstance(plan, Reference):
             return self.streams.conform(self._relations[plan.name], plan.schema)
+        if isinstance(plan, OverTicks):
+            return self._delayed(plan)
         return super()._lower(plan)
+
+    def _delayed(self, plan: OverTicks) -> int:
+        """By one iteration."""
+        assert plan.function == "delay", "a relation of a recursion is read over ticks"
+        stream = self.relation(plan.input)
+        feedback = self._inside.scope.feedback(self.streams.shape(stream), "of a delay")
+        self._inside.scope.connect(feedback, stream)
+        return feedback
 
     def reweighed(self, stream: int, rule: Rule) -> int:
         outside = self._inside.outside(stream)
@@ -259,8 +321,3 @@ class ScopeLowering(Lowering):
 def lower_recursion(lowering: Lowering, plan: Recursion) -> int:
     """The recursion's result: a scope that runs to its fixed point."""
     return ScopeLowering(lowering, plan).close(plan)
-
-
-def _unless_keyed(partition: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    """The home shard stays the home shard; other partitions are lost when words are laid out anew."""
-    return () if partition == () else None

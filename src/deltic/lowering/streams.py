@@ -13,13 +13,14 @@ from deltic.circuit.measures import Measure
 from deltic.circuit.nodes import ArrangementSpec, NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.flat_map import FlatMap as FlatMapOperator
+from deltic.circuit.operators.inspect import Inspect as InspectOperator
 from deltic.circuit.operators.linear import Exchange, Negate, Plus
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.table import TableInput
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, PythonFunction
 from deltic.plan.columns import conjunction, reference, substitute
-from deltic.plan.nodes import FlatMap
+from deltic.plan.nodes import FlatMap, Inspect
 from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema
 from deltic.trace.encoding import Layout
 
@@ -116,6 +117,12 @@ class Streams:
         columns = tuple(reference(node.shape.schema, i) for i in carried)
         kept = Map(node.shape.schema, Schema(operator.target.fields[: len(carried)]), columns)
         return self.builder.add(operator, (stream,), Shape(operator.target), _kept_partition(node.partition, kept))
+
+    def inspect(self, stream: int, plan: Inspect) -> int:
+        """The stream, which the plan's function is shown beside all else that reads it."""
+        operator = InspectOperator(plan.schema, plan.function)
+        self.builder.add(operator, (stream,), self.shape(stream), self.partition(stream), kind=NodeKind.SINK)
+        return stream
 
     def conform(self, stream: int, schema: Schema) -> int:
         """The same rows with the nullability of `schema`."""

@@ -1,8 +1,8 @@
 """Columns and aggregates that nothing reads are dropped, down to the tables.
 
-DISTINCT, set operations, multisets and top-k need every column (a tie in top-k is broken by the whole row), and an aggregate its keys. So
-does a recursion, since any column may be what keeps it from going on for ever. An expression that can fail is dropped like any other: the
-query asks for less, so less can go wrong.
+DISTINCT, set operations, multisets and top-k need every column (a tie in top-k is broken by the whole row), and so does what is made in
+Python or over ticks; an aggregate needs its keys, and a recursion every column, since any may be what keeps it from going on for ever. An
+expression that can fail is dropped like any other: the query asks for less, so less can go wrong.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from deltic.plan.nodes import (
     Distinct,
     Filter,
     FlatMap,
+    Inspect,
     Join,
     Multiset,
+    OverTicks,
     Plan,
     Project,
     Recursion,
+    Reduce,
     Reference,
     SetOperation,
     Table,
@@ -30,6 +33,7 @@ from deltic.plan.nodes import (
     TopK,
     Union,
     Values,
+    Weighted,
 )
 from deltic.plan.walk import expressions, map_expressions, map_inputs
 from deltic.schema import Schema
@@ -98,7 +102,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> Pruned:
             return map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema)), kept
         case Aggregate():
             return _prune_aggregate(plan, needed)
-        case Distinct() | TopK() | Multiset():
+        case Distinct() | TopK() | Multiset() | Reduce() | OverTicks() | Weighted() | Inspect():
             return replace(plan, input=prune_columns(plan.input)), every
         case SetOperation():
             return replace(plan, left=prune_columns(plan.left), right=prune_columns(plan.right)), every

@@ -15,6 +15,7 @@ from deltic.plan.nodes import (
     Plan,
     Project,
     Recursion,
+    Reduce,
     SetOperation,
     TopK,
     Union,
@@ -52,7 +53,7 @@ def simplify(plan: Plan) -> Plan:
 
 
 def _simplify(plan: Plan) -> Plan:
-    plan = map_expressions(plan, _folded if isinstance(plan, Project | Aggregate | FlatMap) else fold)
+    plan = map_expressions(plan, _folded if isinstance(plan, Project | Aggregate | FlatMap | Reduce) else fold)
     if _is_surely_empty(plan):
         return Values((), plan.schema)
     match plan:

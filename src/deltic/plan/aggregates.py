@@ -16,8 +16,9 @@ from typing import assert_never
 from deltic.errors import ArithmeticOverflow
 from deltic.expr.interpreter import evaluate as value_of
 from deltic.expr.nodes import Value
+from deltic.expr.rows.ordering import total_key
 from deltic.plan.nodes import AggregateCall
-from deltic.plan.relation import Row, key_of, normal_row, total_key
+from deltic.plan.relation import Row, key_of, normal_row
 from deltic.schema import INTEGER_BITS, Type, decimal
 
 Weighted = tuple[Row, int]

@@ -14,25 +14,31 @@ Contracts
 from __future__ import annotations
 
 import datetime
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, assert_never
 
 from deltic.expr.failures import GROWTH, SAMPLES, diverged, negative_weight
 from deltic.expr.interpreter import evaluate as value_of
 from deltic.expr.nodes import Expr, Value
+from deltic.expr.python import rows_of_reduction
 from deltic.expr.rows.elements import elements
+from deltic.expr.rows.ordering import order_key, total_key
 from deltic.plan.aggregates import aggregate_value
 from deltic.plan.nodes import (
     Aggregate,
     Distinct,
     Filter,
     FlatMap,
+    Inspect,
     Join,
     Multiset,
+    OverTicks,
     Plan,
     Project,
     Recursion,
+    Reduce,
     Reference,
     SetOperation,
     Table,
@@ -40,89 +46,178 @@ from deltic.plan.nodes import (
     TopK,
     Union,
     Values,
+    Weighted,
+    inputs,
+    references,
 )
-from deltic.plan.relation import Relation, Row, identity, key_of, normal, normal_row, order_key, total_key
+from deltic.plan.relation import Relation, Row, identity, key_of, normal, normal_row
 
-Weighted = tuple[Row, int]
+Pair = tuple[Row, int]
 Relations = Mapping[str, Relation]
 NO_RELATIONS: Final[Relations] = MappingProxyType({})
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A tick: what tables held after it, the instant for temporal filters, and the number of its epoch."""
+
+    tables: Mapping[str, Mapping[Row, int]]
+    now: datetime.datetime | None = None
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _World:
+    """Where a plan is evaluated: the present tick, those before it, and for each recursion around what its relations have been.
+
+    iterations: of each recursion, the outermost first, X(0) to X(n).
+    """
+
+    moment: Moment
+    past: tuple[Moment, ...]
+    iterations: tuple[tuple[Relations, ...], ...] = ()
+
+    def relation(self, name: str) -> Relation:
+        return next(known[-1][name] for known in reversed(self.iterations) if name in known[-1])
+
+    def before(self, plan: Plan) -> _World | None:
+        """The iteration before, of the innermost recursion whose relations the plan reads; where it reads none, the tick before."""
+        names = {name for name, _ in references(plan)}
+        for depth in reversed(range(len(self.iterations))):
+            known = self.iterations[depth]
+            if not names.isdisjoint(known[-1]):
+                earlier = (*self.iterations[:depth], known[:-1], *self.iterations[depth + 1 :])
+                return replace(self, iterations=earlier) if len(known) > 1 else None
+        return replace(self, moment=self.past[-1], past=self.past[:-1]) if self.past else None
+
+
 def evaluate(
-    plan: Plan, tables: Mapping[str, Mapping[Row, int]], known: Relations = NO_RELATIONS, now: datetime.datetime | None = None
+    plan: Plan,
+    tables: Mapping[str, Mapping[Row, int]],
+    known: Relations = NO_RELATIONS,
+    now: datetime.datetime | None = None,
+    *,
+    epoch: int = 0,
+    past: Sequence[Moment] = (),
 ) -> Relation:
     """The relation that `plan` denotes over `tables`, given by name.
 
     known: what its References mean, if it is part of a recursion. now: the instant for temporal filters, where there are any.
+    epoch, past: the number of this tick's epoch, and the ticks before it in order, for operators over ticks; without any this is the first.
 
     >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
     >>> numbers = Table(TableSchema("numbers", Schema((Field("n", BIGINT),))))
     >>> evaluate(Distinct(Union((numbers, numbers))), {"numbers": {(1,): 2, (None,): 1}})
     Relation({(1,): 1, (None,): 1})
+    >>> evaluate(OverTicks(numbers, "delay"), {"numbers": {}}, past=[Moment({"numbers": {(7,): 1}})])
+    Relation({(7,): 1})
     """
+    return _evaluate(plan, _World(Moment(tables, now, epoch), tuple(past), ((known,),) if known else ()))
+
+
+def _evaluate(plan: Plan, world: _World) -> Relation:
     match plan:
         case Table():
-            return _table(tables[plan.table.name])
+            return _table(world.moment.tables[plan.table.name])
         case Values():
             return Relation((row, 1) for row in plan.rows)
         case Project():
-            return Relation(
-                (tuple(value_of(expr, row) for _, expr in plan.columns), weight)
-                for row, weight in evaluate(plan.input, tables, known, now).pairs()
-            )
+            below = _evaluate(plan.input, world).pairs()
+            return Relation((tuple(value_of(expr, row) for _, expr in plan.columns), weight) for row, weight in below)
         case Filter():
-            return Relation(
-                (row, weight) for row, weight in evaluate(plan.input, tables, known, now).pairs() if value_of(plan.predicate, row) is True
-            )
+            below = _evaluate(plan.input, world).pairs()
+            return Relation((row, weight) for row, weight in below if value_of(plan.predicate, row) is True)
         case Join():
-            return Relation(_joined(plan, evaluate(plan.left, tables, known, now), evaluate(plan.right, tables, known, now)))
+            return Relation(_joined(plan, _evaluate(plan.left, world), _evaluate(plan.right, world)))
         case Aggregate():
-            return Relation(_aggregated(plan, evaluate(plan.input, tables, known, now)))
+            return Relation(_aggregated(plan, _evaluate(plan.input, world)))
         case Distinct():
-            return Relation((row, 1) for row in _normalised(evaluate(plan.input, tables, known, now)))
+            return Relation((row, 1) for row in _normalised(_evaluate(plan.input, world)))
         case Union():
-            return Relation(pair for part in plan.inputs for pair in evaluate(part, tables, known, now).pairs())
+            return Relation(pair for part in plan.inputs for pair in _evaluate(part, world).pairs())
         case SetOperation():
-            return Relation(
-                _combined(plan, _normalised(evaluate(plan.left, tables, known, now)), _normalised(evaluate(plan.right, tables, known, now)))
-            )
+            return Relation(_combined(plan, _normalised(_evaluate(plan.left, world)), _normalised(_evaluate(plan.right, world))))
         case TopK():
-            return Relation(_first(plan, evaluate(plan.input, tables, known, now)))
+            return Relation(_first(plan, _evaluate(plan.input, world)))
         case FlatMap():
-            return Relation(
-                (row + made, weight * times)
-                for row, weight in evaluate(plan.input, tables, known, now).pairs()
-                for made, times in _made(plan, row)
-            )
+            below = _evaluate(plan.input, world).pairs()
+            return Relation((row + made, weight * times) for row, weight in below for made, times in _made(plan, row))
         case Multiset():
-            return _as_multiset(plan, evaluate(plan.input, tables, known, now))
+            return _as_multiset(plan, _evaluate(plan.input, world))
         case TemporalFilter():
+            now = world.moment.now
             assert now is not None
-            below = evaluate(plan.input, tables, known, now)
-            return Relation((row, weight) for row, weight in below.pairs() if _is_current(plan, row, now))
+            return Relation((row, weight) for row, weight in _evaluate(plan.input, world).pairs() if _is_current(plan, row, now))
+        case Reduce():
+            return Relation(_reduced(plan, _evaluate(plan.input, world)))
+        case OverTicks():
+            return _over_ticks(plan, world)
+        case Weighted():
+            return Relation(((*row, weight), 1) for row, weight in _evaluate(plan.input, world).pairs())
+        case Inspect():
+            return _evaluate(plan.input, world)
         case Reference():
-            return known[plan.name]
+            return world.relation(plan.name)
         case Recursion():
-            return _fixed_point(plan, tables, known, now)
+            return _fixed_point(plan, world)
         case _:
             assert_never(plan)
 
 
-def _fixed_point(plan: Recursion, tables: Mapping[str, Mapping[Row, int]], known: Relations, now: datetime.datetime | None) -> Relation:
-    """X(0) = ∅, X(n+1) = bodies(X(n)), until X(n+1) = X(n), whose result it gives; Divergence if X(limit + 1) is not X(limit)."""
-    current: Relations = {name: Relation() for name, _ in plan.relations}
-    growth: dict[str, list[int]] = {name: [] for name in current}
-    for _ in range(plan.limit + 1):
-        before, current = current, {name: evaluate(body, tables, {**known, **current}, now) for name, body in plan.relations}
-        if current == before:
-            return current[plan.result]
-        for name, relation in current.items():
-            growth[name].append(len(relation - before[name]))
-    name = next(name for name in current if current[name] != before[name])
-    raise diverged(name, plan.limit, growth[name][-GROWTH:], list(current[name] - before[name])[:SAMPLES])
+def _fixed_point(plan: Recursion, world: _World) -> Relation:
+    """X(0) = ∅, X(n+1) = bodies(X(n)), until X(n+1) = X(n), whose result it gives; Divergence if X(limit + 1) is not X(limit).
+
+    Where a body delays a relation, X(n+1) = bodies(X(n), X(n-1)), and so on, and it goes on until as many are the same.
+    """
+    known: tuple[Relations, ...] = ({name: Relation() for name, _ in plan.relations},)
+    growth: dict[str, list[int]] = {name: [] for name in known[0]}
+    reach = 1 + max((_delays(body) for _, body in plan.relations), default=0)
+    for _ in range(plan.limit + reach):
+        inside = replace(world, iterations=(*world.iterations, known))
+        known = (*known, {name: _evaluate(body, inside) for name, body in plan.relations})
+        if len(known) > reach and all(one == known[-1] for one in known[-1 - reach : -1]):
+            return known[-1][plan.result]
+        for name, relation in known[-1].items():
+            growth[name].append(len(relation - known[-2][name]))
+    name = next(name for name in known[-1] if known[-1][name] != known[-2][name])
+    raise diverged(name, plan.limit, growth[name][-GROWTH:], list(known[-1][name] - known[-2][name])[:SAMPLES])
 
 
-def _made(plan: FlatMap, row: Row) -> Iterator[Weighted]:
+def _delays(plan: Plan) -> int:
+    """How many delays lie one in another at most."""
+    own = isinstance(plan, OverTicks) and plan.function == "delay"
+    return own + max(map(_delays, inputs(plan)), default=0)
+
+
+def _over_ticks(plan: OverTicks, world: _World) -> Relation:
+    match plan.function:
+        case "delay":
+            before = world.before(plan.input)
+            return Relation() if before is None else _evaluate(plan.input, before)
+        case "integrate":
+            before = world.before(plan.input)
+            now = _evaluate(plan.input, world)
+            return now if before is None else now + _over_ticks(plan, before)
+        case "delta0":
+            return Relation() if world.past else _evaluate(plan.input, world)
+        case "stamp":
+            return Relation(((*row, world.moment.epoch), weight) for row, weight in _evaluate(plan.input, world).pairs())
+        case _:
+            assert_never(plan.function)
+
+
+def _reduced(plan: Reduce, relation: Relation) -> Iterator[Pair]:
+    """The function's rows for each group."""
+    groups: dict[Hashable, tuple[Row, list[Pair]]] = {}
+    for row, weight in relation.pairs():
+        key = tuple(normal(value_of(expr, row)) for _, expr in plan.keys)
+        groups.setdefault(key_of(key), (key, []))[1].append((tuple(row[i] for i in plan.values), weight))
+    for key, members in groups.values():
+        for made in rows_of_reduction(plan.function, plan.made, Relation(members).pairs()):
+            yield (*key, *made), 1
+
+
+def _made(plan: FlatMap, row: Row) -> Iterator[Pair]:
     """What stands behind the row, with how often."""
     values: list[Value] = []
     for argument in plan.arguments:
@@ -176,7 +271,7 @@ def _normalised(relation: Relation) -> Relation:
     return Relation((normal_row(row), weight) for row, weight in relation.pairs())
 
 
-def _joined(plan: Join, left: Relation, right: Relation) -> Iterator[Weighted]:
+def _joined(plan: Join, left: Relation, right: Relation) -> Iterator[Pair]:
     """Finds each left row's matches, then says what the kind of join makes of them."""
     matches = _matches(plan, left, right)
     nothing_left: Row = (None,) * len(plan.left.schema)
@@ -202,9 +297,9 @@ def _joined(plan: Join, left: Relation, right: Relation) -> Iterator[Weighted]:
             assert_never(plan.kind)
 
 
-def _matches(plan: Join, left: Relation, right: Relation) -> list[tuple[Weighted, list[Weighted]]]:
+def _matches(plan: Join, left: Relation, right: Relation) -> list[tuple[Pair, list[Pair]]]:
     """Every left row with the right rows that have equal keys, none of them NULL, and satisfy the residual."""
-    by_key: dict[Hashable, list[Weighted]] = {}
+    by_key: dict[Hashable, list[Pair]] = {}
     for row, weight in right.pairs():
         by_key.setdefault(_join_key((theirs for _, theirs in plan.keys), row), []).append((row, weight))
     by_key.pop(None, None)
@@ -225,7 +320,7 @@ def _satisfies(condition: Expr | None, row: Row) -> bool:
     return condition is None or value_of(condition, row) is True
 
 
-def _is_not_in(mine: Expr, row: Row, theirs: Expr, found: list[Weighted]) -> bool:
+def _is_not_in(mine: Expr, row: Row, theirs: Expr, found: list[Pair]) -> bool:
     """`mine NOT IN (theirs …)`: TRUE over nothing; else neither side may be NULL, and none equal."""
     value = value_of(mine, row)
     others = [value_of(theirs, other) for other, _ in found]
@@ -234,9 +329,9 @@ def _is_not_in(mine: Expr, row: Row, theirs: Expr, found: list[Weighted]) -> boo
     return value is not None and None not in others and key_of([value]) not in {key_of([other]) for other in others}
 
 
-def _aggregated(plan: Aggregate, relation: Relation) -> Iterator[Weighted]:
+def _aggregated(plan: Aggregate, relation: Relation) -> Iterator[Pair]:
     """One row for each group; without keys there is one group, also over nothing."""
-    groups: dict[Hashable, tuple[Row, list[Weighted]]] = {}
+    groups: dict[Hashable, tuple[Row, list[Pair]]] = {}
     if not plan.keys:
         groups[()] = ((), [])
     for row, weight in relation.pairs():
@@ -246,7 +341,7 @@ def _aggregated(plan: Aggregate, relation: Relation) -> Iterator[Weighted]:
         yield key + tuple(aggregate_value(call, members) for _, call in plan.aggregates), 1
 
 
-def _combined(plan: SetOperation, left: Relation, right: Relation) -> Iterator[Weighted]:
+def _combined(plan: SetOperation, left: Relation, right: Relation) -> Iterator[Pair]:
     for row, weight in left.pairs():
         other = right.get(row, 0)
         match plan.kind:
@@ -262,9 +357,17 @@ def _combined(plan: SetOperation, left: Relation, right: Relation) -> Iterator[W
                 assert_never(plan.kind)
 
 
-def _first(plan: TopK, relation: Relation) -> Iterator[Weighted]:
+def _first(plan: TopK, relation: Relation) -> Iterator[Pair]:
+    groups: dict[Hashable, list[Pair]] = {}
+    for row, weight in relation.pairs():
+        groups.setdefault(key_of(value_of(key, row) for key in plan.keys), []).append((row, weight))
+    for group in groups.values():
+        yield from _first_of(plan, group)
+
+
+def _first_of(plan: TopK, group: list[Pair]) -> Iterator[Pair]:
     """Sorts by the last criterion first: sorting is stable."""
-    pairs = sorted(relation.pairs(), key=lambda pair: tuple(total_key(value) for value in pair[0]))
+    pairs = sorted(group, key=lambda pair: tuple(total_key(value) for value in pair[0]))
     for term in reversed(plan.order):
         valued = [(value_of(term.expr, pair[0]), pair) for pair in pairs]
         valued.sort(key=lambda item: order_key(item[0]), reverse=term.descending)

@@ -2,7 +2,7 @@
 
 Merkle: a node's hash is over its own meaning and its inputs' hashes. Spans, the names of columns and the case in which they are
 written do not count; literals count by type and identity (1 and 1.0, 0.0 and -0.0 differ), tables by name, schema and key. A recursive
-relation counts by its number in its recursion, whatever it is called, and a recursion's limit does not count.
+relation counts by its number in its recursion, whatever it is called. A recursion's limit does not count, nor who inspects a relation.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ from __future__ import annotations
 import hashlib
 from typing import assert_never
 
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction
+from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction, UserFunction
 from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
     Distinct,
     Filter,
     FlatMap,
+    Inspect,
     Join,
     Multiset,
+    OverTicks,
     Plan,
     Project,
     Recursion,
+    Reduce,
     Reference,
     SetOperation,
     Table,
@@ -29,6 +32,7 @@ from deltic.plan.nodes import (
     TopK,
     Union,
     Values,
+    Weighted,
     inputs,
 )
 from deltic.schema import Schema
@@ -37,24 +41,22 @@ Meaning = str | int | bool | None | tuple["Meaning", ...]
 """Nested data whose repr is the same in every process."""
 
 
-def fingerprint(plan: Plan) -> str:
-    """64 hexadecimal digits; equal for plans that mean the same up to names and places in the text.
+Nest = tuple[tuple[str, ...], ...]
+"""The names of the relations of the recursions around, the innermost last."""
+
+
+def fingerprint(plan: Plan, nest: Nest = ()) -> str:
+    """64 hexadecimal digits; equal for plans that mean the same up to names and places in the text. nest: around the plan.
 
     >>> from deltic.schema import BIGINT, Field, TableSchema
     >>> one, other = (Values(((1,),), Schema((Field(name, BIGINT, False),))) for name in ("a", "b"))
     >>> fingerprint(one) == fingerprint(other), fingerprint(one) == fingerprint(Distinct(one))
     (True, False)
     """
-    return _fingerprint(plan, ())
-
-
-Nest = tuple[tuple[str, ...], ...]
-"""The names of the relations of the recursions around, the innermost last."""
-
-
-def _fingerprint(plan: Plan, nest: Nest) -> str:
+    if isinstance(plan, Inspect):
+        return fingerprint(plan.input, nest)
     inside = (*nest, tuple(name for name, _ in plan.relations)) if isinstance(plan, Recursion) else nest
-    meaning: Meaning = (type(plan).__name__, _own(plan, nest), tuple(_fingerprint(below, inside) for below in inputs(plan)))
+    meaning: Meaning = (type(plan).__name__, _own(plan, nest), tuple(fingerprint(below, inside) for below in inputs(plan)))
     return hashlib.sha256(repr(meaning).encode()).hexdigest()
 
 
@@ -85,8 +87,12 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
             return (plan.function, tuple(_expr(argument) for argument in plan.arguments), plan.position, plan.outer)
         case TemporalFilter():
             return tuple(tuple((_expr(bound.moment), bound.offset) for bound in bounds) for bounds in (plan.lower, plan.upper))
-        case Distinct() | Union() | Multiset():
+        case Distinct() | Union() | Multiset() | Weighted() | Inspect():
             return None
+        case OverTicks():
+            return plan.function
+        case Reduce():
+            return (tuple(_expr(expr) for _, expr in plan.keys), plan.values, _function(plan.function), _types(plan.made))
         case SetOperation():
             return plan.kind
         case Reference():
@@ -94,7 +100,8 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
         case Recursion():
             return [name for name, _ in plan.relations].index(plan.result)
         case TopK():
-            return (tuple((_expr(term.expr), term.descending, term.nulls_first) for term in plan.order), plan.limit)
+            terms = tuple((_expr(term.expr), term.descending, term.nulls_first) for term in plan.order)
+            return (terms, plan.limit, tuple(_expr(key) for key in plan.keys))
         case _:
             assert_never(plan)
 
@@ -102,6 +109,10 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
 def _aggregate(call: AggregateCall) -> Meaning:
     arguments = tuple(_expr(argument) for argument in call.arguments)
     return (call.function, arguments, call.type.sql, call.nullable, call.distinct, _optional(call.filter))
+
+
+def _function(function: UserFunction) -> Meaning:
+    return (function.name, function.digest, function.parameters, function.width, function.on_batches)
 
 
 def _types(schema: Schema) -> Meaning:
@@ -119,9 +130,14 @@ def _expr(expr: Expr) -> Meaning:
         case Literal():
             return ("literal", expr.identity, expr.type.sql)
         case PythonFunction():
-            function = expr.function
-            made = (function.name, function.digest, function.parameters, function.width, function.on_batches, expr.part)
-            return ("python", made, tuple(_expr(part) for part in expr.arguments), expr.type.sql, expr.nullable)
+            return (
+                "python",
+                _function(expr.function),
+                expr.part,
+                tuple(_expr(part) for part in expr.arguments),
+                expr.type.sql,
+                expr.nullable,
+            )
         case Call():
             return ("call", expr.function, tuple(_expr(part) for part in expr.arguments), expr.type.sql, expr.nullable)
         case Cast():

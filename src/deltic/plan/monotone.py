@@ -22,12 +22,15 @@ from deltic.plan.nodes import (
     Distinct,
     Filter,
     FlatMap,
+    Inspect,
     Join,
     JoinKind,
     Multiset,
+    OverTicks,
     Plan,
     Project,
     Recursion,
+    Reduce,
     Reference,
     SetOperation,
     Table,
@@ -35,6 +38,7 @@ from deltic.plan.nodes import (
     TopK,
     Union,
     Values,
+    Weighted,
     references,
 )
 from deltic.plan.signs import makes_negative
@@ -123,7 +127,7 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
             below = _motions(plan.input, states, names)
             _check_steady(plan.predicate, below, "a condition", plan, names)
             return below
-        case Distinct():
+        case Distinct() | Inspect() | OverTicks(function="delay"):
             return _motions(plan.input, states, names)
         case Union():
             return tuple(_all_of(column) for column in zip(*(_motions(part, states, names) for part in plan.inputs), strict=True))
@@ -145,10 +149,25 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
             _refuse_read("where rows are counted behind repeat_row", plan, names, _OUTSIDE)
         case TopK():
             _refuse_read("under ORDER BY … LIMIT", plan, names, _OUTSIDE)
+        case Reduce():
+            _refuse_read("by a function of whole groups", plan, names, _MINIMUM)
+        case Weighted():
+            _refuse_read("with its weights", plan, names, _OUTSIDE)
+        case OverTicks():
+            _refuse_over_ticks(plan, names)
         case Table() | Values():
             raise AssertionError("reads nothing")
         case _:
             assert_never(plan)
+
+
+def _refuse_over_ticks(plan: OverTicks, names: frozenset[str]) -> NoReturn:
+    name = min(name for name, _ in references(plan) if name in names)
+    _refuse(
+        f"the recursive relation {name} is read by {plan.function}: what that gives does not only grow from one iteration to the next",
+        _place([plan], names),
+        f"delay is possible; {_OUTSIDE}",
+    )
 
 
 def _joined(plan: Join, states: States, names: frozenset[str]) -> Motions:

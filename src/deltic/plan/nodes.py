@@ -13,13 +13,14 @@ from typing import Final
 from typing import Literal as OneOf
 
 from deltic.errors import Span
-from deltic.expr.nodes import Expr, Literal, Value
+from deltic.expr.nodes import Expr, Literal, UserFunction, Value
 from deltic.schema import BIGINT, BOOLEAN, DATE, INT, STRING, TIMESTAMP, Field, Schema, TableSchema, Type
 
 JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti", "not_in"]
 SetKind = OneOf["except", "except_all", "intersect", "intersect_all"]
 AggregateFunction = OneOf["count", "sum", "avg", "min", "max"]
 TableFunction = OneOf["array", "sequence", "generate_series", "split", "repeat_row"]
+TickFunction = OneOf["delay", "integrate", "delta0", "stamp"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +196,13 @@ class TopK:
     """The first `limit` rows by `order`, ties by the whole row in column order (ascending, NULLs first, strings by bytes).
 
     A row of weight w counts as w rows. Floats order as Spark's: -inf < … < inf < NaN; -0.0 equals 0.0.
+    keys: the first rows of each group of equal keys (equal as in Aggregate); without any, of all rows.
     """
 
     input: Plan
     order: tuple[Order, ...]
     limit: int
+    keys: tuple[Expr, ...] = ()
 
     @property
     def schema(self) -> Schema:
@@ -273,6 +276,67 @@ class Multiset:
 
     input: Plan
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """What a user's function gives for each group of rows with equal keys (equal as in Aggregate): the keys, then what is made.
+
+    function: of a tuple of (row, how often), rows in the order of their columns (ascending, NULLs first, strings by bytes); it gives one
+    row, or a list of rows. values: the columns that its rows have.
+    """
+
+    input: Plan
+    keys: tuple[tuple[str, Expr], ...]
+    values: tuple[int, ...]
+    function: UserFunction
+    made: Schema
+
+    @property
+    def schema(self) -> Schema:
+        return Schema((*(Field(name, e.type, e.nullable) for name, e in self.keys), *self.made))
+
+
+@dataclass(frozen=True, slots=True)
+class OverTicks:
+    """What the relation was in other ticks; the first tick, number 0, is the one in which the node begins.
+
+    With s[t] the input's content after tick t: delay is s[t - 1], empty at 0; integrate is s[0] + … + s[t]; delta0 is s[0] at tick 0 and
+    empty later; stamp is s[t] with the number of the tick's epoch behind each row, a BIGINT column called `name`. Weights may be negative.
+    Within a recursion, delay of what reads its relations is that of the iteration before; the others are not possible there.
+    """
+
+    input: Plan
+    function: TickFunction
+    name: str = ""
+
+    @property
+    def schema(self) -> Schema:
+        return Schema((*self.input.schema, Field(self.name, BIGINT, False))) if self.function == "stamp" else self.input.schema
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """Each row once, its weight, which may be negative, behind it as a BIGINT column called `name`."""
+
+    input: Plan
+    name: str
+
+    @property
+    def schema(self) -> Schema:
+        return Schema((*self.input.schema, Field(self.name, BIGINT, False)))
+
+
+@dataclass(frozen=True, slots=True)
+class Inspect:
+    """The same rows. Where the plan runs, the function sees each change of them: a tuple of (row, weight)."""
+
+    input: Plan
+    function: UserFunction
 
     @property
     def schema(self) -> Schema:
@@ -354,6 +418,10 @@ Plan = (
     | FlatMap
     | Multiset
     | TemporalFilter
+    | Reduce
+    | OverTicks
+    | Weighted
+    | Inspect
     | Reference
     | Recursion
 )

@@ -2,13 +2,12 @@
 
 Python holds True = 1 = 1.0 and 0.0 = -0.0 to be one dictionary key and NaN to differ from itself. Two rows are the same row
 here iff their values have equal classes and are equal, where NaN is NaN and the sign of zero counts. Keys (joins, groups,
-DISTINCT, set operations) are coarser: `normal` maps -0.0 to 0.0 first. `order_key` is the total order of ORDER BY.
+DISTINCT, set operations) are coarser: `normal` maps -0.0 to 0.0 first.
 No kernels, no NumPy, no Arrow: what is checked by this shares no code with it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 
 from deltic.expr.nodes import Value
@@ -89,26 +88,3 @@ def normal_row(row: Row) -> Row:
 def key_of(values: Iterable[Value]) -> Hashable:
     """Equal iff two lists of values are one key: NULL equals NULL, NaN equals NaN, -0.0 equals 0.0."""
     return identity(normal_row(tuple(values)))
-
-
-def order_key(value: Value) -> tuple[int, ...] | tuple[int, bytes] | tuple[int, object]:
-    """Sorts as ORDER BY … ASC NULLS FIRST: strings by UTF-8 bytes, -inf < … < inf < NaN, -0.0 as 0.0.
-
-    >>> sorted([2.0, float("nan"), None, -1.5], key=order_key)
-    [None, -1.5, 2.0, nan]
-    """
-    match value:
-        case None:
-            return (0,)
-        case str():
-            return (1, value.encode())
-        case float() if math.isnan(value):
-            return (2,)
-        case _:
-            return (1, value)
-
-
-def total_key(value: Value) -> tuple[object, ...]:
-    """`order_key` refined so that only the same value ties: -0.0 before 0.0. MIN, MAX and the ties of top-k go by it."""
-    sign = math.copysign(1.0, value) if isinstance(value, float) else 0.0
-    return (*order_key(value), sign if value == 0.0 else 0.0)

@@ -16,11 +16,14 @@ from deltic.plan.nodes import (
     Distinct,
     Filter,
     FlatMap,
+    Inspect,
     Join,
     Multiset,
+    OverTicks,
     Plan,
     Project,
     Recursion,
+    Reduce,
     Reference,
     SetOperation,
     Table,
@@ -28,6 +31,7 @@ from deltic.plan.nodes import (
     TopK,
     Union,
     Values,
+    Weighted,
     inputs,
 )
 
@@ -94,7 +98,16 @@ def show_node(plan: Plan) -> str:
             return plan.kind.replace("_", " ").capitalize()
         case TopK():
             terms = ", ".join(_order(show_expr(t.expr), t.descending, t.nulls_first) for t in plan.order)
-            return f"TopK {plan.limit} by {terms}"
+            groups = f" of each {', '.join(map(show_expr, plan.keys))}" if plan.keys else ""
+            return f"TopK {plan.limit}{groups} by {terms}"
+        case Reduce():
+            return f"Reduce{f' by {_columns(plan.keys)}' if plan.keys else ''}: {', '.join(plan.made.names)} := {plan.function.name}"
+        case OverTicks():
+            return f"{plan.function.capitalize()}{f' as {plan.name}' if plan.name else ''}"
+        case Weighted():
+            return f"Weighted {plan.name}"
+        case Inspect():
+            return f"Inspect by {plan.function.name}"
         case FlatMap():
             call = f"{'outer ' if plan.outer else ''}{plan.function}({', '.join(map(show_expr, plan.arguments))})"
             return f"FlatMap {', '.join(plan.names)}{' := ' if plan.names else ''}{call}"

@@ -1,8 +1,9 @@
 """Where a row may have a negative weight, and where that ends.
 
 repeat_row with a negative count makes rows that take others away. Such weights pass through what treats each row by itself: projections,
-filters, table functions, UNION ALL and inner joins. Everything else (aggregates, DISTINCT, set operations, top-k, other joins, views)
-counts rows, and gets a Multiset: by then each row's weights must have added up to 0 or more.
+filters, table functions, UNION ALL, inner joins, and what a relation was in other ticks; Weighted makes a column of them. Everything else
+(aggregates, DISTINCT, set operations, top-k, other joins, views) counts rows, and gets a Multiset: by then each row's weights must have
+added up to 0 or more.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from deltic.expr.nodes import Literal
 from deltic.plan.nodes import (
     Filter,
     FlatMap,
+    Inspect,
     Join,
     Multiset,
+    OverTicks,
     Plan,
     Project,
     Recursion,
     Reference,
     TemporalFilter,
     Union,
+    Weighted,
     inputs,
     references,
 )
@@ -39,7 +43,7 @@ def may_be_negative(plan: Plan) -> bool:
     match plan:
         case FlatMap():
             return makes_negative(plan) or may_be_negative(plan.input)
-        case Project() | Filter() | Union() | TemporalFilter() | Join(kind="inner"):
+        case Project() | Filter() | Union() | TemporalFilter() | OverTicks() | Inspect() | Join(kind="inner"):
             return any(map(may_be_negative, inputs(plan)))
         case _:
             return False
@@ -57,6 +61,8 @@ def _checked(plan: Plan) -> Plan:
     plan = map_inputs(plan, _checked)
     match plan:
         case FlatMap() | Project() | Filter() | Union() | TemporalFilter() | Join(kind="inner") | Multiset() | Reference():
+            return plan
+        case OverTicks() | Inspect() | Weighted():
             return plan
         case Recursion():
             return map_inputs(plan, _steady)

@@ -12,11 +12,14 @@ from deltic.plan.nodes import (
     Distinct,
     Filter,
     FlatMap,
+    Inspect,
     Join,
     Multiset,
+    OverTicks,
     Plan,
     Project,
     Recursion,
+    Reduce,
     Reference,
     SetOperation,
     Table,
@@ -24,6 +27,7 @@ from deltic.plan.nodes import (
     TopK,
     Union,
     Values,
+    Weighted,
     inputs,
 )
 
@@ -69,6 +73,8 @@ def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
     match plan:
         case Table() | Values() | Distinct() | Union() | SetOperation() | Multiset() | Reference() | Recursion():
             return plan
+        case OverTicks() | Weighted() | Inspect():
+            return plan
         case Project():
             return replace(plan, columns=tuple((name, change(expr)) for name, expr in plan.columns))
         case Filter():
@@ -99,7 +105,10 @@ def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
             lower, upper = (tuple(replace(b, moment=change(b.moment)) for b in bounds) for bounds in (plan.lower, plan.upper))
             return replace(plan, lower=lower, upper=upper)
         case TopK():
-            return replace(plan, order=tuple(replace(term, expr=change(term.expr)) for term in plan.order))
+            order = tuple(replace(term, expr=change(term.expr)) for term in plan.order)
+            return replace(plan, order=order, keys=tuple(change(key) for key in plan.keys))
+        case Reduce():
+            return replace(plan, keys=tuple((name, change(expr)) for name, expr in plan.keys))
         case _:
             assert_never(plan)
 

@@ -286,6 +286,12 @@ def decode_table(words: Sequence[npt.NDArray[np.int64]], schema: Schema, strings
     return pa.Table.from_arrays(arrays, schema=schema.arrow)
 
 
+def decode_rows(words: Sequence[npt.NDArray[np.int64]], schema: Schema, strings: StringTable, rows: int) -> list[tuple[Any, ...]]:
+    """`rows` rows as Python values (those of expr/nodes.py)."""
+    columns = [decode(words[s], f, strings).to_pylist() for s, f in zip(Layout.of(schema).slices, schema, strict=True)]
+    return list(zip(*columns, strict=True)) if columns else [()] * rows
+
+
 def encode_rows(rows: Iterable[Sequence[Any]], schema: Schema, strings: StringTable) -> Words:
     """The words of a few rows of Python values (those of expr/nodes.py). Raises as `encode`."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)

@@ -19,6 +19,7 @@ from deltic.circuit.nodes import Node, NodeKind
 from deltic.circuit.operator import HOME, Context, Delta
 from deltic.circuit.operators.arrange import check_sums
 from deltic.circuit.operators.feedback import Feedback, Import
+from deltic.circuit.operators.inspect import Inspect
 from deltic.circuit.operators.loop import Loop, find_loop
 from deltic.circuit.overflow import named_overflow
 from deltic.circuit.scopes import Nest, divergence
@@ -39,14 +40,17 @@ class Child:
     Nodes have their global ids, so that state of the tick is told apart by them.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[Node, ...] = field(compare=False)
     export: int
-    limit: int = ITERATION_LIMIT
+    limit: int = field(default=ITERATION_LIMIT, compare=False)
+    computing: tuple[Node, ...] = field(init=False, repr=False)
+    """The nodes that are no inspect: what the scope is."""
     feedback: tuple[Node, ...] = field(init=False, compare=False, repr=False)
     loop: Loop | None = field(init=False, compare=False, repr=False)
     nothing: tuple[Rows, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "computing", tuple(n for n in self.nodes if not isinstance(n.operator, Inspect)))
         object.__setattr__(self, "feedback", tuple(n for n in self.nodes if isinstance(n.operator, Feedback)))
         object.__setattr__(self, "loop", find_loop(self.nodes, self.export))
         object.__setattr__(self, "nothing", tuple(Rows.empty(n.shape.layout.width, n.shape.weights) for n in self.nodes))

@@ -45,9 +45,13 @@ class Negate:
         return False
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        rows = inputs[0]
-        minus_one = np.full(len(rows), -1, np.int64)
-        return Rows(rows.columns, [multiply(weight, minus_one) for weight in rows.weights])
+        return negated(inputs[0])
+
+
+def negated(rows: Delta) -> Rows:
+    """Every weight times -1."""
+    minus_one = np.full(len(rows), -1, np.int64)
+    return Rows(rows.columns, [multiply(weight, minus_one) for weight in rows.weights])
 
 
 @dataclass(frozen=True, slots=True)

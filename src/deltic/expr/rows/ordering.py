@@ -28,3 +28,26 @@ def normalized(value: Value) -> Value:
     if isinstance(value, float):
         return math.nan if math.isnan(value) else value + 0.0
     return value
+
+
+def order_key(value: Value) -> tuple[int, ...] | tuple[int, bytes] | tuple[int, object]:
+    """Sorts as ORDER BY … ASC NULLS FIRST: strings by UTF-8 bytes, -inf < … < inf < NaN, -0.0 as 0.0.
+
+    >>> sorted([2.0, float("nan"), None, -1.5], key=order_key)
+    [None, -1.5, 2.0, nan]
+    """
+    match value:
+        case None:
+            return (0,)
+        case str():
+            return (1, value.encode())
+        case float() if math.isnan(value):
+            return (2,)
+        case _:
+            return (1, value)
+
+
+def total_key(value: Value) -> tuple[object, ...]:
+    """`order_key` refined so that only the same value ties: -0.0 before 0.0. MIN, MAX and the ties of top-k go by it."""
+    sign = math.copysign(1.0, value) if isinstance(value, float) else 0.0
+    return (*order_key(value), sign if value == 0.0 else 0.0)

@@ -5,5 +5,6 @@ The oracle evaluates what is built (`Circuit.outputs` are plans), and a session 
 
 from deltic.frontends.python.circuit import Circuit
 from deltic.frontends.python.stream import IndexedStream, Stream
+from deltic.frontends.python.trace import Trace
 
-__all__ = ["Circuit", "IndexedStream", "Stream"]
+__all__ = ["Circuit", "IndexedStream", "Stream", "Trace"]

@@ -101,6 +101,11 @@ def user_function(
     return UserFunction(name, digest_of(function), tuple(parameters), width, on_batches, pure(function))
 
 
+def inspector(callback: Callable[..., Any], names: tuple[str, ...]) -> UserFunction:
+    """A function that only looks at rows of these columns. It is no part of what a state holds, so it counts by itself."""
+    return UserFunction(name_of(callback), f"{id(callback):x}", (names,), 0, False, callback)
+
+
 def digest_of(function: Callable[..., Any]) -> str:
     """Hexadecimal digits of what the function does: its code, its defaults, and the values and functions that it takes from outside.
 

@@ -1,4 +1,4 @@
-"""Streams: relations that are asked for, as methods with the operators' standard names. Each makes a plan node; nothing runs here.
+"""Streams: relations that are asked for, as methods with the operators' standard names. Each makes plan nodes; nothing runs here.
 
 A function is one of rows, whose columns are attributes; or, with `on_batches`, one of Arrow record batches, which gives arrays. One that
 only picks columns needs no schema. Where a text is given it is SQL over the stream's columns. Functions must be pure.
@@ -7,23 +7,29 @@ only picks columns needs no schema. Where a text is given it is SQL over the str
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import isgeneratorfunction
 from typing import Any
 
 from deltic.errors import CircuitError
 from deltic.expr.nodes import Expr, Literal, PythonFunction
 from deltic.frontends.python.functions import Picked, column_at, picked, unknown_column, user_function
+from deltic.frontends.python.linear import Logic, bounded, composed, updated, updates, with_update
 from deltic.frontends.python.schemas import Columns, schema_of
+from deltic.frontends.python.ticks import OverTime
+from deltic.frontends.python.trace import Trace, distinct_change, stamped
 from deltic.frontends.sql import bind_query
-from deltic.plan.nodes import Distinct, Filter, FlatMap, Join, JoinKind, Plan, Project, Union
-from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema
+from deltic.plan.nodes import Distinct, Filter, FlatMap, Join, JoinKind, Plan, Project, Reduce, Reference, TopK, Union, Weighted
+from deltic.plan.recursion import bound_to
+from deltic.schema import BIGINT, BOOLEAN, TIMESTAMP, Field, Schema
 
 INPUT = "input"
 """The name of a stream in the SQL over it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(OverTime):
     """A relation of rows. plan: what it denotes, for the oracle and the engine alike."""
 
     plan: Plan
@@ -34,7 +40,7 @@ class Stream:
 
     def sql(self, query: str) -> Stream:
         """What a query makes of it; the query calls it `input`."""
-        return Stream(bind_query(query, "<circuit>", _Only(self.plan)))
+        return Stream(bound_to(bind_query(query, "<circuit>", _Only(self.schema)), {INPUT: self.plan}))
 
     def map(self, function: Callable[..., Any] | Mapping[str, str], *, schema: Columns | None = None, on_batches: bool = False) -> Stream:
         """A row for each: the function's, or SQL expressions by the names of their columns."""
@@ -76,10 +82,6 @@ class Stream:
         """The rows with their weights less the other's. What is below 0 at an output, or where rows are counted, is an error."""
         return self.plus(other.negate())
 
-    def negate(self) -> Stream:
-        """The rows with the other sign."""
-        return Stream(FlatMap(self.plan, "repeat_row", (Literal(-1, BIGINT),), ()))
-
     def distinct(self) -> Stream:
         """Each row once."""
         return Stream(Distinct(self.plan))
@@ -90,7 +92,77 @@ class Stream:
 
     def aggregate(self, **aggregates: str) -> Stream:
         """One row of SQL aggregates: `aggregate(n="count(*)", most="max(amount)")`."""
-        return IndexedStream(self.plan, (), tuple(range(len(self.schema)))).aggregate(**aggregates)
+        return IndexedStream(self.plan, (), tuple(range(len(self.schema)))).by_sql(aggregates)
+
+    def consolidate(self) -> Stream:
+        """The stream itself: equal rows of it are one, their weights added, wherever they are kept."""
+        return self
+
+    def weighted(self, name: str = "weight") -> Stream:
+        """Each row once, with its weight in a column behind it; so rows of negative weight may be put out."""
+        if self.schema.find(name):
+            raise CircuitError(f"there is a column {name} already", remedy='weighted("another name")')
+        return Stream(Weighted(self.plan, name))
+
+    def join_function(self, logic: Logic, *, schema: Columns) -> Stream:
+        """The most general linear operator: logic(row) gives updates (row, time, weight).
+
+        Each row counts from its time on (None is always), as often as its own weight times the update's. Needs a session's time.
+        """
+        made = schema_of(schema)
+        return Stream(updated(_flattened(self.plan, updates(logic), with_update(made)), made))
+
+    def followed_by(self, *logics: Logic, schema: Columns) -> Stream:
+        """join_function of logics one after the other, in one pass; each but the first gets the rows that the one before it gives."""
+        if not logics:
+            raise CircuitError("followed_by of nothing", expected="one logic or more")
+        return self.join_function(composed(logics), schema=schema)
+
+    def temporal_filter(self, *, lower: str | Callable[..., Any] | None = None, upper: str | Callable[..., Any] | None = None) -> Stream:
+        """The rows while lower ≤ now < upper: SQL expressions, or functions of the row that give a datetime with its zone.
+
+        One of NULL is never satisfied. Needs a session's time.
+        """
+        given = {side: moment for side, moment in (("lower", lower), ("upper", upper)) if moment is not None}
+        if not given:
+            raise CircuitError("a temporal filter without a bound", expected="lower= or upper=")
+        plan, places = self.plan, dict[str, int]()
+        for side, moment in given.items():
+            places[side] = len(plan.schema)
+            columns = [(f.name, column_at(plan.schema, i)) for i, f in enumerate(plan.schema)]
+            plan = Project(plan, (*columns, (f"_{side}", self._moment(moment))))
+        return Stream(bounded(plan, len(self.schema), places))
+
+    def _moment(self, given: str | Callable[..., Any]) -> Expr:
+        if not isinstance(given, str):
+            function = user_function(given, (self.schema.names,), 0)
+            return PythonFunction(function, _all(self.schema), 0, TIMESTAMP, True)
+        bound = self.sql(f"SELECT CAST({given} AS TIMESTAMP) AS moment FROM {INPUT}").plan
+        if not isinstance(bound, Project) or bound.input != self.plan:
+            raise CircuitError(f"the bound {given} is not an expression of the row", remedy="compute it before, with map")
+        return bound.columns[0][1]
+
+    def distinct_incremental(self, trace: Stream) -> Stream:
+        """The change of distinct: H(old + w) - H(old) of each row, where w is its weight here and old that in the trace.
+
+        H(x) is 1 where x > 0, else 0. Of a delta and the delayed integral of deltas, this is the delta of distinct.
+        """
+        return Stream(distinct_change(self.plan, _like(self, trace).plan))
+
+    def distinct_trace(self, trace: Trace) -> Stream:
+        """distinct_incremental by what the trace has of earlier times, whether or not it has what is new now."""
+        return Stream(distinct_change(self.plan, _like(self, Stream(trace.earlier())).plan))
+
+    def trace_append(self, trace: Trace | None = None) -> Trace:
+        """The trace with this tick's rows in it, at its time; without one, the trace of all rows since tick 0. A row is its key."""
+        return IndexedStream(self.plan, tuple(range(len(self.schema))), ()).trace_append(trace)
+
+    def untimed_trace_append(self, trace: Stream | None = None) -> Stream:
+        """As trace_append, times left out: weights of equal rows add up."""
+        return self.integrate() if trace is None else trace.plus(self)
+
+    def _over(self, plan: Plan) -> Stream:
+        return Stream(plan)
 
     def _whole(self) -> Part:
         return Part(self.schema.names, tuple(range(len(self.schema))))
@@ -112,7 +184,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexedStream:
+class IndexedStream(OverTime):
     """Rows under keys. keys, values: the positions in the plan's rows of the key's columns and of the row's own."""
 
     plan: Plan
@@ -142,6 +214,57 @@ class IndexedStream:
         match = Part(tuple(other.plan.schema[i].name for i in other.values), theirs)
         return Stream(_projected(joined, function, (key, row, match), schema, on_batches))
 
+    def join_stream(
+        self, other: IndexedStream, function: Callable[..., Any] | None = None, *, schema: Columns | None = None, on_batches: bool = False
+    ) -> Stream:
+        """The rows of this tick with the other's of this tick: a[t] ⋈ b[t]. Of contents that is `join`, of deltas it is not the change."""
+        return self.join(other, function, schema=schema, on_batches=on_batches)
+
+    def join_trace(
+        self,
+        trace: Trace | IndexedStream,
+        function: Callable[..., Any] | None = None,
+        *,
+        schema: Columns | None = None,
+        on_batches: bool = False,
+    ) -> Stream:
+        """The rows of this tick with all that the trace has: a[t] ⋈ Σ trace[t], each product at now ∨ its time there, which is now."""
+        other = IndexedStream(trace.untimed(), trace.keys, trace.values) if isinstance(trace, Trace) else trace
+        return self.join(other, function, schema=schema, on_batches=on_batches)
+
+    def trace_append(self, trace: Trace | None = None) -> Trace:
+        """The trace with this tick's rows in it, at its time; without one, the trace of all rows since tick 0."""
+        plan = stamped(self.plan)
+        if trace is None:
+            return Trace(Stream(plan).integrate().plan, self.keys, self.values)
+        _check_alike(self, trace)
+        return replace(trace, plan=Stream(trace.plan).plus(Stream(plan)).plan)
+
+    def untimed_trace_append(self, trace: IndexedStream | None = None) -> IndexedStream:
+        """As trace_append, times left out: weights of equal rows add up."""
+        return self.integrate() if trace is None else trace.plus(self)
+
+    def consolidate(self) -> IndexedStream:
+        """The stream itself: equal rows of it are one, their weights added, wherever they are kept."""
+        return self
+
+    def plus(self, *others: IndexedStream) -> IndexedStream:
+        """The rows of all under their keys, weights added up."""
+        for other in others:
+            _check_alike(self, other)
+        return self._over(Stream(self.plan).plus(*(Stream(other.plan) for other in others)).plan)
+
+    def minus(self, other: IndexedStream) -> IndexedStream:
+        """The rows with their weights less the other's."""
+        return self.plus(other.negate())
+
+    def top_k(self, limit: int, order: str) -> Stream:
+        """The first rows of each key by `order`, SQL's ORDER BY; a tie goes by the whole row. A key of NULL is a key."""
+        plan = Stream(self.plan).top_k(limit, order).plan
+        assert isinstance(plan, TopK)
+        keys = tuple(column_at(self.plan.schema, i) for i in self.keys)
+        return replace(self, plan=TopK(self.plan, plan.order, plan.limit, keys)).rows()
+
     def semijoin(self, other: IndexedStream) -> Stream:
         """The rows whose key the other has."""
         return IndexedStream(self._joined(other, "semi"), self.keys, self.values).rows()
@@ -150,32 +273,57 @@ class IndexedStream:
         """The rows whose key the other has not."""
         return IndexedStream(self._joined(other, "anti"), self.keys, self.values).rows()
 
-    def aggregate(self, **aggregates: str) -> Stream:
-        """A row for each key: its columns, then SQL aggregates by their names: `aggregate(n="count(*)", most="max(amount)")`."""
+    def aggregate(self, function: Callable[..., Any] | None = None, *, schema: Columns | None = None, **aggregates: str) -> Stream:
+        """Each key's columns, then SQL aggregates by their names: `aggregate(n="count(*)", most="max(amount)")`.
+
+        Or what a function makes of the key's rows, a tuple of (row, how often): one row of `schema`, or a list of such rows. It is called
+        again for the keys that change, with all of their rows; for a key without rows there is nothing.
+        """
+        if function is not None or schema is not None:
+            return self._reduced(function, schema, aggregates)
+        return self.by_sql(aggregates)
+
+    def count(self, name: str = "count") -> Stream:
+        """How many rows each key has."""
+        return self.by_sql({name: "count(*)"})
+
+    def sum(self, column: str, name: str = "sum") -> Stream:
+        """The sum of a column for each key."""
+        return self.by_sql({name: f"sum({_quoted(column)})"})
+
+    def min(self, column: str, name: str = "min") -> Stream:
+        """The least value of a column for each key."""
+        return self.by_sql({name: f"min({_quoted(column)})"})
+
+    def max(self, column: str, name: str = "max") -> Stream:
+        """The greatest value of a column for each key."""
+        return self.by_sql({name: f"max({_quoted(column)})"})
+
+    def avg(self, column: str, name: str = "avg") -> Stream:
+        """The average of a column for each key."""
+        return self.by_sql({name: f"avg({_quoted(column)})"})
+
+    def by_sql(self, aggregates: Mapping[str, str]) -> Stream:
+        """A row for each key, of SQL aggregates by their names."""
         names = [_quoted(self.plan.schema[i].name) for i in self.keys]
         calls = [f"{call} AS {_quoted(name)}" for name, call in aggregates.items()]
         group = f" GROUP BY {', '.join(names)}" if names else ""
         return Stream(self.plan).sql(f"SELECT {', '.join([*names, *calls])} FROM {INPUT}{group}")
 
-    def count(self, name: str = "count") -> Stream:
-        """How many rows each key has."""
-        return self.aggregate(**{name: "count(*)"})
+    def _reduced(self, function: Callable[..., Any] | None, schema: Columns | None, aggregates: Mapping[str, str]) -> Stream:
+        if function is None or schema is None or aggregates:
+            raise CircuitError(
+                "an aggregate by a function and by SQL in one, or a function without a schema",
+                expected='aggregate(function, schema={"column": type, …}) or aggregate(name="SQL", …)',
+            )
+        made = schema_of(schema)
+        names = tuple(self.plan.schema[i].name for i in self.values)
+        called = user_function(_at_once(function), (names,), 0 if len(made) == 1 else len(made))
+        keys = tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.keys)
+        return Stream(Reduce(self.plan, keys, self.values, called, made))
 
-    def sum(self, column: str, name: str = "sum") -> Stream:
-        """The sum of a column for each key."""
-        return self.aggregate(**{name: f"sum({_quoted(column)})"})
-
-    def min(self, column: str, name: str = "min") -> Stream:
-        """The least value of a column for each key."""
-        return self.aggregate(**{name: f"min({_quoted(column)})"})
-
-    def max(self, column: str, name: str = "max") -> Stream:
-        """The greatest value of a column for each key."""
-        return self.aggregate(**{name: f"max({_quoted(column)})"})
-
-    def avg(self, column: str, name: str = "avg") -> Stream:
-        """The average of a column for each key."""
-        return self.aggregate(**{name: f"avg({_quoted(column)})"})
+    def _over(self, plan: Plan) -> IndexedStream:
+        return replace(self, plan=plan)
 
     def _joined(self, other: IndexedStream, kind: JoinKind) -> Join:
         ours = [column_at(self.plan.schema, i) for i in self.keys]
@@ -203,13 +351,13 @@ class Part:
 
 
 class _Only:
-    """A catalog of one relation."""
+    """A catalog of one relation, to be put in the place of its name."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
 
-    def relation(self, name: str) -> TableSchema | Plan | None:
-        return self.plan if name.lower() == INPUT else None
+    def relation(self, name: str) -> Plan | None:
+        return Reference(INPUT, self.schema) if name.lower() == INPUT else None
 
     def names(self) -> tuple[str, ...]:
         return (INPUT,)
@@ -255,6 +403,23 @@ def _flattened(plan: Plan, function: Callable[..., Iterable[tuple[Any, ...]]], m
     called = user_function(chosen, (names, None), 0 if single else len(made), role=_role(function))
     arguments = tuple(column_at(numbered.schema, i) for i in range(width + 1))
     return Project(numbered, tuple((f.name, PythonFunction(called, arguments, i, f.type, f.nullable)) for i, f in enumerate(made)))
+
+
+def _at_once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A generator with all that it gives as a list, so that two answers can be compared."""
+    if not isgeneratorfunction(function):
+        return function
+
+    @wraps(function)
+    def whole(group: Any) -> list[Any]:
+        return list(function(group))
+
+    return whole
+
+
+def _check_alike(stream: IndexedStream, other: IndexedStream | Trace) -> None:
+    if (stream.keys, stream.values) != (other.keys, other.values):
+        raise CircuitError("two indexed streams have other keys", expected="the same columns as keys, in the same order")
 
 
 def _role(function: Callable[..., Any]) -> str:

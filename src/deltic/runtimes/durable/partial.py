@@ -10,12 +10,14 @@ shards has changed, since the batches that have it are then listed in its new sh
 - on the home shard everything stays there.
 
 But the first k rows of each shard, and each shard's own MIN or MAX, are looked up where the rows happen to lie. With other shards the
-same rows would be elsewhere, so that their deletion would not find them. This state is dropped and filled again.
+same rows would be elsewhere, so that their deletion would not find them. This state is dropped and filled again. What a relation was in
+other ticks cannot be: it is spread by whole rows, and kept.
 """
 
 from __future__ import annotations
 
 from deltic.circuit.nodes import Circuit
+from deltic.circuit.operators.over_ticks import OverTicks
 
 
 def partial(circuit: Circuit) -> frozenset[str]:
@@ -28,5 +30,5 @@ def partial(circuit: Circuit) -> frozenset[str]:
         found |= anywhere
         if anywhere or affected.intersection(node.inputs) or found.intersection(node.reads):
             affected.add(node.id)
-            found |= {node.owns} if node.owns else set()
+            found |= {node.owns} if node.owns and not isinstance(node.operator, OverTicks) else set()
     return frozenset(found)

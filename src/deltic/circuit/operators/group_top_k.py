@@ -1,0 +1,60 @@
+"""top_k of each group: the first rows in an order, of every group that changed. Costs the groups' first rows, under deletions too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deltic.circuit.operator import Context, Delta, as_batch
+from deltic.circuit.operators.top_k import TopK
+from deltic.circuit.scopes import distinct_rows
+from deltic.trace.consolidate import consolidate
+from deltic.trace.probe import first, probe
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+from deltic.trace.strings import PREFIX_BYTES
+
+Words = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTopK(TopK):
+    """As TopK, but that the arrangement's words begin with the `key` words of the group."""
+
+    key: int = 1
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        delta = as_batch(inputs[0])
+        groups = distinct_rows([delta], self.key)
+        _, columns, weights = probe(context.old(self.memory, self.width, 1), groups, range(self.width), context.counters)
+        new = self._first_of(context.old(self.arrangement, self.width, 1).with_batch(delta), groups, context)
+        change = consolidate(Rows.concat([new, Rows(columns, (-weights[0],))]))
+        context.append(self.memory, change)
+        return Rows(tuple(change.columns[i] for i in self.output), change.weights)
+
+    def _first_of(self, now: Spine, groups: Words, context: Context) -> Rows:
+        """The first `limit` copies of each group."""
+        if not self.limit:
+            return Rows.empty(self.width, 1)
+        source, columns, weights = first(now, groups, None, self.limit, context.counters)
+        heads = np.searchsorted(source, np.arange(len(groups[0]) + 1))
+        before = np.cumsum(weights[0]) - weights[0]
+        room = self.limit - (before - before[heads[source]])
+        rows = Rows(tuple(columns), (np.clip(room, 0, weights[0]),))
+        if not self.texts or not len(rows):
+            return rows
+        uncertain = self._uncertain(rows, heads, context)
+        mended = [self._by_bytes(now, rows.take(np.arange(heads[g], heads[g + 1])), context) for g in uncertain]
+        return Rows.concat([rows.take(np.flatnonzero(~np.isin(source, uncertain))), *mended])
+
+    def _uncertain(self, rows: Rows, heads: np.ndarray, context: Context) -> list[int]:
+        """The groups whose last row has a long string, so that it may tie with others."""
+        some = np.flatnonzero(heads[1:] > heads[:-1])
+        last = heads[some + 1] - 1
+        long = np.zeros(len(last), bool)
+        for at, _ in self.texts:
+            long |= context.strings.exceeds(rows.columns[at][last], PREFIX_BYTES)
+        found: list[int] = some[long].tolist()
+        return found

@@ -1,0 +1,85 @@
+"""delay, integrate, delta0 and stamp at the root: what a relation was in other ticks, as changes. See the plan node for what each denotes.
+
+Each keeps in an arrangement of its own what the next tick needs. In a backfill no tick passes for those whose state is there: they give
+what they hold. For those that are filled it is the first tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal as OneOf
+from typing import assert_never
+
+import numpy as np
+
+from deltic.circuit.operator import Context, Delta, as_batch
+from deltic.circuit.operators.arrange import check_sums
+from deltic.circuit.operators.linear import negated
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate
+from deltic.trace.rows import Rows
+
+Function = OneOf["delay", "integrate", "delta0", "stamp"]
+
+
+@dataclass(frozen=True, slots=True)
+class OverTicks:
+    """Of rows of `width` words. arrangement: of the input, for integrate and stamp.
+
+    memory: for delay the last change of the input; for the others what they denote now.
+    """
+
+    function: Function
+    memory: str
+    width: int
+    arrangement: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.function
+
+    @property
+    def eager(self) -> bool:
+        return True
+
+    @property
+    def columns(self) -> int:
+        """Words of a row that it gives."""
+        return self.width + (self.function == "stamp")
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        fresh = context.tick.fresh
+        if fresh is not None and self.memory not in fresh:
+            return self._as_it_is(inputs[0], context)
+        held = context.old(self.memory, self.columns, 1).scan(context.counters)
+        match self.function:
+            case "delay":
+                self._append(Rows.concat([inputs[0], negated(held)]), context)
+                return held
+            case "integrate":
+                return self._append(self._content(inputs[0], context), context)
+            case "delta0":
+                return self._append(inputs[0] if fresh is not None else negated(held), context)
+            case "stamp":
+                now = self._content(inputs[0], context)
+                stamps = np.full(len(now), context.tick.epoch, np.int64)
+                return self._append(Rows.concat([Rows((*now.columns, stamps), now.weights), negated(held)]), context)
+            case _:
+                assert_never(self.function)
+
+    def _content(self, delta: Delta, context: Context) -> Batch:
+        """The input as it is now: costs all of it."""
+        assert self.arrangement is not None
+        return context.old(self.arrangement, self.width, 1).with_batch(as_batch(delta)).scan(context.counters)
+
+    def _append(self, rows: Rows, context: Context) -> Batch:
+        batch = consolidate(rows)
+        check_sums(batch, self.memory, context)
+        context.append(self.memory, batch)
+        return batch
+
+    def _as_it_is(self, whole: Delta, context: Context) -> Delta:
+        """What it denotes since the last tick, where `whole` is what its input does."""
+        held = context.state[self.memory].scan(context.counters)
+        return Rows.concat([whole, negated(held)]) if self.function == "delay" else held

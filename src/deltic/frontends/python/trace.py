@@ -1,0 +1,64 @@
+"""Traces: all changes that were, each with its time, which is the number of its tick's epoch.
+
+The raw operators of incremental circuits, as the literature has them: a delta is a stream of changes (`differentiate`), a trace what they
+add up to. `_time` is the last column of a trace's rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from deltic.expr.nodes import Call, Literal
+from deltic.frontends.python.linear import first_columns
+from deltic.frontends.python.ticks import negated
+from deltic.plan.columns import reference
+from deltic.plan.nodes import Filter, Join, OverTicks, Plan, Project, Union, Values, Weighted
+from deltic.schema import BIGINT, BOOLEAN, Schema
+
+TIME: Final = "_time"
+NOW: Final = OverTicks(Values(((),), Schema(())), "stamp", TIME)
+"""One row: the number of the present epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """plan: rows, then their time. keys, values: as of the indexed stream whose changes they are."""
+
+    plan: Plan
+    keys: tuple[int, ...]
+    values: tuple[int, ...]
+
+    def delay_trace(self) -> Trace:
+        """The trace as it was one tick ago."""
+        return replace(self, plan=OverTicks(self.plan, "delay"))
+
+    def untimed(self) -> Plan:
+        """The rows without their times, weights added up."""
+        return first_columns(self.plan, len(self.plan.schema) - 1)
+
+    def earlier(self) -> Plan:
+        """The same of the times before now alone."""
+        time = reference(self.plan.schema, len(self.plan.schema) - 1)
+        now = Join(self.plan, NOW, "inner", ((time, reference(NOW.schema, 0)),))
+        return Union((self.untimed(), negated(first_columns(now, len(self.plan.schema) - 1))))
+
+
+def stamped(plan: Plan) -> Plan:
+    """Each row with the present time."""
+    return OverTicks(plan, "stamp", TIME)
+
+
+def distinct_change(delta: Plan, trace: Plan) -> Plan:
+    """H(old + w) - H(old), where old is the weight in the trace; what the delta has not is the same on both sides."""
+    return Union((positive(Union((trace, delta))), negated(positive(trace))))
+
+
+def positive(plan: Plan) -> Plan:
+    """H: each row whose weight is positive, once."""
+    schema = plan.schema
+    columns = [reference(schema, i) for i in range(len(schema))]
+    normal = [Call("normalize", (c,), c.type, c.nullable) if c.type.is_float else c for c in columns]
+    weighted = Weighted(Project(plan, tuple(zip(schema.names, normal, strict=True))), "weight")
+    above = Call("greater", (reference(weighted.schema, len(schema)), Literal(0, BIGINT)), BOOLEAN, False)
+    return first_columns(Filter(weighted, above), len(schema))

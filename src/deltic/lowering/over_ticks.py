@@ -1,0 +1,45 @@
+"""What a relation was in other ticks, and weights as a column. State is spread by whole rows: another number of shards does it no harm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltic.circuit.nodes import ArrangementSpec, Shape
+from deltic.circuit.operators.over_ticks import OverTicks as OverTicksOperator
+from deltic.circuit.operators.weighted import Weighted as WeightedOperator
+from deltic.plan.nodes import OverTicks, Plan, Weighted
+
+if TYPE_CHECKING:
+    from deltic.lowering.lower import Lowering
+
+
+def lower_over_ticks(lowering: Lowering, plan: OverTicks) -> int:
+    """At the root: a clock that ticks once an epoch."""
+    assert not lowering.scoped
+    streams, builder = lowering.streams, lowering.streams.builder
+    node, width = _spread(lowering, plan.input)
+    arrangement = None
+    if plan.function in ("integrate", "stamp"):
+        arranged = streams.arrange(node, len(plan.input.schema))
+        node, arrangement = arranged.node, arranged.id
+    memory = builder.name(plan.function, builder.fingerprint(node))
+    operator = OverTicksOperator(plan.function, memory, width, arrangement)
+    reads = () if arrangement is None else (arrangement,)
+    made = builder.add(operator, (node,), Shape(plan.schema), streams.partition(node), owns=memory, reads=reads)
+    builder.specify(ArrangementSpec(memory, Shape(plan.schema), builder.nodes[made].level, len(plan.schema)))
+    return made
+
+
+def lower_weighted(lowering: Lowering, plan: Weighted) -> int:
+    streams = lowering.streams
+    node, width = _spread(lowering, plan.input)
+    arranged = streams.arrange(node, len(plan.input.schema))
+    operator = WeightedOperator(arranged.id, width)
+    return streams.builder.add(operator, (arranged.node,), Shape(plan.schema), streams.partition(node), reads=(arranged.id,))
+
+
+def _spread(lowering: Lowering, plan: Plan) -> tuple[int, int]:
+    """The plan's stream with equal rows on one shard, and the words of a row."""
+    stream = lowering.relation(plan)
+    width = lowering.streams.shape(stream).layout.width
+    return (lowering.streams.gather(stream, width) if width else lowering.streams.exchange(stream, ())), width

@@ -1,0 +1,36 @@
+"""aggregate by a user's function: the rows arranged by their group, and the operator that reads the groups that change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltic.circuit.nodes import Shape
+from deltic.circuit.operators.reduce import Reduce as ReduceOperator
+from deltic.lowering.streams import ZERO, normalized
+from deltic.plan.columns import reference
+from deltic.plan.nodes import Reduce
+from deltic.schema import BIGINT, Field, Schema
+
+if TYPE_CHECKING:
+    from deltic.lowering.lower import Lowering
+
+
+def lower_reduce(lowering: Lowering, plan: Reduce) -> int:
+    assert not lowering.scoped, "a relation of a recursion is read by a function of whole groups"
+    streams, builder = lowering.streams, lowering.streams.builder
+    schema = plan.input.schema
+    keys = [Field(name, expr.type, expr.nullable) for name, expr in plan.keys] or [Field("all", BIGINT, False)]
+    exprs = [normalized(expr) for _, expr in plan.keys] or [ZERO]
+    values = Schema(tuple(schema[i] for i in plan.values))
+    mapped = streams.map(lowering.relation(plan.input), [*exprs, *(reference(schema, i) for i in plan.values)], Schema((*keys, *values)))
+    width = Shape(Schema(tuple(keys))).layout.width
+    gathered = streams.gather(mapped, width) if plan.keys else streams.exchange(mapped, ())
+    arranged = streams.arrange(gathered, len(keys))
+    target = Schema((*keys, *plan.made))
+    memory = builder.name("reduced", plan.function, target, builder.fingerprint(arranged.node))
+    operator = ReduceOperator(arranged.id, memory, width, values, plan.made, plan.function)
+    node = builder.add(operator, (arranged.node,), Shape(target), streams.partition(arranged.node), owns=memory, reads=(arranged.id,))
+    lowering.specify_memory(memory, node, len(keys))
+    if plan.keys:
+        return node
+    return streams.map(node, [reference(target, i + 1) for i in range(len(plan.made))], plan.schema)

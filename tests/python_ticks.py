@@ -1,0 +1,108 @@
+"""Test support: circuits made in Python, in a session beside the oracle, tick after tick; and random ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import deltic
+from deltic.plan.evaluate import Moment, evaluate
+from deltic.plan.relation import Relation
+
+PAIR = {"src": int, "dst": int}
+Build = Callable[[deltic.Stream, deltic.Stream], deltic.Stream]
+Content = Mapping[tuple[Any, ...], int]
+
+
+class Ticking:
+    """Outputs over the tables edges and marks, of pairs. seen: rows that the oracle expected; gone: how many of them it retracted."""
+
+    def __init__(self, builds: Mapping[str, Build], session: deltic.Session) -> None:
+        self.circuit = deltic.Circuit()
+        edges, marks = self.circuit.input("edges", schema=PAIR), self.circuit.input("marks", schema=PAIR)
+        for name, build in builds.items():
+            self.circuit.output(name, build(edges, marks))
+        self.tables: dict[str, Relation] = {"edges": Relation(), "marks": Relation()}
+        self.moments: list[Moment] = []
+        self.before: dict[str, Relation] = {}
+        self.seen = self.gone = 0
+        self.open(session)
+        self.check()
+
+    def open(self, session: deltic.Session) -> None:
+        """Goes on in this session."""
+        self.session = session
+        session.install(self.circuit)
+
+    def tick(self, changes: Mapping[str, Content]) -> None:
+        """One tick of rows with weights."""
+        frames = {
+            name: [{**dict(zip(PAIR, row, strict=True)), "_weight": weight} for row, weight in rows.items() if weight]
+            for name, rows in changes.items()
+        }
+        self.session.apply(frames)
+        for name, rows in changes.items():
+            self.tables[name] += Relation(rows.items())
+        self.check()
+
+    def check(self) -> None:
+        moment = Moment(dict(self.tables), self.session.now, self.session.epoch)
+        for name, plan in self.circuit.outputs.items():
+            expected = evaluate(plan, moment.tables, now=moment.now, epoch=moment.epoch, past=self.moments)
+            found = Relation((tuple(row.values()), 1) for row in self.session.view(name).rows())
+            assert found == expected, name
+            self.seen += len(expected)
+            self.gone += sum(weight < 0 for _, weight in (expected - self.before.get(name, Relation())).pairs())
+            self.before[name] = expected
+        self.moments.append(moment)
+
+    def random_tick(self, rng: random.Random, domain: int = 4, most: int = 4) -> None:
+        """Some rows come, once or twice, some go."""
+        changes: dict[str, dict[tuple[int, int], int]] = {"edges": {}, "marks": {}}
+        for name, rows in changes.items():
+            for _ in range(rng.randrange(most)):
+                row = (rng.randrange(domain), rng.randrange(domain))
+                there = self.tables[name].get(row, 0)
+                rows[row] = -there if there and rng.random() < 0.6 else rng.choice((1, 1, 2))
+        self.tick(changes)
+
+
+def random_stream(rng: random.Random, edges: deltic.Stream, marks: deltic.Stream, depth: int = 4) -> deltic.Stream:
+    """A stream of pairs, of operators over ticks and others; its weights may be negative."""
+    if depth <= 0 or rng.random() < 0.1:
+        return rng.choice((edges, marks))
+
+    def below(less: int = 1) -> deltic.Stream:
+        return random_stream(rng, edges, marks, depth - less)
+
+    match rng.randrange(13):
+        case 0:
+            return below().delay()
+        case 1:
+            return below().differentiate()
+        case 2:
+            return below(2).integrate()
+        case 3:
+            return below().delta0()
+        case 4:
+            return below().plus(below(2))
+        case 5:
+            return below().minus(below(2))
+        case 6:
+            return below().map(lambda row: (row.dst, row.src))
+        case 7:
+            return below().filter(rng.choice(("src < 2", "dst <> src", "src + dst < 5")))
+        case 8:
+            a, b = below(2).index_with("dst"), below(2).index_with("src")
+            return a.join_stream(b, lambda key, one, other: (one.src, other.dst))
+        case 9:
+            return below(2).distinct_incremental(below(2))
+        case 10:
+            return below(2).distinct_trace(below(2).trace_append())
+        case 11:
+            a, trace = below(2).index_with("src"), below(2).index_with("src").trace_append()
+            return a.join_trace(trace.delay_trace(), lambda key, one, other: (one.dst, other.src))
+        case _:
+            ordered = below(2).weighted().filter("weight > 0").index_with("src")
+            return ordered.top_k(2, "dst DESC").map(lambda row: (row.src, row.dst))
