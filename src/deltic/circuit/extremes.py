@@ -18,7 +18,7 @@ from deltic.schema import STRING, Field
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import words_of
-from deltic.trace.probe import first, probe
+from deltic.trace.probe import first, first_of_each, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import PREFIX_BYTES, StringTable
@@ -71,7 +71,7 @@ def new_extremes(
     now = spine.with_batch(delta)
     change = Spine.of(delta)
     source, columns, weights = probe(change, groups, range(key, key + width), context.counters)
-    looked = np.unique(source)
+    looked = source[first_of_each(source)]
     nullable = words_of(extreme.field.type, extreme.field.nullable) - words_of(extreme.field.type, False)
     present = there & ~_is_null(old, extreme.field)
     starts = _known_starts(extreme, old[nullable:], present, context.strings)
@@ -121,14 +121,13 @@ def _null_words(field: Field) -> list[np.int64]:
 
 
 def _lower_to(starts: Words, present: np.ndarray, source: np.ndarray, columns: Sequence[np.ndarray]) -> None:
-    """Moves each start down to the least inserted value of its group (in place), and marks the group as present."""
-    if not len(source):
-        return
-    order = np.lexsort((*reversed(columns), source))
-    source = source[order]
-    heads = np.flatnonzero(np.append(True, source[1:] != source[:-1]))
+    """Moves each start down to the least inserted value of its group (in place), and marks the group as present.
+
+    source, columns: group and value of each row inserted, in order.
+    """
+    heads = first_of_each(source)
     group = source[heads]
-    values = [c[order][heads] for c in columns]
+    values = [c[heads] for c in columns]
     less = ~present[group]
     equal = ~less
     for start, value in zip(starts, values, strict=True):

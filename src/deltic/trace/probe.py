@@ -23,6 +23,17 @@ def _count(keys: Sequence[Words]) -> int:
     return len(keys[0]) if keys else 1
 
 
+def first_of_each(source: Words) -> Words:
+    """The positions at which another word begins in ascending words, such as the keys that `probe` gives.
+
+    >>> first_of_each(np.array([0, 0, 2, 3, 3])).tolist()
+    [0, 2, 3]
+    """
+    begins = np.ones(len(source), bool)
+    np.not_equal(source[1:], source[:-1], out=begins[1:])
+    return np.flatnonzero(begins)
+
+
 def lookup(spine: Spine, keys: Sequence[Words], counters: Counters) -> tuple[Words, ...]:
     """int64[n] per weight: the weights summed over all rows whose leading columns equal key i, 0 if there are none.
 

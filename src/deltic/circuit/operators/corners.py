@@ -17,7 +17,7 @@ import numpy as np
 
 from deltic.circuit.due import split_by_time
 from deltic.circuit.scopes import Nest, Trace
-from deltic.trace.probe import probe
+from deltic.trace.probe import first_of_each, probe
 from deltic.trace.rows import Rows
 
 Words = tuple[np.ndarray, ...]
@@ -58,7 +58,7 @@ def look(trace: Trace, keys: Words, columns: Sequence[int], nest: Nest) -> Histo
             words, times = found[: len(columns)], found[len(columns) :]
             now, later = split_by_time(times, nest.time)
             for time, at in later:
-                nest.postpone(time, _keys_at(keys, np.unique(source[at])))
+                nest.postpone(time, _keys_at(keys, source[at][first_of_each(source[at])]))
             part = History(source, words, weights, _classes(times, nest, bit))
             parts.append(part if now is None else _taken(part, now))
     if len(parts) == 1:

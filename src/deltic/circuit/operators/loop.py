@@ -77,8 +77,10 @@ class Loop:
         if done.diverged:
             change = consolidate(Rows(done.changes.columns[:-1], done.changes.weights))
             raise divergence(self.feedback, limit, done.growth, change, nest)
-        past.append_timed(consolidate(done.derivations))
-        self._append_changes(done, nest)
+        if len(done.derivations):
+            past.append_timed(consolidate(done.derivations))
+        if len(done.changes):
+            self._append_changes(done, nest)
         return consolidate(done.sums)
 
     def _chain(self, step: Step, inputs: Sequence[Delta], nest: Nest) -> Chain:
