@@ -52,12 +52,13 @@ class Heavy(Exception):
 
 
 def random_program(rng: random.Random, tables: int = 2) -> Scope:
-    """The root: tables, then nodes, at least one of them a child."""
+    """The root: tables, then one child or the sum of two."""
     depth = rng.choice((1, 1, 1, 2, 2, 3))
     nodes = [Spec("table") for _ in range(tables)]
     nodes.append(_random_child(rng, len(nodes), depth))
     if rng.random() < 0.2:
         nodes.append(_random_child(rng, len(nodes), 1))
+        nodes.append(Spec("plus", [tables, tables + 1]))
     return Scope(nodes, len(nodes) - 1)
 
 
