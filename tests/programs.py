@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from random import Random
 
 from program_data import KEY_TYPES, Content, Source, Tick, random_graph, random_source
@@ -210,11 +210,16 @@ class Mix:
     failing: int = 0
     recursive: int = 0
     nested: int = 0
+    restarted: int = 0
     shown: Counter[str] = field(default_factory=Counter)
 
-    def record(self, program: Case, outcomes: Sequence[Outcome]) -> None:
-        """Counts the case: ticks after the load that take away a row of a view or fail, and kinds of operators that had rows."""
+    def record(self, program: Case, outcomes: Sequence[Outcome], *, restarted: bool = False) -> None:
+        """Counts the case: ticks after the load that take away a row of a view or fail, and kinds of operators that had rows.
+
+        restarted: whether the engine went on from its state in between.
+        """
         self.cases += 1
+        self.restarted += restarted
         deep = max(nest(plan) for plan in program.views.values())
         self.recursive += deep > 0
         self.nested += deep > 1
@@ -229,21 +234,32 @@ class Mix:
             before = now
         self.shown.update(_shown(program, outcomes))
 
+    def __iadd__(self, other: Mix) -> Mix:
+        """Counts what `other` has counted too."""
+        for count in fields(self):
+            setattr(self, count.name, getattr(self, count.name) + getattr(other, count.name))
+        return self
+
     def assert_fair(self) -> None:
         """30 % of the ticks retract a row of a view, and every kind of operator has rows in 10 % of the cases."""
         assert self.retracting >= 0.3 * self.ticks, str(self)
         rare = [kind for kind in KINDS if self.shown[kind] < 0.1 * self.cases]
         assert not rare, f"{rare}: {self}"
 
-    def assert_recursive(self) -> None:
-        """Half of the cases have a recursion, and a fifth one inside another."""
+    def assert_recursive(self, restarted: float) -> None:
+        """Half of the cases have a recursion, a fifth one inside another; 30 % of the ticks retract a row of a view.
+
+        restarted: the share of cases that went on from state.
+        """
         assert self.recursive >= 0.5 * self.cases, str(self)
         assert self.nested >= 0.2 * self.cases, str(self)
+        assert self.retracting >= 0.3 * self.ticks, str(self)
+        assert self.restarted >= restarted * self.cases, str(self)
 
     def __str__(self) -> str:
         kinds = ", ".join(f"{kind} {self.shown[kind] / max(1, self.cases):.0%}" for kind in KINDS)
         share = self.retracting / max(1, self.ticks)
-        loops = f"{self.recursive} recursive, {self.nested} of them nested"
+        loops = f"{self.recursive} recursive, {self.nested} of them nested, {self.restarted} restarted"
         return f"{self.cases} cases, {loops}, {self.ticks} ticks, {share:.0%} retract, {self.failing} fail; with rows: {kinds}"
 
 

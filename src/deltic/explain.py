@@ -11,7 +11,7 @@ from typing import Any
 
 from deltic.circuit.nodes import Circuit, Node
 from deltic.circuit.operators.child import Child
-from deltic.circuit.operators.feedback import Feedback
+from deltic.circuit.operators.feedback import Feedback, Import
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.nested_join import NestedJoin
@@ -230,7 +230,7 @@ def _picture(
         _key(node, peers, circuit),
         tuple(peers[i].name for i in _inputs(node)),
         node.level,
-        _partition(node),
+        _partition(node, _replicated(node, circuit)),
         node.shape.schema.names,
         node.shape.weights,
         _short(node.owns) if node.owns else None,
@@ -267,7 +267,7 @@ def _key(node: Node, peers: Sequence[Node], circuit: Circuit) -> str:
     operator = node.operator.flat if isinstance(node.operator, NestedJoin) else node.operator
     if isinstance(operator, Join | SemiJoin):
         return ", ".join(_words(peers[node.inputs[0]])[: operator.key])
-    if isinstance(operator, Exchange):
+    if isinstance(operator, Exchange) and operator.key is not None:
         return ", ".join(_words(node)[w] for w in operator.key)
     if node.owns in circuit.arrangements:
         spec = circuit.arrangements[node.owns or ""]
@@ -275,9 +275,18 @@ def _key(node: Node, peers: Sequence[Node], circuit: Circuit) -> str:
     return ""
 
 
-def _partition(node: Node) -> str:
+def _replicated(node: Node, circuit: Circuit) -> bool:
+    """Whether every shard has all that the node gives."""
+    if isinstance(node.operator, Exchange):
+        return node.operator.key is None
+    arrangement = node.operator.arrangement if isinstance(node.operator, Import) else node.owns
+    found = circuit.arrangements.get(arrangement or "")
+    return found is not None and found.replicated
+
+
+def _partition(node: Node, replicated: bool) -> str:
     if node.partition is None:
-        return "any shard"
+        return "every shard" if replicated else "any shard"
     if not node.partition:
         return "home shard"
     words = _words(node)

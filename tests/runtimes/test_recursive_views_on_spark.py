@@ -48,6 +48,7 @@ class Restarted:
         self.checked.open(self._session())
 
 
+@pytest.mark.slow
 def test_paths_go_with_what_they_need_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     running = Restarted(spark, tmp_path, OF_EDGES)
     views = running.checked.tick({"edges": edges((0, 2), (2, 0), (2, 1), (1, 3), (3, 1))})
@@ -60,6 +61,7 @@ def test_paths_go_with_what_they_need_after_a_restart(spark: SparkSession, tmp_p
     running.checked.session.close()
 
 
+@pytest.mark.slow
 def test_strata_and_minima_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     running = Restarted(spark, tmp_path, SHORTEST + SAME_GENERATION + PARITY)
     running.checked.tick(

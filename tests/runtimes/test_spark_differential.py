@@ -33,11 +33,12 @@ def check(spark: SparkSession, folder: Path, program: Case, mix: Mix | None = No
 
     engine = Engine(on_spark(2 + seed % 2), program.tables, program.views)
     try:
-        run(engine, program, outcomes, restarts=restarts(seed, len(program.ticks), on_spark, embedded) if seed % 2 else None)
+        reopened = restarts(seed, len(program.ticks), on_spark, embedded) if seed % 2 else {}
+        run(engine, program, outcomes, restarts=reopened)
     finally:
         engine.runtime.close()
     if mix is not None:
-        mix.record(program, outcomes)
+        mix.record(program, outcomes, restarted=any(number > 0 for number in reopened))
 
 
 @pytest.mark.parametrize("seed", range(20_000, 20_000 + FEW))
@@ -57,7 +58,7 @@ def test_many_random_recursive_programs_on_spark(spark: SparkSession, tmp_path: 
         check(spark, tmp_path, mixed(seed), mix)
     with capsys.disabled():
         print(f"\non Spark: {mix}")
-    mix.assert_recursive()
+    mix.assert_recursive(restarted=0.4)
 
 
 @pytest.mark.slow

@@ -21,9 +21,13 @@ from deltic.trace.batch import Batch
 from deltic.trace.partition import partition
 from deltic.trace.rows import Rows
 
-SPREAD = {"a": [0], "home": [], "any": None}
+SPREAD = {"a": [0], "home": [], "any": None, "every": None}
 NOTE = {
-    "arrangements": {name: {"columns": 1, "weights": 1, "partition": where, "view": None, "table": None} for name, where in SPREAD.items()}
+    "arrangements": {
+        name: {"columns": 1, "weights": 1, "partition": where, "view": None, "table": None}
+        | ({"replicated": True} if name == "every" else {})
+        for name, where in SPREAD.items()
+    }
 }
 
 
@@ -39,10 +43,10 @@ def append(state: State, keys: list[int]) -> None:
         contents = [Content("a", _batch(mine))] if mine else []
         contents += [Content("home", _batch(keys))] if not shard else []
         contents += [Content("any", _batch(keys))] if shard == state.manifest.shards - 1 else []
-        if contents:
-            ref = write_file(state.root, state.origin(shard, 0), contents, Dictionary.empty())
-            files.append(ref)
-            added += [SegmentRef(shard, content.arrangement, ref.name, len(content.batch)) for content in contents]
+        contents += [Content("every", _batch(keys))]
+        ref = write_file(state.root, state.origin(shard, 0), contents, Dictionary.empty())
+        files.append(ref)
+        added += [SegmentRef(shard, content.arrangement, ref.name, len(content.batch)) for content in contents]
     state.commit(Change(tuple(files), tuple(added)))
 
 
@@ -80,6 +84,7 @@ def check(state: State, keys: list[int]) -> None:
     assert content(state, "a") == [Counter(mine) for mine in hashed(keys, shards)]
     assert content(state, "home") == [Counter(keys), *([Counter[int]()] * (shards - 1))]
     assert sum(content(state, "any"), Counter[int]()) == Counter(keys)
+    assert content(state, "every") == [Counter(keys)] * shards
     assert set(state.manifest.files) == {segment.file for segment in state.manifest.segments()} == set(state.manifest.uses)
 
 
@@ -156,11 +161,25 @@ def test_a_file_stays_while_any_shard_lists_it(tmp_path: Path) -> None:
     for shard in range(3):
         assert (tmp_path / "data" / shared).exists()
         merge_some(again, shard, "a", 1)
-    for name in ("home", "any"):
+    for shard, name in [(0, "home"), (0, "any"), (0, "every"), (1, "every"), (2, "every")]:
         assert (tmp_path / "data" / shared).exists()
-        merge_some(again, 0, name, 1)
+        merge_some(again, shard, name, 1)
     check(again, list(range(50)))
     assert not (tmp_path / "data" / shared).exists()
+
+
+def test_what_every_shard_has_is_taken_from_the_first_one(tmp_path: Path) -> None:
+    state = State.open(tmp_path, shards=3, facts=NOTE)
+    append(state, list(range(50)))
+    written = [shelf["every"][0].file for shelf in state.manifest.shelves]
+    for shard, name in [(1, "a"), (2, "a"), (2, "any")]:
+        merge_some(state, shard, name, 1)
+    state.close()
+    again = State.open(tmp_path, shards=2, retain=0)
+    assert [[segment.file for segment in shelf["every"]] for shelf in again.manifest.shelves] == [[written[0]]] * 2
+    check(again, list(range(50)))
+    again.commit(Change())
+    assert [(tmp_path / "data" / name).exists() for name in written] == [True, False, False]
 
 
 def test_what_is_torn_is_merged_first(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopK
 from deltic.circuit.operators.weighted import Weighted
+from deltic.circuit.spreading import spread
 from deltic.schema import BIGINT, Field, Schema
 
 NOWHERE = -1
@@ -60,7 +61,7 @@ class ScopeBuilder(CircuitBuilder):
         owns: str | None = None,
         reads: Iterable[str] = (),
     ) -> int:
-        """As in a circuit; the operator in its flat form. Every node is on the home shard."""
+        """As in a circuit; the operator in its flat form. Where a scope is spread, `close` says by what."""
         inside = nested(operator, self.depth, self.depths)
         return super().add(inside, inputs, shape, (), kind=kind, owns=None if isinstance(inside, NestedReduce) else owns)
 
@@ -95,12 +96,23 @@ class ScopeBuilder(CircuitBuilder):
         shape = Shape(Schema(spec.shape.schema.fields + iterations), spec.shape.weights)
         super().specify(replace(spec, shape=shape))
 
-    def close(self, export: int, limit: int = ITERATION_LIMIT, home: Callable[[int], int] = lambda stream: stream) -> int:
+    def close(
+        self,
+        export: int,
+        limit: int = ITERATION_LIMIT,
+        placed: Callable[[int], int] = lambda stream: stream,
+        partition: tuple[int, ...] = (),
+    ) -> int:
         """The scope as a node of the parent, whose stream is that of node `export`; nodes that nothing reads are left out.
 
-        home: brings a stream of the parent to the home shard.
+        placed: brings a stream of the parent to the shards that read it. partition: the words by which the relation, there is one, is
+        spread over the shards; () leaves all on the home shard.
         """
         nodes, export = self._live(export)
+        if partition:
+            nodes = spread(nodes, partition)
+            where = {n.owns: n.partition for n in nodes}
+            self.arrangements.update({name: replace(s, partition=where[name]) for name, s in self.arrangements.items() if name in where})
         used = sorted({n.operator.position for n in nodes if isinstance(n.operator, Import)})
         nodes = [_moved(n, used) for n in nodes]
         given = [self._imports[position] for position in used]
@@ -109,8 +121,8 @@ class ScopeBuilder(CircuitBuilder):
         reads = [name for name in map(self._arrangement_of, given) if name is not None] if self.depth == 1 else []
         shape = nodes[export].shape
         operator = Child(tuple(nodes), export, limit)
-        inputs = tuple(map(home, given))
-        return CircuitBuilder.add(self.parent, operator, inputs, shape, (), kind=NodeKind.CHILD, reads=reads)
+        inputs = tuple(map(placed, given))
+        return CircuitBuilder.add(self.parent, operator, inputs, shape, partition, kind=NodeKind.CHILD, reads=reads)
 
     def _arrangement_of(self, stream: int) -> str | None:
         return _arrangement(self.parent.nodes[stream])

@@ -106,7 +106,7 @@ class ArrangementSpec(Shaped):
 
     key: how many leading fields readers look up by. view: the view whose content it is. table: the table whose content it is.
     order: for views and tables, the position in the user's schema of each stored field.
-    partition: the stored words whose hash gives a row's shard; () is the home shard, None any shard.
+    partition: the stored words whose hash gives a row's shard; () is the home shard, None any shard. replicated: every shard has all rows.
     """
 
     id: str
@@ -117,6 +117,7 @@ class ArrangementSpec(Shaped):
     table: str | None = None
     order: tuple[int, ...] = ()
     partition: tuple[int, ...] | None = None
+    replicated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,10 +141,12 @@ def _send(node: Node, port: Port, values: Mapping[int, Delta], shard: int, shard
     return route(rows if isinstance(rows, Batch) else consolidate(rows), node.operator.key, shards)
 
 
-def route(rows: Delta, key: tuple[int, ...], shards: int) -> list[Delta]:
-    """Rows for each shard by the hash of the `key` words; () is all for the home shard."""
+def route(rows: Delta, key: tuple[int, ...] | None, shards: int) -> list[Delta]:
+    """Rows for each shard by the hash of the `key` words; () is all for the home shard, None all for each."""
     if shards == 1:
         return [rows]
+    if key is None:
+        return [rows] * shards
     if not key:
         return [rows, *([_empty(len(rows.columns), len(rows.weights))] * (shards - 1))]
     return list(partition(Rows(rows.columns, rows.weights), key, shards))

@@ -22,6 +22,7 @@ from deltic.lowering.aggregates import lower_aggregate
 from deltic.lowering.joins import lower_join
 from deltic.lowering.keys import unique_key
 from deltic.lowering.over_ticks import lower_over_ticks, lower_weighted
+from deltic.lowering.passing import spread_by
 from deltic.lowering.reduce import lower_reduce
 from deltic.lowering.scopes import ScopeStreams
 from deltic.lowering.streams import Arranged, Streams, normalized
@@ -283,7 +284,8 @@ class ScopeLowering(Lowering):
     scoped = True
 
     def __init__(self, outer: Lowering, plan: Recursion) -> None:
-        streams = ScopeStreams(outer.streams, outer.seed(plan))
+        words = () if outer.scoped else spread_by(plan)
+        streams = ScopeStreams(outer.streams, outer.seed(plan), words)
         super().__init__(streams)
         self.nest = (*outer.nest, tuple(name for name, _ in plan.relations))
         self.outer, self._inside = outer, streams
@@ -294,7 +296,7 @@ class ScopeLowering(Lowering):
         bodies = {name: self.streams.conform(self.relation(body), body.schema) for name, body in plan.relations}
         for name, feedback in self._relations.items():
             self._inside.scope.connect(feedback, bodies[name])
-        return self._inside.scope.close(bodies[plan.result], plan.limit, lambda stream: self._inside.outer.exchange(stream, ()))
+        return self._inside.scope.close(bodies[plan.result], plan.limit, self._inside.placed, self._inside.words)
 
     def _lower(self, plan: Plan) -> int:
         if self._relations.keys().isdisjoint(name for name, _ in references(plan)):

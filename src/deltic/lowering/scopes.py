@@ -8,17 +8,26 @@ from dataclasses import replace
 from deltic.circuit.measures import Measure
 from deltic.circuit.nesting import ScopeBuilder
 from deltic.circuit.nodes import NodeKind
+from deltic.circuit.operators.arrange import Arrange
 from deltic.expr.nodes import Expr
 from deltic.lowering.streams import Arranged, Streams
 from deltic.schema import Schema
 
 
 class ScopeStreams(Streams):
-    """Adds operators to a scope. Everything in it is on the home shard."""
+    """Adds operators to a scope. Everything in it is on the home shard, or, where it is `spread`, what is joined is on every shard.
 
-    def __init__(self, outer: Streams, seed: str) -> None:
-        self.outer, self.scope = outer, ScopeBuilder(outer.builder, seed)
+    partition: the words of the recursive relation by which it is spread.
+    """
+
+    def __init__(self, outer: Streams, seed: str, partition: tuple[int, ...] = ()) -> None:
+        self.outer, self.scope, self.words = outer, ScopeBuilder(outer.builder, seed), partition
         super().__init__(self.scope)
+
+    def placed(self, stream: int) -> int:
+        """The outer stream on the shards that read it."""
+        on_every_shard = self.words and isinstance(self.outer.builder.nodes[stream].operator, Arrange)
+        return stream if on_every_shard else self.outer.exchange(stream, self.words)
 
     def attach(self, stream: int) -> int:
         """The outer stream in this scope."""
@@ -48,5 +57,6 @@ class ScopeStreams(Streams):
         outside = self.outside(stream)
         if outside is None:
             return super().arrange(stream, key_fields, role)
-        arranged = self.outer.arrange(self.outer.exchange(outside, ()), key_fields, role)
+        placed = self.outer.replicate(outside) if self.words else self.outer.exchange(outside, ())
+        arranged = self.outer.arrange(placed, key_fields, role)
         return replace(arranged, node=self.attach(arranged.node))

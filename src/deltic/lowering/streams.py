@@ -147,6 +147,10 @@ class Streams:
             return stream
         return self.builder.add(Exchange(key), (stream,), self.shape(stream), key)
 
+    def replicate(self, stream: int) -> int:
+        """The stream, all of it on every shard."""
+        return self.builder.add(Exchange(None), (stream,), self.shape(stream), None)
+
     def gather(self, stream: int, words: int) -> int:
         """The stream, so that rows with equal first `words` words are on one shard."""
         partition = self.partition(stream)
@@ -159,7 +163,9 @@ class Streams:
         shape = self.shape(stream)
         name = self.builder.name(role, self.builder.fingerprint(stream))
         node = self.builder.add(Arrange(name), (stream,), shape, self.partition(stream), owns=name)
-        self.builder.specify(ArrangementSpec(name, shape, self.builder.nodes[node].level, key_fields))
+        operator = self.builder.nodes[stream].operator
+        replicated = isinstance(operator, Exchange) and operator.key is None
+        self.builder.specify(ArrangementSpec(name, shape, self.builder.nodes[node].level, key_fields, replicated=replicated))
         return self.arranged(node, name, key_fields)
 
     def arranged(self, node: int, name: str, key_fields: int) -> Arranged:

@@ -101,7 +101,8 @@ def applied(notes: Notes, changed: Notes) -> dict[str, Json]:
 def _described_arrangement(circuit: Circuit, name: str) -> dict[str, Json]:
     spec = circuit.arrangements[name]
     partition = None if spec.partition is None else list(spec.partition)
-    return {"columns": spec.columns, "weights": spec.weights, "partition": partition, "view": spec.view, "table": spec.table}
+    described: dict[str, Json] = {"columns": spec.columns, "weights": spec.weights, "partition": partition}
+    return {**described, "view": spec.view, "table": spec.table, **({"replicated": True} if spec.replicated else {})}
 
 
 def _described_table(table: TableSchema, arrangement: str) -> dict[str, Json]:

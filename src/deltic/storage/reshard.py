@@ -4,6 +4,8 @@ A row's shard is its hash modulo the number of shards. So the rows of shard i of
 gcd(n, m): each of them lists the batches of i, and takes its own rows out of them when it scans (merging.own_rows) until a merge has
 written them apart. Where m divides n there is only one such shard, and nothing is ranged.
 
+What every shard has all of is taken from shard 0 by all of them; what the others had is dropped.
+
 A batch can be listed anew only as a whole. One is torn if some of its shards have merged their part of it and others have not; the
 latter have to merge theirs first, or rows would come twice.
 """
@@ -42,6 +44,17 @@ def partitions(manifest: Manifest) -> Partitions:
     return found
 
 
+def replicated(manifest: Manifest) -> frozenset[str]:
+    """The arrangements of which every shard has all rows."""
+    return frozenset(name for name, spec in manifest.notes.get("arrangements", {}).items() if spec.get("replicated"))
+
+
+def superfluous(manifest: Manifest) -> tuple[SegmentRef, ...]:
+    """What resharding drops: what shards other than 0 have of what every shard has."""
+    everywhere = replicated(manifest)
+    return tuple(s for s in manifest.segments() if s.shard and s.arrangement in everywhere)
+
+
 def torn(manifest: Manifest) -> Iterator[tuple[SegmentRef, ...]]:
     """What has to be merged before the state can be resharded: groups of batches, each of one arrangement of one shard."""
     listed = Counter((s.arrangement, s.file) for s in manifest.segments() if s.ranged)
@@ -54,14 +67,24 @@ def torn(manifest: Manifest) -> Iterator[tuple[SegmentRef, ...]]:
 
 def resharded(manifest: Manifest, shards: int) -> Manifest:
     """The same rows in another number of shards. Nothing may be torn. O(segments · shards)."""
-    spread = partitions(manifest)
+    spread, everywhere = partitions(manifest), replicated(manifest)
     shelves: list[dict[str, dict[str, SegmentRef]]] = [defaultdict(dict) for _ in range(shards)]
     for segment in manifest.segments():
-        for moved in _moved(segment, spread[segment.arrangement], manifest.shards, shards):
+        if segment.arrangement in everywhere:
+            listed = _copied(segment, shards)
+        else:
+            listed = _moved(segment, spread[segment.arrangement], manifest.shards, shards)
+        for moved in listed:
             shelves[moved.shard][moved.arrangement][moved.file] = moved
     made: tuple[Shelf, ...] = tuple({name: tuple(found.values()) for name, found in shelf.items()} for shelf in shelves)
     uses = Counter(segment.file for shelf in made for segments in shelf.values() for segment in segments)
-    return replace(manifest, shelves=made, uses=dict(uses))
+    named = uses.keys() | {segment.file for segment in manifest.views}
+    return replace(manifest, shelves=made, uses=dict(uses), files={name: ref for name, ref in manifest.files.items() if name in named})
+
+
+def _copied(segment: SegmentRef, new: int) -> Iterator[SegmentRef]:
+    """Where a batch of what every shard has is listed among `new` shards."""
+    return (replace(segment, shard=shard) for shard in range(new) if not segment.shard)
 
 
 def _moved(segment: SegmentRef, partition: list[int] | None, old: int, new: int) -> Iterator[SegmentRef]:

@@ -31,7 +31,7 @@ from deltic.storage.leases import oldest_leased
 from deltic.storage.manifest import Change, Json, Manifest, Stored, encode, manifest_name
 from deltic.storage.merging import merge_segments
 from deltic.storage.names import DATA, GENERATIONS, MANIFESTS
-from deltic.storage.reshard import SPREAD, partitions, resharded, torn
+from deltic.storage.reshard import SPREAD, partitions, resharded, superfluous, torn
 
 RETAINED_EPOCHS: Final = 100
 KEEP: Final = "keep"
@@ -206,9 +206,9 @@ class State:
             files = tuple(file for file, _ in merged if file is not None)
             added = tuple(segment for _, segment in merged if segment is not None)
             self.commit(Change(files, added, tuple(segment for group in groups for segment in group)))
-        after = resharded(self.manifest, shards)
-        change = Change(notes={SPREAD: None})
-        if not self._store(after.after(change, self.generation), change, whole=True):
+        dropped = superfluous(self.manifest)
+        after = resharded(self.manifest, shards).after(Change(notes={SPREAD: None}), self.generation)
+        if not self._store(after, Change(dropped=dropped, notes={SPREAD: None}), whole=True):
             raise StateTakenOver(f"the state folder {self.root} was taken over by a newer writer", remedy="end this process")
 
     def _next_generation(self) -> int:

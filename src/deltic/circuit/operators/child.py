@@ -4,7 +4,7 @@ Within a step, iteration 0 sees the imported changes; feedback gives in iteratio
 apparent cycle is none in the schedule, since it is read before it is written. The scope stops when no feedback holds anything for the
 next iteration and nothing in it, scopes in it included, is due at a later one; the clock jumps over iterations in which nothing is.
 The child's output is the sum over the iterations of this step.
-A scope has its nodes on the home shard.
+A scope has its nodes on the home shard, or, where its relations can be spread, on every shard: each runs its part to its own fixed point.
 """
 
 from __future__ import annotations
@@ -74,6 +74,11 @@ class Child:
         own = [n.owns for n in self.nodes if n.owns is not None]
         return (*own, *(name for n in self.nodes if isinstance(n.operator, Child) for name in n.operator.owned))
 
+    @property
+    def spread(self) -> bool:
+        """Whether every shard runs its own part, and not the home shard the whole."""
+        return self.nodes[self.export].partition != ()
+
     def within(self, parent: Path) -> Child:
         """The same scope, its nodes' global ids below `parent`."""
         nodes = []
@@ -84,7 +89,7 @@ class Child:
         return replace(self, nodes=tuple(nodes))
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        if context.shard != HOME or not (context.backfill or any(map(len, inputs))):
+        if not (self.spread or context.shard == HOME) or not (context.backfill or any(map(len, inputs))):
             return self.nothing[self.export]
         return self.run(inputs, context, Clock((context.tick.epoch,)))
 

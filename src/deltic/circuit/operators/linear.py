@@ -79,12 +79,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Sends each row to the shard that the hash of its `key` words names; () is the home shard.
+    """Sends each row to the shard that the hash of its `key` words names; () is the home shard, None every shard.
 
     The runtime moves the rows, so a step has nothing to do.
     """
 
-    key: tuple[int, ...]
+    key: tuple[int, ...] | None
 
     @property
     def name(self) -> str:

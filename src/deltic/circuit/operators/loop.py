@@ -55,8 +55,14 @@ class Loop:
     steps: tuple[Step, ...]
 
     def applies(self, nest: Nest) -> bool:
-        """Whether the kernel may run: not where much state would have to be verified before, or somebody listens to the clock."""
-        return not nest.clock.hooks and sum(spine.unverified for spine in self._state(nest)) <= VERIFIED_AT_ONCE
+        """Whether the kernel may run: not where much state would have to be verified before, or somebody listens to the clock.
+
+        Nor after resharding, as long as there are rows of other shards beside a shard's own: the kernel cannot tell them apart.
+        """
+        state = self._state(nest)
+        if nest.clock.hooks or any(spine.share is not None for spine in state):
+            return False
+        return sum(spine.unverified for spine in state) <= VERIFIED_AT_ONCE
 
     def _state(self, nest: Nest) -> list[Spine]:
         """All that the kernel reads, as of the last commit."""

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from deltic.circuit.due import split_by_time
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.join import Join
 from deltic.circuit.scopes import Nest, Trace, nest_of
+from deltic.trace.counters import Counters
 from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
+
+Words = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +60,20 @@ class NestedJoin:
         flat, width, depth = self.flat, self.flat.widths[1 - side][0], self.depths[1 - side]
         theirs = [word for other, word in flat.output if other != side]
         wanted = (*theirs, *range(width, width + depth))
-        source, found, weights = probe(spine, delta.columns[: flat.key], wanted, nest.counters)
+        source, found, weights = _probed(spine, delta.columns[: flat.key], wanted, nest.counters)
         rows = flat.matched(delta, side, source, found[: len(theirs)], weights)
         now, later = split_by_time(found[len(theirs) :], nest.time)
         for time, at in later:
             nest.postpone(time, rows.take(at))
         return rows if now is None else rows.take(now)
+
+
+def _probed(spine: Spine, keys: Sequence[np.ndarray], wanted: tuple[int, ...], counters: Counters) -> tuple[np.ndarray, Words, Words]:
+    """As probe(), without rows that are other shards': in a scope that is spread, what is joined has keys of every shard."""
+    share = spine.share
+    if share is None:
+        return probe(spine, keys, wanted, counters)
+    source, found, weights = probe(spine, keys, (*wanted, *share.key), counters)
+    behind = range(1 + len(wanted), 1 + len(found))
+    own = share._replace(key=tuple(behind)).of(Rows((source, *found), weights))
+    return own.columns[0], tuple(own.columns[1 : behind.start]), tuple(own.weights)

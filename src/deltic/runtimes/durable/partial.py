@@ -7,6 +7,7 @@ shards has changed, since the batches that have it are then listed in its new sh
 - distinct and the set operations look up whole rows, spread by some of their words;
 - aggregate: its sums, limbs, extremes and its memory are looked up by the group, and spread by its words;
 - a table looks up its key, or whole rows, and is spread by them;
+- what every shard has all of (what the steps of a spread recursion join) may be looked up anywhere;
 - on the home shard everything stays there.
 
 But the first k rows of each shard, and each shard's own MIN or MAX, are looked up where the rows happen to lie. With other shards the
@@ -26,7 +27,8 @@ def partial(circuit: Circuit) -> frozenset[str]:
     found: set[str] = set()
     affected: set[int] = set()
     for node in circuit.nodes:
-        anywhere = {name for name in node.reads if circuit.arrangements[name].partition is None}
+        specs = (circuit.arrangements[name] for name in node.reads)
+        anywhere = {spec.id for spec in specs if spec.partition is None and not spec.replicated}
         found |= anywhere
         if anywhere or affected.intersection(node.inputs) or found.intersection(node.reads):
             affected.add(node.id)
