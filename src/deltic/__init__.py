@@ -21,14 +21,14 @@ from deltic import errors
 if TYPE_CHECKING:
     from deltic.frontends.python import Circuit, IndexedStream, Stream
     from deltic.pipeline import Pipeline
-    from deltic.session import Session, Transaction, View
+    from deltic.session import Session, Transaction, View, Watermark
 
 __version__ = "0.1.0"
-__all__ = ["Circuit", "IndexedStream", "Pipeline", "Session", "Stream", "Transaction", "View", "__version__", "errors"]
+__all__ = ["Circuit", "IndexedStream", "Pipeline", "Session", "Stream", "Transaction", "View", "Watermark", "__version__", "errors"]
 
 _LOADED_LATE: Final = {
     **dict.fromkeys(("Circuit", "IndexedStream", "Stream"), "deltic.frontends.python"),
-    **dict.fromkeys(("Session", "Transaction", "View"), "deltic.session"),
+    **dict.fromkeys(("Session", "Transaction", "View", "Watermark"), "deltic.session"),
     "Pipeline": "deltic.pipeline",
 }
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deltic.circuit.nodes import Circuit, Node
+from deltic.circuit.operators.chain import ARROW
 from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.feedback import Feedback, Import
 from deltic.circuit.operators.join import Join
@@ -226,7 +227,7 @@ def _picture(
     return OperatorPicture(
         node.name,
         node.operator.name,
-        CLASSES.get(node.operator.name, "non-linear"),
+        CLASSES.get(node.operator.name.partition(ARROW)[0], "non-linear"),
         _key(node, peers, circuit),
         tuple(peers[i].name for i in _inputs(node)),
         node.level,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from engines import Engine, embedded
 
+from deltic.circuit.operators.chain import temporal_filter
 from deltic.errors import EvaluationError, NegativeWeight
 from deltic.expr.nodes import Column, Expr, Literal
 from deltic.optimizer import optimize
@@ -175,5 +176,5 @@ def test_what_is_due_waits_in_order_of_time_and_costs_nothing_until_then() -> No
     many = {(*base[:5], START + timedelta(days=i), START + timedelta(days=i + 1), *base[7:8], i): 1 for i in range(1, 2000)}
     case.step(many, timedelta())
     result = case.engine.tick({}, {"now_us": (START + timedelta(days=7) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)})
-    (name,) = (node.name for node in case.engine.circuit.nodes if node.operator.name == "temporal_filter")
+    (name,) = (node.name for node in case.engine.circuit.nodes if temporal_filter(node.operator) is not None)
     assert result.counters[name].rows_out == 13 and result.counters[name].touched == 13

@@ -341,6 +341,7 @@ def test_the_public_names() -> None:
         "Stream",
         "Transaction",
         "View",
+        "Watermark",
         "__version__",
         "errors",
     ]

@@ -19,6 +19,7 @@ from deltic.circuit.operators.order import Sort, Term
 from deltic.circuit.operators.reweigh import Reweigh, Rule
 from deltic.circuit.operators.top_k import TopK as TopKOperator
 from deltic.lowering.aggregates import lower_aggregate
+from deltic.lowering.fuse import fuse
 from deltic.lowering.joins import lower_join
 from deltic.lowering.keys import unique_key
 from deltic.lowering.over_ticks import lower_over_ticks, lower_weighted
@@ -63,6 +64,7 @@ def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> Circu
         lowering.streams.table(table)
     for name, plan in views.items():
         lowering.view(name, plan)
+    fuse(lowering.streams.builder)
     return lowering.streams.builder.finish()
 
 

@@ -27,7 +27,7 @@ def lower_temporal_filter(lowering: Lowering, plan: TemporalFilter) -> int:
     placed = [(streams.shape(mapped).layout.slices[len(schema) + i].start, bound.offset) for i, bound in enumerate(bounds)]
     lower, upper = tuple(placed[: len(plan.lower)]), tuple(placed[len(plan.lower) :])
     queue = builder.name("queue", lower, upper, builder.fingerprint(mapped))
-    operator = TemporalFilterOperator(queue, width, lower, upper)
+    operator = TemporalFilterOperator(streams.schema(mapped), queue, width, lower, upper)
     kept = partition if partition is not None and all(word < width for word in partition) else None
     node = builder.add(operator, (mapped,), Shape(schema), kept, owns=queue)
     waiting = Shape(Schema((Field("due", BIGINT, False), *schema.fields)))

@@ -2,7 +2,7 @@
 
 A tick reads, stages dead letters, commits changes and notes in one epoch, settles the letters and writes the sinks. Only the commit
 counts: what comes before it is thrown away by the next start, what comes after it is done again. So each file is taken once, and each
-sink has each epoch once, wherever a process ends.
+sink has each epoch once, wherever a process ends. By the wall clock, rows that wait for their time make a tick when it comes.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 ROWS_PER_TICK: Final = 100_000
 """Of each source, unless told otherwise: what a tick needs of memory does not grow with the files."""
+
+DUE_S: Final = 1.0
+"""How long a pipeline waits at least between two ticks that nothing but the time makes."""
 
 Listener = Callable[[Progress], object]
 
@@ -94,11 +97,17 @@ class Pipeline:
         self._recall()
 
     def run_once(self, on_progress: Listener | None = None) -> Summary:
-        """Takes everything there is, tick by tick, unless `stop` is called. Calls `on_progress` after each tick. Raises as `tick`."""
+        """Takes everything there is, and what has come due, tick by tick, unless `stop` is called. Calls `on_progress` after each tick.
+
+        Raises as `tick`.
+        """
         return self._run(on_progress, None)
 
     def follow(self, poll_seconds: float = 1.0, on_progress: Listener | None = None) -> Summary:
-        """Takes everything there is, looks again after `poll_seconds`, and so on until `stop` is called. Raises as `tick`."""
+        """Takes everything there is, looks again after `poll_seconds`, and so on until `stop` is called. Raises as `tick`.
+
+        Rows that wait for their time by the wall clock make a tick when it comes, also before `poll_seconds` are over.
+        """
         return self._run(on_progress, poll_seconds)
 
     def stop(self) -> None:
@@ -106,7 +115,7 @@ class Pipeline:
         self._stopping.set()
 
     def tick(self, changes: Mapping[str, Any] | None = None, notes: Mapping[str, Json] | None = None) -> Progress | None:
-        """One tick of what comes next; None if there is nothing.
+        """One tick of what comes next; None if there is nothing, and nothing has come due by the wall clock.
 
         changes, notes: of tables without a source, as in `Session.apply`; they make a tick in any case. Raises SourceError, DataError or
         EvaluationError, and nothing has happened; SinkError, and the next tick begins with the sinks.
@@ -130,7 +139,7 @@ class Pipeline:
         loads = self._take()
         clock.lap("read")
         self._idle = not loads
-        if not loads and not changes and not notes:
+        if not (loads or changes or notes or self.session.due_s == 0.0):
             return None
         self._commit(loads, changes, notes)
         clock.lap("tick")
@@ -178,11 +187,15 @@ class Pipeline:
                 summary.add(progress)
                 if on_progress is not None:
                     on_progress(progress)
-                continue
-            self._note()
+                if progress.files:
+                    continue
+            else:
+                self._note()
             if poll_seconds is None:
                 break
-            self._stopping.wait(poll_seconds)
+            due_s = self.session.due_s
+            least = 0.0 if progress is None else DUE_S
+            self._stopping.wait(poll_seconds if due_s is None else min(poll_seconds, max(due_s, least)))
         summary.stopped = self._stopping.is_set()
         self._note()
         self._stopping.clear()

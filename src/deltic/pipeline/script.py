@@ -43,7 +43,7 @@ class Script:
     @classmethod
     def bind(cls, text: str, name: str, base: str | Path | None) -> Self:
         """The script `text`, which is called `name`. Raises QueryError."""
-        with Session() as session:
+        with Session(clock="wall") as session:
             session.program(text, name=name)
             return cls.of(session, base)
 

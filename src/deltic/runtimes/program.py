@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from deltic.circuit.functions import functions_of
 from deltic.circuit.nodes import Circuit
 from deltic.circuit.operator import Tick
 from deltic.circuit.operators.table import TableInput
@@ -19,10 +20,16 @@ EMPTY: Notes = {"arrangements": {}, "tables": {}, "views": {}}
 """The notes of a state without a program."""
 
 
+FUNCTIONS = "functions"
+"""The note of the users' functions that views are computed by: their names, and for each the digests of the code of those so called."""
+
 CLOCK = "now_us"
 """The note with the time of the last tick that had one, in microseconds since 1970 UTC."""
 
-OWN: Final = frozenset((*EMPTY, CLOCK, "hash", "id", "seed", "spread"))
+WATERMARKS = "watermarks"
+"""The note of the columns that tell the time: by table in lower case, [column, its greatest value in microseconds]."""
+
+OWN: Final = frozenset((*EMPTY, FUNCTIONS, CLOCK, WATERMARKS, "hash", "id", "seed", "spread"))
 """The notes that only Deltic writes."""
 
 
@@ -76,6 +83,7 @@ def described(circuit: Circuit, known: Notes, dropped: Collection[str] = ()) -> 
         },
         "tables": {**kept, **tables},
         "views": {view: _described_view(circuit, name) for view, name in circuit.views.items()},
+        FUNCTIONS: functions_of(circuit) or None,
     }
 
 

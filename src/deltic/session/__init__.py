@@ -5,5 +5,6 @@ from __future__ import annotations
 from deltic.session.session import Session
 from deltic.session.transaction import Transaction
 from deltic.session.view import View
+from deltic.session.watermark import Watermark
 
-__all__ = ["Session", "Transaction", "View"]
+__all__ = ["Session", "Transaction", "View", "Watermark"]

@@ -20,6 +20,7 @@ from deltic.frontends.sql import (
     FileSink,
     FileSource,
     Statement,
+    Timed,
     bind_query,
     did_you_mean,
 )
@@ -60,6 +61,7 @@ class Catalog:
 
     sources: by the name of a table in lower case where its changes come from; tables that are fed by hand are not in it.
     declared: the views that are declared recursive. What reads one has a Reference to it, so that it may be created later or anew.
+    timed: by the name of a table in lower case the column of it that tells the time.
     """
 
     tables: Mapping[str, TableSchema] = field(default_factory=lambda: MappingProxyType({}))
@@ -67,6 +69,7 @@ class Catalog:
     sources: Mapping[str, FileSource] = field(default_factory=lambda: MappingProxyType({}))
     sinks: Mapping[str, SinkDefinition] = field(default_factory=lambda: MappingProxyType({}))
     declared: Mapping[str, DeclareView] = field(default_factory=lambda: MappingProxyType({}))
+    timed: Mapping[str, Timed] = field(default_factory=lambda: MappingProxyType({}))
 
     def relation(self, name: str) -> TableSchema | Plan | None:
         """What a query means by `name`."""
@@ -117,11 +120,13 @@ class Catalog:
         _check_names(table.schema, "table", table.name, statement.span)
         if self._taken(table.name, "table", statement.span, may_exist=statement.if_not_exists):
             return self
-        tables = {**self.tables, table.name.lower(): table}
+        key = table.name.lower()
+        timed = self.timed if statement.timed is None else {**self.timed, key: statement.timed}
+        tables = {**self.tables, key: table}
         if statement.source is None:
-            return replace(self, tables=tables)
+            return replace(self, tables=tables, timed=timed)
         check_folders(source_uses(table.name, statement.source), self._uses())
-        return replace(self, tables=tables, sources={**self.sources, table.name.lower(): statement.source})
+        return replace(self, tables=tables, timed=timed, sources={**self.sources, key: statement.source})
 
     def _declare(self, statement: DeclareView) -> Catalog:
         _check_names(statement.schema, "view", statement.name, statement.span)
@@ -239,6 +244,7 @@ class Catalog:
             _without(self.sources, key),
             _without(self.sinks, key),
             _without(self.declared, key),
+            _without(self.timed, key),
         )
 
     def _check_unread(self, name: str, kind: str, span: Span | None) -> None:

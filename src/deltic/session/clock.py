@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, get_args
 
 from deltic.circuit.nodes import Circuit
-from deltic.circuit.operators.temporal_filter import TemporalFilter
+from deltic.circuit.operators.chain import temporal_filter
 from deltic.errors import ClockError, SetupError
 from deltic.runtimes.program import CLOCK
+from deltic.session.watermark import BEGINNING, Marks, Watermark
 
 Clock = Literal["manual", "wall"]
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+LAST: Final = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+"""The end of the calendar, in microseconds."""
 Notes = Mapping[str, Any]
 
 
-def checked_clock(clock: Clock) -> Clock:
-    """Raises SetupError for what is no clock."""
-    if clock not in get_args(Clock):
-        raise SetupError(f"clock={clock!r}", expected="clock='manual' or clock='wall'")
-    return clock
+def checked_clock(clock: Clock | Watermark | Iterable[Watermark]) -> tuple[Clock, tuple[Watermark, ...]]:
+    """The clock where there are no watermarks, and the watermarks. Raises SetupError for what is no clock."""
+    if clock in get_args(Clock):
+        return clock, ()  # type: ignore[return-value]
+    marks = (clock,) if isinstance(clock, Watermark) or not isinstance(clock, Iterable) else tuple(clock)
+    if not marks or not all(isinstance(mark, Watermark) for mark in marks):
+        raise SetupError(f"clock={clock!r}", expected="clock='manual', clock='wall', a deltic.Watermark, or a list of them")
+    tables = [mark.table.lower() for mark in marks if isinstance(mark, Watermark) and mark.delay_us >= 0]
+    if twice := next((table for table in tables if tables.count(table) > 1), None):
+        raise SetupError(f"the table {twice} has two watermarks", expected="one column of each table")
+    return "manual", tuple(mark for mark in marks if isinstance(mark, Watermark))
 
 
 def microseconds(moment: datetime) -> int:
@@ -44,23 +53,38 @@ def advanced(known: Notes, moment: datetime) -> Notes:
     return {CLOCK: now}
 
 
+def wall_us() -> int:
+    """The wall clock: microseconds since 1970 UTC."""
+    return time.time_ns() // 1000
+
+
 def ticked(clock: Clock, known: Notes) -> Notes:
     """What a tick notes of the time of its own accord."""
-    return {} if clock == "manual" else {CLOCK: max(time.time_ns() // 1000, known.get(CLOCK, 0))}
+    return {} if clock == "manual" else {CLOCK: max(wall_us(), known.get(CLOCK, 0))}
 
 
-def installed(clock: Clock, known: Notes, circuit: Circuit) -> Notes:
+def installed(clock: Clock, marks: Marks, known: Notes, circuit: Circuit) -> Notes:
     """What the installation of a program notes. Raises ClockError if a view wants the time and there is none."""
-    if CLOCK in known:
+    if is_temporal(circuit):
+        marks.check_there()
+    if CLOCK in known or (marks and not is_temporal(circuit)):
         return {}
+    if marks:
+        return {CLOCK: BEGINNING}
     if clock == "manual" and is_temporal(circuit):
         raise ClockError(
             "a view reads now(), and nobody has said what time it is",
-            remedy="session.advance_to(datetime.now(UTC)) before the view is made, or Session(clock='wall')",
+            remedy="session.advance_to(datetime.now(UTC)) before the view is made, Session(clock='wall'), or a deltic.Watermark as clock",
         )
     return ticked(clock, known)
 
 
 def is_temporal(circuit: Circuit) -> bool:
     """Whether a view of the program depends on the time."""
-    return any(isinstance(node.operator, TemporalFilter) for node in circuit.nodes)
+    return bool(queues(circuit))
+
+
+def queues(circuit: Circuit) -> tuple[str, ...]:
+    """The arrangements in which rows wait for their time."""
+    found = (temporal_filter(node.operator) for node in circuit.nodes)
+    return tuple(operator.queue for operator in found if operator is not None)

@@ -5,11 +5,11 @@ One lock orders ticks and definitions; reads take none and see the last commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime, timedelta
 from threading import Lock, RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from weakref import WeakSet
 
 import pyarrow as pa
@@ -26,15 +26,21 @@ from deltic.lowering import lower
 from deltic.optimizer import optimize
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.distributed import Distributed
-from deltic.runtimes.program import checked
+from deltic.runtimes.program import CLOCK, WATERMARKS, checked
 from deltic.schema import TableSchema
+from deltic.session import clock as clocks
 from deltic.session.catalog import Catalog, SinkDefinition
 from deltic.session.circuits import circuit_statements
-from deltic.session.clock import Clock, advanced, checked_clock, installed, instant, is_temporal, ticked
+from deltic.session.clock import EPOCH, LAST, Clock, advanced, checked_clock, installed, instant, is_temporal, microseconds, queues, ticked
 from deltic.session.draft import Draft
 from deltic.session.engines import open_runtime, spark_changes
+from deltic.session.functions import check_functions
+from deltic.session.recursive import checked_limit, limited
 from deltic.session.transaction import Asked, Transaction, unknown_table
 from deltic.session.view import Stored, Subscriber, View
+from deltic.session.watermark import Marks, Watermark
+from deltic.trace.between import first_behind
+from deltic.trace.counters import Counters
 from deltic.trace.reading import Reader
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable, UnknownString
@@ -52,7 +58,9 @@ class Session:
     all is kept for the next session, on whichever engine; without one, all is gone with the session. shards: into how many hash ranges
     state is split; by default as it is, and a new one into 1 in this process, on Spark by its parallelism. retain: how many past epochs of
     a state stay readable. shared_state: the folder is one that all machines of a Spark cluster have under its name.
+    iteration_limit: no recursion of a view goes on for more iterations, whatever it says itself.
     clock: what now() is in views. "manual": it stands still until `advance_to`. "wall": each tick has the time of the wall clock.
+    A Watermark, or several: it follows columns of tables. So it does, whatever else is said here, where tables have the option watermark.
     """
 
     def __init__(
@@ -63,18 +71,26 @@ class Session:
         shards: int | None = None,
         retain: int = RETAINED_EPOCHS,
         shared_state: bool = False,
-        clock: Clock = "manual",
+        iteration_limit: int | None = None,
+        clock: Clock | Watermark | Iterable[Watermark] = "manual",
     ) -> None:
-        self.spark, self._clock = spark, checked_clock(clock)
+        self.spark = spark
+        self._clock, self._watermarks = checked_clock(clock)
+        self._marks = Marks()
         self._lock = RLock()
         self._catalog = Catalog()
         self._circuit = Circuit.empty()
         self._runtime = open_runtime(spark, state, shards, retain, shared_state)
         self._committed: tuple[dict[str, Stored], TickResult | None, dict[str, pa.Table]] = ({}, None, {})
         """By view how it is stored, what the last tick did, and changes once decoded. Replaced as a whole, so reads need no lock."""
+        self._due: tuple[object, int | None] = (None, None)
+        """When something comes due, in microseconds, as of the commit beside it."""
         self._subscribers: dict[str, list[Subscriber]] = {}
         self._gathering: WeakSet[Asked] = WeakSet()
         self._gathering_lock = Lock()
+        self._iteration_limit = checked_limit(iteration_limit)
+        self._supplied = False
+        """Whether a program has been installed, and with it the functions that the state names."""
         self._closed = False
 
     def sql(self, script: str, *, name: str = "<sql>") -> None:
@@ -103,17 +119,18 @@ class Session:
             gone = [table for table in self._runtime.notes["tables"] if table.lower() not in draft.catalog.tables]
             self._install(draft.catalog, gone, checked(notes or {}))
 
-    def install(self, circuit: PythonCircuit) -> None:
+    def install(self, circuit: PythonCircuit, *, replace: bool = False) -> None:
         """Makes the inputs of a circuit made in Python tables, and its outputs materialized views, beside what there is.
 
-        All of it or nothing. An input may be a table that is there already, if it is the same. Raises CatalogError and EvaluationError.
+        All of it or nothing. An input may be a table that is there already, if it is the same. Raises CatalogError and EvaluationError; and
+        StateError where a state has views by a function that this first program of the session has not, or has otherwise, unless `replace`.
         """
         with self._lock:
             self._check_open()
             draft = Draft(self._catalog, self._kept())
             for statement in circuit_statements(circuit, self._catalog.tables):
                 draft.apply(statement)
-            self._install(draft.catalog, draft.dropped)
+            self._install(draft.catalog, draft.dropped, replace=replace)
 
     def transaction(self) -> Transaction:
         """A tick in the making; use it in a `with` block."""
@@ -174,11 +191,15 @@ class Session:
             for name, table in tables.items():
                 if self.table(name) is not table:
                     raise CatalogError(f"table {name} was made anew while changes to it were gathered", remedy="gather them again")
-            result = self._runtime.tick(changes, {**ticked(self._clock, self.notes), **(notes or {})})
+            result = self._runtime.tick(changes, {**self._timed(changes), **(notes or {})})
             self._committed = (self._committed[0], result, {})
             heard = [(view, callback) for view in result.changes for callback in self._subscribers.get(view, ())]
             calls = [(callback, self.last_change(view)) for view, callback in heard]
         _notify(calls)
+
+    def _timed(self, changes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a tick of these changes notes of the time."""
+        return self._marks.told(self.notes, self._marks.brought(changes)) if self._marks else ticked(self._clock, self.notes)
 
     def advance_to(self, moment: datetime) -> None:
         """A tick that brings the time, which is now() in views, to `moment`, a datetime with its zone.
@@ -236,6 +257,38 @@ class Session:
     def now(self) -> datetime | None:
         """What now() is in views: the time of the last tick that had one."""
         return instant(self.notes)
+
+    @property
+    def clock(self) -> Literal["manual", "wall", "watermark"]:
+        """What moves the time."""
+        return "watermark" if self._marks else self._clock
+
+    @property
+    def reads_time(self) -> bool:
+        """Whether a view depends on now()."""
+        return is_temporal(self._circuit)
+
+    @property
+    def next_due(self) -> datetime | None:
+        """When the passing of time next makes a row come or go, if nothing else happens; None if nothing waits."""
+        with self._lock:
+            self._check_open()
+            if self._due[0] is not self._committed:
+                self._due = (self._committed, self._next_due())
+            found = self._due[1]
+        return None if found is None or found > LAST else EPOCH + timedelta(microseconds=found)
+
+    @property
+    def due_s(self) -> float | None:
+        """In how many seconds something comes due by the wall clock, 0 if it has; None if nothing will, or another clock moves the time."""
+        if self.clock != "wall" or (due := self.next_due) is None:
+            return None
+        return max(0, microseconds(due) - clocks.wall_us()) / 1e6
+
+    def _next_due(self) -> int | None:
+        now = self.notes.get(CLOCK, 0)
+        spines = [spine for queue in queues(self._circuit) for spine in self._runtime.snapshot(queue)]
+        return min((due for spine in spines if (due := first_behind(spine, now, Counters())) is not None), default=None)
 
     @property
     def state_id(self) -> str:
@@ -354,17 +407,27 @@ class Session:
         """The tables, in lower case, that the state has and no statement of this session declared."""
         return frozenset(name.lower() for name in self._runtime.notes["tables"]) - frozenset(self._catalog.tables)
 
-    def _install(self, catalog: Catalog, dropped: Collection[str], notes: Mapping[str, Any] | None = None) -> None:
-        views = {name: optimize(plan) for name, plan in catalog.plans().items()}
+    def _install(
+        self, catalog: Catalog, dropped: Collection[str], notes: Mapping[str, Any] | None = None, *, replace: bool = False
+    ) -> None:
+        views = {name: optimize(limited(plan, self._iteration_limit)) for name, plan in catalog.plans().items()}
         circuit = lower(views, {t.name: t for t in catalog.tables.values()})
-        notes = {**(notes or {}), **installed(self._clock, self.notes, circuit)}
+        if not (self._supplied or replace):
+            check_functions(self.notes, circuit)
+        marks = Marks.of(self._watermarks, catalog)
+        kept = {name: entry for name, entry in marks.kept(self.notes).items() if name not in {gone.lower() for gone in dropped}}
+        notes = {**(notes or {}), **installed(self._clock, marks, self.notes, circuit)}
+        if kept != self.notes.get(WATERMARKS, {}):
+            notes[WATERMARKS] = kept or None
         result = self._runtime.install(circuit, dropped=dropped, notes=notes)
-        self._catalog, self._circuit = catalog, circuit
+        self._supplied = True
+        self._catalog, self._circuit, self._marks = catalog, circuit, marks
         stored = {view: _stored(circuit.arrangements[name]) for view, name in circuit.views.items()}
         self._subscribers = {v: s for v, s in self._subscribers.items() if v in circuit.views}
         self._committed = (stored, result, {})
-        if self._clock == "wall" and is_temporal(circuit):  # state is taken over at the time that it has
-            self._tick({}, {})
+        missed = marks.missed(self.notes, circuit, self._runtime)
+        if missed or (self.clock == "wall" and is_temporal(circuit)):  # state is taken over at the time that it has
+            self._tick({}, {}, marks.told(self.notes, missed))
 
     def _check_open(self) -> None:
         if self._closed:

@@ -149,6 +149,7 @@ class Pipeline:
     ) -> Running:
         """Starts the streams, and takes the script's files: all that is there (availableNow, once), or on and on.
 
+        Rows that wait for their time by the wall clock make a tick when it comes, though no batch does; not so under Spark Connect.
         processingTime: how long to wait for more, such as "5 seconds". checkpoint: of the streams' query, in the state folder unless it is
         told otherwise. query_name: under which its batches are counted. Raises SetupError, and what opening the state raises.
         """
@@ -168,11 +169,16 @@ class Pipeline:
         query = self._start_query(name, checkpoint or self._checkpoint(name), trigger) if self._streams else None
         elsewhere = query is not None and is_connect(self.spark)
         self._running = running = Running(self._journal, query, self._settle, (lambda: told(self._root(), name)) if elsewhere else None)
-        if self._sources:
+        if self._sources or (not elsewhere and self._waits()):
             heard = self._journal.recent.append
             finite = availableNow or once
-            running.follow(self._here().files, lambda files: files.run_once(heard) if finite else files.follow(poll_s, heard))
+            beside = not self._sources and not finite
+            running.follow(self._here().files, lambda files: files.run_once(heard) if finite else files.follow(poll_s, heard), beside)
         return running
+
+    def _waits(self) -> bool:
+        """Whether rows may come due while no batch comes."""
+        return self.session.clock == "wall" and self.session.reads_time
 
     @property
     def recentProgress(self) -> list[Progress]:

@@ -74,15 +74,17 @@ class Running:
         self.query = query
         self._journal, self._settle, self._told = journal, settle, told
         self._follower: Follower | None = None
+        self._lasts = True
+        """Whether the follower goes on when the query has ended."""
 
-    def follow(self, files: FilePipeline, run: Callable[[FilePipeline], object]) -> None:
-        """Takes the script's files beside the streams."""
-        self._follower = Follower(files, self._journal, run, self._end_query)
+    def follow(self, files: FilePipeline, run: Callable[[FilePipeline], object], beside: bool = False) -> None:
+        """Takes the script's files beside the streams, or, if it is just `beside` them, makes the ticks of what comes due."""
+        self._follower, self._lasts = Follower(files, self._journal, run, self._end_query), not beside
 
     @property
     def isActive(self) -> bool:
         """Whether anything can still come."""
-        follows = self._follower is not None and self._follower.thread.is_alive()
+        follows = self._lasts and self._follower is not None and self._follower.thread.is_alive()
         return follows or (self.query is not None and self.query.isActive)
 
     @property
@@ -108,7 +110,7 @@ class Running:
         until = None if timeout is None else time.monotonic() + timeout
         ended = self._await_query(until)
         if self._follower is not None and ended:
-            if self.exception() is not None:
+            if self.exception() is not None or not self._lasts:
                 self._follower.stop()
             self._follower.thread.join(_left(until))
             ended = not self._follower.thread.is_alive()

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from deltic.circuit.operator import Context, Delta
+from deltic.circuit.operators.gathered import Gathered
 from deltic.expr.arrays.elements import elements_of
-from deltic.expr.columns import evaluate_columns
-from deltic.expr.nodes import Expr, columns_of
+from deltic.expr.nodes import Expr
 from deltic.schema import INT, Field, Schema
 from deltic.trace.consolidate import consolidate
-from deltic.trace.encoding import Layout, Words, decode, encode
+from deltic.trace.encoding import encode
 from deltic.trace.rows import Rows
 from deltic.trace.weights import multiply
 
@@ -53,13 +53,17 @@ class FlatMap:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         rows: Rows = consolidate(inputs[0]) if self.fallible else inputs[0]
         context.counters.touched += len(rows)
+        return self.passed(Gathered.of(rows, self.source), context).rows()
+
+    def passed(self, rows: Gathered, context: Context) -> Gathered:
+        """The rows behind this operator, as a part of a pass. What can fail is evaluated on them as they are."""
         there, values = self._arguments(rows, context)
         if not self.made:
-            return self._repeated(rows.take(there), values[0])
-        counts = np.zeros(len(rows), np.int64)
+            return self._repeated(rows if len(there) == rows.length else rows.taken(there), values[0])
+        counts = np.zeros(rows.length, np.int64)
         counts[there], found = elements_of(self.function, values, self.made[-1].type, len(there))
         copies = np.maximum(counts, 1) if self.outer else counts
-        source = np.repeat(np.arange(len(rows)), copies)
+        source = np.repeat(np.arange(rows.length), copies)
         within = np.arange(len(source)) - np.repeat(np.cumsum(copies) - copies, copies)
         if self.outer:
             missing = (counts == 0)[source]
@@ -68,42 +72,33 @@ class FlatMap:
             positions = pa.array(within.astype(np.int32), mask=missing)
         else:
             positions = pa.array(within.astype(np.int32))
-        return self._laid_out(rows, source, positions, found, context)
+        return self._laid_out(rows.taken(source), positions, found, context)
 
-    def _arguments(self, rows: Rows, context: Context) -> tuple[np.ndarray, list[pa.Array]]:
+    def _arguments(self, rows: Gathered, context: Context) -> tuple[np.ndarray, list[pa.Array]]:
         """The rows on which no argument is NULL (all, for array), and the arguments there, each evaluated where those before it are not."""
-        there = np.arange(len(rows))
+        there = np.arange(rows.length)
         values: list[pa.Array] = []
         for argument in self.arguments:
-            part = rows if len(there) == len(rows) else rows.take(there)
-            value = self._value(argument, part, context)
+            part = rows if len(there) == rows.length else rows.taken(there)
+            value = part.array(argument, context.strings)
             values.append(value)
             if value.null_count and self.function != "array":
                 kept = np.flatnonzero(~value.is_null().to_numpy(zero_copy_only=False))
                 there, values = there[kept], [v.take(pa.array(kept)) for v in values]
         return there, values
 
-    def _value(self, expr: Expr, rows: Rows, context: Context) -> pa.Array:
-        layout = Layout.of(self.source)
-        columns: list[pa.Array | None] = [None] * len(self.source)
-        for i in columns_of(expr):
-            columns[i] = decode(rows.columns[layout.slices[i]], self.source[i], context.strings)
-        return evaluate_columns(expr, columns, len(rows))
-
-    def _repeated(self, rows: Rows, count: pa.Array) -> Rows:
+    def _repeated(self, rows: Gathered, count: pa.Array) -> Gathered:
         times = count.to_numpy(zero_copy_only=False)
         kept = np.flatnonzero(times)
-        rows = rows.take(kept)
-        return Rows(self._carried(rows.columns), [multiply(weight, times[kept]) for weight in rows.weights])
+        rows = rows.taken(kept)
+        weights = tuple(multiply(weight, times[kept]) for weight in rows.all_weights())
+        return rows.with_fields(self.target, [rows.fields[i] for i in self.carried], (weights, rows.here()))
 
-    def _laid_out(self, rows: Rows, source: np.ndarray, positions: pa.Array, found: pa.Array, context: Context) -> Rows:
-        words = [column[source] for column in self._carried(rows.columns)]
+    def _laid_out(self, rows: Gathered, positions: pa.Array, found: pa.Array, context: Context) -> Gathered:
+        here = rows.here()
+        fields = [rows.fields[i] for i in self.carried]
         if self.position:
             assert self.made[0].type == INT
-            words += encode(positions, self.made[0], context.strings)
-        words += encode(found, self.made[-1], context.strings)
-        return Rows(tuple(words), tuple(weight[source] for weight in rows.weights))
-
-    def _carried(self, words: Words) -> Words:
-        slices = Layout.of(self.source).slices
-        return tuple(word for i in self.carried for word in words[slices[i]])
+            fields.append((encode(positions, self.made[0], context.strings), here))
+        fields.append((encode(found, self.made[-1], context.strings), here))
+        return rows.with_fields(self.target, fields)

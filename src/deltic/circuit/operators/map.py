@@ -2,7 +2,8 @@
 
 A Map first keeps the rows on which `predicate` is TRUE, then computes its columns, then its weights. Columns that are passed
 on as they are cost nothing: their arrays are shared. Expressions over one string column run once per distinct string.
-A change may hold rows that cancel and were never there (a join of two changes makes such), so what can fail runs on consolidated rows.
+A change may hold rows that cancel and were never there (a join of two changes makes such), so what can fail runs on consolidated rows;
+in a pass of several operators (`chain`) it is what comes into the first that is consolidated.
 """
 
 from __future__ import annotations
@@ -15,13 +16,12 @@ import pyarrow as pa
 
 from deltic.circuit.measures import Measure, measure_weights
 from deltic.circuit.operator import Context, Delta
-from deltic.expr.columns import evaluate_columns
+from deltic.circuit.operators.gathered import Gathered, Part
 from deltic.expr.failing import can_fail
-from deltic.expr.nodes import Column, Expr, columns_of
-from deltic.schema import BIGINT, STRING, Field, Schema
-from deltic.trace.batch import Batch
+from deltic.expr.nodes import Column, Expr
+from deltic.schema import BIGINT, Field, Schema
 from deltic.trace.consolidate import consolidate
-from deltic.trace.encoding import Layout, Words, decode, encode, words_of
+from deltic.trace.encoding import Layout, encode, words_of
 from deltic.trace.rows import Rows
 
 
@@ -41,13 +41,11 @@ class Map:
     moves: tuple[slice | None, ...] = field(init=False, compare=False, repr=False)
     width: int = field(init=False, compare=False, repr=False)
     fallible: bool = field(init=False, compare=False, repr=False)
-    layout: Layout = field(init=False, compare=False, repr=False)
     identity: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         assert len(self.columns) == len(self.target)
         layout = Layout.of(self.source)
-        object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "identity", self._is_identity())
         object.__setattr__(self, "moves", tuple(_move(e, self.source, f, layout) for e, f in zip(self.columns, self.target, strict=True)))
         object.__setattr__(self, "width", Layout.of(self.target).width)
@@ -75,66 +73,48 @@ class Map:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         rows = inputs[0]
         context.counters.touched += len(rows)
-        if self.fallible:
-            rows = consolidate(rows)
-        if self.predicate is not None:
-            rows = self._filter(rows, self.predicate, context)
-        if not len(rows):
-            return Rows.empty(self.width, self.weights if self.measures else len(rows.weights))
+        return self.passed(Gathered.of(consolidate(rows) if self.fallible else rows, self.source), context).rows()
+
+    def passed(self, rows: Gathered, context: Context) -> Gathered:
+        """The rows behind this operator, as a part of a pass. What can fail is evaluated on them as they are."""
+        if self.predicate is not None and rows.length:
+            rows = _filtered(rows, self.predicate, context)
+        if not rows.length:
+            return Gathered.of(Rows.empty(self.width, self.weights if self.measures else len(rows.weights[0])), self.target)
         if self.identity and not self.measures:
             return rows
-        columns: tuple[np.ndarray, ...] = tuple(rows.columns)
-        if not self.identity:
-            columns = tuple(word for i in range(len(self.columns)) for word in self._column(i, rows, context))
-        weights = tuple(rows.weights)
-        if self.measures:
-            weights = (
-                weights[0],
-                *(w for m in self.measures for w in measure_weights(m, self._measured(m.argument, rows, context), weights[0])),
-            )
-        return Rows(columns, weights)
+        fields = [*rows.fields] if self.identity else [self._column(i, rows, context) for i in range(len(self.columns))]
+        return rows.with_fields(self.target, fields, self._weighed(rows, context) if self.measures else None)
 
-    def _filter(self, rows: Delta, predicate: Expr, context: Context) -> Delta:
-        verdict = self._arrow(predicate, rows, context)
-        if verdict.null_count:
-            verdict = verdict.fill_null(False)
-        if verdict.true_count == len(rows):
-            return rows
-        keep = np.flatnonzero(verdict.to_numpy(zero_copy_only=False))
-        columns, weights = [c[keep] for c in rows.columns], [w[keep] for w in rows.weights]
-        return Batch.trusted(columns, weights) if isinstance(rows, Batch) else Rows(columns, weights)
-
-    def _column(self, i: int, rows: Delta, context: Context) -> Words:
-        move, expr, target = self.moves[i], self.columns[i], self.target[i]
-        if move is None:
-            array = self._arrow(expr, rows, context)
-            return encode(array, target, context.strings)
-        words = rows.columns[move]
+    def _column(self, i: int, rows: Gathered, context: Context) -> Part:
+        expr, target = self.columns[i], self.target[i]
+        if self.moves[i] is None or not isinstance(expr, Column):
+            return encode(rows.array(expr, context.strings), target, context.strings), rows.here()
+        words, source = rows.fields[expr.index]
         wanted = words_of(target.type, target.nullable)
         if len(words) < wanted:  # NOT NULL BIGINT becomes nullable: the flag says that there is a value
-            return (np.ones(len(rows), np.int64), *words)
-        return words[len(words) - wanted :]
+            return (np.ones(rows.length, np.int64), *rows.words(expr.index)), rows.here()
+        return words[len(words) - wanted :], source
 
-    def _measured(self, expr: Expr, rows: Delta, context: Context) -> pa.Array | np.ndarray:
+    def _weighed(self, rows: Gathered, context: Context) -> Part:
+        weight = rows.all_weights()[0]
+        measured = (w for m in self.measures for w in measure_weights(m, self._measured(m.argument, rows, context), weight))
+        return (weight, *measured), rows.here()
+
+    def _measured(self, expr: Expr, rows: Gathered, context: Context) -> pa.Array | np.ndarray:
         """The values of a measure's argument; words as they are where they are the numbers."""
         if isinstance(expr, Column) and self.source[expr.index].type is BIGINT and not self.source[expr.index].nullable:
-            return rows.columns[self.layout.slices[expr.index].start]
-        return self._arrow(expr, rows, context)
+            return rows.words(expr.index)[0]
+        return rows.array(expr, context.strings)
 
-    def _arrow(self, expr: Expr, rows: Delta, context: Context) -> pa.Array:
-        """The expression's value on every row."""
-        layout = self.layout
-        if isinstance(expr, Column):
-            return decode(rows.columns[layout.slices[expr.index]], self.source[expr.index], context.strings)
-        used = columns_of(expr)
-        columns: list[pa.Array | None] = [None] * len(self.source)
-        if len(used) == 1 and self.source[only := next(iter(used))].type == STRING:
-            ids, inverse = np.unique(rows.columns[layout.slices[only].start], return_inverse=True)
-            columns[only] = decode((ids,), self.source[only], context.strings)
-            return evaluate_columns(expr, columns, len(ids)).take(pa.array(inverse))
-        for i in used:
-            columns[i] = decode(rows.columns[layout.slices[i]], self.source[i], context.strings)
-        return evaluate_columns(expr, columns, len(rows))
+
+def _filtered(rows: Gathered, predicate: Expr, context: Context) -> Gathered:
+    verdict = rows.array(predicate, context.strings)
+    if verdict.null_count:
+        verdict = verdict.fill_null(False)
+    if verdict.true_count == rows.length:
+        return rows
+    return rows.filtered(np.flatnonzero(verdict.to_numpy(zero_copy_only=False)))
 
 
 def _move(expr: Expr, source: Schema, target: Field, layout: Layout) -> slice | None:

@@ -13,12 +13,14 @@ import numpy as np
 
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.arrange import check_sums
+from deltic.circuit.operators.gathered import Gathered
+from deltic.circuit.operators.linear import negated
+from deltic.schema import Schema
 from deltic.trace.batch import Batch
 from deltic.trace.between import between
 from deltic.trace.consolidate import consolidate
-from deltic.trace.encoding import MARKER
+from deltic.trace.encoding import MARKER, Layout
 from deltic.trace.rows import Rows
-from deltic.trace.weights import multiply
 
 ALWAYS = np.int64(np.iinfo(np.int64).min)
 NEVER = np.int64(np.iinfo(np.int64).max)
@@ -29,11 +31,12 @@ Bounds = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class TemporalFilter:
-    """Rows of `width` words, behind which the input has a word for each bound.
+    """Rows of `source` without its last fields, which are the bounds, a word each. width: the words of the others.
 
     queue: rows (due, words of the row), with what happens to their weights then; `due` in microseconds.
     """
 
+    source: Schema
     queue: str
     width: int
     lower: Bounds
@@ -48,12 +51,16 @@ class TemporalFilter:
         return True
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        rows = inputs[0]
-        context.counters.touched += len(rows)
-        current, later = self._scheduled(rows, context.tick.now_us)
+        context.counters.touched += len(inputs[0])
+        return self.filtered([Gathered.of(inputs[0], self.source)], context)
+
+    def filtered(self, parts: Sequence[Gathered], context: Context) -> Rows:
+        """The rows behind this operator, as the end of a pass; of several parts of one change."""
+        scheduled = [self._scheduled(part, context.tick.now_us) for part in parts]
+        current, later = (Rows.concat([pair[i] for pair in scheduled]) for i in (0, 1))
         due = self._due(context)
         if len(due) or len(later):
-            batch = consolidate(Rows.concat([later, _negated(due)]))
+            batch = consolidate(Rows.concat([later, negated(due)]))
             check_sums(batch, self.queue, context)
             context.append(self.queue, batch)
         return Rows.concat([current, Rows(due.columns[1:], due.weights)])
@@ -65,24 +72,27 @@ class TemporalFilter:
             return Batch.empty(self.width + 1, 1)
         return between(context.old(self.queue, self.width + 1, 1), before, now, context.counters)
 
-    def _scheduled(self, rows: Delta, now: int) -> tuple[Rows, Rows]:
+    def _scheduled(self, rows: Gathered, now: int) -> tuple[Rows, Rows]:
         """The rows that count now, and entries for the queue."""
-        there = np.ones(len(rows), bool)
-        low, high = np.full(len(rows), ALWAYS), np.full(len(rows), NEVER)
+        there = np.ones(rows.length, bool)
+        low, high = np.full(rows.length, ALWAYS), np.full(rows.length, NEVER)
+        fields = {at.start: i for i, at in enumerate(Layout.of(self.source).slices)}
         for word, offset in self.lower:
-            there &= rows.columns[word] != MARKER
-            low = np.maximum(low, rows.columns[word] + offset)
+            (bound,) = rows.words(fields[word])
+            there &= bound != MARKER
+            low = np.maximum(low, bound + offset)
         for word, offset in self.upper:
-            there &= rows.columns[word] != MARKER
-            high = np.minimum(high, rows.columns[word] + offset)
+            (bound,) = rows.words(fields[word])
+            there &= bound != MARKER
+            high = np.minimum(high, bound + offset)
         there &= (low < high) & (high > now)
-        words, (weights,) = rows.columns[: self.width], rows.weights
         now_there, comes, goes = (np.flatnonzero(there & mask) for mask in (low <= now, low > now, high != NEVER))
-        current = Rows([c[now_there] for c in words], [weights[now_there]])
-        coming = Rows([low[comes], *(c[comes] for c in words)], [weights[comes]])
-        going = _negated(Rows([high[goes], *(c[goes] for c in words)], [weights[goes]]))
-        return current, Rows.concat([coming, going])
+        kept = Schema(self.source.fields[: len(self.source) - len(self.lower) - len(self.upper)])
+        whole = rows.with_fields(kept, rows.fields[: len(kept)])
+        return whole.taken(now_there).rows(), Rows.concat([_at(low, whole, comes), negated(_at(high, whole, goes))])
 
 
-def _negated(rows: Rows) -> Rows:
-    return Rows(rows.columns, [multiply(weight, np.full(len(rows), -1, np.int64)) for weight in rows.weights])
+def _at(moments: np.ndarray, rows: Gathered, positions: np.ndarray) -> Rows:
+    """These rows behind their moments."""
+    found = rows.taken(positions).rows()
+    return Rows((moments[positions], *found.columns), found.weights)

@@ -15,6 +15,8 @@ from deltic.errors import SyntaxFailure
 from deltic.frontends.sql.bind_query import bind_tree
 from deltic.frontends.sql.bind_recursive import no_base
 from deltic.frontends.sql.ddl import bind_declaration, bind_statement, bind_view, is_view
+from deltic.frontends.sql.delays import FORM as DELAY_FORM
+from deltic.frontends.sql.delays import delay_us
 from deltic.frontends.sql.environment import Catalog, Environment
 from deltic.frontends.sql.parse import Parsed, parse
 from deltic.frontends.sql.precedence import check_precedence
@@ -32,11 +34,13 @@ from deltic.frontends.sql.statements import (
     FileSink,
     FileSource,
     Statement,
+    Timed,
 )
 from deltic.plan.nodes import Plan
 from deltic.plan.signs import as_view
 
 __all__ = [
+    "DELAY_FORM",
     "Catalog",
     "CreateSink",
     "CreateTable",
@@ -48,7 +52,9 @@ __all__ = [
     "FileSink",
     "FileSource",
     "Statement",
+    "Timed",
     "bind_query",
+    "delay_us",
     "did_you_mean",
     "no_base",
     "parse_script",
@@ -83,7 +89,7 @@ def _statement(parsed: Parsed, catalog: Catalog) -> Statement:
         return parsed.tree
     with _shallow(parsed.places):
         env = Environment(parsed.places, catalog, levels=parsed.levels)
-        return bind_declaration(parsed.tree, env) if parsed.declares else bind_statement(parsed.tree, parsed.source, env)
+        return bind_declaration(parsed.tree, env) if parsed.declares else bind_statement(parsed.tree, parsed.source, parsed.timed, env)
 
 
 def _checked(statement: Parsed) -> Parsed:

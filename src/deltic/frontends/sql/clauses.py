@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -44,15 +45,17 @@ class Option:
 
 @dataclass(slots=True)
 class Clauses:
-    """What was read. `options` go by key in lower case; `span` is the place of the format's name."""
+    """What was read. `options` go by key in lower case; `span` is the place of the format's name, which is "" where none is needed."""
 
     format: str
     span: Span
     options: dict[str, Option] = field(default_factory=dict)
 
 
-def parse_clauses(cursor: Cursor) -> Clauses:
-    """USING format, then the others in any order, up to the statement's end."""
+def parse_clauses(cursor: Cursor, bare: Sequence[str] = ()) -> Clauses:
+    """USING format, then the others in any order, up to the statement's end. bare: options that may stand without USING."""
+    if cursor.word == "OPTIONS" and (found := _bare(cursor, bare)) is not None:
+        return found
     if cursor.word in OPENING[1:]:
         raise SyntaxFailure(f"{cursor.word} without USING", span=cursor.span, expected="USING parquet, csv or json before it")
     cursor.expect("USING")
@@ -66,6 +69,18 @@ def parse_clauses(cursor: Cursor) -> Clauses:
         seen.add(word)
         _clause(cursor, word, clauses)
     return clauses
+
+
+def _bare(cursor: Cursor, names: Sequence[str]) -> Clauses | None:
+    """OPTIONS alone, if it has just options of these names."""
+    ahead = copy(cursor)
+    clauses = Clauses("", ahead.span)
+    ahead.expect("OPTIONS")
+    try:
+        _options(ahead, clauses.options)
+    except SyntaxFailure:
+        return None
+    return clauses if ahead.token is None and clauses.options.keys() <= {*names} else None
 
 
 def _format(cursor: Cursor) -> Clauses:

@@ -15,11 +15,11 @@ from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.heads import check_head
 from deltic.frontends.sql.levels import check_owners
 from deltic.frontends.sql.naming import output_name
-from deltic.frontends.sql.options import check_op_column
+from deltic.frontends.sql.options import check_op_column, check_timed
 from deltic.frontends.sql.scope import did_you_mean
 from deltic.frontends.sql.spans import Places
 from deltic.frontends.sql.sql_types import sql_type
-from deltic.frontends.sql.statements import CreateTable, CreateView, DeclareView, DropTable, DropView, FileSource, Statement
+from deltic.frontends.sql.statements import CreateTable, CreateView, DeclareView, DropTable, DropView, FileSource, Statement, Timed
 from deltic.plan.nodes import ITERATION_LIMIT, Plan, Reference
 from deltic.plan.signs import as_view
 from deltic.schema import NULL, Field, Schema, TableSchema
@@ -30,10 +30,10 @@ KINDS = (
 )
 
 
-def bind_statement(tree: exp.Expr, source: FileSource | None, env: Environment) -> Statement:
-    """A statement of a script. source: what stands behind the columns of CREATE TABLE."""
+def bind_statement(tree: exp.Expr, source: FileSource | None, timed: Timed | None, env: Environment) -> Statement:
+    """A statement of a script. source, timed: what stands behind the columns of CREATE TABLE."""
     if isinstance(tree, exp.Create) and tree.kind == "TABLE":
-        statement: Statement = _create_table(tree, source, env.places)
+        statement: Statement = _create_table(tree, source, timed, env.places)
         check_head(env.places, "CREATE TABLE")
     elif is_view(tree):
         statement = _create_view(tree, env)
@@ -71,7 +71,7 @@ def _name(node: exp.Expr, places: Places) -> tuple[str, Span]:
     return table.name, places.of(table.this)
 
 
-def _create_table(tree: exp.Create, source: FileSource | None, places: Places) -> CreateTable:
+def _create_table(tree: exp.Create, source: FileSource | None, timed: Timed | None, places: Places) -> CreateTable:
     name, span = _name(tree.this, places)
     _check_properties(tree, places, (exp.SchemaCommentProperty,))
     if tree.args.get("replace"):
@@ -86,7 +86,9 @@ def _create_table(tree: exp.Create, source: FileSource | None, places: Places) -
     table = TableSchema(name, Schema(nullable), key)
     if source is not None:
         check_op_column(table, source)
-    return CreateTable(table, bool(tree.args.get("exists")), span, source)
+    if timed is not None:
+        check_timed(table, timed)
+    return CreateTable(table, bool(tree.args.get("exists")), span, source, timed)
 
 
 def _columns(schema: exp.Schema, places: Places) -> tuple[list[Field], tuple[int, ...]]:

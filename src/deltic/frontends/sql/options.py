@@ -10,13 +10,15 @@ from typing import Final, TypeVar, get_args
 
 from deltic.errors import QueryError, Span, Unsupported
 from deltic.frontends.sql.clauses import Clauses, Option
+from deltic.frontends.sql.delays import FORM, delay_us
 from deltic.frontends.sql.scope import did_you_mean
-from deltic.frontends.sql.statements import FileSink, FileSource, Format, Mode, OnError
-from deltic.schema import TableSchema
+from deltic.frontends.sql.statements import FileSink, FileSource, Format, Mode, OnError, Timed
+from deltic.schema import TIMESTAMP, TableSchema
 
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 CSV: Final = ("header", "sep", "delimiter", "nullValue")
-SOURCE: Final = ("path", "op_column", "append_only", "on_error", "dead_letter_path")
+WATERMARK: Final = ("watermark", "watermark_delay")
+SOURCE: Final = ("path", "op_column", "append_only", "on_error", "dead_letter_path", *WATERMARK)
 SINK: Final = ("path", "mode")
 OF_OTHERS: Final = {
     "mode": "mode is an option of sinks",
@@ -63,6 +65,30 @@ def sink_of(clauses: Clauses) -> FileSink:
     path = options.path()
     mode: Mode = options.one_of("mode", get_args(Mode))
     return FileSink(options.format, path, mode, options.flag("header"), options.separator(), options.span("path"))
+
+
+def timed_of(clauses: Clauses) -> Timed | None:
+    """What OPTIONS of CREATE TABLE say of the time."""
+    column, delay = (clauses.options.get(name) for name in WATERMARK)
+    if column is None and delay is not None:
+        raise QueryError("watermark_delay is given, and no watermark", span=delay.key_span, expected="watermark 'column' beside it")
+    if column is None:
+        return None
+    lag = 0 if delay is None else delay_us(delay.value)
+    if lag is None:
+        assert delay is not None
+        raise QueryError(f"watermark_delay is {delay.value!r}", span=delay.span, expected=FORM)
+    return Timed(column.value, lag, column.span)
+
+
+def check_timed(table: TableSchema, timed: Timed) -> None:
+    """Raises QueryError if the column that tells the time is none of the table's, or no TIMESTAMP."""
+    found = table.schema.find(timed.column)
+    if not found:
+        remedy = did_you_mean(timed.column, table.schema.names)
+        raise QueryError(f"the watermark {timed.column!r} is no column of table {table.name}", span=timed.span, remedy=remedy)
+    if (type_ := table.schema[found[0]].type) != TIMESTAMP:
+        raise QueryError(f"the watermark {timed.column} is of type {type_.sql}", span=timed.span, expected="a column of type TIMESTAMP")
 
 
 def check_op_column(table: TableSchema, source: FileSource) -> None:

@@ -23,11 +23,11 @@ from deltic.frontends.sql.cursor import Cursor
 from deltic.frontends.sql.declare import as_table
 from deltic.frontends.sql.dialect import DelticDialect
 from deltic.frontends.sql.levels import Levels, check_levels, take_levels
-from deltic.frontends.sql.options import source_of
+from deltic.frontends.sql.options import WATERMARK, source_of, timed_of
 from deltic.frontends.sql.refuse import REFUSED
 from deltic.frontends.sql.sinks import parse_sink
 from deltic.frontends.sql.spans import Places
-from deltic.frontends.sql.statements import CreateSink, DropSink, FileSource
+from deltic.frontends.sql.statements import CreateSink, DropSink, FileSource, Timed
 
 KINDS: Final = (exp.Create, exp.Drop, exp.Query, exp.Values)
 UNDERSTOOD: Final = (
@@ -38,7 +38,7 @@ UNDERSTOOD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One statement: its tree, or what it says of a sink. source: of CREATE TABLE … USING; `places` then has the tokens before USING.
+    """One statement: its tree, or what it says of a sink. source, timed: of CREATE TABLE … USING or OPTIONS, whose tokens `places` lacks.
 
     levels: its MAX RECURSION LEVELs, which `places` has no tokens of. declares: DECLARE RECURSIVE VIEW, whose tree is a CREATE TABLE.
     """
@@ -46,6 +46,7 @@ class Parsed:
     tree: exp.Expr | CreateSink | DropSink
     places: Places
     source: FileSource | None = None
+    timed: Timed | None = None
     levels: Levels = field(default_factory=dict)
     declares: bool = False
 
@@ -67,12 +68,14 @@ def _with_tree(dialect: DelticDialect, places: Places, levels: Levels) -> Parsed
         check_complete(table)
         return Parsed(_tree(dialect, table), table, levels=levels, declares=True)
     cut = split(places.tokens)
-    source = source_of(parse_clauses(Cursor(places, cut))) if cut < len(places.tokens) else None
+    clauses = parse_clauses(Cursor(places, cut), WATERMARK) if cut < len(places.tokens) else None
     head = Places(places.text, places.name, _joined_strings(places.tokens[:cut], places.text))
     check_complete(head)
     tree = _tree(dialect, head)
     check_levels(tree, levels)
-    return Parsed(tree, head, source, levels)
+    if clauses is None:
+        return Parsed(tree, head, levels=levels)
+    return Parsed(tree, head, source_of(clauses) if clauses.format else None, timed_of(clauses), levels)
 
 
 def _tokens(dialect: DelticDialect, text: str, name: str) -> list[Token]:

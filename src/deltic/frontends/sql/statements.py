@@ -38,6 +38,15 @@ class FileSource:
 
 
 @dataclass(frozen=True, slots=True)
+class Timed:
+    """The column of a table that tells the time, which lags behind its greatest value by `delay_us`. span: of the column's name."""
+
+    column: str
+    delay_us: int
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class FileSink:
     """Where a view's content goes: files of a folder of its own.
 
@@ -54,12 +63,16 @@ class FileSink:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE TABLE [IF NOT EXISTS]. source: what USING and OPTIONS say; None for a table that is fed by hand."""
+    """CREATE TABLE [IF NOT EXISTS].
+
+    source: what USING and OPTIONS say; None for a table that is fed by hand. timed: what the option watermark says.
+    """
 
     table: TableSchema
     if_not_exists: bool
     span: Span
     source: FileSource | None = None
+    timed: Timed | None = None
 
 
 @dataclass(frozen=True, slots=True)

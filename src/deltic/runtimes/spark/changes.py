@@ -25,6 +25,8 @@ from deltic.trace.strings import StringTable
 
 TAG: Final = "_table"
 """The column of a tagged frame that says which table a row is of, by number."""
+LATEST: Final = "tag INT, latest BIGINT"
+"""Greatest values, and the numbers of the tables that they are of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,21 @@ class Messages(Distributed):
     """Changes that a Spark job can make messages of."""
 
     __slots__ = ()
+
+    @property
+    @abstractmethod
+    def tagged(self) -> tuple[DataFrame, tuple[TaggedTable, ...], bool]:
+        """The frame, how its tables lie in it, and whether it is one of TaggedChanges."""
+        ...
+
+    def latest(self, columns: Mapping[str, str]) -> Mapping[str, int]:
+        frame, parts, tagged = self.tagged
+        task = LatestTask(tuple((part, columns.get(part.table.name)) for part in parts), tagged)
+        found: dict[str, int] = {}
+        for tag, latest in frame.mapInArrow(task.__call__, LATEST).collect():
+            name = parts[tag].table.name
+            found[name] = max(latest, found.get(name, latest))
+        return found
 
     @abstractmethod
     def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, seed: int) -> DataFrame:
@@ -64,6 +81,10 @@ class SparkChanges(Messages):
     @property
     def tables(self) -> Mapping[str, TableSchema]:
         return {self.table.name: self.table}
+
+    @property
+    def tagged(self) -> tuple[DataFrame, tuple[TaggedTable, ...], bool]:
+        return self.frame, (TaggedTable(self.table, self.sequence, self.inserts),), False
 
     def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, seed: int) -> DataFrame:
         encoder = Encoder(targets[self.table.name], shards, seed, self.sequence, self.inserts)
@@ -90,6 +111,10 @@ class TaggedChanges(Messages):
     def tables(self) -> Mapping[str, TableSchema]:
         return {part.table.name: part.table for part in self.parts}
 
+    @property
+    def tagged(self) -> tuple[DataFrame, tuple[TaggedTable, ...], bool]:
+        return self.frame, self.parts, True
+
     def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, seed: int) -> DataFrame:
         encoders = [Encoder(targets[part.table.name], shards, seed, part.sequence, part.inserts) for part in self.parts]
         return self.frame.mapInArrow(EncodeTask(tuple(encoders), True).__call__, FRAME)
@@ -105,7 +130,8 @@ class EncodeTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         failed: Failure | None = None
         for batch in batches:
-            for encoder, part in self._parts(batch):
+            for tag, part in split(batch, self.tagged):
+                encoder = self.encoders[tag]
                 if failed is not None or not part.num_rows:
                     continue  # the rest is read all the same: Spark kills a worker that leaves input behind
                 try:
@@ -116,14 +142,49 @@ class EncodeTask:
             shards = self.encoders[0].shards
             yield to_arrow([Message(shard, LAST, Kind.FAILURE, pack_failure(failed)) for shard in range(shards)])
 
-    def _parts(self, batch: pa.RecordBatch) -> Iterator[tuple[Encoder, pa.Table]]:
-        if not self.tagged:
-            yield self.encoders[0], pa.Table.from_batches([batch])
-            return
-        tags = batch.column(0)
-        for tag in pc.unique(tags).to_pylist():
-            struct = batch.column(1 + tag).filter(pc.equal(tags, tag))
-            yield self.encoders[tag], pa.Table.from_arrays(struct.flatten(), names=[field.name for field in struct.type])
+
+@dataclass(frozen=True, slots=True)
+class LatestTask:
+    """Maps batches of a frame to rows of LATEST. parts: how each table lies in it, and the column that is asked for."""
+
+    parts: tuple[tuple[TaggedTable, str | None], ...]
+    tagged: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for tag, rows in split(batch, self.tagged):
+                part, column = self.parts[tag]
+                if column is not None and rows.num_rows and (latest := _latest(rows, part, column)) is not None:
+                    yield pa.RecordBatch.from_pydict({"tag": pa.array([tag], pa.int32()), "latest": pa.array([latest], pa.int64())})
+
+
+def split(batch: pa.RecordBatch, tagged: bool) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each table, with its number."""
+    if not tagged:
+        yield 0, pa.Table.from_batches([batch])
+        return
+    tags = batch.column(0)
+    for tag in pc.unique(tags).to_pylist():
+        struct = batch.column(1 + tag).filter(pc.equal(tags, tag))
+        yield tag, pa.Table.from_arrays(struct.flatten(), names=[field.name for field in struct.type])
+
+
+def _latest(frame: pa.Table, part: TaggedTable, column: str) -> int | None:
+    """The column's greatest value in rows that are added; None also for a frame that does not fit."""
+    try:
+        changes = inserted(frame, part.table) if part.inserts else change_frame(frame, part.table, part.sequence)
+    except DelticError:
+        return None
+    added = np.isin(changes.ops, (Op.INSERT, Op.UPSERT, Op.UPDATE)) | ((changes.ops == Op.WEIGHT) & (changes.weights > 0))
+    values = changes.rows.column(part.table.schema.find(column)[0]).filter(pa.array(added))
+    return pc.max(values.cast(pa.int64())).as_py()  # type: ignore[no-any-return]
+
+
+def inserted(frame: pa.Table, table: TableSchema) -> Changes:
+    """A frame of rows that are all new, as changes."""
+    rows = rows_frame(frame, table)
+    n = rows.num_rows
+    return Changes(rows, np.full(n, Op.INSERT if table.key else Op.WEIGHT, np.int64), np.arange(n), np.ones(n, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +201,7 @@ class Encoder:
         """Raises FrameError, ConstraintViolation, StringCollision."""
         strings = StringTable(self.seed)
         table = self.target.table
-        changes = self._inserted(frame) if self.inserts else change_frame(frame, table, self.sequence)
+        changes = inserted(frame, table) if self.inserts else change_frame(frame, table, self.sequence)
         words = encode_changes(changes.rows, table, strings)
         rows = Rows((*words, changes.ops, self._ordinals(frame, changes)), (changes.weights,))
         positions = Layout.of(table.schema).strings
@@ -149,12 +210,6 @@ class Encoder:
             for shard, part in enumerate(route(rows, self.target.key, self.shards))
             for payload in pack_parts([Part(self.target.port, part, positions)] if len(part) else [], strings)
         ]
-
-    def _inserted(self, frame: pa.Table) -> Changes:
-        rows = rows_frame(frame, self.target.table)
-        n = rows.num_rows
-        op = Op.INSERT if self.target.table.key else Op.WEIGHT
-        return Changes(rows, np.full(n, op, np.int64), np.arange(n), np.ones(n, np.int64))
 
     def _ordinals(self, frame: pa.Table, changes: Changes) -> np.ndarray:
         """The values of the sequence column: ranks within one batch would say nothing about the others."""

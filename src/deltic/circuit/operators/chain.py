@@ -1,0 +1,77 @@
+"""Linear operators one behind the other, fused into one pass: `followed_by`, as often as it takes.
+
+Each row of the change is touched once, however many steps there are; no word is written between them, and no expression is evaluated
+twice. A temporal filter may be the last step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from deltic.circuit.operator import Context, Delta, Operator
+from deltic.circuit.operators.flat_map import FlatMap
+from deltic.circuit.operators.gathered import Gathered
+from deltic.circuit.operators.map import Map
+from deltic.circuit.operators.temporal_filter import TemporalFilter
+from deltic.schema import Schema
+from deltic.trace.consolidate import consolidate
+from deltic.trace.encoding import Layout
+from deltic.trace.rows import Rows
+
+ARROW = " → "
+Step = Map | FlatMap
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """steps: each reads what the one before it makes. last: the temporal filter behind them. weights: how many a row has at the end."""
+
+    steps: tuple[Step, ...]
+    last: TemporalFilter | None = None
+    weights: int = 1
+    fallible: bool = field(init=False, compare=False, repr=False)
+    _nothing: Rows = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fallible", any(step.fallible for step in self.steps))
+        object.__setattr__(self, "_nothing", Rows.empty(Layout.of(self.steps[-1].target).width, self.weights))
+
+    @property
+    def name(self) -> str:
+        return ARROW.join(step.name for step in (*self.steps, *((self.last,) if self.last else ())))
+
+    @property
+    def eager(self) -> bool:
+        return self.last is not None
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        rows = inputs[0]
+        context.counters.touched += len(rows)
+        return self.applied([Gathered.of(consolidate(rows) if self.fallible else rows, self.source)], context)
+
+    @property
+    def source(self) -> Schema:
+        return self.steps[0].source
+
+    def applied(self, parts: Sequence[Gathered], context: Context) -> Rows:
+        """The rows behind all steps, of several parts of one change. What can fail is evaluated on them as they are."""
+        passed = [self._passed(part, context) for part in parts] or [Gathered.of(self._nothing, self.steps[-1].target)]
+        if self.last is not None:
+            return self.last.filtered(passed, context)
+        return passed[0].rows() if len(passed) == 1 else Rows.concat([part.rows() for part in passed])
+
+    def _passed(self, rows: Gathered, context: Context) -> Gathered:
+        for step in self.steps:
+            if not rows.length:
+                return Gathered.of(self._nothing, self.steps[-1].target)
+            rows = step.passed(rows, context)
+        return rows
+
+
+def temporal_filter(operator: Operator) -> TemporalFilter | None:
+    """The temporal filter that an operator is, or ends with."""
+    chain = getattr(operator, "behind", operator)
+    if isinstance(chain, Chain):
+        return chain.last
+    return operator if isinstance(operator, TemporalFilter) else None

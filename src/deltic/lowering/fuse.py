@@ -1,0 +1,91 @@
+"""Fusion: linear operators that only the next one reads become one pass with it, and with the join before them. What nothing reads goes.
+
+The arrangements of a circuit are named before, so that a state does not depend on what is fused. Scopes are left as they are: there
+are loops to be found in them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from deltic.circuit.builder import CircuitBuilder
+from deltic.circuit.nodes import Node, NodeKind
+from deltic.circuit.operators.chain import Chain, Step
+from deltic.circuit.operators.child import Child
+from deltic.circuit.operators.flat_map import FlatMap
+from deltic.circuit.operators.join import Join
+from deltic.circuit.operators.map import Map
+from deltic.circuit.operators.temporal_filter import TemporalFilter
+
+
+def fuse(builder: CircuitBuilder) -> None:
+    """Replaces the nodes of a circuit that is lowered by as many as are needed."""
+    nodes = _live(builder.nodes)
+    readers = Counter(i for node in nodes for i in node.inputs)
+    found: dict[int, Node] = {}
+    gone: set[int] = set()
+    for node in nodes:
+        inner = found[node.inputs[0]] if len(node.inputs) == 1 else None
+        fused = _fused(inner, node) if inner is not None and readers[inner.id] == 1 else None
+        if fused is not None and inner is not None:
+            gone.add(inner.id)
+        found[node.id] = node if fused is None else fused
+    builder.nodes[:] = _renumbered([node for node in found.values() if node.id not in gone])
+
+
+def _live(nodes: list[Node]) -> list[Node]:
+    """The nodes that keep something, and those that they depend on."""
+    needed: set[int] = set()
+    owners = {name: node.id for node in nodes for name in node.owned}
+    for node in reversed(nodes):
+        if node.id in needed or node.owned or node.kind is NodeKind.SINK:
+            needed.update((node.id, *node.inputs, *(owners[name] for name in node.reads)))
+    return [node for node in nodes if node.id in needed]
+
+
+def _fused(inner: Node, outer: Node) -> Node | None:
+    """Both in one; None where they stay apart."""
+    steps, weights = _steps(inner), outer.shape.weights
+    if steps is None or not isinstance(outer.operator, Map | FlatMap | TemporalFilter):
+        return None
+    if isinstance(outer.operator, TemporalFilter):
+        chain = Chain(steps, outer.operator, weights) if steps else None
+    elif outer.operator.fallible and (isinstance(inner.operator, Join) or any(_cancels(step) for step in steps)):
+        return None
+    else:
+        chain = Chain((*steps, outer.operator), weights=weights)
+    if chain is None:
+        return None
+    operator = replace(inner.operator, behind=chain) if isinstance(inner.operator, Join) else chain
+    return replace(outer, operator=operator, inputs=inner.inputs, reads=(*inner.reads, *outer.reads))
+
+
+def _steps(node: Node) -> tuple[Step, ...] | None:
+    """What a linear operator does to each row by itself; None for others."""
+    match node.operator:
+        case Join(behind=None):
+            return ()
+        case Join(behind=Chain(last=None) as chain):
+            return chain.steps
+        case Chain(last=None) as chain:
+            return chain.steps
+        case Map(measures=()) | FlatMap():
+            return (node.operator,)
+        case _:
+            return None
+
+
+def _cancels(step: Step) -> bool:
+    """Whether rows that it makes of different rows may cancel, so that what can fail must not see them."""
+    return isinstance(step, FlatMap) and not step.made
+
+
+def _renumbered(nodes: list[Node]) -> list[Node]:
+    places = {node.id: place for place, node in enumerate(nodes)}
+    found = []
+    for node in nodes:
+        path = (places[node.id],)
+        operator = node.operator.within(path) if isinstance(node.operator, Child) else node.operator
+        found.append(replace(node, path=path, operator=operator, inputs=tuple(places[i] for i in node.inputs)))
+    return found
