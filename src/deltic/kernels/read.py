@@ -17,7 +17,6 @@ from deltic.kernels.memory import WORD_MIN, Words, load, prefetch, store
 from deltic.kernels.merge import DIRECTORY_HEADER
 
 BLOCK = 128
-SHORT = 8
 EXPANSION = 512
 LARGE = 1 << 14
 """Batches of fewer rows lie in the processor's cache, where asking ahead costs more than it gains."""
@@ -27,35 +26,64 @@ TOUCHED, OVERFLOW, MATCHES, REPORT = 0, 1, 2, 3
 
 
 @part
-def equal_range(column: int, low: int, high: int, word: int) -> tuple[int, int, int]:
-    """(first, last + 1) of `word` in the sorted column[low:high], and the words compared."""
-    touched = 1
-    end = high
-    while high - low > SHORT:
-        middle = (low + high) >> 1
+def not_below(column: int, low: int, high: int, at: int, word: int) -> tuple[int, int]:
+    """(the first place in the sorted column[low:high] that is not below `word`, the words compared), searched from `at` outwards."""
+    step, touched = 1, 1
+    if load(column, at) < word:
+        below = at
+        while below + step < high and load(column, below + step) < word:
+            below += step
+            step *= 2
+            touched += 1
+        above = min(below + step, high)
+    else:
+        above = at
+        while above - step >= low and load(column, above - step) >= word:
+            above -= step
+            step *= 2
+            touched += 1
+        below = max(above - step, low - 1)
+    while below + 1 < above:
+        middle = (below + above) >> 1
         touched += 1
         if load(column, middle) < word:
-            low = middle + 1
+            below = middle
         else:
-            high = middle
-    while low < high and load(column, low) < word:
-        low += 1
-        touched += 1
-    last = low
+            above = middle
+    return above, touched
+
+
+@part
+def equal_range(column: int, low: int, high: int, word: int) -> tuple[int, int, int]:
+    """(first, last + 1) of `word` in the sorted column[low:high], which is not empty, and the words compared.
+
+    The search begins where the word would be if they grew evenly, and costs the logarithm of the way from there.
+    """
+    least, most = load(column, low), load(column, high - 1)
+    if word < least or word > most:
+        return low, low, 2
+    if least == most:
+        return low, high, 2
+    share = np.float64(np.uint64(word) - np.uint64(least)) / np.float64(np.uint64(most) - np.uint64(least))
+    guess = min(low + np.int64(share * np.float64(high - 1 - low)), high - 1)
+    start, touched = not_below(column, low, high, guess, word)
+    if start == high or load(column, start) != word:
+        return start, start, touched + 3
+    end = start + 1
     step = 1
-    while last + step <= end and load(column, last + step - 1) == word:
-        last += step
+    while end + step <= high and load(column, end + step - 1) == word:
+        end += step
         step *= 2
         touched += 1
-    high = min(last + step - 1, end)
-    while last < high:
-        middle = (last + high) >> 1
+    last = min(end + step - 1, high)
+    while end < last:
+        middle = (end + last) >> 1
         touched += 1
         if load(column, middle) == word:
-            last = middle + 1
+            end = middle + 1
         else:
-            high = middle
-    return low, last, touched
+            last = middle
+    return start, end, touched + 3
 
 
 @part

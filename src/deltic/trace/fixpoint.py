@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deltic.kernels import fixpoint as kernel
+from deltic.kernels import seen
 from deltic.kernels.memory import Words
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import overflow
@@ -67,7 +68,7 @@ def fixpoint(base: Rows, past: Spine, chains: Sequence[Chain], limit: int, rows:
         other, mine = (at[0], len(chain.other.batches), chain.other.columns), (at[1], len(chain.mine.batches), chain.mine.columns)
         table.append((chain.key, *other, *mine, at[2], len(chain.change), len(moves)))
         moves += [*chain.arranged, *(word for pair in chain.derived for word in pair)]
-    report = np.zeros(kernel.REPORT, np.int64)
+    report = np.zeros(seen.REPORT, np.int64)
     outcome, derivations, changes, sums, growth = kernel.fixpoint(
         np.concatenate(spines),
         np.array(table, np.int64).reshape(-1, kernel.CHAIN),
@@ -82,12 +83,12 @@ def fixpoint(base: Rows, past: Spine, chains: Sequence[Chain], limit: int, rows:
     )
     if outcome == kernel.OVERFLOW:
         raise overflow("a derivation")
-    _count(rows, report, kernel.TOUCHED_ROWS, [past])
-    _count(joins, report, kernel.TOUCHED_JOINS, [spine for chain in chains for spine in (chain.other, chain.mine)])
-    rows.rows_in, rows.rows_out, joins.rows_out = derivations.shape[1], changes.shape[1], int(report[kernel.DERIVED])
-    past.sought[0] += int(report[kernel.SOUGHT_ROWS])
+    _count(rows, report, seen.TOUCHED_ROWS, [past])
+    _count(joins, report, seen.TOUCHED_JOINS, [spine for chain in chains for spine in (chain.other, chain.mine)])
+    rows.rows_in, rows.rows_out, joins.rows_out = derivations.shape[1], changes.shape[1], int(report[seen.DERIVED])
+    past.sought[0] += int(report[seen.SOUGHT_ROWS])
     for chain in chains:
-        chain.other.sought[0] += int(report[kernel.SOUGHT_JOINS])
+        chain.other.sought[0] += int(report[seen.SOUGHT_JOINS])
     return Fixpoint(_rows(derivations), _rows(changes), _rows(sums), tuple(growth.tolist()), outcome == kernel.DIVERGED)
 
 

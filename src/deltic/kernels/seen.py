@@ -1,0 +1,278 @@
+"""Rows that a tick of a recursion meets: each once, by number, in a hash table, with its history; and what waits for its iteration.
+
+The history of a row is the weights with which it was derived in past epochs, by iteration. It is looked up when the row is first looked
+at. Rows are entered in blocks, so that the memory works on many of them at a time. What is called for each row is given addresses: with
+an array each call would count a reference up and down again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from deltic.kernels.compiler import part
+from deltic.kernels.memory import Words, load, prefetch, store
+from deltic.kernels.merge import DIRECTORY_HEADER
+from deltic.kernels.read import BLOCK, LARGE, seek_block
+
+TOUCHED_ROWS, TOUCHED_JOINS, SOUGHT_ROWS, SOUGHT_JOINS, DERIVED, ITERATIONS = range(6)
+"""Words of the report: what was inspected for histories and for joins, keys sought for each, rows derived, iterations."""
+
+ROWS, KNOWN, DERIVATIONS, CHANGES, OVERFLOWED, REPORT = range(6, 12)
+"""How much of each table is used: the rows, their histories, derivations, changes; whether a weight has left 64 bits; words of a report."""
+
+SUM, NOW, LAST, HISTORY, CHANGE, STATE = range(6)
+"""What is kept of a row, before its words: its weight in this tick's earlier iterations and in this one, the last iteration that looked at
+it, the first place of its history (UNKNOWN before it is looked up), the change of its presence; and how many words that are."""
+
+NOTHING, UNKNOWN = -1, -2
+FAR = 1 << 62
+ROOM = 256
+"""Rows for which tables have room at first."""
+
+
+class Seen(NamedTuple):
+    """records: int64[room, STATE + width], what is kept of a row, and its words. slots: the hash table, numbers of rows or NOTHING."""
+
+    records: Words
+    slots: Words
+
+
+class Waiting(NamedTuple):
+    """entries: int64[room, 3], (row, weight, next entry of the iteration). heads: the first entry of each iteration, or NOTHING."""
+
+    entries: Words
+    heads: Words
+
+
+class Found(NamedTuple):
+    """Room for a block of keys: which of them a batch has, and their rows there."""
+
+    who: Words
+    low: Words
+    high: Words
+
+
+@part
+def grown(words: Words, room: int) -> Words:
+    """The words with room for at least `room`."""
+    if room <= len(words):
+        return words
+    larger = np.empty(max(room, 2 * len(words)), np.int64)
+    larger[: len(words)] = words
+    return larger
+
+
+@part
+def grown_rows(rows: Words, room: int) -> Words:
+    """A table of rows with room for at least `room` rows."""
+    if room <= len(rows):
+        return rows
+    larger = np.empty((max(room, 2 * len(rows)), rows.shape[1]), np.int64)
+    larger[: len(rows)] = rows
+    return larger
+
+
+@part
+def grown_heads(heads: Words, iteration: int) -> Words:
+    """Lists of iterations, at least up to this one."""
+    if iteration < len(heads):
+        return heads
+    larger = np.full(max(iteration + 1, 2 * len(heads)), NOTHING, np.int64)
+    larger[: len(heads)] = heads
+    return larger
+
+
+@part
+def hash_row(row: int, width: int) -> int:
+    """A hash of the words at `row`, its low bits included."""
+    state = np.uint64(width)
+    for c in range(width):
+        state = (state ^ np.uint64(load(row, c))) * np.uint64(0x9E3779B97F4A7C15)
+        state ^= state >> np.uint64(32)
+    hashed: int = np.int64((state * np.uint64(0xD6E8FEB86659FD93)) >> np.uint64(20))
+    return hashed
+
+
+@part
+def with_room(seen: Seen, count: int, width: int, room: int) -> Seen:
+    """The `count` rows with room for at least `room`."""
+    records = grown_rows(seen.records, room)
+    size = len(seen.slots)
+    if 2 * room <= size:
+        return Seen(records, seen.slots)
+    while size < 2 * room:
+        size *= 2
+    slots = np.full(size, NOTHING, np.int64)
+    words, step = records.ctypes.data + 8 * STATE, 8 * (STATE + width)
+    for r in range(count):
+        place = hash_row(words + r * step, width) & (size - 1)
+        while slots[place] >= 0:
+            place = (place + 1) & (size - 1)
+        slots[place] = r
+    return Seen(records, slots)
+
+
+@part
+def find_row(records: int, slots: int, mask: int, count: int, row: int, width: int, place: int) -> int:
+    """The number of the row whose words are at `row`; `count` if it is new, and then entered. place: where the search begins."""
+    step = 8 * (STATE + width)
+    r = load(slots, place)
+    while r >= 0:
+        same = True
+        for c in range(width):
+            same &= load(records + r * step, STATE + c) == load(row, c)
+        if same:
+            return r
+        place = (place + 1) & mask
+        r = load(slots, place)
+    store(slots, place, count)
+    new = records + count * step
+    for c in range(width):
+        store(new, STATE + c, load(row, c))
+    store(new, SUM, 0)
+    store(new, NOW, 0)
+    store(new, CHANGE, 0)
+    store(new, LAST, NOTHING)
+    store(new, HISTORY, UNKNOWN)
+    return count
+
+
+@part
+def enter(seen: Seen, waiting: Waiting, met: Words, filled: int, width: int, report: Words) -> tuple[Seen, Waiting]:
+    """Lets the first `filled` rows of `met` wait for their iterations: words, iteration, weight."""
+    count, waits = report[ROWS], report[DERIVED]
+    seen = with_room(seen, count, width, count + filled)
+    entries, heads = grown_rows(waiting.entries, waits + filled), waiting.heads
+    records, slots, mask = seen.records.ctypes.data, seen.slots.ctypes.data, len(seen.slots) - 1
+    rows, step = met.ctypes.data, 8 * (width + 2)
+    places = np.empty(min(filled, BLOCK), np.int64)
+    for first in range(0, filled, BLOCK):
+        block = min(BLOCK, filled - first)
+        for i in range(block):
+            places[i] = hash_row(rows + (first + i) * step, width) & mask
+        if mask >= LARGE:
+            for i in range(block):
+                prefetch(slots, places[i])
+        for i in range(block):
+            r = find_row(records, slots, mask, count, rows + (first + i) * step, width, places[i])
+            count = max(count, r + 1)
+            iteration = met[first + i, width]
+            if iteration >= len(heads):
+                heads = grown_heads(heads, iteration)
+            entries[waits, 0], entries[waits, 1], entries[waits, 2] = r, met[first + i, width + 1], heads[iteration]
+            heads[iteration] = waits
+            waits += 1
+    report[ROWS], report[DERIVED] = count, waits
+    return seen, Waiting(entries, heads)
+
+
+@part
+def take_due(waiting: Waiting, records: Words, iteration: int, looked: Words, fresh: Words, report: Words) -> tuple[int, int]:
+    """Adds up what waits for the iteration, and lists its rows and those that are new: (how many, how many new ones)."""
+    looks = unknown = 0
+    entries = waiting.entries
+    entry = waiting.heads[iteration]
+    waiting.heads[iteration] = NOTHING
+    while entry >= 0:
+        r = entries[entry, 0]
+        if records[r, LAST] != iteration:
+            records[r, LAST] = iteration
+            records[r, NOW] = 0
+            looked[looks] = r
+            looks += 1
+            if records[r, HISTORY] == UNKNOWN:
+                fresh[unknown] = r
+                unknown += 1
+        weight = entries[entry, 1]
+        total = records[r, NOW] + weight
+        if ((total ^ records[r, NOW]) & (total ^ weight)) < 0:
+            report[OVERFLOWED] = 1
+        records[r, NOW] = total
+        entry = entries[entry, 2]
+    return looks, unknown
+
+
+@part
+def read_histories(
+    past: Words, batches: int, width: int, records: Words, fresh: Words, count: int, history: Words, found: Found, report: Words
+) -> Words:
+    """Looks the rows fresh[:count] up in the directory of past derivations; gives the history with their entries.
+
+    An entry is (iteration, weight, next entry of the row).
+    """
+    stride = DIRECTORY_HEADER + width + 2
+    keys = np.empty((width, min(count, BLOCK)), np.int64)
+    table = np.empty(width, np.int64)
+    for c in range(width):
+        table[c] = keys[c].ctypes.data
+    who, low, high = found.who, found.low, found.high
+    used = report[KNOWN]
+    report[SOUGHT_ROWS] += count
+    for first in range(0, count, BLOCK):
+        block = min(BLOCK, count - first)
+        for i in range(block):
+            records[fresh[first + i], HISTORY] = NOTHING
+            for c in range(width):
+                keys[c, i] = records[fresh[first + i], STATE + c]
+        for b in range(batches):
+            hits, inspected = seek_block(past, b * stride, table, width, 0, block, who, low, high)
+            report[TOUCHED_ROWS] += inspected
+            iterations = past[b * stride + DIRECTORY_HEADER + width]
+            weights = past[b * stride + DIRECTORY_HEADER + width + 1]
+            for h in range(hits):
+                r = fresh[first + who[h]]
+                if used + high[h] - low[h] > len(history):
+                    history = grown_rows(history, used + high[h] - low[h])
+                for k in range(low[h], high[h]):
+                    history[used, 0], history[used, 1] = load(iterations, k), load(weights, k)
+                    history[used, 2] = records[r, HISTORY]
+                    records[r, HISTORY] = used
+                    used += 1
+                report[TOUCHED_ROWS] += high[h] - low[h]
+    report[KNOWN] = used
+    return history
+
+
+@part
+def step_row(record: int, history: int, iteration: int) -> tuple[int, int, bool]:
+    """Looks at a row: (the change of its presence at this iteration, the next iteration of its history or FAR, within 64 bits)."""
+    before = at = 0
+    later = FAR
+    safe = True
+    entry = load(record, HISTORY)
+    while entry >= 0:
+        when, weight = load(history, 3 * entry), load(history, 3 * entry + 1)
+        if when < iteration:
+            total = before + weight
+            safe &= ((total ^ before) & (total ^ weight)) >= 0
+            before = total
+        elif when == iteration:
+            total = at + weight
+            safe &= ((total ^ at) & (total ^ weight)) >= 0
+            at = total
+        else:
+            later = min(later, when)
+        entry = load(history, 3 * entry + 2)
+    earlier, here = load(record, SUM), load(record, NOW)
+    old, new, now = before + at, before + earlier, earlier + here
+    all_ = old + now
+    safe &= ((old ^ before) & (old ^ at)) >= 0 and ((new ^ before) & (new ^ earlier)) >= 0
+    safe &= ((now ^ earlier) & (now ^ here)) >= 0 and ((all_ ^ old) & (all_ ^ now)) >= 0
+    change = np.int64(all_ > 0) - np.int64(new > 0) - np.int64(old > 0) + np.int64(before > 0)
+    store(record, SUM, now)
+    return change, later, safe
+
+
+@part
+def by_column(records: Words, width: int, entries: Words, start: int, end: int) -> Words:
+    """Columns of the rows of entries[start:end], then of the entries' other words."""
+    out = np.empty((width + entries.shape[1] - 1, end - start), np.int64)
+    for c in range(width):
+        for k in range(start, end):
+            out[c, k - start] = records[entries[k, 0], STATE + c]
+    for c in range(1, entries.shape[1]):
+        for k in range(start, end):
+            out[width + c - 1, k - start] = entries[k, c]
+    return out
