@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from deltic.errors import CatalogError, Span
+from deltic.errors import CatalogError, SetupError, Span
 from deltic.frontends.sql import DeclareView, no_base
 from deltic.plan.monotone import check_monotone
-from deltic.plan.nodes import Plan, Reference, references
+from deltic.plan.nodes import Plan, Recursion, Reference, references
 from deltic.plan.recursion import components, finished, has_base
-from deltic.plan.walk import nodes
+from deltic.plan.walk import nodes, transform
+
+
+def checked_limit(limit: int | None) -> int | None:
+    """Raises SetupError for what is no number of iterations."""
+    if limit is not None and limit < 0:
+        raise SetupError(f"iteration_limit={limit}", expected="iteration_limit=0 or more")
+    return limit
+
+
+def limited(plan: Plan, limit: int | None) -> Plan:
+    """The plan with no recursion that goes on for more iterations."""
+    if limit is None:
+        return plan
+    return transform(plan, lambda node: replace(node, limit=min(node.limit, limit)) if isinstance(node, Recursion) else node)
 
 
 def meanings(declared: Iterable[DeclareView], bodies: Mapping[str, Plan]) -> dict[str, Plan]:

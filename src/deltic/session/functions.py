@@ -1,0 +1,36 @@
+"""Functions that a state names and a program supplies: a state has their names and digests, never their code.
+
+A lambda has no name: one that is another makes other views, and that is all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from deltic.circuit.functions import functions_of
+from deltic.circuit.nodes import Circuit
+from deltic.errors import StateError
+from deltic.runtimes.program import FUNCTIONS
+
+REMEDY = "session.install(circuit, replace=True) gives up what the state has by functions that are not there, and fills views anew"
+
+
+def check_functions(notes: Mapping[str, Any], circuit: Circuit) -> None:
+    """Raises StateError, with its name, for a function that the state has and the circuit has not, or otherwise."""
+    mine = functions_of(circuit)
+    for name, digests in notes.get(FUNCTIONS, {}).items():
+        if "<lambda>" in name:
+            continue
+        if name not in mine:
+            raise StateError(
+                f"the state has views by the function {name}, which the program has not",
+                expected="a program with every function that the state names: install the circuit that has it first",
+                remedy=REMEDY,
+            )
+        if not set(digests) <= set(mine[name]):
+            raise StateError(
+                f"the function {name} is not the one by which the state has its views",
+                expected="the same code, and the same values that it takes from outside",
+                remedy=f"give it another name; {REMEDY}",
+            )
