@@ -23,6 +23,7 @@ from deltic.kernels.seen import (
     DERIVED,
     FAR,
     ITERATIONS,
+    LATEST,
     NOTHING,
     NOW,
     OVERFLOWED,
@@ -42,6 +43,7 @@ from deltic.kernels.seen import (
     read_histories,
     step_row,
     take_due,
+    total,
 )
 
 KEY, OTHER_AT, OTHER_BATCHES, OTHER_COLUMNS, MINE_AT, MINE_BATCHES, MINE_COLUMNS, CHANGE_AT, CHANGE_ROWS, MOVES_AT, CHAIN = range(11)
@@ -80,15 +82,6 @@ def derive(moves: int, width: int, mine: int, columns: int, i: int, others: int,
     store(row, width, load(load(mine, columns - 1), i))
     store(row, width + 1, x * y)
     return not product_overflows(x, y)
-
-
-@part
-def total(low: Words, high: Words, hits: int) -> int:
-    """How many rows the hits have."""
-    rows = 0
-    for h in range(hits):
-        rows += high[h] - low[h]
-    return rows
 
 
 @part
@@ -189,7 +182,7 @@ def settle(
     report: Words,
 ) -> tuple[Waiting, Words, Words]:
     """Looks at the rows looked[:looks], and notes their derivations and changes; those that have to be looked at later wait."""
-    records, heads = seen.records, waiting.heads
+    records, heads = seen.records, grown_heads(waiting.heads, report[LATEST])
     derived, changed, waits = report[DERIVATIONS], report[CHANGES], report[DERIVED]
     derivations, changes = grown_rows(derivations, derived + looks), grown_rows(changes, changed + looks)
     entries = grown_rows(waiting.entries, waits + looks)
@@ -203,8 +196,6 @@ def settle(
         if not safe:
             report[OVERFLOWED] = 1
         if later < FAR:
-            if later >= len(heads):
-                heads = grown_heads(heads, later)
             entries[waits, 0], entries[waits, 1], entries[waits, 2] = r, 0, heads[later]
             heads[later] = waits
             waits += 1

@@ -19,8 +19,9 @@ from deltic.kernels.read import BLOCK, LARGE, seek_block
 TOUCHED_ROWS, TOUCHED_JOINS, SOUGHT_ROWS, SOUGHT_JOINS, DERIVED, ITERATIONS = range(6)
 """Words of the report: what was inspected for histories and for joins, keys sought for each, rows derived, iterations."""
 
-ROWS, KNOWN, DERIVATIONS, CHANGES, OVERFLOWED, REPORT = range(6, 12)
-"""How much of each table is used: the rows, their histories, derivations, changes; whether a weight has left 64 bits; words of a report."""
+ROWS, KNOWN, LATEST, DERIVATIONS, CHANGES, OVERFLOWED, REPORT = range(6, 13)
+"""How much of each table is used: the rows, their histories (and the latest iteration in these), derivations, changes; whether a weight has
+left 64 bits; and how many words a report has."""
 
 SUM, NOW, LAST, HISTORY, CHANGE, STATE = range(6)
 """What is kept of a row, before its words: its weight in this tick's earlier iterations and in this one, the last iteration that looked at
@@ -82,6 +83,15 @@ def grown_heads(heads: Words, iteration: int) -> Words:
     larger = np.full(max(iteration + 1, 2 * len(heads)), NOTHING, np.int64)
     larger[: len(heads)] = heads
     return larger
+
+
+@part
+def total(low: Words, high: Words, hits: int) -> int:
+    """How many rows the hits have."""
+    rows = 0
+    for h in range(hits):
+        rows += high[h] - low[h]
+    return rows
 
 
 @part
@@ -150,8 +160,11 @@ def enter(seen: Seen, waiting: Waiting, met: Words, filled: int, width: int, rep
     places = np.empty(min(filled, BLOCK), np.int64)
     for first in range(0, filled, BLOCK):
         block = min(BLOCK, filled - first)
+        latest = 0
         for i in range(block):
             places[i] = hash_row(rows + (first + i) * step, width) & mask
+            latest = max(latest, met[first + i, width])
+        heads = grown_heads(heads, latest)
         if mask >= LARGE:
             for i in range(block):
                 prefetch(slots, places[i])
@@ -159,8 +172,6 @@ def enter(seen: Seen, waiting: Waiting, met: Words, filled: int, width: int, rep
             r = find_row(records, slots, mask, count, rows + (first + i) * step, width, places[i])
             count = max(count, r + 1)
             iteration = met[first + i, width]
-            if iteration >= len(heads):
-                heads = grown_heads(heads, iteration)
             entries[waits, 0], entries[waits, 1], entries[waits, 2] = r, met[first + i, width + 1], heads[iteration]
             heads[iteration] = waits
             waits += 1
@@ -208,7 +219,7 @@ def read_histories(
     for c in range(width):
         table[c] = keys[c].ctypes.data
     who, low, high = found.who, found.low, found.high
-    used = report[KNOWN]
+    used, latest = report[KNOWN], report[LATEST]
     report[SOUGHT_ROWS] += count
     for first in range(0, count, BLOCK):
         block = min(BLOCK, count - first)
@@ -218,20 +229,21 @@ def read_histories(
                 keys[c, i] = records[fresh[first + i], STATE + c]
         for b in range(batches):
             hits, inspected = seek_block(past, b * stride, table, width, 0, block, who, low, high)
-            report[TOUCHED_ROWS] += inspected
             iterations = past[b * stride + DIRECTORY_HEADER + width]
             weights = past[b * stride + DIRECTORY_HEADER + width + 1]
+            rows = total(low, high, hits)
+            report[TOUCHED_ROWS] += inspected + rows
+            history = grown_rows(history, used + rows)
             for h in range(hits):
                 r = fresh[first + who[h]]
-                if used + high[h] - low[h] > len(history):
-                    history = grown_rows(history, used + high[h] - low[h])
                 for k in range(low[h], high[h]):
-                    history[used, 0], history[used, 1] = load(iterations, k), load(weights, k)
+                    iteration = load(iterations, k)
+                    latest = max(latest, iteration)
+                    history[used, 0], history[used, 1] = iteration, load(weights, k)
                     history[used, 2] = records[r, HISTORY]
                     records[r, HISTORY] = used
                     used += 1
-                report[TOUCHED_ROWS] += high[h] - low[h]
-    report[KNOWN] = used
+    report[KNOWN], report[LATEST] = used, latest
     return history
 
 
