@@ -89,9 +89,6 @@ def bind_lateral(node: exp.Lateral, left: Relation, env: Environment) -> Relatio
 
 def bind_from_function(node: exp.Anonymous, start: Relation, env: Environment) -> Relation:
     """A function in FROM, over `start`, one row without columns."""
-    name = function_name(node)
-    if name not in MAKERS:
-        raise Unsupported(f"{name}() is no function that makes rows", span=env.places.of(node), expected=_ARRAYS, remedy="name a table")
     return _beside(start, bind_made(node, ExpressionBinder(env.places, start.scope, "FROM")), None)
 
 
@@ -102,8 +99,10 @@ def _beside(left: Relation, made: Made, qualifier: str | None) -> Relation:
 
 
 def bind_made(node: exp.Anonymous, binder: ExpressionBinder) -> Made:
-    """A call of one of MAKERS."""
+    """A call of one of MAKERS, or an error."""
     name, span = function_name(node), binder.places.of(node)
+    if name not in MAKERS:
+        raise Unsupported(f"{name}() is no function that makes rows", span=span, expected=_ARRAYS, remedy="name a table")
     if name in EXPLODES:
         check_count(name, node.expressions, 1, 1, span)
         function, arguments = _array(node.expressions[0], binder)
