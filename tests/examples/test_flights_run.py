@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
@@ -84,11 +86,12 @@ def test_views_are_exact_after_every_tick() -> None:
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark is not installed")
-def test_on_spark(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "flights", "--limit", "8000"]) == Exit.OK
-    out = capsys.readouterr().out
-    check(out, verdicts=6)
-    assert "Every view against Spark SQL" in out
+def test_on_spark() -> None:
+    command = [sys.executable, "-m", "deltic.cli", "demo", "flights", "--limit", "8000"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)  # it makes a Spark session of its own
+    assert ended.returncode == Exit.OK, ended.stderr
+    check(ended.stdout, verdicts=6)
+    assert "Every view against Spark SQL" in ended.stdout
 
 
 def test_without_pyspark_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

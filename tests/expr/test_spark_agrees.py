@@ -7,9 +7,7 @@ rows on which Deltic finds an error. What may differ is named in `tolerance`, wi
 from __future__ import annotations
 
 import math
-import os
 import random
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -35,18 +33,17 @@ _LAST_PLACE = ("exp(", "ln(", "log(", "log2(", "log10(", "power(")
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = pyspark.sql.SparkSession.builder.master("local[2]").appName("deltic expressions")
-    options = {"spark.ui.enabled": "false", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1",
-               "spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true", "spark.driver.memory": "1g",
-               "spark.sql.shuffle.partitions": "1", "spark.sql.codegen.wholeStage": "false"}  # fmt: skip
-    for key, value in options.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+def spark(spark: Any) -> Any:
+    """A session of its own in the shared Spark."""
+    session = spark.newSession()
+    for setting, value in {
+        "session.timeZone": "UTC",
+        "ansi.enabled": "true",
+        "shuffle.partitions": "1",
+        "codegen.wholeStage": "false",
+    }.items():
+        session.conf.set(f"spark.sql.{setting}", value)
+    return session
 
 
 @pytest.fixture(scope="module")

@@ -23,23 +23,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    pyspark = pytest.importorskip("pyspark.sql")
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.crossJoin.enabled": "true",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-    }
-    session = pyspark.SparkSession.builder.master("local[1]").appName("deltic-sql").config(map=settings).getOrCreate()
+def spark(spark: Any) -> Any:
+    """A session of its own in the shared Spark, with the tables of sql_data."""
+    session = spark.newSession()
+    for setting, value in {"shuffle.partitions": "1", "adaptive.enabled": "false", "crossJoin.enabled": "true"}.items():
+        session.conf.set(f"spark.sql.{setting}", value)
     for name, table in TABLES.items():
         schema = ", ".join(f"{f.name} {f.type.sql}{'' if f.nullable else ' NOT NULL'}" for f in table.schema)
         session.createDataFrame(list(ROWS[name]), schema).createOrReplaceTempView(name)
-    yield session
-    session.stop()
+    return session
 
 
 def _canonical(value: Any) -> Any:

@@ -31,6 +31,7 @@ from deltic.schema import TableSchema
 from deltic.session import Session
 from deltic.spark.opening import Definition, Opened, Stopped, served, tell, told
 from deltic.spark.running import POLL_S, Journal, Running, seconds
+from deltic.storage.names import CHECKPOINTS
 
 if TYPE_CHECKING:
     import pyspark.sql
@@ -246,7 +247,7 @@ class Pipeline:
         root = self._root()
         if not root or "://" in root:
             raise SetupError(f"the streams of a state at {root or 'no known folder'} have no checkpoint", expected="start(checkpoint='…')")
-        return os.path.join(root, "checkpoints", name)
+        return os.path.join(root, CHECKPOINTS, name)
 
     def __getstate__(self) -> dict[str, Any]:
         if self._definition is None:

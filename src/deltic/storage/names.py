@@ -13,7 +13,9 @@ GENERATIONS: Final = "generations"
 LEASES: Final = "leases"
 """The subfolders: data files, one manifest for each epoch, one object for each opener, one for each reader."""
 LOCK: Final = "lock"
-ENTRIES: Final = frozenset({DATA, MANIFESTS, GENERATIONS, LEASES, LOCK})
+CHECKPOINTS: Final = "checkpoints"
+"""Those of the streams that feed the state, which Spark keeps."""
+ENTRIES: Final = frozenset({DATA, MANIFESTS, GENERATIONS, LEASES, LOCK, CHECKPOINTS})
 """All that there is in a state folder."""
 _PART: Final = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*")
 

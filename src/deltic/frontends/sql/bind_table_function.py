@@ -76,7 +76,6 @@ def bind_lateral(node: exp.Lateral, left: Relation, env: Environment) -> Relatio
     """LATERAL VIEW [OUTER] f(…) v AS x, y, and LATERAL f(…) AS v(x, y): the rows of `left` with what is made of each."""
     if not isinstance(node.this, exp.Anonymous):
         raise Unsupported("LATERAL is for functions that make rows", span=env.places.of(node), expected=_ARRAYS, remedy="join the subquery")
-    _check_makes_rows(node.this, env)
     made = bind_made(node.this, ExpressionBinder(env.places, left.scope, "LATERAL VIEW"))
     alias = node.args.get("alias")
     columns = [] if alias is None else [column.name for column in alias.args.get("columns") or []]
@@ -90,13 +89,7 @@ def bind_lateral(node: exp.Lateral, left: Relation, env: Environment) -> Relatio
 
 def bind_from_function(node: exp.Anonymous, start: Relation, env: Environment) -> Relation:
     """A function in FROM, over `start`, one row without columns."""
-    _check_makes_rows(node, env)
     return _beside(start, bind_made(node, ExpressionBinder(env.places, start.scope, "FROM")), None)
-
-
-def _check_makes_rows(node: exp.Anonymous, env: Environment) -> None:
-    if (name := function_name(node)) not in MAKERS:
-        raise Unsupported(f"{name}() is no function that makes rows", span=env.places.of(node), expected=_ARRAYS, remedy="name a table")
 
 
 def _beside(left: Relation, made: Made, qualifier: str | None) -> Relation:
@@ -106,8 +99,10 @@ def _beside(left: Relation, made: Made, qualifier: str | None) -> Relation:
 
 
 def bind_made(node: exp.Anonymous, binder: ExpressionBinder) -> Made:
-    """A call of one of MAKERS."""
+    """A call of one of MAKERS, or an error."""
     name, span = function_name(node), binder.places.of(node)
+    if name not in MAKERS:
+        raise Unsupported(f"{name}() is no function that makes rows", span=span, expected=_ARRAYS, remedy="name a table")
     if name in EXPLODES:
         check_count(name, node.expressions, 1, 1, span)
         function, arguments = _array(node.expressions[0], binder)
