@@ -21,6 +21,7 @@ from deltic.expr.nodes import Expr
 from deltic.lowering.aggregates import lower_aggregate
 from deltic.lowering.joins import lower_join
 from deltic.lowering.keys import unique_key
+from deltic.lowering.multiway import lower_multiway_join
 from deltic.lowering.scopes import ScopeStreams
 from deltic.lowering.streams import Arranged, Streams, normalized
 from deltic.lowering.temporal import lower_temporal_filter
@@ -32,6 +33,7 @@ from deltic.plan.nodes import (
     FlatMap,
     Join,
     Multiset,
+    MultiwayJoin,
     Plan,
     Project,
     Recursion,
@@ -86,6 +88,8 @@ class Lowering:
                 return self.streams.filter(self.relation(plan.input), plan.predicate)
             case Join():
                 return lower_join(self, plan)
+            case MultiwayJoin():
+                return lower_multiway_join(self, plan)
             case Aggregate():
                 return lower_aggregate(self, plan)
             case Distinct():

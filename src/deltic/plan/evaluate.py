@@ -30,6 +30,7 @@ from deltic.plan.nodes import (
     FlatMap,
     Join,
     Multiset,
+    MultiwayJoin,
     Plan,
     Project,
     Recursion,
@@ -76,6 +77,8 @@ def evaluate(
             )
         case Join():
             return Relation(_joined(plan, evaluate(plan.left, tables, known, now), evaluate(plan.right, tables, known, now)))
+        case MultiwayJoin():
+            return Relation(_joined_by_variables(plan, [evaluate(part, tables, known, now) for part in plan.inputs]))
         case Aggregate():
             return Relation(_aggregated(plan, evaluate(plan.input, tables, known, now)))
         case Distinct():
@@ -213,6 +216,25 @@ def _matches(plan: Join, left: Relation, right: Relation) -> list[tuple[Weighted
         candidates = by_key.get(_join_key((ours for ours, _ in plan.keys), row), [])
         found.append(((row, weight), [pair for pair in candidates if _satisfies(plan.residual, row + pair[0])]))
     return found
+
+
+def _joined_by_variables(plan: MultiwayJoin, relations: list[Relation]) -> Iterator[Weighted]:
+    """Row by row of the first input, those of the second that agree with it on the variables, then those of the third, …"""
+    shared = frozenset(plan.shared)
+    found: list[tuple[Row, int]] = [((), 1)]
+    seen: list[int] = []
+    for relation, mine in zip(relations, plan.variables, strict=True):
+        known = [variable for variable in mine if variable in seen]
+        ours, theirs = [seen.index(variable) for variable in known], [mine.index(variable) for variable in known]
+        by_key: dict[Hashable, list[Weighted]] = {}
+        for row, weight in relation.pairs():
+            if not any(value is None and variable in shared for value, variable in zip(row, mine, strict=True)):
+                by_key.setdefault(key_of(row[i] for i in theirs), []).append((row, weight))
+        found = [(row + more, weight * w) for row, weight in found for more, w in by_key.get(key_of(row[i] for i in ours), [])]
+        seen += mine
+    for row, weight in found:
+        if _satisfies(plan.condition, row):
+            yield tuple(row[i] for i in plan.output), weight
 
 
 def _join_key(exprs: Iterable[Expr], row: Row) -> Hashable:

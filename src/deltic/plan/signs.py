@@ -14,6 +14,7 @@ from deltic.plan.nodes import (
     FlatMap,
     Join,
     Multiset,
+    MultiwayJoin,
     Plan,
     Project,
     Recursion,
@@ -39,7 +40,7 @@ def may_be_negative(plan: Plan) -> bool:
     match plan:
         case FlatMap():
             return makes_negative(plan) or may_be_negative(plan.input)
-        case Project() | Filter() | Union() | TemporalFilter() | Join(kind="inner"):
+        case Project() | Filter() | Union() | TemporalFilter() | Join(kind="inner") | MultiwayJoin():
             return any(map(may_be_negative, inputs(plan)))
         case _:
             return False
@@ -56,7 +57,9 @@ def as_view(plan: Plan) -> Plan:
 def _checked(plan: Plan) -> Plan:
     plan = map_inputs(plan, _checked)
     match plan:
-        case FlatMap() | Project() | Filter() | Union() | TemporalFilter() | Join(kind="inner") | Multiset() | Reference():
+        case FlatMap() | Project() | Filter() | Union() | TemporalFilter() | Multiset() | Reference():
+            return plan
+        case Join(kind="inner") | MultiwayJoin():
             return plan
         case Recursion():
             return map_inputs(plan, _steady)
