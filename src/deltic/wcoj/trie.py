@@ -13,7 +13,7 @@ empty, every weight fits 64 bits. All but `absorb` leave what they are called on
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from deltic.dbsp.weights import checked, summed
@@ -21,7 +21,8 @@ from deltic.dbsp.zset import order
 from deltic.errors import DataError
 from deltic.purity import pure
 
-Key = Hashable
+Key = Any
+"""Any value with a hash."""
 Row = tuple[Key, ...]
 Prefix = tuple[Key, ...]
 """The first keys of a path."""
