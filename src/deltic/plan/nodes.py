@@ -19,6 +19,7 @@ from deltic.expr.nodes import Expr, Literal, Value
 from deltic.schema import BIGINT, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, Field, Schema, TableSchema, Type
 
 JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti", "not_in"]
+HintKind = OneOf["multiway", "binary"]
 SetKind = OneOf["except", "except_all", "intersect", "intersect_all"]
 AggregateFunction = OneOf["count", "sum", "avg", "min", "max"]
 TableFunction = OneOf["array", "sequence", "generate_series", "split", "repeat_row"]
@@ -75,6 +76,14 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
+class Hint:
+    """How an inner join is to be computed: together with those around it as one multiway join, or by itself."""
+
+    kind: HintKind
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Join:
     """An equality join with an optional residual condition over (left, right).
 
@@ -91,11 +100,13 @@ class Join:
     keys: tuple[tuple[Expr, Expr], ...] = ()
     residual: Expr | None = None
     value: tuple[Expr, Expr] | None = None
+    hint: Hint | None = None
 
     def __post_init__(self) -> None:
         assert all(a.type == b.type for a, b in self.keys)
         assert self.residual is None or self.residual.type == BOOLEAN
         assert (self.value is not None) == (self.kind == "not_in")
+        assert self.hint is None or self.kind == "inner"
 
     @property
     def schema(self) -> Schema:

@@ -124,6 +124,8 @@ def _columns(columns: tuple[tuple[str, Expr], ...]) -> str:
 def _join(plan: Join) -> str:
     parts = [f"{show_expr(ours)} = {show_expr(theirs)}" for ours, theirs in plan.keys]
     text = f"Join {plan.kind.replace('_', ' ')}{' on ' if parts else ''}{', '.join(parts)}"
+    if plan.hint is not None:
+        text += f" hinted {plan.hint.kind}"
     if plan.value is not None:
         text += f" value {show_expr(plan.value[0])}, {show_expr(plan.value[1])}"
     return text if plan.residual is None else f"{text} where {show_expr(plan.residual)}"

@@ -7,7 +7,7 @@ only picks columns needs no schema. Where a text is given it is SQL over the str
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deltic.errors import CircuitError
@@ -15,7 +15,7 @@ from deltic.expr.nodes import Expr, Literal, PythonFunction
 from deltic.frontends.python.functions import Picked, column_at, picked, unknown_column, user_function
 from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.sql import bind_query
-from deltic.plan.nodes import Distinct, Filter, FlatMap, Join, JoinKind, Plan, Project, Union
+from deltic.plan.nodes import Distinct, Filter, FlatMap, Hint, HintKind, Join, JoinKind, Plan, Project, Union
 from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema
 
 INPUT = "input"
@@ -124,13 +124,22 @@ class IndexedStream:
         return Stream(self._projection())
 
     def join(
-        self, other: IndexedStream, function: Callable[..., Any] | None = None, *, schema: Columns | None = None, on_batches: bool = False
+        self,
+        other: IndexedStream,
+        function: Callable[..., Any] | None = None,
+        *,
+        schema: Columns | None = None,
+        on_batches: bool = False,
+        hint: HintKind | None = None,
     ) -> Stream:
         """function(key, row, other row) for every two rows of one key; without a function their columns side by side.
 
-        The key is a value if it has one column, else a row. A NULL in a key matches nothing.
+        The key is a value if it has one column, else a row. A NULL in a key matches nothing. hint: "multiway", to be one multiway join
+        with the joins that it reads or that read it, whether they form a cycle or not; "binary", to be none.
         """
         joined = self._joined(other, "inner")
+        if hint is not None:
+            joined = replace(joined, hint=Hint(hint))
         width = len(self.plan.schema)
         schema_here = self.plan.schema
         theirs = tuple(width + i for i in other.values)
