@@ -6,7 +6,7 @@ As text or JSON; of the circuit alone, with scopes as clusters, as a Mermaid flo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from deltic.circuit.nodes import Circuit, Node
@@ -14,12 +14,14 @@ from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.feedback import Feedback
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.linear import Exchange
+from deltic.circuit.operators.multiway import MultiwayJoin
 from deltic.circuit.operators.nested_join import NestedJoin
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopK
 from deltic.drawing import Vertex, graphviz, mermaid
 from deltic.frontends.sql import FileSink, FileSource
+from deltic.lowering.show_rules import JoinPicture, picture
 from deltic.plan.nodes import Plan
 from deltic.plan.show import show
 from deltic.runtimes import TickResult
@@ -40,6 +42,7 @@ CLASSES = {
     "source": "source",
     "trace_append": "integral",
     "join_trace": "bilinear",
+    "multiway_join": "multilinear",
     "negate": LINEAR,
     "import": LINEAR,
     "feedback": "delay by one iteration",
@@ -99,11 +102,12 @@ class OperatorPicture:
 class Explanation:
     """Print it, or take `.json()`, `.mermaid()` or `.graphviz()`.
 
-    sources, sinks: by name those that the views read and that read the views, a sink with its view.
+    joins: the rules of the multiway joins. sources, sinks: by name those that the views read and that read the views, a sink with its view.
     """
 
     plans: Mapping[str, str]
     operators: tuple[OperatorPicture, ...]
+    joins: tuple[JoinPicture, ...]
     shards: int
     levels: int
     exchanges: int
@@ -124,6 +128,7 @@ class Explanation:
                 level = operator.level
                 lines.append(f"  level {level}")
             lines.append(f"    {operator.line()}")
+        lines += [line for join in self.joins for line in join.lines()]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
@@ -142,6 +147,7 @@ class Explanation:
         return {
             "plans": dict(self.plans),
             "operators": operators,
+            "joins": [asdict(join) for join in self.joins],
             "shards": self.shards,
             "levels": self.levels,
             "exchanges": self.exchanges,
@@ -188,6 +194,7 @@ def explain(
     return Explanation(
         {v: show(p) for v, p in plans.items()},
         pictures,
+        tuple(picture(n, circuit, statistics) for n in shown if isinstance(n.operator, MultiwayJoin)),
         shards,
         levels,
         exchanges,
