@@ -18,8 +18,10 @@ from deltic.circuit.operators.child import ITERATION_LIMIT, Child
 from deltic.circuit.operators.feedback import Feedback, Import
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.linear import Exchange
+from deltic.circuit.operators.multiway import MultiwayJoin
 from deltic.circuit.operators.nested_arrange import NestedArrange
 from deltic.circuit.operators.nested_join import NestedJoin
+from deltic.circuit.operators.nested_multiway import NestedMultiwayJoin
 from deltic.circuit.operators.nested_reduce import NestedReduce
 from deltic.circuit.operators.nested_reweigh import NestedReweigh
 from deltic.circuit.operators.reweigh import Reweigh
@@ -145,6 +147,8 @@ def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operato
             return NestedArrange(operator, depth)
         case Join():
             return NestedJoin(operator, (depths[operator.left], depths[operator.right]))
+        case MultiwayJoin():
+            return NestedMultiwayJoin(operator, tuple(depths[name] for name in operator.sources))
         case Reweigh():
             return NestedReweigh(operator, depth)
         case TopK():

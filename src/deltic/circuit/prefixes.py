@@ -6,15 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from deltic.circuit.measures import carry_pairs
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.rules import Filter, Limb, Rule, Scaling, Stage
 from deltic.errors import WeightOverflow
-from deltic.kernels.memory import Words
 from deltic.trace.rows import Rows
 from deltic.trace.sums import split64
 from deltic.trace.weights import multiply, products
+
+Words = npt.NDArray[np.int64]
 
 PIECE = 1 << 16
 """Prefixes that a step works on at once: what waits for later steps is some such pieces, however much a join has in between."""

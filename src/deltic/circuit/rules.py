@@ -13,8 +13,7 @@ from typing import Literal as OneOf
 from typing import TypeVar
 
 from deltic.circuit.operators.map import Map
-from deltic.kernels.extend import HIGH, LOW, PLAIN, WHOLE
-from deltic.trace.extend import Measured
+from deltic.trace.extend import HIGH, LOW, PLAIN, WHOLE, Measured
 
 Limb = OneOf["whole", "high", "low"]
 Pair = tuple[int, int]

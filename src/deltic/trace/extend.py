@@ -13,6 +13,7 @@ import numpy as np
 
 from deltic.kernels import extend as kernel
 from deltic.kernels import read
+from deltic.kernels.extend import HIGH, LOW, PLAIN, WHOLE
 from deltic.kernels.memory import Words
 from deltic.kernels.table import addresses
 from deltic.trace.batch import Batch
@@ -20,6 +21,8 @@ from deltic.trace.consolidate import consolidate, overflow
 from deltic.trace.counters import Counters
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
+
+__all__ = ["HIGH", "LOW", "PLAIN", "WHOLE", "Directories", "Extended", "Measured", "Version", "extend"]
 
 Measured = tuple[int, ...]
 """A weight that is wanted: what the product is multiplied with (PLAIN, WHOLE, or HIGH and LOW one after the other), then for each atom
