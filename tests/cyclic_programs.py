@@ -79,7 +79,7 @@ def _source(rng: Random, name: str, theme: Type, arity: int, values: int) -> Sou
 
 def _ticks(rng: Random, sources: Sequence[Source], values: int) -> list[Tick]:
     contents = [Content(source) for source in sources]
-    sizes = {1: values - 1, 2: values * values // 2, 3: values**3 // 2}
+    sizes = {1: values, 2: values * values, 3: values**3 // 2}
     ticks: list[Tick] = [{c.source.table.name: c.load(rng, sizes[int(c.source.table.name[1])]) for c in contents}]
     for _ in range(rng.randint(3, 6)):
         tick: Tick = {}
