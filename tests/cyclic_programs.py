@@ -14,7 +14,7 @@ from deltic.expr.functions import resolve
 from deltic.expr.nodes import Expr
 from deltic.plan.columns import conjunction, reference
 from deltic.plan.evaluate import evaluate
-from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Join, Plan, Project, Table
+from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Join, Plan, Project, Recursion, Reference, Table, Union
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Schema, TableSchema, Type, decimal
 
 SHAPES: dict[str, tuple[str, ...]] = {
@@ -50,6 +50,44 @@ def cyclic(seed: int) -> Case:
         if made is not None:
             return made
     raise AssertionError(f"no small cyclic program for seed {seed}")
+
+
+def recursive(seed: int) -> Case:
+    """A recursion whose step joins its relation with tables, or with itself, in a cycle."""
+    rng = Random(f"recursive cycles {seed}")
+    theme = rng.choice(THEMES[:6])
+    values = rng.randint(3, 5)
+    sources = [_source(rng, f"r2{i}", theme, 2, values) for i in range(rng.choice((1, 2)))]
+    edges = [_ends(Table(source.table)) for source in sources]
+    shape = SHAPES[rng.choice(("triangle", "triangle round and round", "square", "triangle with a tail"))]
+    base = edges[0]
+    known = Reference("reach", Distinct(base).schema)
+    while True:
+        inputs = [known if n == 0 or rng.random() < 0.3 else rng.choice(edges) for n in range(len(shape))]
+        joined = _of(inputs, shape)
+        ends = rng.sample(range(len(joined.schema)), 2)
+        step = Project(joined, tuple((f"c{i}", reference(joined.schema, at)) for i, at in enumerate(ends)))
+        body = Distinct(Union((base, step)))
+        if [f.nullable for f in body.schema] == [f.nullable for f in known.schema]:
+            break
+        known = Reference("reach", body.schema)
+    plan = Recursion((("reach", body),), "reach")
+    schemas = {source.table.name: source.table for source in sources}
+    return Case(seed, schemas, {"view": plan}, _ticks(rng, sources, values), False)
+
+
+def _ends(plan: Plan) -> Plan:
+    return Project(plan, tuple((plan.schema[i].name, reference(plan.schema, i)) for i in range(2)))
+
+
+def _of(inputs: Sequence[Plan], shape: Sequence[str]) -> Plan:
+    """Edges joined by twos along the variables of the shape."""
+    plan, seen = inputs[0], list(shape[0])
+    for right, atom in zip(inputs[1:], shape[1:], strict=True):
+        pairs = [(seen.index(v), i) for i, v in enumerate(atom) if v in seen]
+        plan = Join(plan, right, "inner", tuple((reference(plan.schema, a), reference(right.schema, b)) for a, b in pairs))
+        seen += atom
+    return plan
 
 
 def _made(seed: int, rng: Random) -> Case | None:

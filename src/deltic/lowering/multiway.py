@@ -1,7 +1,7 @@
 """Multiway joins: the arrangements that their delta rules read, and the rules over words.
 
 A shared variable is one word, since none of it is NULL; what only one input has takes as many as its field. Equal arrangements are one, for
-whichever rules, occurrences and views they serve. All of them lie on the home shard.
+whichever rules, occurrences and views they serve. All of them lie on the home shard. In a scope the builder gives the operator its form.
 
 COUNT and SUM over a join are weights of its result: the last variable is summed over without being listed, what an input has alone and is
 only summed rides in the weights of its rows, and a shared variable that is summed is multiplied in where it is bound.
@@ -119,7 +119,6 @@ class _Joining:
         summed: tuple[Summed, ...],
         limbs: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        assert not lowering.scoped, "a multiway join of a relation of a recursion"
         self.lowering, self.plan, self.streams = lowering, plan, lowering.streams
         self.listed, self.summed, self.limbs = listed, summed, limbs
         self.rules = delta_rules(plan, need)

@@ -6,7 +6,6 @@ must be equal are one variable. Joined two at a time, relations that close a cyc
 MultiwayJoin, acyclic parts and all; an acyclic one stays as it is. A hint on any join of the tree overrides that.
 
 A join stays a leaf, whatever lies around it, if one of its keys can fail, reads several leaves, or is of a type that is more than a word.
-So does every join that reads a relation of a recursion.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Call, Column, Expr, columns_of
 from deltic.optimizer.hypergraph import cyclic_core, is_connected
 from deltic.plan.columns import conjunction, conjuncts, reference, remap, shift, substitute
-from deltic.plan.nodes import Filter, Hint, Join, MultiwayJoin, Plan, Project, is_word, references
+from deltic.plan.nodes import Filter, Hint, Join, MultiwayJoin, Plan, Project, is_word
 from deltic.plan.traits import is_cheap
 from deltic.plan.walk import map_inputs
 from deltic.schema import BOOLEAN, Schema
@@ -54,8 +53,6 @@ def form_multiway_joins(plan: Plan) -> Plan:
     asked = next((hint for hint in tree.hints if hint.kind == "multiway"), None)
     if not is_connected(edges):
         return map_inputs(plan, form_multiway_joins) if asked is None else _refuse(asked, "not all of its relations are joined by equality")
-    if any(references(leaf) for leaf in tree.leaves):
-        return _over_leaves(plan) if asked is None else _refuse(asked, "it reads a recursive relation")
     if asked is None and not cyclic_core(edges):
         return _over_leaves(plan)
     return tree.formed(plan.schema)
