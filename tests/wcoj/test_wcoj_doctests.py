@@ -8,7 +8,7 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize("name", ["trie", "extender", "index", "join", "edn", "query"])
+@pytest.mark.parametrize("name", ["trie", "extender", "index", "join", "nested", "edn", "query"])
 def test_examples_of_wcoj(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"deltic.wcoj.{name}"))
     assert result.attempted > 0 and result.failed == 0

@@ -69,7 +69,7 @@ class Rule:
 
 
 class IncrementalGenericJoin:
-    """The inner join of atoms by their shared variables; weights multiply.
+    """The inner join of atoms by their shared variables; weights multiply. None is a value like any other.
 
     A tick costs at most what its output could change by, log factors aside, and keeps memory linear in the relations.
 

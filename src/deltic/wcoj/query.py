@@ -2,6 +2,7 @@
 
 A fact is a row (entity, attribute, value). Each pattern of a query is an occurrence of the one relation of all facts; a constant narrows it
 as a bound variable does, so it leads the trie. The tries are permutations of E, A and V: of the six, those that the query's rules read.
+Values are equal where Python's are: 1, 1.0 and true are one value.
 """
 
 from __future__ import annotations
