@@ -14,6 +14,7 @@ from deltic.circuit.operators.multiway import Atom, Extend, Fetch, MultiwayJoin,
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.rows import Rows
+from deltic.trace.share import Share
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
@@ -164,21 +165,24 @@ class Running:
         self.content: dict[str, ZSet] = {relation: {} for relation, _ in query.atoms}
         self.arity = {relation: len(variables) for relation, variables in query.atoms}
         self.state = {f"{relation}:{[*order]}": Spine(self.arity[relation], 1) for relation, order in self.compiling.ports}
-        self.touched = 0
+        self.shares: dict[str, Share] = {}
 
     def change_of(self, relation: str, order: Order, change: ZSet) -> Batch:
         columns = [np.array([row[c] for row in change], np.int64) for c in order]
         return consolidate(Rows(columns, (np.array([*change.values()], np.int64),)))
 
     def batches(self, changes: Mapping[str, ZSet]) -> list[Batch]:
-        return [self.change_of(relation, order, changes.get(relation, {})) for relation, order in self.compiling.ports]
+        out = []
+        for relation, order in self.compiling.ports:
+            batch = self.change_of(relation, order, changes.get(relation, {}))
+            share = self.shares.get(f"{relation}:{[*order]}")
+            out.append(batch if share is None else share.of_batch(batch))
+        return out
 
     def said(self, operator: MultiwayJoin, changes: Mapping[str, ZSet]) -> Counter[tuple[Row, int]]:
         """What the operator says of the changes."""
         context = Context(0, 1, Tick(1), self.state, StringTable(1))
-        found = measured(operator.step(self.batches(changes), context), self.query)
-        self.touched = context.counters.touched
-        return found
+        return measured(operator.step(self.batches(changes), context), self.query)
 
     def tick(self, changes: Mapping[str, ZSet]) -> Counter[tuple[Row, int]]:
         """The same, and they are real then."""

@@ -8,7 +8,7 @@ word.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 from typing import TypeVar
 
@@ -111,7 +111,8 @@ class Product:
 class Rule:
     """port: the input whose change it starts from. start: the words of the change that are the first prefix.
 
-    output: prefix positions of the output words. weights: those of the output. limbs: pairs (high, low) of output weights that stand for
+    output: prefix positions of the output words. dimensions: of a cube, that of each position; None, or missing, if it has none.
+    weights: those of the output. limbs: pairs (high, low) of output weights that stand for
     high · 2^32 + low, in so far as relations have such weights; limbs of words need not be named.
     """
 
@@ -121,6 +122,7 @@ class Rule:
     output: tuple[int, ...]
     weights: tuple[Product, ...] = (Product(),)
     limbs: tuple[Pair, ...] = ()
+    dimensions: tuple[int | None, ...] = ()
     plan: Plan = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -170,6 +172,7 @@ class Plan:
 
 def _planned(rule: Rule) -> Plan:
     products = rule.weights
+    all_limbs = (*rule.limbs, *_word_limbs(products))
     factors, final = _numbered(p.factor(0) for p in products)
     at, occurrence = len(rule.start), 1
     scaling, final = _scaled(products, final, range(at))
@@ -183,11 +186,18 @@ def _planned(rule: Rule) -> Plan:
         assert leaves or not summed, "a word that nothing reads is some relation's last one"
         wanted, chosen = _wanted(products, step, leaves, occurrence, at if summed else None)
         pairs, columns = _numbered(zip(final, chosen, strict=True)) if leaves else ((), final)
-        limbs = tuple((columns[high], columns[low]) for high, low in rule.limbs if columns[high] != columns[low]) if leaves else ()
+        limbs = tuple((columns[high], columns[low]) for high, low in all_limbs if columns[high] != columns[low]) if leaves else ()
         scaling_after, final = (None, columns) if summed else _scaled(products, columns, bound)
         stages.append(Stage(step, at, tuple(sorted(kept)), summed, wanted, pairs, limbs, scaling_after))
         at, occurrence = at + step.width, occurrence + len(leaves)
     return Plan(factors, scaling, tuple(stages), final)
+
+
+def _word_limbs(products: Sequence[Product]) -> list[Pair]:
+    """The pairs (high, low) of products with the limbs of one word."""
+    places = {product: place for place, product in enumerate(products)}
+    pairs = [(places.get(replace(p, limb="high")), place) for place, p in enumerate(products) if p.limb == "low"]
+    return [(high, low) for high, low in pairs if high is not None]
 
 
 def _numbered(items: Iterable[T]) -> tuple[tuple[T, ...], tuple[int, ...]]:
