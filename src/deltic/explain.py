@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from deltic.circuit.cube import Replicate
 from deltic.circuit.nodes import Circuit, Node
 from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.feedback import Feedback
@@ -38,6 +39,7 @@ CLASSES = {
     "order": LINEAR,
     "limbs": LINEAR,
     "exchange": LINEAR,
+    "replicate": LINEAR,
     "constant": "source",
     "source": "source",
     "trace_append": "integral",
@@ -283,6 +285,8 @@ def _key(node: Node, peers: Sequence[Node], circuit: Circuit) -> str:
 
 
 def _partition(node: Node) -> str:
+    if isinstance(node.operator, Replicate):
+        return "by cube"
     if node.partition is None:
         return "any shard"
     if not node.partition:

@@ -56,10 +56,11 @@ class ScopeBuilder(CircuitBuilder):
         kind: NodeKind = NodeKind.OPERATOR,
         owns: str | None = None,
         reads: Iterable[str] = (),
+        meaning: str | None = None,
     ) -> int:
         """As in a circuit; the operator in its flat form. Every node is on the home shard."""
         inside = nested(operator, self.depth, self.depths)
-        return super().add(inside, inputs, shape, (), kind=kind, owns=None if isinstance(inside, NestedReduce) else owns)
+        return super().add(inside, inputs, shape, (), kind=kind, owns=None if isinstance(inside, NestedReduce) else owns, meaning=meaning)
 
     def attach(self, stream: int) -> int:
         """The parent's stream in this scope."""

@@ -114,6 +114,11 @@ def bound_of(plan: MultiwayJoin) -> float:
     return agm_bound(frozenset(plan.shared), [(mine, _size(part, 1.0)) for part, mine in zip(plan.inputs, shared, strict=True)])
 
 
+def size_of(plan: Plan) -> float:
+    """How many rows a relation has, as far as the plan tells it."""
+    return 2 ** _size(plan, UNKNOWN)
+
+
 def _shared_of_inputs(plan: MultiwayJoin) -> list[frozenset[int]]:
     shared = frozenset(plan.shared)
     return [shared.intersection(mine) for mine in plan.variables]

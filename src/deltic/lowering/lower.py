@@ -49,9 +49,12 @@ from deltic.plan.nodes import (
 from deltic.schema import BIGINT, STRING, Field, Schema, TableSchema
 
 
-def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> Circuit:
-    """The circuit that keeps every view of `views` (name → optimized plan) exact. Tables that no view reads are kept too."""
-    lowering = Lowering()
+def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema], shards: int = 1) -> Circuit:
+    """The circuit that keeps every view of `views` (name → optimized plan) exact. Tables that no view reads are kept too.
+
+    shards: on how many it is to run; it is right on any number, but on one only does without what divides work among several.
+    """
+    lowering = Lowering(spread=shards > 1)
     for table in tables.values():
         lowering.streams.table(table)
     for name, plan in views.items():
@@ -60,12 +63,13 @@ def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> Circu
 
 
 class Lowering:
-    """The streams of the plans met so far. scoped: whether they lie in the scope of a recursion."""
+    """The streams of the plans met so far. scoped: whether they lie in a recursion's scope. spread: whether several shards share work."""
 
     scoped = False
 
-    def __init__(self, streams: Streams | None = None) -> None:
+    def __init__(self, streams: Streams | None = None, *, spread: bool = False) -> None:
         self.streams = Streams() if streams is None else streams
+        self.spread = spread
         self._known: dict[Plan, int] = {}
 
     def relation(self, plan: Plan) -> int:

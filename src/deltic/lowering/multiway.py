@@ -1,7 +1,10 @@
 """Multiway joins: the arrangements that their delta rules read, and the rules over words.
 
 A shared variable is one word, since none of it is NULL; what only one input has takes as many as its field. Equal arrangements are one, for
-whichever rules, occurrences and views they serve. All of them lie on the home shard. In a scope the builder gives the operator its form.
+whichever rules, occurrences and views they serve. In a scope the builder gives the operator its form.
+
+On several shards the rows of each arrangement are replicated as a cube of the shared variables says (circuit/cube.py), so that each shard
+makes its own part of the result. On one, and in scopes, all is on the home shard, where joins of any shape share arrangements.
 
 COUNT and SUM over a join are weights of its result: the last variable is summed over without being listed, what an input has alone and is
 only summed rides in the weights of its rows, and a shared variable that is summed is multiplied in where it is bound.
@@ -10,9 +13,10 @@ only summed rides in the weights of its rows, and a shared variable that is summ
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from deltic.circuit.cube import Cube, Placement
 from deltic.circuit.measures import Measure
 from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.map import Map
@@ -20,7 +24,7 @@ from deltic.circuit.operators.multiway import MultiwayJoin as MultiwayJoinOperat
 from deltic.circuit.rules import Atom, Extend, Fetch, Limb, Product, Rule, Step
 from deltic.circuit.rules import Filter as PrefixFilter
 from deltic.expr.nodes import Column, Expr, columns_of
-from deltic.lowering.delta_rules import Bind, DeltaRule, Index, Need, Take, delta_rules
+from deltic.lowering.delta_rules import Bind, DeltaRule, Index, Need, Take, delta_rules, size_of
 from deltic.lowering.streams import Arranged, is_not_null
 from deltic.plan.columns import columns_of_all, conjunction, conjuncts, reference, remap
 from deltic.plan.nodes import MultiwayJoin
@@ -122,6 +126,7 @@ class _Joining:
         self.lowering, self.plan, self.streams = lowering, plan, lowering.streams
         self.listed, self.summed, self.limbs = listed, summed, limbs
         self.rules = delta_rules(plan, need)
+        self.cube = self._cube()
         self.fields = self._fields()
         self.conditions = () if plan.condition is None else conjuncts(plan.condition)
 
@@ -131,12 +136,16 @@ class _Joining:
         return Schema(tuple(self.fields[variable] for variable in self.listed))
 
     def lower(self) -> int:
-        arranged = {index: self._arranged(index) for rule in self.rules for index in rule.indexes}
+        builder = self.streams.builder
+        streams = {index: self._stream(index) for rule in self.rules for index in rule.indexes}
+        arranged = {index: self._arranged(index, stream) for index, stream in streams.items()}
         ports = tuple({a.id: a for a in arranged.values()}.values())  # plans that differ may be one stream
-        rules = tuple(self._rule(rule, arranged, [port.id for port in ports]) for rule in self.rules)
+        operator = MultiwayJoinOperator(self._rules(arranged), cube=self.cube)
+        unspread = {index: replace(arranged[index], id=builder.fingerprint(stream)) for index, stream in streams.items()}
+        meaning = builder.digest("multiway join", *self._rules(unspread))
         inputs, reads = tuple(port.node for port in ports), tuple(port.id for port in ports)
-        shape = Shape(self.schema, 1 + len(self.summed))
-        return self.streams.builder.add(MultiwayJoinOperator(rules), inputs, shape, (), reads=reads)
+        shape = Shape(self.schema, 1 + len(self.summed))  # on any shard, also if there is one: what follows is named alike
+        return builder.add(operator, inputs, shape, None, reads=reads, meaning=meaning)
 
     def _fields(self) -> dict[int, Field]:
         """For each variable its field, not nullable where it is shared."""
@@ -144,14 +153,40 @@ class _Joining:
         fields = dict(zip(self.plan.flat, self.plan.columns, strict=True))
         return {v: Field(f.name, f.type, f.nullable and v not in shared) for v, f in fields.items()}
 
-    def _arranged(self, index: Index) -> Arranged:
+    def _cube(self) -> Cube | None:
+        """How the join is divided among shards; in a scope it is not."""
+        if self.lowering.scoped or not self.lowering.spread:
+            return None
+        relations = tuple(
+            (tuple(d for d, variable in enumerate(self.plan.shared) if variable in mine), size_of(part))
+            for part, mine in zip(self.plan.inputs, self.plan.variables, strict=True)
+        )
+        return Cube(len(self.plan.shared), relations)
+
+    def _stream(self, index: Index) -> int:
+        """The rows of an index, in the order of its columns."""
         schema = index.source.schema
         columns = [reference(schema, i) for i in index.order]
         keys = columns[: index.shared]
         fields = [Field(f.name, f.type, f.nullable and i >= index.shared) for i, f in enumerate(schema[c] for c in index.order)]
         rows = self.lowering.relation(index.source)
-        mapped = self.streams.map(rows, columns, Schema(tuple(fields)), is_not_null(keys), index.measures)
-        return self.streams.arrange(self.streams.exchange(mapped, ()), index.shared)
+        return self.streams.map(rows, columns, Schema(tuple(fields)), is_not_null(keys), index.measures)
+
+    def _arranged(self, index: Index, stream: int) -> Arranged:
+        if self.cube is None:
+            return self.streams.arrange(self.streams.exchange(stream, ()), index.shared)
+        placed = {self._placement(i, index) for rule in self.rules for i, used in enumerate(rule.indexes) if used == index}
+        placements = tuple(sorted(placed, key=repr))
+        return self.streams.arrange(self.streams.replicate(stream, self.cube, placements), index.shared)
+
+    def _placement(self, i: int, index: Index) -> Placement:
+        """By which words of the index rows of input i find their shards."""
+        mine = [self.plan.variables[i][column] for column in index.order[: index.shared]]
+        return tuple(mine.index(variable) if variable in mine else None for variable in self.plan.shared)
+
+    def _rules(self, arranged: Mapping[Index, Arranged]) -> tuple[Rule, ...]:
+        ports = list(dict.fromkeys(a.id for a in arranged.values()))
+        return tuple(self._rule(rule, arranged, ports) for rule in self.rules)
 
     def _variables(self, rule: DeltaRule, i: int) -> list[int]:
         """The variables of input i in the order of the rule's index of it."""
@@ -177,7 +212,12 @@ class _Joining:
         output = tuple(word for variable in self.listed for word in prefix.places[variable])
         weights = (Product(), *(self._product(each, leaves, prefix) for each in self.summed))
         port = ports.index(arranged[rule.indexes[rule.input]].id)
-        return Rule(port, tuple(start), tuple(steps), output, weights, self.limbs)
+        return Rule(port, tuple(start), tuple(steps), output, weights, self.limbs, self._dimensions(prefix))
+
+    def _dimensions(self, prefix: _Prefix) -> tuple[int | None, ...]:
+        """Of each position the dimension of its variable."""
+        dimension = {prefix.places[variable].start: d for d, variable in enumerate(self.plan.shared)}
+        return tuple(dimension.get(position) for position in range(prefix.width))
 
     def _product(self, summed: Summed, leaves: Sequence[int], prefix: _Prefix) -> Product:
         factors = tuple(summed.weight if i == summed.input else 0 for i in leaves) if summed.weight else ()

@@ -48,7 +48,7 @@ class JoinPicture:
     """One multiway join. node: its id. arrangements: all that it reads; shared: those of them that several rules or operators read.
 
     exponent: with relations of n rows each the result has at most n^exponent. rows: at most so many with the relations as they are; None
-    while one of them is empty.
+    while one of them is empty, and where rows are replicated.
     """
 
     node: str
@@ -73,7 +73,8 @@ def picture(node: Node, circuit: Circuit, statistics: Mapping[str, tuple[int, in
         readers.update({atom.arrangement for step in rule.steps for atom in step.atoms})
     edges = [(edge, statistics.get(name, (0, 0))[0]) for name, edge in _edges(join.rules[0], node.reads)]
     shared = frozenset(p for p, count in Counter(p for edge, _ in edges for p in edge).items() if count > 1)
-    sizes = None if any(rows == 0 for _, rows in edges) else [(edge, math.log2(rows)) for edge, rows in edges]
+    unknown = join.cube is not None or any(rows == 0 for _, rows in edges)
+    sizes = None if unknown else [(edge, math.log2(rows)) for edge, rows in edges]
     return JoinPicture(
         node.name,
         tuple(_rule(rule, node.reads, circuit) for rule in join.rules),

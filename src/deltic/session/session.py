@@ -356,7 +356,7 @@ class Session:
 
     def _install(self, catalog: Catalog, dropped: Collection[str], notes: Mapping[str, Any] | None = None) -> None:
         views = {name: optimize(plan) for name, plan in catalog.plans().items()}
-        circuit = lower(views, {t.name: t for t in catalog.tables.values()})
+        circuit = lower(views, {t.name: t for t in catalog.tables.values()}, self._runtime.shards)
         notes = {**(notes or {}), **installed(self._clock, self.notes, circuit)}
         result = self._runtime.install(circuit, dropped=dropped, notes=notes)
         self._catalog, self._circuit = catalog, circuit

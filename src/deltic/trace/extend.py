@@ -104,6 +104,12 @@ def extend(
     return result
 
 
+def among(result: Extended, rows: np.ndarray, *, summed: bool) -> Extended:
+    """These rows of the result; summed: over their words."""
+    taken = _taken(result, rows)
+    return _summed(taken) if summed else taken
+
+
 def _binds_share(spine: Spine, bound: int) -> bool:
     """Whether the word behind `bound` words is one that says which shard a row is on."""
     return spine.share is not None and bound in spine.share.key

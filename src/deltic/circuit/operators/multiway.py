@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from deltic.circuit.cube import Cell, Cube
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.prefixes import Prefixes
 from deltic.circuit.rules import Atom, Extend, Fetch, Filter, Product, Rule, Stage
 from deltic.trace import propose
-from deltic.trace.extend import Directories, Version, extend
+from deltic.trace.extend import Directories, Version, among, extend
 from deltic.trace.probe import lookup, probe
 from deltic.trace.rows import Rows
 
@@ -30,12 +31,14 @@ Versions = Mapping[tuple[str, bool], Version]
 class MultiwayJoin:
     """The rules of a join, one for each occurrence of a relation. Its inputs are arrangements' changes.
 
-    naive: whether each step counts, proposes and validates over all prefixes, to compare with; the result is the same.
+    cube: how results are divided among the shards; None if all are on one. naive: whether each step counts, proposes and validates over all
+    prefixes, to compare with; the result is the same.
     sources: for each arrangement that a rule reads, its input, and columns and weights of its rows.
     """
 
     rules: tuple[Rule, ...]
     naive: bool = False
+    cube: Cube | None = None
     sources: Mapping[str, tuple[int, int, int]] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -56,7 +59,8 @@ class MultiwayJoin:
         sources = [(context.old(name, width, weights), as_batch(inputs[port])) for name, (port, width, weights) in self.sources.items()]
         directories = Directories(sources)
         versions = {(name, new): pair[new] for name, pair in zip(self.sources, directories.versions, strict=True) for new in (False, True)}
-        return self.summed(inputs, Run(directories, versions, context, self.naive))
+        cell = None if self.cube is None else self.cube.cell(context.shard, context.shards)
+        return self.summed(inputs, Run(directories, versions, context, self.naive, cell))
 
     def summed(self, inputs: Sequence[Delta], run: Run) -> Rows:
         """What all rules make of the inputs' changes."""
@@ -66,12 +70,13 @@ class MultiwayJoin:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The rules in one step. versions: each arrangement that they read, old and new."""
+    """The rules in one step. versions: each arrangement that they read, old and new. cell: of the results that are this shard's."""
 
     directories: Directories
     versions: Versions
     context: Context
     naive: bool = False
+    cell: Cell | None = None
 
     def results(self, rule: Rule, change: Delta) -> Iterator[Rows]:
         """The rows of a rule, in pieces, neither sorted nor consolidated."""
@@ -85,13 +90,17 @@ class Run:
             return
         stage = rule.plan.stages[number]
         for piece in prefixes.pieces():
-            made = self._extended(stage, piece) if isinstance(stage.step, Extend) else self.fetched(stage, stage.step.atom, piece)
+            made = self._extended(rule, stage, piece) if isinstance(stage.step, Extend) else self.fetched(stage, stage.step.atom, piece)
             if len(made):
                 yield from self._results(rule, number + 1, made)
 
     def start(self, rule: Rule, change: Delta) -> Prefixes:
         """The first prefixes of a rule."""
-        return Prefixes.of(rule, change)
+        prefixes = Prefixes.of(rule, change)
+        for position, dimension in enumerate(rule.dimensions[: len(rule.start)]):
+            if self.cell is not None and dimension is not None and self.cell.divides(dimension):
+                prefixes = prefixes.take(self.cell.own(prefixes.columns[position], dimension))
+        return prefixes
 
     def rows(self, rule: Rule, prefixes: Prefixes) -> Rows:
         """The output's rows for prefixes that are whole."""
@@ -100,11 +109,16 @@ class Run:
     def version(self, atom: Atom) -> Version:
         return self.versions[atom.arrangement, atom.new]
 
-    def _extended(self, stage: Stage, prefixes: Prefixes) -> Prefixes:
+    def _extended(self, rule: Rule, stage: Stage, prefixes: Prefixes) -> Prefixes:
+        dimension = rule.dimensions[stage.at] if rule.dimensions else None
+        cell = self.cell if self.cell is not None and self.cell.divides(dimension) else None
         atoms = stage.step.atoms
         versions, keys = [self.version(atom) for atom in atoms], [prefixes.key(atom.key) for atom in atoms]
         extended = propose.extend if self.naive else extend
-        found = extended(self.directories, versions, keys, len(prefixes), stage.wanted, stage.summed, self.context.counters)
+        summed = stage.summed and cell is None
+        found = extended(self.directories, versions, keys, len(prefixes), stage.wanted, summed, self.context.counters)
+        if cell is not None and dimension is not None:
+            found = among(found, cell.own(found.words, dimension), summed=stage.summed)
         bound = {} if stage.summed else {stage.at: found.words}
         return prefixes.extended(stage, found.source, bound, found.weights, self.context)
 
