@@ -74,6 +74,23 @@ def test_an_aggregate_lists_no_triangle(call: str, factor: float) -> None:
         assert [join.rows_out for join in joins] == [3], "one row for each rule"
 
 
+def test_an_edge_at_a_hub_costs_no_more_where_the_hub_is_larger() -> None:
+    """In rows touched; by twos it costs the hub's degree."""
+    query = VIEWS["counted"]
+    costs: dict[str, list[int]] = {"multiway": [], "binary": []}
+    for degree in (1_000, 8_000):
+        with session_of(multiway=query, binary=query.replace("SELECT", "SELECT /*+ BINARY_JOIN */")) as session:
+            with session.transaction() as tx:
+                tx.insert("g", [{"src": i, "dst": 0, "weight": 1} for i in range(1, degree)])
+                tx.insert("g", [{"src": 0, "dst": -i, "weight": 1} for i in range(1, 50)])
+            with session.transaction() as tx:
+                tx.insert("g", [{"src": 0, "dst": -60, "weight": 1}])
+            for view, found in costs.items():
+                found.append(sum(operator.rows_touched for operator in session.explain(view).operators))
+    assert costs["multiway"][1] < 2 * costs["multiway"][0] < 2_000, costs
+    assert costs["binary"][1] > 6 * costs["binary"][0] > 6_000, costs
+
+
 def test_explain_tells_the_rules_and_the_bound() -> None:
     with session_of(counted=VIEWS["counted"], listed=VIEWS["listed"]) as session:
         with session.transaction() as tx:

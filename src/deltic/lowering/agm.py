@@ -7,10 +7,10 @@ linear program. Sizes are logarithms here, base 2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations
 
-Edges = Sequence[tuple[frozenset[int], float]]
+Edges = tuple[tuple[frozenset[int], float], ...]
 """Relations: their variables, and the logarithm of their size."""
 
 EXACT = 3
@@ -20,7 +20,7 @@ EXACT = 3
 def agm_bound(variables: frozenset[int], edges: Edges) -> float:
     """The logarithm of the bound for a join onto `variables`, of which each stands in some edge.
 
-    >>> triangle = [(frozenset(pair), 20.0) for pair in ((0, 1), (0, 2), (1, 2))]
+    >>> triangle = tuple((frozenset(pair), 20.0) for pair in ((0, 1), (0, 2), (1, 2)))
     >>> agm_bound(frozenset({0, 1, 2}), triangle), agm_bound(frozenset({0}), triangle)
     (30.0, 20.0)
     """

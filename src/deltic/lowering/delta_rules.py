@@ -111,7 +111,7 @@ def delta_rules(plan: MultiwayJoin, need: Need | None = None) -> tuple[DeltaRule
 def bound_of(plan: MultiwayJoin) -> float:
     """The logarithm of the AGM bound of the join onto its shared variables, all relations whose size is unknown being of size 2."""
     shared = _shared_of_inputs(plan)
-    return agm_bound(frozenset(plan.shared), [(mine, _size(part, 1.0)) for part, mine in zip(plan.inputs, shared, strict=True)])
+    return agm_bound(frozenset(plan.shared), tuple((mine, _size(part, 1.0)) for part, mine in zip(plan.inputs, shared, strict=True)))
 
 
 def size_of(plan: Plan) -> float:
@@ -135,15 +135,16 @@ def _columns(plan: MultiwayJoin, i: int, variables: frozenset[int]) -> frozenset
 def _order(plan: MultiwayJoin, shared: Sequence[frozenset[int]], start: int, listed: frozenset[int]) -> tuple[int, ...]:
     """The order in which the rule of the input `start` binds variables."""
     bound = shared[start]
-    edges = [
+    edges = tuple(
         (mine, _size(part, UNKNOWN) * (1 - len(mine & bound) / len(mine)))
         for i, (part, mine) in enumerate(zip(plan.inputs, shared, strict=True))
         if i != start
-    ]
+    )
     free = frozenset(plan.shared) - bound
     return _cheapest(free, edges, listed) if len(free) <= SEARCHED else _greedy(free, edges)
 
 
+@lru_cache(maxsize=4096)
 def _bound(variables: frozenset[int], edges: Edges) -> float:
     return round(agm_bound(variables, edges), DIGITS)
 

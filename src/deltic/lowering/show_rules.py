@@ -74,13 +74,13 @@ def picture(node: Node, circuit: Circuit, statistics: Mapping[str, tuple[int, in
     edges = [(edge, statistics.get(name, (0, 0))[0]) for name, edge in _edges(join.rules[0], node.reads)]
     shared = frozenset(p for p, count in Counter(p for edge, _ in edges for p in edge).items() if count > 1)
     unknown = join.cube is not None or any(rows == 0 for _, rows in edges)
-    sizes = None if unknown else [(edge, math.log2(rows)) for edge, rows in edges]
+    sizes = None if unknown else tuple((edge, math.log2(rows)) for edge, rows in edges)
     return JoinPicture(
         node.name,
         tuple(_rule(rule, node.reads, circuit) for rule in join.rules),
         tuple(map(_short, node.reads)),
         tuple(_short(name) for name in node.reads if readers[name] > 2),  # this operator and one of its rules are two
-        round(agm_bound(shared, [(edge, 1.0) for edge, _ in edges]), 3),
+        round(agm_bound(shared, tuple((edge, 1.0) for edge, _ in edges)), 3),
         None if sizes is None else math.floor(2 ** agm_bound(shared, sizes) * (1 + 1e-9)),
     )
 
