@@ -1,6 +1,7 @@
-"""Runs one engine over one feed in this process: `python -m benchmarks.drive MODULE FOLDER`.
+"""Runs one engine over one feed in this process: `python -m benchmarks.drive MODULE FOLDER [TICKS]`.
 
-MODULE has a function `engine`, called with the arguments that stand in the folder; FOLDER is what `write` wrote. After every tick,
+MODULE has a function `engine`, called with the arguments that stand in the folder; FOLDER is what `write` wrote; TICKS says that only
+so many are run after the load. After every tick,
 outside of the timed section, the checksum of the view is compared with the one that stands in the folder. Prints the engine's figures as
 one line of JSON, with `by_kind`, the median milliseconds of each other kind of tick.
 """
@@ -46,9 +47,11 @@ def script(folder: Path) -> Script:
     return read
 
 
-def run(engine: Engine, folder: Path) -> harness.Figures:
-    """The engine's figures over the whole feed; ticks of upserts only where the engine takes them."""
+def run(engine: Engine, folder: Path, first: int | None = None) -> harness.Figures:
+    """The engine's figures over the load and the `first` ticks, or all; ticks of upserts only where the engine takes them."""
     ticks = script(folder)
+    if first is not None:
+        ticks["kinds"] = ticks["kinds"][: first + 1]
     seconds: dict[str, list[float]] = defaultdict(list)
     view, correct = checks.Accumulated(), True
     for kind, prepared, expected in zip(ticks["kinds"], _prepared(engine, folder, ticks), ticks["expected"], strict=False):
@@ -81,10 +84,10 @@ def _prepared(engine: Engine, folder: Path, ticks: Script) -> list[object]:
     return prepared
 
 
-def main(module: str, folder: str) -> None:
+def main(module: str, folder: str, ticks: str | None = None) -> None:
     try:
         engine = importlib.import_module(module).engine(**script(Path(folder))["arguments"])
-        print(json.dumps(run(engine, Path(folder))))
+        print(json.dumps(run(engine, Path(folder), None if ticks is None else int(ticks))))
     except ModuleNotFoundError as error:
         print(json.dumps({"absent": f"{error.name} is not installed (pip install 'deltic[bench]')"}))
     except Absent as reason:

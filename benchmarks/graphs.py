@@ -1,16 +1,20 @@
-"""What recursive views over edges hold after every tick of a feed, each time computed from scratch with NumPy.
+"""What views over edges hold after every tick of a feed: from scratch, but `triangles` and `cliques`, which take one edge after another.
 
 A feed has rows (tick, weight, source, target), as those of benchmarks.workloads; nodes are numbers from 0 to `nodes` - 1.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from benchmarks import checks
-from benchmarks.checks import Words
+from benchmarks.checks import Change, Words
 from benchmarks.workloads import Feed
 
 
@@ -43,6 +47,82 @@ def reachability(feed: Feed, root: int = 0) -> Iterator[tuple[Words]]:
             ahead = np.unique(target[np.repeat(first[level], counts) + within])
             level = ahead[~reached[ahead]]
         yield (np.flatnonzero(reached).astype(np.int64),)
+
+
+Neighbours = dict[int, set[int]]
+
+
+def triangles(feed: Feed) -> Iterator[Change]:
+    """How t(x, y, z) := g(x, y), g(x, z), g(y, z) changes: columns (weight, x, y, z)."""
+    out: Neighbours = defaultdict(set)
+    into: Neighbours = defaultdict(set)
+    for tick in _edge_by_edge(feed, out, into):
+        rows: list[tuple[int, int, int, int]] = []
+        for weight, a, b in tick:
+            rows += [(weight, a, b, z) for z in out[a] & out[b]]
+            rows += [(weight, x, a, b) for x in into[a] & into[b]]
+            rows += [(weight, a, y, b) for y in out[a] & into[b]]
+        yield tuple(np.array(rows, np.int64).reshape(-1, 4).T)
+
+
+def cliques(feed: Feed) -> Iterator[int]:
+    """How many k(a, b, c, d) with edges ab, ac, ad, bc, bd, cd there are."""
+    out: Neighbours = defaultdict(set)
+    into: Neighbours = defaultdict(set)
+    total = 0
+
+    def beside(place: int, node: int, other: int) -> set[int]:
+        """Who may stand at `other` when the node stands at `place`."""
+        return out[node] if place < other else into[node]
+
+    for tick in _edge_by_edge(feed, out, into):
+        for weight, a, b in tick:
+            for first, second in combinations(range(4), 2):
+                third, fourth = (place for place in range(4) if place not in (first, second))
+                fourths = beside(first, a, fourth) & beside(second, b, fourth)
+                for node in beside(first, a, third) & beside(second, b, third):
+                    total += weight * len(fourths & beside(third, node, fourth))
+        yield total
+
+
+def _edge_by_edge(feed: Feed, out: Neighbours, into: Neighbours) -> Iterator[Iterator[tuple[int, int, int]]]:
+    """Every tick's edges (weight, source, target); a new one joins both sets after its turn, one that goes leaves them before."""
+    for tick in checks.split(feed, int(feed[-1, 0]) + 1):
+        yield _turns(tick, out, into)
+
+
+def _turns(tick: Change, out: Neighbours, into: Neighbours) -> Iterator[tuple[int, int, int]]:
+    for weight, source, target in zip(*(column.tolist() for column in tick), strict=True):
+        assert source != target, "an edge that is a loop stands in several places of one row"
+        assert (weight < 0) == (target in out[source]), "the feed holds an edge twice, or deletes an absent one"
+        if weight < 0:
+            out[source].remove(target)
+            into[target].remove(source)
+        yield weight, source, target
+        if weight > 0:
+            out[source].add(target)
+            into[target].add(source)
+
+
+def cycles(feed: Feed) -> Iterator[int]:
+    """How many q(a, b, c, d) with edges ab, bc, cd, da there are: the trace of the edges' fourth power."""
+    for edges in _matrices(feed):
+        two = edges @ edges
+        yield int(two.multiply(two.T).sum())
+
+
+def bow_ties(feed: Feed) -> Iterator[int]:
+    """How many w(a, b, c, d, e) with edges ab, bc, ca, ad, de, ea there are: two directed triangles through each a."""
+    for edges in _matrices(feed):
+        around = (edges @ edges).multiply(edges.T).sum(axis=1)
+        yield sum(int(triangles) ** 2 for triangles in np.asarray(around).ravel())
+
+
+def _matrices(feed: Feed) -> Iterator[Any]:
+    """The edges that are there after every tick as a sparse matrix of 0 and 1."""
+    nodes = _nodes(feed)
+    for source, target in _present(feed, nodes):
+        yield sparse.csr_array((np.ones(len(source), np.int64), (source, target)), (nodes, nodes))
 
 
 def _nodes(feed: Feed) -> int:

@@ -68,9 +68,9 @@ def run(command: Sequence[str], timeout_s: float) -> Figures:
     return answer
 
 
-def drive(module: str, folder: Path, timeout_s: float) -> Figures:
-    """Runs a module's engine over the feed in `folder` (see benchmarks.drive) in a process of its own."""
-    return run([sys.executable, "-m", "benchmarks.drive", module, str(folder)], timeout_s)
+def drive(module: str, folder: Path, timeout_s: float, ticks: int | None = None) -> Figures:
+    """Runs a module's engine over the feed in `folder`, or its first ticks (see benchmarks.drive), in a process of its own."""
+    return run([sys.executable, "-m", "benchmarks.drive", module, str(folder), *([] if ticks is None else [str(ticks)])], timeout_s)
 
 
 def describe(name: str, figure: Figures) -> str:

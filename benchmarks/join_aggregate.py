@@ -17,7 +17,7 @@ import pyarrow as pa
 
 import deltic
 from benchmarks import harness, workloads
-from benchmarks.checks import Change, Words
+from benchmarks.checks import Change
 from benchmarks.drive import save
 from benchmarks.engine import CHANGE, SINGLE, UPSERT, Answer, arrow
 from benchmarks.harness import Figures
@@ -59,7 +59,8 @@ class Embedded:
         return self.session.view("spend").changes()
 
     def answer(self, read: pa.Table) -> Answer:
-        return Answer(*view_columns(read))
+        columns = [np.asarray(read[name].combine_chunks()).astype(np.int64) for name in ("region", "orders", "amount", "_weight")]
+        return Answer(columns[:-1], columns[-1])
 
 
 def upserts(change: Change, names: Sequence[str]) -> pa.Table:
@@ -71,17 +72,8 @@ def upserts(change: Change, names: Sequence[str]) -> pa.Table:
     return pa.table([*(column[kept] for column in change[1:]), pa.array(operation.tolist(), pa.string())], names=[*names, "_op"])
 
 
-def view_columns(changes: pa.Table) -> tuple[list[Words], Words]:
-    """The columns and the weights of a change of the view spend."""
-    return [_words(changes, name) for name in ("region", "orders", "amount")], _words(changes, "_weight")
-
-
 def _without_empty(tick: Tick) -> Tick:
     return {name: table for name, table in tick.items() if table.num_rows}
-
-
-def _words(table: pa.Table, name: str) -> Words:
-    return np.asarray(table[name].combine_chunks()).astype(np.int64)
 
 
 def engine() -> Embedded:

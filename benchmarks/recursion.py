@@ -9,7 +9,6 @@ nodes; 20 ticks that cut an edge or mend it. The figures at the top are those of
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,10 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import deltic
-from benchmarks import checks, drive, graphs, harness, workloads
+from benchmarks import checks, drive, graphs, harness, votes, workloads
 from benchmarks.checks import Change
 from benchmarks.engine import CHANGE, Absent, Answer, arrow
 from benchmarks.harness import Figures
@@ -107,14 +105,7 @@ def reachability(quick: bool) -> Case:
 
 
 def wiki(quick: bool) -> Case:
-    folder = os.environ.get("DELTIC_DATA")
-    if folder is None:
-        raise Absent("DELTIC_DATA does not name the folder of wiki_vote.parquet")
-    file = Path(folder) / "wiki_vote.parquet"
-    if not file.exists():
-        raise Absent(f"there is no {file.name} in the folder that DELTIC_DATA names")
-    votes = pq.read_table(file)
-    edges = np.column_stack([np.asarray(votes[name]).astype(np.int64) for name in ("src", "dst")])
+    edges = votes.directed()
     return Case(REACHABILITY, workloads.deletions(edges, 100 if quick else 1_000), int(np.bincount(edges[:, 0]).argmax()))
 
 

@@ -1,4 +1,4 @@
-"""One state size on Spark, in a process of its own: `python -m benchmarks.spark_case FOLDER`; FOLDER is what benchmarks.spark_tick wrote.
+"""One state size on Spark, in a process of its own: `python -m benchmarks.spark_case FOLDER`; FOLDER is what spark_views.write wrote.
 
 Deltic, the bare job and Spark's recompute run in one session, interleaved tick by tick, so that what disturbs one disturbs all. The bare
 job has as many exchanges of as many bytes as Spark wrote for Deltic's tick just before. Prints one line of JSON.
@@ -24,11 +24,11 @@ from pyspark.sql import DataFrame, SparkSession
 import deltic
 from benchmarks import checks, harness
 from benchmarks.engine import arrow
-from benchmarks.join_aggregate import CUSTOMER_COLUMNS, ORDER_COLUMNS, SCRIPT, view_columns
 from benchmarks.peers import spark_bare
 from benchmarks.peers.spark_recompute import Recompute
 from benchmarks.processes import Memory
 from benchmarks.spark_stages import Shuffled, Stages
+from benchmarks.spark_views import VIEWS, View
 from deltic.runtimes.spark.session import local_session
 
 CORES = SHARDS = 2
@@ -79,19 +79,21 @@ class Case:
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.stages = spark, Stages(spark)
         self.memory = Memory()
-        self.view = checks.Accumulated()
+        self.held = checks.Accumulated()
         script = json.loads((folder / "ticks.json").read_text())
         self.changes, self.recomputed, self.expected = script["changes"], script["recomputed"], script["expected"]
-        self.load, *self.ticks = _ticks(folder, len(self.changes))
+        self.view = VIEWS[script["view"]]
+        self.load, *self.ticks = _ticks(folder, self.view, len(self.changes))
         self.loaded = {name: _stored(spark, table, folder / f"{name}.parquet") for name, table in self.load.items()}
         self.session = deltic.Session(spark=spark, state=str(folder / "state"), shards=SHARDS)
-        self.session.sql(SCRIPT)
+        self.session.sql(self.view.script)
+        self.held.add(*self._columns(self.session.view(self.view.name).changes()))  # a count without rows is 0
 
     def run(self) -> harness.Figures:
         """The load, then all ticks."""
         load_s, correct = self._apply(dict(self.loaded), self.expected[0])
         start = time.perf_counter()
-        recompute = Recompute(self.spark, *self.loaded.values())
+        recompute = Recompute(self.spark, self.view.recomputed, self.view.columns, self.loaded)
         recompute_load_s = time.perf_counter() - start
         sizes: dict[int, Size] = defaultdict(Size)
         harness.progress(f"loaded in {load_s:.1f} s; {len(self.ticks)} ticks follow")
@@ -122,10 +124,14 @@ class Case:
     def _apply(self, changes: dict[str, pa.Table | DataFrame], expected: int) -> tuple[float, bool]:
         start = time.perf_counter()
         self.session.apply(changes)
-        change = self.session.view("spend").changes()
+        change = self.session.view(self.view.name).changes()
         seconds = time.perf_counter() - start
         self.memory.sample()
-        return seconds, self.view.add(*view_columns(change)) == expected
+        return seconds, self.held.add(*self._columns(change)) == expected
+
+    def _columns(self, change: pa.Table) -> tuple[list[checks.Words], checks.Words]:
+        *columns, weights = (np.asarray(change[name].combine_chunks()).astype(np.int64) for name in (*self.view.columns, "_weight"))
+        return columns, weights
 
 
 def _right(recompute: Recompute, expected: int) -> bool:
@@ -138,11 +144,12 @@ def _timed(run: Callable[[], bool]) -> tuple[float, bool]:
     return time.perf_counter() - start, correct
 
 
-def _ticks(folder: Path, ticks: int) -> list[Tick]:
-    orders = checks.split(np.fromfile(folder / "orders.bin", "<i8").reshape(-1, 5), ticks)
-    customers = checks.split(np.fromfile(folder / "customers.bin", "<i8").reshape(-1, 4), ticks)
-    pairs = zip(orders, customers, strict=True)
-    return [{"orders": arrow(order, ORDER_COLUMNS), "customers": arrow(customer, CUSTOMER_COLUMNS)} for order, customer in pairs]
+def _ticks(folder: Path, view: View, ticks: int) -> list[Tick]:
+    split = {}
+    for name, columns in view.tables.items():
+        feed = np.fromfile(folder / f"{name}.bin", "<i8").reshape(-1, 2 + len(columns))
+        split[name] = [arrow(change, columns) for change in checks.split(feed, ticks)]
+    return [dict(zip(split, tables, strict=True)) for tables in zip(*split.values(), strict=True)]
 
 
 def _stored(spark: SparkSession, table: pa.Table, path: Path) -> DataFrame:

@@ -9,13 +9,11 @@ PSS of all Python processes (they also hold the feed and the peers), the JVM sta
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import checks, harness, workloads
+from benchmarks import checks, harness, spark_views, workloads
 from benchmarks.harness import Figures
 
 STATES = [1_000_000, 10_000_000]
@@ -31,11 +29,8 @@ def write_feed(folder: Path, orders: int, ticks: dict[int, int]) -> None:
     sizes = [changes for changes, count in ticks.items() for _ in range(count)]
     recomputed = [number >= count - RECOMPUTED for count in ticks.values() for number in range(count)]
     fed_orders, fed_customers = workloads.join_aggregate(orders, CUSTOMERS, changes=sizes)
-    workloads.write(fed_orders, folder / "orders.bin")
-    workloads.write(fed_customers, folder / "customers.bin")
     expected = [checks.Accumulated().replace(view) for view in checks.spend(fed_orders, fed_customers)]
-    script = {"changes": [0, *sizes], "recomputed": [False, *recomputed], "expected": expected}
-    (folder / "ticks.json").write_text(json.dumps(script))
+    spark_views.write(folder, "spend", {"orders": fed_orders, "customers": fed_customers}, sizes, recomputed, expected)
 
 
 def measure(orders: int, ticks: dict[int, int]) -> Figures:
@@ -43,26 +38,12 @@ def measure(orders: int, ticks: dict[int, int]) -> Figures:
     harness.progress(f"{orders:,} orders, ticks of {', '.join(f'{changes:,}' for changes in ticks)} changes")
     with tempfile.TemporaryDirectory(prefix="deltic-bench-") as folder:
         write_feed(Path(folder), orders, ticks)
-        answer = harness.run([sys.executable, "-m", "benchmarks.spark_case", folder], TIMEOUT_S)
-    if "absent" in answer:
-        sys.exit(f"{orders:,} orders: {answer['absent']}")
-    return {_name(orders, int(changes)): _case(answer, case) for changes, case in answer["cases"].items()}
+        cases = spark_views.measure(Path(folder), TIMEOUT_S)
+    return {_name(orders, changes): case for changes, case in cases.items()}
 
 
 def _name(orders: int, changes: int) -> str:
     return f"{orders:,} orders, {changes:,} changes"
-
-
-def _case(answer: Figures, case: Figures) -> Figures:
-    """One case with the benchmark's keys; all engines share the processes, hence the peak."""
-    shared = {"peak_mb": answer["peak_mb"]}
-    peers = {
-        "spark_bare": {"load_s": None} | case["spark_bare"] | shared,
-        "spark": {"load_s": answer["recompute_load_s"]} | case["spark"] | shared,
-    }
-    params = {name: case[name] for name in ("jobs_per_tick", "exchanges", "exchanged_bytes")} | {"jvm_mb": answer["jvm_mb"]}
-    correct: Figures = {"correct": answer["correct"] and case["deltic"]["correct"]}
-    return {"load_s": answer["load_s"], **case["deltic"], **correct, **shared, "params": params, "peers": peers}
 
 
 def report(cases: dict[str, Figures], states: Sequence[int]) -> Figures:
@@ -83,8 +64,7 @@ def main() -> None:
     for orders in states:
         cases |= measure(orders, ticks)
     for name, case in cases.items():
-        bare, recompute = (case["peers"][peer]["tick_ms"]["median"] for peer in ("spark_bare", "spark"))
-        harness.progress(f"{harness.describe(name, case)}; bare {bare:.1f} ms, recompute {recompute:.1f} ms")
+        spark_views.progress(name, case)
     harness.emit(report(cases, states))
 
 

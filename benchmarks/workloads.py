@@ -167,6 +167,21 @@ def deletions(edges: np.ndarray, ticks: int = 1_000, seed: int = 11) -> Feed:
     return np.concatenate([loaded, np.column_stack([np.arange(1, ticks + 1), np.full(ticks, -1), gone])]).astype(np.int64)
 
 
+def churn(edges: np.ndarray, taken: int, changes: int = 100, seed: int = 13) -> Feed:
+    """The given edges, int64[n, 2], each once; `taken` of them are taken out in ticks of `changes`, then put back in another order."""
+    rng = np.random.default_rng(seed)
+    out = rng.choice(len(edges), taken, replace=False)
+    back = rng.permutation(out)
+    ticks = np.arange(taken) // changes + 1
+    last = int(ticks[-1])
+    columns = (
+        np.concatenate([np.zeros(len(edges), np.int64), ticks, ticks + last]),
+        np.repeat([1, -1, 1], [len(edges), taken, taken]),
+        np.concatenate([edges, edges[out], edges[back]]),
+    )
+    return np.column_stack(columns).astype(np.int64)
+
+
 def write(feed: Feed, path: str | Path) -> None:
     """Rows of little-endian int64, as differential/ reads them."""
     np.ascontiguousarray(feed, dtype="<i8").tofile(path)

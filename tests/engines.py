@@ -33,13 +33,15 @@ class Engine:
 
     def __init__(self, runtime: Runtime, tables: Mapping[str, TableSchema], views: Mapping[str, Plan]) -> None:
         self.runtime, self.tables = runtime, tables
-        self.circuit: Circuit = lower({name: optimize(plan) for name, plan in views.items()}, tables)
+        self.plans = {name: optimize(plan) for name, plan in views.items()}
+        self.circuit: Circuit = lower(self.plans, tables, runtime.shards)
         self.runtime.install(self.circuit)
 
     def restart(self, reopened: Callable[[], Runtime]) -> None:
         """Closes the runtime, and goes on with what is opened after that."""
         self.runtime.close()
         self.runtime = reopened()
+        self.circuit = lower(self.plans, self.tables, self.runtime.shards)
         result = self.runtime.install(self.circuit)
         assert not result.changes, "a view changed by a restart"
 

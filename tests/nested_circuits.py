@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from dataclasses import replace
 
-from nested_programs import DOMAIN, LIMIT, Scope, Spec
+from multiway_queries import Compiling, Order, Query, rules_of
+from nested_programs import DOMAIN, LIMIT, MULTIWAY, Scope, Spec
 
 from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.extremes import Extreme
@@ -16,6 +19,7 @@ from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.linear import Negate, Plus
 from deltic.circuit.operators.map import Map
+from deltic.circuit.operators.multiway import MultiwayJoin
 from deltic.circuit.operators.order import Sort, Term
 from deltic.circuit.operators.reweigh import Reweigh
 from deltic.circuit.operators.table import TableInput
@@ -93,6 +97,8 @@ class Building:
                 return self.builder.add(Plus(), (given[0], self.negate(given[1])), SHAPE, ())
             case "join":
                 return self.join(*given, ((0, 1), (1, 1)))
+            case "multiway":
+                return self.multiway(given, MULTIWAY[spec.detail])
             case "distinct":
                 return self.distinct(given[0])
             case "semijoin":
@@ -151,6 +157,23 @@ class Building:
         join = Join(left_name, right_name, 1, ((2, 1), (2, 1)), output)
         return self.builder.add(join, (a, b), SHAPE, (), reads=(left_name, right_name))
 
+    def multiway(self, streams: Sequence[int], atoms: Sequence[str]) -> int:
+        """The rules bind words in an order that is as good as random, and look some relations up only when all of their words are bound."""
+        arrangements = Arrangements(self)
+        query = Query(tuple(zip(map(str, streams), atoms, strict=True)), "pq")
+        operator = MultiwayJoin(rules_of(query, random.Random(len(self.builder.nodes)), arrangements))
+        return self.builder.add(operator, tuple(arrangements.nodes), SHAPE, (), reads=tuple(operator.sources))
+
+    def arrange_by(self, stream: int, order: Order) -> tuple[int, str]:
+        """The stream's arrangement with its words in this order."""
+        if order == (0, 1):
+            return self.arrange(stream)
+        builder = self.builder
+        if self.hoisted and isinstance(builder, ScopeBuilder) and builder.nodes[stream].kind is NodeKind.IMPORT:
+            below, name = Building(builder.parent, True).arrange_by(builder.imported(stream), order)
+            return builder.attach(below), name
+        return self.arrange(self.map(stream, (B, A)))
+
     def distinct(self, stream: int) -> int:
         builder = self.builder
         name = builder.name("trace", builder.fingerprint(stream))
@@ -196,3 +219,23 @@ class Building:
         if memory in builder.depths and not isinstance(builder, ScopeBuilder):
             builder.specify(replace(builder.arrangements[name], id=memory))
         return made
+
+
+class Arrangements(Compiling):
+    """Those that a multiway join asks for; relations are named by their streams. nodes: that of each port."""
+
+    def __init__(self, building: Building) -> None:
+        super().__init__()
+        self.building = building
+        self.nodes: list[int] = []
+        self.names: list[str] = []
+
+    def port(self, relation: str, order: Sequence[int]) -> tuple[int, str]:
+        key = (relation, (order[0], order[1]))
+        if key not in self.ports:
+            node, name = self.building.arrange_by(int(relation), key[1])
+            if node not in self.nodes:
+                self.nodes.append(node)
+                self.names.append(name)
+            self.ports[key] = self.nodes.index(node)
+        return self.ports[key], self.names[self.ports[key]]

@@ -22,6 +22,7 @@ MAPS: Mapping[str, Callable[[int, int], Row]] = {
     "first": lambda a, b: (a, a),
     "sum": lambda a, b: ((a + b) % DOMAIN, b),
 }
+MULTIWAY = {"triangle": ("py", "yq", "pq"), "star": ("yp", "yq", "yw"), "chain": ("py", "yz", "zq"), "same": ("pq", "pq", "py")}
 FILTERS: Mapping[str, Callable[[int, int], bool]] = {"unequal": lambda a, b: a != b, "less": lambda a, b: a < b}
 
 
@@ -117,6 +118,19 @@ def _random_node(rng: random.Random, streams: int) -> Spec:
             return Spec(kind, recent[:1])
 
 
+def with_multiway(rng: random.Random, scope: Scope) -> Scope:
+    """The program with most joins replaced by joins of three."""
+    nodes = []
+    for at, spec in enumerate(scope.nodes):
+        inside = None if spec.inside is None else with_multiway(rng, spec.inside)
+        if spec.kind == "join" and rng.random() < 0.8:
+            third = max(rng.randrange(at), rng.randrange(at))
+            nodes.append(Spec("multiway", [*spec.inputs, third], rng.choice([*MULTIWAY])))
+        else:
+            nodes.append(Spec(spec.kind, spec.inputs, spec.detail, inside))
+    return Scope(nodes, scope.export)
+
+
 def live(scope: Scope) -> set[int]:
     """The nodes that the export, a feedback or a delay rests on: what nothing reads is left out of a scope, and cannot diverge."""
     found: set[int] = set()
@@ -189,6 +203,8 @@ def _apply(spec: Spec, given: list[ZSet]) -> ZSet:
             return add([*a.items(), *((row, -w) for row, w in given[1].items())])
         case "join":
             return add(((x[1], y[1]), w * v) for x, w in a.items() for y, v in given[1].items() if x[0] == y[0])
+        case "multiway":
+            return _multiway(MULTIWAY[spec.detail], given)
         case "distinct":
             return present(a)
         case "semijoin" | "antijoin":
@@ -200,6 +216,15 @@ def _apply(spec: Spec, given: list[ZSet]) -> ZSet:
             return dict.fromkeys(sorted(present(a))[:2], 1)
         case _:
             raise AssertionError(spec.kind)
+
+
+def _multiway(atoms: tuple[str, ...], given: list[ZSet]) -> ZSet:
+    """The rows (p, q) of the product of the streams, where a variable is one value."""
+    partial: list[tuple[dict[str, int], int]] = [({}, 1)]
+    for variables, stream in zip(atoms, given, strict=True):
+        rows = [(dict(zip(variables, row, strict=True)), w) for row, w in stream.items()]
+        partial = [({**p, **r}, w * v) for p, w in partial for r, v in rows if all(p.get(name, x) == x for name, x in r.items())]
+    return add(((p["p"], p["q"]), w) for p, w in partial)
 
 
 def _reduced(function: str, rows: ZSet) -> ZSet:

@@ -71,3 +71,9 @@ def recursion(folder: Path, timeout_s: float) -> harness.Figures:
     view, root = script["arguments"]["view"], script["arguments"]["root"]
     arguments = [folder / "edges.bin", *([root] if view == "reachability" else [])]
     return run(view, arguments, script["kinds"], lambda sums: sums == script["expected"], timeout_s)
+
+
+def triangles(folder: Path, counts: Sequence[int], timeout_s: float) -> harness.Figures:
+    """The feed in `folder` on `triangles`, which lists what changes and says how many there are after every tick."""
+    script = drive.script(folder)
+    return run("triangles", [folder / "edges.bin"], script["kinds"], lambda found: found == counts, timeout_s)

@@ -5,25 +5,21 @@ Changes are appended as rows with weights, so that the cached tables stay as the
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.checks import Words
 
-SPEND = """
-    SELECT c.region, CAST(sum(o._weight * c._weight) AS BIGINT) AS orders, CAST(sum(o.amount * o._weight * c._weight) AS BIGINT) AS amount
-    FROM all_orders o JOIN all_customers c ON o.customer = c.id
-    GROUP BY c.region HAVING sum(o._weight * c._weight) <> 0
-"""
-
 
 class Recompute:
-    """The loaded tables in Spark's cache, and what has changed since then."""
+    """The loaded tables in Spark's cache, and what has changed since then; the query reads all rows of a table as `all_` and its name."""
 
-    def __init__(self, spark: SparkSession, orders: DataFrame, customers: DataFrame) -> None:
-        self.spark = spark
-        self.loaded = {"orders": orders.cache(), "customers": customers.cache()}
+    def __init__(self, spark: SparkSession, query: str, columns: Sequence[str], tables: Mapping[str, DataFrame]) -> None:
+        self.spark, self.query, self.columns = spark, query, columns
+        self.loaded = {name: frame.cache() for name, frame in tables.items()}
         self.changed: dict[str, list[pa.Table]] = {name: [] for name in self.loaded}
         for frame in self.loaded.values():
             frame.count()
@@ -39,8 +35,8 @@ class Recompute:
             # createDataFrame gives no rows at all for a table that begins with several empty chunks (PySpark 4.2.1).
             added = pa.concat_tables(self.changed[name]).combine_chunks()
             frame.unionByName(self.spark.createDataFrame(added)).createOrReplaceTempView(f"all_{name}")
-        view = self.spark.sql(SPEND).toArrow()
-        return tuple(np.asarray(view[name].combine_chunks()).astype(np.int64) for name in ("region", "orders", "amount"))
+        view = self.spark.sql(self.query).toArrow()
+        return tuple(np.asarray(view[name].combine_chunks()).astype(np.int64) for name in self.columns)
 
     def close(self) -> None:
         for frame in self.loaded.values():

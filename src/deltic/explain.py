@@ -6,21 +6,24 @@ As text or JSON; of the circuit alone, with scopes as clusters, as a Mermaid flo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from deltic.circuit.cube import Replicate
 from deltic.circuit.nodes import Circuit, Node
 from deltic.circuit.operators.chain import ARROW
 from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.feedback import Feedback, Import
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.linear import Exchange
+from deltic.circuit.operators.multiway import MultiwayJoin
 from deltic.circuit.operators.nested_join import NestedJoin
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopK
 from deltic.drawing import Vertex, graphviz, mermaid
 from deltic.frontends.sql import FileSink, FileSource
+from deltic.lowering.show_rules import JoinPicture, picture
 from deltic.plan.nodes import Plan
 from deltic.plan.show import show
 from deltic.runtimes import TickResult
@@ -37,10 +40,12 @@ CLASSES = {
     "order": LINEAR,
     "limbs": LINEAR,
     "exchange": LINEAR,
+    "replicate": LINEAR,
     "constant": "source",
     "source": "source",
     "trace_append": "integral",
     "join_trace": "bilinear",
+    "multiway_join": "multilinear",
     "negate": LINEAR,
     "import": LINEAR,
     "feedback": "delay by one iteration",
@@ -100,11 +105,12 @@ class OperatorPicture:
 class Explanation:
     """Print it, or take `.json()`, `.mermaid()` or `.graphviz()`.
 
-    sources, sinks: by name those that the views read and that read the views, a sink with its view.
+    joins: the rules of the multiway joins. sources, sinks: by name those that the views read and that read the views, a sink with its view.
     """
 
     plans: Mapping[str, str]
     operators: tuple[OperatorPicture, ...]
+    joins: tuple[JoinPicture, ...]
     shards: int
     levels: int
     exchanges: int
@@ -125,6 +131,7 @@ class Explanation:
                 level = operator.level
                 lines.append(f"  level {level}")
             lines.append(f"    {operator.line()}")
+        lines += [line for join in self.joins for line in join.lines()]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
@@ -143,6 +150,7 @@ class Explanation:
         return {
             "plans": dict(self.plans),
             "operators": operators,
+            "joins": [asdict(join) for join in self.joins],
             "shards": self.shards,
             "levels": self.levels,
             "exchanges": self.exchanges,
@@ -189,6 +197,7 @@ def explain(
     return Explanation(
         {v: show(p) for v, p in plans.items()},
         pictures,
+        tuple(picture(n, circuit, statistics) for n in shown if isinstance(n.operator, MultiwayJoin)),
         shards,
         levels,
         exchanges,
@@ -286,6 +295,8 @@ def _replicated(node: Node, circuit: Circuit) -> bool:
 
 
 def _partition(node: Node, replicated: bool) -> str:
+    if isinstance(node.operator, Replicate):
+        return "by cube"
     if node.partition is None:
         return "every shard" if replicated else "any shard"
     if not node.partition:

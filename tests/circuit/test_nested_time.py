@@ -8,7 +8,7 @@ from collections import Counter as Tally
 import numpy as np
 import pytest
 from nested_circuits import PAIR, build, tables_alone
-from nested_programs import Diverges, Heavy, Scope, ZSet, add, meaning, random_changes, random_content, random_program
+from nested_programs import Diverges, Heavy, Scope, ZSet, add, meaning, random_changes, random_content, random_program, with_multiway
 
 from deltic.errors import Divergence
 from deltic.runtimes.embedded import Embedded
@@ -39,10 +39,12 @@ def expected(program: Scope, content: list[ZSet]) -> ZSet | type[Exception]:
         return type(error)
 
 
-def check(seed: int) -> str:
-    """Runs the case of the seed from tables that have content already; says what became of it."""
+def check(seed: int, multiway: bool = False) -> str:
+    """Runs the case of the seed from tables that have content already; says what became of it. multiway: with multiway joins."""
     rng = random.Random(seed)
     program = random_program(rng)
+    if multiway:
+        program = with_multiway(random.Random(seed), program)
     content = [random_content(rng, rng.choice((0, 3, 9))) for _ in range(2)]
     first = expected(program, content)
     runtime = Embedded()
@@ -85,3 +87,14 @@ def test_random_circuits_are_as_from_scratch() -> None:
 def test_thousands_of_random_circuits_are_as_from_scratch() -> None:
     tally = Tally(check(seed) for seed in range(1_000, 6_000))
     assert tally["same"] > 4_000 and tally["Diverges later"] > 50, tally
+
+
+def test_random_circuits_with_multiway_joins_are_as_from_scratch() -> None:
+    tally = Tally(check(seed, multiway=True) for seed in range(100))
+    assert tally["same"] > 70, tally
+
+
+@pytest.mark.slow
+def test_thousands_of_random_circuits_with_multiway_joins_are_as_from_scratch() -> None:
+    tally = Tally(check(seed, multiway=True) for seed in range(1_000, 4_000))
+    assert tally["same"] > 2_400 and tally["Diverges later"] > 30, tally

@@ -43,9 +43,13 @@ class CircuitBuilder:
         kind: NodeKind = NodeKind.OPERATOR,
         owns: str | None = None,
         reads: Iterable[str] = (),
+        meaning: str | None = None,
     ) -> int:
-        """The id of the node; the one that is there already if an equal one is."""
-        mark = self.digest(operator, *(self.nodes[i].fingerprint for i in inputs))
+        """The id of the node; the one that is there already if an equal one is.
+
+        meaning: its fingerprint, where that must not depend on how its inputs are spread over the shards.
+        """
+        mark = meaning or self.digest(operator, *(self.nodes[i].fingerprint for i in inputs))
         if mark in self._known:
             return self._known[mark]
         path = (len(self.nodes),)

@@ -20,8 +20,10 @@ from deltic.circuit.operators.group_top_k import GroupTopK
 from deltic.circuit.operators.inspect import Inspect
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.linear import Exchange
+from deltic.circuit.operators.multiway import MultiwayJoin
 from deltic.circuit.operators.nested_arrange import NestedArrange
 from deltic.circuit.operators.nested_join import NestedJoin
+from deltic.circuit.operators.nested_multiway import NestedMultiwayJoin
 from deltic.circuit.operators.nested_reduce import NestedReduce
 from deltic.circuit.operators.nested_reweigh import NestedReweigh
 from deltic.circuit.operators.over_ticks import OverTicks
@@ -60,10 +62,11 @@ class ScopeBuilder(CircuitBuilder):
         kind: NodeKind = NodeKind.OPERATOR,
         owns: str | None = None,
         reads: Iterable[str] = (),
+        meaning: str | None = None,
     ) -> int:
         """As in a circuit; the operator in its flat form. Where a scope is spread, `close` says by what."""
         inside = nested(operator, self.depth, self.depths)
-        return super().add(inside, inputs, shape, (), kind=kind, owns=None if isinstance(inside, NestedReduce) else owns)
+        return super().add(inside, inputs, shape, (), kind=kind, owns=None if isinstance(inside, NestedReduce) else owns, meaning=meaning)
 
     def attach(self, stream: int) -> int:
         """The parent's stream in this scope."""
@@ -162,6 +165,8 @@ def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operato
             return NestedArrange(operator, depth)
         case Join():
             return NestedJoin(operator, (depths[operator.left], depths[operator.right]))
+        case MultiwayJoin():
+            return NestedMultiwayJoin(operator, tuple(depths[name] for name in operator.sources))
         case Reweigh():
             return NestedReweigh(operator, depth)
         case TopK():

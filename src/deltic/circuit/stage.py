@@ -12,6 +12,7 @@ from functools import cache
 from time import perf_counter
 
 from deltic import errors
+from deltic.circuit.cube import Replicate
 from deltic.circuit.nodes import Circuit, Level, Node, NodeKind, Port
 from deltic.circuit.operator import Context, Delta, Tick
 from deltic.circuit.operators.linear import Exchange
@@ -138,6 +139,8 @@ def _send(node: Node, port: Port, values: Mapping[int, Delta], shard: int, shard
     if not exchange:
         return [rows if i == shard else none for i in range(shards)]
     assert isinstance(node.operator, Exchange)
+    if isinstance(node.operator, Replicate):
+        return list(node.operator.route(consolidate(rows), shards))
     return route(rows if isinstance(rows, Batch) else consolidate(rows), node.operator.key, shards)
 
 

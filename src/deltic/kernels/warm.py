@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from deltic.kernels.compiler import CACHE, KERNELS, seal
 
-MODULES = ("index", "sort", "merge", "read", "ordered", "vector", "text", "floats", "decimals", "fixpoint")
+MODULES = ("index", "sort", "merge", "read", "ordered", "vector", "text", "floats", "decimals", "fixpoint", "extend")
 
 
 def _import_all() -> None:

@@ -22,6 +22,7 @@ from deltic.lowering.aggregates import lower_aggregate
 from deltic.lowering.fuse import fuse
 from deltic.lowering.joins import lower_join
 from deltic.lowering.keys import unique_key
+from deltic.lowering.multiway import lower_multiway_join
 from deltic.lowering.over_ticks import lower_over_ticks, lower_weighted
 from deltic.lowering.passing import spread_by
 from deltic.lowering.reduce import lower_reduce
@@ -38,6 +39,7 @@ from deltic.plan.nodes import (
     Inspect,
     Join,
     Multiset,
+    MultiwayJoin,
     OverTicks,
     Plan,
     Project,
@@ -57,9 +59,12 @@ from deltic.plan.walk import nodes
 from deltic.schema import BIGINT, STRING, Field, Schema, TableSchema
 
 
-def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> Circuit:
-    """The circuit that keeps every view of `views` (name → optimized plan) exact. Tables that no view reads are kept too."""
-    lowering = Lowering()
+def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema], shards: int = 1) -> Circuit:
+    """The circuit that keeps every view of `views` (name → optimized plan) exact. Tables that no view reads are kept too.
+
+    shards: on how many it is to run; it is right on any number, but on one only does without what divides work among several.
+    """
+    lowering = Lowering(spread=shards > 1)
     for table in tables.values():
         lowering.streams.table(table)
     for name, plan in views.items():
@@ -69,14 +74,15 @@ def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> Circu
 
 
 class Lowering:
-    """The streams of the plans met so far. scoped: whether they lie in the scope of a recursion."""
+    """The streams of the plans met so far. scoped: whether they lie in a recursion's scope. spread: whether several shards share work."""
 
     scoped = False
     nest: Nest = ()
     """The relations of the recursions around, the innermost last."""
 
-    def __init__(self, streams: Streams | None = None) -> None:
+    def __init__(self, streams: Streams | None = None, *, spread: bool = False) -> None:
         self.streams = Streams() if streams is None else streams
+        self.spread = spread
         self._known: dict[Plan, int] = {}
         self._seeds: dict[str, object] = {}
 
@@ -100,6 +106,8 @@ class Lowering:
                 return self.streams.filter(self.relation(plan.input), plan.predicate)
             case Join():
                 return lower_join(self, plan)
+            case MultiwayJoin():
+                return lower_multiway_join(self, plan)
             case Aggregate():
                 return lower_aggregate(self, plan)
             case Distinct():

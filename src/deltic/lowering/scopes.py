@@ -57,6 +57,6 @@ class ScopeStreams(Streams):
         outside = self.outside(stream)
         if outside is None:
             return super().arrange(stream, key_fields, role)
-        placed = self.outer.replicate(outside) if self.words else self.outer.exchange(outside, ())
+        placed = self.outer.broadcast(outside) if self.words else self.outer.exchange(outside, ())
         arranged = self.outer.arrange(placed, key_fields, role)
         return replace(arranged, node=self.attach(arranged.node))

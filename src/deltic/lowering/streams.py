@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deltic.circuit.builder import CircuitBuilder
+from deltic.circuit.cube import Cube, Placement, Replicate
 from deltic.circuit.measures import Measure
 from deltic.circuit.nodes import ArrangementSpec, NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
@@ -147,9 +148,13 @@ class Streams:
             return stream
         return self.builder.add(Exchange(key), (stream,), self.shape(stream), key)
 
-    def replicate(self, stream: int) -> int:
+    def broadcast(self, stream: int) -> int:
         """The stream, all of it on every shard."""
         return self.builder.add(Exchange(None), (stream,), self.shape(stream), None)
+
+    def replicate(self, stream: int, cube: Cube, placements: tuple[Placement, ...]) -> int:
+        """The stream, each row on all shards where the cube wants it."""
+        return self.builder.add(Replicate((), cube, placements), (stream,), self.shape(stream), None)
 
     def gather(self, stream: int, words: int) -> int:
         """The stream, so that rows with equal first `words` words are on one shard."""

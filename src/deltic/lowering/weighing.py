@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from deltic.circuit.measures import Measure
 from deltic.expr.nodes import Column, Expr
 from deltic.lowering.joins import Side, arranged_by_key, joined, table_side
+from deltic.lowering.multiway import weigh_multiway_join
 from deltic.lowering.streams import is_not_null, normalized
 from deltic.plan.columns import substitute
-from deltic.plan.nodes import Join, Plan, Project
+from deltic.plan.nodes import Join, MultiwayJoin, Plan, Project
 from deltic.schema import Field, Schema
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def weigh(lowering: Lowering, plan: Plan, wanted: Weighing, schema: Schema) -> i
         return weigh(lowering, plan.input, wanted.through([e for _, e in plan.columns]), schema)
     if isinstance(plan, Join) and _splits(plan, wanted):
         return _weigh_join(lowering, plan, wanted, schema)
+    if isinstance(plan, MultiwayJoin) and (weighed := weigh_multiway_join(lowering, plan, wanted, schema)) is not None:
+        return weighed
     return lowering.streams.map(lowering.relation(plan), wanted.groups, schema, is_not_null(wanted.present), wanted.measures)
 
 

@@ -5,6 +5,7 @@ round changes nothing. Laws, all of them tested on random plans:
 - the relation is the same, and so are the schema's types, nullability and (at the root) names;
 - nothing fails that the written plan would not have failed on: no expression that can fail (expr/failing.py) moves ahead of the
   filter or join that guards it. What is not needed may be dropped, and its failures with it.
+When plans have settled, joins are formed into multiway joins, of what by then are their keys, and plans settle again.
 Linear aggregates move below joins in lowering, which knows what a weight can carry.
 """
 
@@ -15,6 +16,7 @@ from dataclasses import replace
 from typing import Final
 
 from deltic.optimizer.drop_distinct import drop_distinct
+from deltic.optimizer.form_multiway_joins import form_multiway_joins
 from deltic.optimizer.merge_projections import merge_projections
 from deltic.optimizer.prune_columns import prune_columns
 from deltic.optimizer.push_filters_down import push_filters_down
@@ -34,14 +36,20 @@ __all__ = ["ROUNDS", "RULES", "optimize"]
 
 def optimize(plan: Plan) -> Plan:
     """The same relation under the same schema, in as few and as narrow nodes as RULES get it to."""
-    names = plan.schema.names
+    settled = _settled(plan)
+    while (formed := _applied(form_multiway_joins, settled)) != settled:
+        settled = _settled(formed)
+    return _named(settled, plan.schema.names)
+
+
+def _settled(plan: Plan) -> Plan:
     for _ in range(ROUNDS):
         before = plan
         for rule in RULES:
             plan = _applied(rule, plan)
         if plan == before:
             break
-    return _named(plan, names)
+    return plan
 
 
 def _applied(rule: Rule, plan: Plan) -> Plan:

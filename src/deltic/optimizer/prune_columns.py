@@ -21,6 +21,7 @@ from deltic.plan.nodes import (
     Inspect,
     Join,
     Multiset,
+    MultiwayJoin,
     OverTicks,
     Plan,
     Project,
@@ -95,6 +96,8 @@ def _prune(plan: Plan, needed: frozenset[int]) -> Pruned:
             return Filter(below, _moved(plan.predicate, kept, below.schema)), kept
         case Join():
             return _prune_join(plan, needed)
+        case MultiwayJoin():
+            return _prune_multiway_join(plan, needed)
         case FlatMap():
             return _prune_flat_map(plan, needed)
         case TemporalFilter():
@@ -158,6 +161,27 @@ def _prune_join(plan: Join, needed: frozenset[int]) -> Pruned:
         value=pairs[-1] if values else None,
     )
     return pruned, left_kept if plan.kind in ("semi", "anti", "not_in") else kept
+
+
+def _prune_multiway_join(plan: MultiwayJoin, needed: frozenset[int]) -> Pruned:
+    """Only the columns wanted are in its output; its inputs have these, those that are shared, and those of the condition."""
+    output = tuple(plan.output[i] for i in sorted(needed))
+    shared = {i for i, variable in enumerate(plan.flat) if variable in plan.shared}
+    read = shared | set(output) | (columns_of_all([plan.condition]) if plan.condition is not None else frozenset())
+    starts = plan.starts
+    kept = [[i for i in range(len(mine)) if start + i in read] for start, mine in zip(starts, plan.variables, strict=True)]
+    places = {start + i: at for at, (start, i) in enumerate((start, i) for start, mine in zip(starts, kept, strict=True) for i in mine)}
+    inputs = tuple(_narrow(part, mine) for part, mine in zip(plan.inputs, kept, strict=True))
+    variables = [[whole[i] for i in mine] for whole, mine in zip(plan.variables, kept, strict=True)]
+    numbers = {old: new for new, old in enumerate(dict.fromkeys(variable for mine in variables for variable in mine))}
+    columns = Schema(tuple(column for part in inputs for column in part.schema))
+    pruned = MultiwayJoin(
+        inputs,
+        tuple(tuple(numbers[variable] for variable in mine) for mine in variables),
+        tuple(places[i] for i in output),
+        None if plan.condition is None else remap(plan.condition, places, columns),
+    )
+    return pruned, tuple(sorted(needed))
 
 
 def _moved(expr: Expr, kept: Sequence[int], schema: Schema) -> Expr:

@@ -12,6 +12,7 @@ from deltic.plan.nodes import (
     Filter,
     FlatMap,
     Join,
+    MultiwayJoin,
     Plan,
     Project,
     Recursion,
@@ -123,6 +124,8 @@ def _is_surely_empty(plan: Plan) -> bool:
         case Join():
             left, right = _is_empty(plan.left), _is_empty(plan.right)
             return {"inner": left or right, "semi": left or right, "right": right, "full": left and right}.get(plan.kind, left)
+        case MultiwayJoin():
+            return any(map(_is_empty, plan.inputs))
         case SetOperation():
             return _is_empty(plan.left) or (plan.kind.startswith("intersect") and _is_empty(plan.right))
         case _:

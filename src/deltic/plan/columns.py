@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from deltic.expr.nodes import TRUE, Call, Case, Cast, Column, Expr, Literal, PythonFunction, children, columns_of
-from deltic.plan.nodes import Join, Plan, inputs
+from deltic.plan.nodes import Join, MultiwayJoin, Plan, inputs
 from deltic.plan.walk import expressions, nodes
 from deltic.schema import BOOLEAN, Schema
 
@@ -97,6 +97,8 @@ def _node_agrees(node: Plan) -> bool:
             sides += [(node.value[0], node.left.schema), (node.value[1], node.right.schema)]
         if node.residual is not None:
             sides.append((node.residual, Schema(node.left.schema.fields + node.right.schema.fields)))
+    elif isinstance(node, MultiwayJoin):
+        sides = [(expr, node.columns) for expr in expressions(node)]
     else:
         sides = [(expr, inputs(node)[0].schema) for expr in expressions(node)]
     return all(_reads(expr, schema) for expr, schema in sides)

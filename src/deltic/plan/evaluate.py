@@ -34,6 +34,7 @@ from deltic.plan.nodes import (
     Inspect,
     Join,
     Multiset,
+    MultiwayJoin,
     OverTicks,
     Plan,
     Project,
@@ -129,6 +130,8 @@ def _evaluate(plan: Plan, world: _World) -> Relation:
             return Relation((row, weight) for row, weight in below if value_of(plan.predicate, row) is True)
         case Join():
             return Relation(_joined(plan, _evaluate(plan.left, world), _evaluate(plan.right, world)))
+        case MultiwayJoin():
+            return Relation(_joined_by_variables(plan, [_evaluate(part, world) for part in plan.inputs]))
         case Aggregate():
             return Relation(_aggregated(plan, _evaluate(plan.input, world)))
         case Distinct():
@@ -308,6 +311,25 @@ def _matches(plan: Join, left: Relation, right: Relation) -> list[tuple[Pair, li
         candidates = by_key.get(_join_key((ours for ours, _ in plan.keys), row), [])
         found.append(((row, weight), [pair for pair in candidates if _satisfies(plan.residual, row + pair[0])]))
     return found
+
+
+def _joined_by_variables(plan: MultiwayJoin, relations: list[Relation]) -> Iterator[Pair]:
+    """Row by row of the first input, those of the second that agree with it on the variables, then those of the third, …"""
+    shared = frozenset(plan.shared)
+    found: list[tuple[Row, int]] = [((), 1)]
+    seen: list[int] = []
+    for relation, mine in zip(relations, plan.variables, strict=True):
+        known = [variable for variable in mine if variable in seen]
+        ours, theirs = [seen.index(variable) for variable in known], [mine.index(variable) for variable in known]
+        by_key: dict[Hashable, list[Pair]] = {}
+        for row, weight in relation.pairs():
+            if not any(value is None and variable in shared for value, variable in zip(row, mine, strict=True)):
+                by_key.setdefault(key_of(row[i] for i in theirs), []).append((row, weight))
+        found = [(row + more, weight * w) for row, weight in found for more, w in by_key.get(key_of(row[i] for i in ours), [])]
+        seen += mine
+    for row, weight in found:
+        if _satisfies(plan.condition, row):
+            yield tuple(row[i] for i in plan.output), weight
 
 
 def _join_key(exprs: Iterable[Expr], row: Row) -> Hashable:

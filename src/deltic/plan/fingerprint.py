@@ -20,6 +20,7 @@ from deltic.plan.nodes import (
     Inspect,
     Join,
     Multiset,
+    MultiwayJoin,
     OverTicks,
     Plan,
     Project,
@@ -81,6 +82,8 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
             keys = tuple((_expr(ours), _expr(theirs)) for ours, theirs in plan.keys)
             value = None if plan.value is None else (_expr(plan.value[0]), _expr(plan.value[1]))
             return (plan.kind, keys, _optional(plan.residual), value)
+        case MultiwayJoin():
+            return (plan.variables, plan.output, _optional(plan.condition))
         case Aggregate():
             return (tuple(_expr(expr) for _, expr in plan.keys), tuple(_aggregate(call) for _, call in plan.aggregates))
         case FlatMap():

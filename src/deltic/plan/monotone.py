@@ -26,6 +26,7 @@ from deltic.plan.nodes import (
     Join,
     JoinKind,
     Multiset,
+    MultiwayJoin,
     OverTicks,
     Plan,
     Project,
@@ -133,6 +134,8 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
             return tuple(_all_of(column) for column in zip(*(_motions(part, states, names) for part in plan.inputs), strict=True))
         case Join():
             return _joined(plan, states, names)
+        case MultiwayJoin():
+            return _joined_by_variables(plan, states, names)
         case Aggregate():
             return _aggregated(plan, _motions(plan.input, states, names), names)
         case SetOperation():
@@ -187,6 +190,15 @@ def _joined(plan: Join, states: States, names: frozenset[str]) -> Motions:
     return tuple(replace(m, null=m.null or plan.kind == "right") for m in left) + tuple(
         replace(m, null=m.null or plan.kind == "left") for m in right
     )
+
+
+def _joined_by_variables(plan: MultiwayJoin, states: States, names: frozenset[str]) -> Motions:
+    columns = tuple(motion for part in plan.inputs for motion in _motions(part, states, names))
+    shared = frozenset(plan.shared)
+    _check_fixed([motion for motion, mine in zip(columns, plan.flat, strict=True) if mine in shared], "a join", None, plan, names)
+    if plan.condition is not None:
+        _check_steady(plan.condition, columns, "a join's condition", plan, names)
+    return tuple(columns[i] for i in plan.output)
 
 
 def _made(plan: FlatMap, below: Motions, names: frozenset[str]) -> Motions:

@@ -8,19 +8,25 @@ an expression of a node reads the columns of its input, and of (left, right) lai
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final
 from typing import Literal as OneOf
 
 from deltic.errors import Span
 from deltic.expr.nodes import Expr, Literal, UserFunction, Value
-from deltic.schema import BIGINT, BOOLEAN, DATE, INT, STRING, TIMESTAMP, Field, Schema, TableSchema, Type
+from deltic.schema import BIGINT, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, Field, Schema, TableSchema, Type
 
 JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti", "not_in"]
+HintKind = OneOf["multiway", "binary"]
 SetKind = OneOf["except", "except_all", "intersect", "intersect_all"]
 AggregateFunction = OneOf["count", "sum", "avg", "min", "max"]
 TableFunction = OneOf["array", "sequence", "generate_series", "split", "repeat_row"]
 TickFunction = OneOf["delay", "integrate", "delta0", "stamp"]
+
+WORD_DIGITS: Final = 18
+"""Digits of the widest DECIMAL that is one word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,14 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
+class Hint:
+    """How an inner join is to be computed: together with those around it as one multiway join, or by itself."""
+
+    kind: HintKind
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Join:
     """An equality join with an optional residual condition over (left, right).
 
@@ -87,11 +101,13 @@ class Join:
     keys: tuple[tuple[Expr, Expr], ...] = ()
     residual: Expr | None = None
     value: tuple[Expr, Expr] | None = None
+    hint: Hint | None = None
 
     def __post_init__(self) -> None:
         assert all(a.type == b.type for a, b in self.keys)
         assert self.residual is None or self.residual.type == BOOLEAN
         assert (self.value is not None) == (self.kind == "not_in")
+        assert self.hint is None or self.kind == "inner"
 
     @property
     def schema(self) -> Schema:
@@ -100,6 +116,63 @@ class Join:
         left = _nullable(self.left.schema) if self.kind in ("right", "full") else self.left.schema
         right = _nullable(self.right.schema) if self.kind in ("left", "full") else self.right.schema
         return Schema(left.fields + right.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class MultiwayJoin:
+    """The inner join of several relations by shared variables, read over their columns laid side by side. Weights multiply.
+
+    variables: for each input, for each of its columns, the number of its variable, counted from 0 in order of appearance. Columns with
+    one number must be equal, and none of them NULL; a column whose number no other has may be NULL. In one input they all differ.
+    output: the columns that the result has, ascending. condition: over all columns; must be TRUE as well. It cannot fail.
+    """
+
+    inputs: tuple[Plan, ...]
+    variables: tuple[tuple[int, ...], ...]
+    output: tuple[int, ...]
+    condition: Expr | None = None
+
+    def __post_init__(self) -> None:
+        assert [len(part.schema) for part in self.inputs] == [len(mine) for mine in self.variables]
+        assert all(len(set(mine)) == len(mine) for mine in self.variables)
+        flat = [variable for mine in self.variables for variable in mine]
+        assert list(dict.fromkeys(flat)) == list(range(len(set(flat))))
+        types: dict[int, set[Type]] = {}
+        for variable, column in zip(flat, self.columns, strict=True):
+            types.setdefault(variable, set()).add(column.type)
+        assert all(len(types[variable]) == 1 and all(map(is_word, types[variable])) for variable in self.shared)
+        assert list(self.output) == sorted(set(self.output))
+        assert self.condition is None or self.condition.type == BOOLEAN
+
+    @property
+    def columns(self) -> Schema:
+        """The inputs' columns side by side."""
+        return Schema(tuple(column for part in self.inputs for column in part.schema))
+
+    @property
+    def flat(self) -> tuple[int, ...]:
+        """The variable of each column."""
+        return tuple(variable for mine in self.variables for variable in mine)
+
+    @property
+    def shared(self) -> tuple[int, ...]:
+        """The variables that stand in several inputs, ascending."""
+        return tuple(sorted(variable for variable, count in Counter(self.flat).items() if count > 1))
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Of each input, the position of its first column."""
+        return (0, *accumulate(len(mine) for mine in self.variables[:-1]))
+
+    @property
+    def schema(self) -> Schema:
+        columns = self.columns
+        return Schema(tuple(columns[i] for i in self.output))
+
+
+def is_word(type_: Type) -> bool:
+    """Whether a value of the type, if not NULL, is one word that is equal where the value is, so that it can be a shared variable."""
+    return not (type_ == NULL or type_.is_float or (type_.is_decimal and type_.precision > WORD_DIGITS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,6 +483,7 @@ Plan = (
     | Project
     | Filter
     | Join
+    | MultiwayJoin
     | Aggregate
     | Distinct
     | Union
@@ -434,7 +508,7 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
             return ()
         case Join() | SetOperation():
             return (plan.left, plan.right)
-        case Union():
+        case Union() | MultiwayJoin():
             return plan.inputs
         case Recursion():
             return tuple(body for _, body in plan.relations)

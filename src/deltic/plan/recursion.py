@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from deltic.plan.nodes import Aggregate, Join, Plan, Recursion, Reference, SetOperation, Table, Values, inputs, references
+from deltic.plan.nodes import Aggregate, Join, MultiwayJoin, Plan, Recursion, Reference, SetOperation, Table, Values, inputs, references
 from deltic.plan.walk import map_inputs
 
 
@@ -44,6 +44,8 @@ def _is_empty(plan: Plan, empty: frozenset[str]) -> bool:
         case Join():
             left, right = _is_empty(plan.left, empty), _is_empty(plan.right, empty)
             return {"inner": left or right, "semi": left or right, "right": right, "full": left and right}.get(plan.kind, left)
+        case MultiwayJoin():
+            return any(_is_empty(part, empty) for part in plan.inputs)
         case SetOperation():
             return _is_empty(plan.left, empty) or (plan.kind.startswith("intersect") and _is_empty(plan.right, empty))
         case Recursion():

@@ -19,6 +19,7 @@ from deltic.plan.nodes import (
     Inspect,
     Join,
     Multiset,
+    MultiwayJoin,
     OverTicks,
     Plan,
     Project,
@@ -86,6 +87,8 @@ def show_node(plan: Plan) -> str:
             return f"Filter {show_expr(plan.predicate)}"
         case Join():
             return _join(plan)
+        case MultiwayJoin():
+            return _multiway_join(plan)
         case Aggregate():
             keys = f" by {_columns(plan.keys)}" if plan.keys else ""
             calls = ", ".join(f"{name} := {show_aggregate(call)}" for name, call in plan.aggregates)
@@ -134,9 +137,19 @@ def _columns(columns: tuple[tuple[str, Expr], ...]) -> str:
 def _join(plan: Join) -> str:
     parts = [f"{show_expr(ours)} = {show_expr(theirs)}" for ours, theirs in plan.keys]
     text = f"Join {plan.kind.replace('_', ' ')}{' on ' if parts else ''}{', '.join(parts)}"
+    if plan.hint is not None:
+        text += f" hinted {plan.hint.kind}"
     if plan.value is not None:
         text += f" value {show_expr(plan.value[0])}, {show_expr(plan.value[1])}"
     return text if plan.residual is None else f"{text} where {show_expr(plan.residual)}"
+
+
+def _multiway_join(plan: MultiwayJoin) -> str:
+    """The columns of each shared variable, what must hold beyond that, and the columns of the result."""
+    columns = [show_expr(Column(i, field.type, field.nullable, field.name)) for i, field in enumerate(plan.columns)]
+    equal = [" = ".join(column for column, mine in zip(columns, plan.flat, strict=True) if mine == shared) for shared in plan.shared]
+    where = "" if plan.condition is None else f" where {show_expr(plan.condition)}"
+    return f"MultiwayJoin on {', '.join(equal)}{where}: {', '.join(columns[i] for i in plan.output)}".rstrip()
 
 
 def _bound(bound: Bound) -> str:

@@ -16,6 +16,7 @@ from deltic.plan.nodes import (
     Inspect,
     Join,
     Multiset,
+    MultiwayJoin,
     OverTicks,
     Plan,
     Project,
@@ -43,7 +44,7 @@ def may_be_negative(plan: Plan) -> bool:
     match plan:
         case FlatMap():
             return makes_negative(plan) or may_be_negative(plan.input)
-        case Project() | Filter() | Union() | TemporalFilter() | OverTicks() | Inspect() | Join(kind="inner"):
+        case Project() | Filter() | Union() | TemporalFilter() | OverTicks() | Inspect() | Join(kind="inner") | MultiwayJoin():
             return any(map(may_be_negative, inputs(plan)))
         case _:
             return False
@@ -60,7 +61,9 @@ def as_view(plan: Plan) -> Plan:
 def _checked(plan: Plan) -> Plan:
     plan = map_inputs(plan, _checked)
     match plan:
-        case FlatMap() | Project() | Filter() | Union() | TemporalFilter() | Join(kind="inner") | Multiset() | Reference():
+        case FlatMap() | Project() | Filter() | Union() | TemporalFilter() | Multiset() | Reference():
+            return plan
+        case Join(kind="inner") | MultiwayJoin():
             return plan
         case OverTicks() | Inspect() | Weighted():
             return plan

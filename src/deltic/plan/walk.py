@@ -15,6 +15,7 @@ from deltic.plan.nodes import (
     Inspect,
     Join,
     Multiset,
+    MultiwayJoin,
     OverTicks,
     Plan,
     Project,
@@ -57,6 +58,8 @@ def map_inputs(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
             return replace(plan, left=new[0], right=new[1])
         case Union():
             return Union(new)
+        case MultiwayJoin():
+            return replace(plan, inputs=new)
         case Recursion():
             return replace(plan, relations=tuple((name, body) for (name, _), body in zip(plan.relations, new, strict=True)))
         case _:
@@ -86,6 +89,8 @@ def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
                 residual=None if plan.residual is None else change(plan.residual),
                 value=None if plan.value is None else (change(plan.value[0]), change(plan.value[1])),
             )
+        case MultiwayJoin():
+            return replace(plan, condition=None if plan.condition is None else change(plan.condition))
         case Aggregate():
             calls = tuple(
                 (

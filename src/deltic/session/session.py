@@ -411,7 +411,7 @@ class Session:
         self, catalog: Catalog, dropped: Collection[str], notes: Mapping[str, Any] | None = None, *, replace: bool = False
     ) -> None:
         views = {name: optimize(limited(plan, self._iteration_limit)) for name, plan in catalog.plans().items()}
-        circuit = lower(views, {t.name: t for t in catalog.tables.values()})
+        circuit = lower(views, {t.name: t for t in catalog.tables.values()}, self._runtime.shards)
         if not (self._supplied or replace):
             check_functions(self.notes, circuit)
         marks = Marks.of(self._watermarks, catalog)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from deltic.kernels.memory import Words
 from deltic.trace.batch import Batch
 from deltic.trace.partition import partition
 from deltic.trace.rows import Rows
@@ -19,6 +23,11 @@ class Share(NamedTuple):
     def of(self, rows: Rows) -> Rows:
         """Those rows, in their order. O(rows)."""
         return partition(rows, self.key, self.shards)[self.shard]
+
+    def places(self, words: Sequence[Words]) -> Words:
+        """Which of n rows are the shard's, ascending; words: int64[n] for each of `key`."""
+        rows = Rows(words, (np.arange(len(words[0])),))
+        return partition(rows, range(len(words)), self.shards)[self.shard].weights[0]
 
     def of_batch(self, batch: Batch) -> Batch:
         """Those rows of a batch, as a batch."""

@@ -20,7 +20,22 @@ from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.ticks import OverTime
 from deltic.frontends.python.trace import Trace, distinct_change, stamped
 from deltic.frontends.sql import bind_query
-from deltic.plan.nodes import Distinct, Filter, FlatMap, Join, JoinKind, Plan, Project, Reduce, Reference, TopK, Union, Weighted
+from deltic.plan.nodes import (
+    Distinct,
+    Filter,
+    FlatMap,
+    Hint,
+    HintKind,
+    Join,
+    JoinKind,
+    Plan,
+    Project,
+    Reduce,
+    Reference,
+    TopK,
+    Union,
+    Weighted,
+)
 from deltic.plan.recursion import bound_to
 from deltic.schema import BIGINT, BOOLEAN, TIMESTAMP, Field, Schema
 
@@ -196,13 +211,22 @@ class IndexedStream(OverTime):
         return Stream(self._projection())
 
     def join(
-        self, other: IndexedStream, function: Callable[..., Any] | None = None, *, schema: Columns | None = None, on_batches: bool = False
+        self,
+        other: IndexedStream,
+        function: Callable[..., Any] | None = None,
+        *,
+        schema: Columns | None = None,
+        on_batches: bool = False,
+        hint: HintKind | None = None,
     ) -> Stream:
         """function(key, row, other row) for every two rows of one key; without a function their columns side by side.
 
-        The key is a value if it has one column, else a row. A NULL in a key matches nothing.
+        The key is a value if it has one column, else a row. A NULL in a key matches nothing. hint: "multiway", to be one multiway join
+        with the joins that it reads or that read it, whether they form a cycle or not; "binary", to be none.
         """
         joined = self._joined(other, "inner")
+        if hint is not None:
+            joined = replace(joined, hint=Hint(hint))
         width = len(self.plan.schema)
         schema_here = self.plan.schema
         theirs = tuple(width + i for i in other.values)

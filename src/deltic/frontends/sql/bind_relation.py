@@ -162,7 +162,8 @@ def _join(left: Relation, right: Relation, node: exp.Join, env: Environment) -> 
         if condition is None
         else split(ExpressionBinder(env.places, replace(both.scope, outer=env.outer), "ON").condition(condition), width)
     )
-    return _beside(left, right, Join(left.plan, right.plan, kind, keys, residual))
+    hint = env.hint if kind == "inner" else None
+    return _beside(left, right, Join(left.plan, right.plan, kind, keys, residual, hint=hint))
 
 
 def _beside(left: Relation, right: Relation, plan: Join) -> Relation:
@@ -230,7 +231,7 @@ def _join_using(left: Relation, right: Relation, kind: JoinKind, names: Sequence
         equal = resolve(EQUAL, [left.scope.column(a), shift(right.scope.column(b), width)], span)
         assert isinstance(equal, Call)
         keys.append((equal.arguments[0], shift(equal.arguments[1], -width)))
-    plan = Join(left.plan, right.plan, kind, tuple(keys))
+    plan = Join(left.plan, right.plan, kind, tuple(keys), hint=env.hint if kind == "inner" else None)
     if kind == "full":
         return _merged(left, right, plan, ours, theirs)
     kept_left = kind != "right"

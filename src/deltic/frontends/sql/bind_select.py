@@ -17,6 +17,7 @@ from deltic.frontends.sql.bind_relation import bind_from
 from deltic.frontends.sql.bind_table_function import Made, bind_item, makes_rows
 from deltic.frontends.sql.bind_time import Timely
 from deltic.frontends.sql.environment import BindQuery, Environment
+from deltic.frontends.sql.hints import check_followed, join_hint
 from deltic.frontends.sql.naming import output_name
 from deltic.frontends.sql.scope import AGGREGATED, OUTER, Relation, did_you_mean, reads_outer
 from deltic.plan.columns import map_columns, reference
@@ -64,7 +65,9 @@ class _Select:
 def bind_block(node: exp.Select, env: Environment, bind_query: BindQuery, bind_inner: BindInner) -> Block:
     """The SELECT bound."""
     _check_form(node, env)
-    relation = bind_from(node, env, bind_query)
+    hint = join_hint(node, env.places)
+    relation = bind_from(node, replace(env, hint=hint), bind_query)
+    check_followed(hint, relation.plan)
     where = _where(node, relation, env, bind_inner)
     select = _Select(node, env, relation, Collector() if _is_grouped(node) else None)
     for item in node.expressions:

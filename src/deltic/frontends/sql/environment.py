@@ -11,7 +11,7 @@ from sqlglot import exp
 from deltic.frontends.sql.levels import Levels
 from deltic.frontends.sql.scope import Scope
 from deltic.frontends.sql.spans import Places
-from deltic.plan.nodes import Plan, Reference
+from deltic.plan.nodes import Hint, Plan, Reference
 from deltic.schema import TableSchema
 
 
@@ -29,7 +29,7 @@ class Catalog(Protocol):
 class Environment:
     """`ctes` go by lower-case name. `reads` collects the catalog's relations that were read, by the catalog's names.
 
-    levels: the statement's MAX RECURSION LEVELs.
+    levels: the statement's MAX RECURSION LEVELs. hint: for the joins of the SELECT that is bound.
     """
 
     places: Places
@@ -38,6 +38,7 @@ class Environment:
     outer: Scope | None = None
     reads: set[str] = field(default_factory=set)
     levels: Levels = field(default_factory=dict)
+    hint: Hint | None = None
 
     def alone(self) -> Environment:
         """For a derived table, which sees no other query's columns."""

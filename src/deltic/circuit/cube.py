@@ -1,0 +1,115 @@
+"""HyperCube: which shards get a row of a multiway join, so that every result is made on exactly one of them and each row travels once.
+
+The shards are the cells of a grid with a dimension for each shared variable. A result belongs to the cell of its variables' hashes; a row
+goes to every cell that agrees with the variables that it has, so that it meets there all that it can be joined with, however often a
+value comes (Afrati and Ullman, EDBT 2010). A shard may hold rows that are there for another part of the join; what it makes of those
+belongs to other cells, and is left to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from deltic.circuit.operators.linear import Exchange
+from deltic.trace.rows import Rows
+
+Words = npt.NDArray[np.int64]
+Placement = tuple[int | None, ...]
+"""For each dimension the word of a row that says its coordinate; None where the row is in all of them."""
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+
+
+@dataclass(frozen=True, slots=True)
+class Cube:
+    """The dimensions of a join's grid. relations: of each occurrence, its dimensions and its size, one for all where none is known."""
+
+    dimensions: int
+    relations: tuple[tuple[tuple[int, ...], float], ...]
+
+    def shares(self, shards: int) -> tuple[int, ...]:
+        """How many coordinates each dimension has: of all grids of at most `shards` cells, that whose fullest cell gets fewest rows.
+
+        >>> edges = tuple((pair, 1.0) for pair in ((0, 1), (0, 2), (1, 2)))
+        >>> Cube(3, edges).shares(8), Cube(3, edges).shares(4), Cube(3, edges).shares(1)
+        ((2, 2, 2), (1, 2, 2), (1, 1, 1))
+        """
+        return _shares(self, shards)
+
+    def cell(self, shard: int, shards: int) -> Cell:
+        """The cell of a shard."""
+        shares = self.shares(shards)
+        return Cell(shares, tuple(int(c) for c in np.unravel_index(shard % prod(shares), shares)))
+
+
+@lru_cache(maxsize=256)
+def _shares(cube: Cube, shards: int) -> tuple[int, ...]:
+    def load(shares: tuple[int, ...]) -> float:
+        return round(sum(size / prod(shares[d] for d in dimensions) for dimensions, size in cube.relations), 9)
+
+    return min(_grids(cube.dimensions, shards), key=lambda shares: (load(shares), shares))
+
+
+def _grids(dimensions: int, cells: int) -> Iterator[tuple[int, ...]]:
+    """All grids of at most so many cells."""
+    if dimensions == 0:
+        yield ()
+        return
+    for share in range(1, cells + 1):
+        yield from ((share, *rest) for rest in _grids(dimensions - 1, cells // share))
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of a grid of `shares`, by its coordinates."""
+
+    shares: tuple[int, ...]
+    coordinates: tuple[int, ...]
+
+    def divides(self, dimension: int | None) -> bool:
+        """Whether the dimension has several coordinates."""
+        return dimension is not None and self.shares[dimension] > 1
+
+    def own(self, words: Words, dimension: int) -> Words:
+        """Which of n words have this cell's coordinate, ascending."""
+        return np.flatnonzero(coordinates(words, dimension, self.shares[dimension]) == self.coordinates[dimension])
+
+
+def coordinates(words: Words, dimension: int, share: int) -> npt.NDArray[np.uint64]:
+    """The coordinate of each word: uint64[n], each below `share`, the same in every process, and independent of other dimensions'."""
+    state: npt.NDArray[np.uint64] = words.astype(np.uint64) + np.full(1, (dimension + 1) * _GOLDEN % 2**64, np.uint64)
+    for shift, factor in zip((30, 27), _MIX, strict=True):
+        state = (state ^ (state >> np.uint64(shift))) * np.uint64(factor)
+    return (state ^ (state >> np.uint64(31))) % np.uint64(share)
+
+
+@dataclass(frozen=True, slots=True)
+class Replicate(Exchange):
+    """Sends each row to every shard where one of its placements in the cube wants it."""
+
+    cube: Cube
+    placements: tuple[Placement, ...]
+
+    @property
+    def name(self) -> str:
+        return "replicate"
+
+    def route(self, rows: Rows, shards: int) -> list[Rows]:
+        """The rows for each shard, in their order."""
+        shares = self.cube.shares(shards)
+        divided = [[(word, d) for d, word in enumerate(each) if word is not None and shares[d] > 1] for each in self.placements]
+        at = {(word, d): coordinates(rows.columns[word], d, shares[d]) for pairs in divided for word, d in pairs}
+        found = []
+        for cell in np.ndindex(shares):
+            wanted = np.zeros(len(rows), np.bool_)
+            for pairs in divided:
+                wanted |= np.logical_and.reduce([np.ones(len(rows), np.bool_), *(at[word, d] == cell[d] for word, d in pairs)])
+            found.append(rows if wanted.all() else rows.take(np.flatnonzero(wanted)))
+        return [*found, *([rows.take(np.zeros(0, np.int64))] * (shards - len(found)))]

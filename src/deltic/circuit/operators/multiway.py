@@ -1,0 +1,143 @@
+"""multiway_join: the change of an inner join of several relations, one variable at a time (incremental generic join).
+
+With a relation occurrence for each factor, Δ(R1 ⋈ … ⋈ Rn) = Σ_j R1′ ⋈ … ⋈ R(j-1)′ ⋈ ΔRj ⋈ R(j+1) ⋈ … ⋈ Rn, where R′ has the tick's change
+and R has not. Each summand is a rule: it starts from the rows of its change as prefixes, and each step binds one word more, or a
+relation's remaining words. For every prefix the relation with the fewest rows under it proposes, and the others are galloped into. Nothing
+is kept but the arrangements (McSherry's delta queries, each run as a generic join of Ngo, Ré and Rudra).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from deltic.circuit.cube import Cell, Cube
+from deltic.circuit.operator import Context, Delta, as_batch
+from deltic.circuit.prefixes import Prefixes
+from deltic.circuit.rules import Atom, Extend, Fetch, Filter, Product, Rule, Stage
+from deltic.trace import propose
+from deltic.trace.extend import Directories, Version, among, extend
+from deltic.trace.probe import lookup, probe
+from deltic.trace.rows import Rows
+
+__all__ = ["Atom", "Extend", "Fetch", "Filter", "MultiwayJoin", "Product", "Rule"]
+
+Versions = Mapping[tuple[str, bool], Version]
+
+
+@dataclass(frozen=True, slots=True)
+class MultiwayJoin:
+    """The rules of a join, one for each occurrence of a relation. Its inputs are arrangements' changes.
+
+    cube: how results are divided among the shards; None if all are on one. naive: whether each step counts, proposes and validates over all
+    prefixes, to compare with; the result is the same.
+    sources: for each arrangement that a rule reads, its input, and columns and weights of its rows.
+    """
+
+    rules: tuple[Rule, ...]
+    naive: bool = False
+    cube: Cube | None = None
+    sources: Mapping[str, tuple[int, int, int]] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        atoms = [atom for rule in self.rules for step in rule.steps for atom in step.atoms]
+        object.__setattr__(self, "sources", {a.arrangement: (a.port, a.width, a.weights) for a in atoms})
+        assert all(self.sources[a.arrangement] == (a.port, a.width, a.weights) for a in atoms)
+        assert len({(len(rule.output), len(rule.weights)) for rule in self.rules}) == 1
+
+    @property
+    def name(self) -> str:
+        return "multiway_join"
+
+    @property
+    def eager(self) -> bool:
+        return False
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        sources = [(context.old(name, width, weights), as_batch(inputs[port])) for name, (port, width, weights) in self.sources.items()]
+        directories = Directories(sources)
+        versions = {(name, new): pair[new] for name, pair in zip(self.sources, directories.versions, strict=True) for new in (False, True)}
+        cell = None if self.cube is None else self.cube.cell(context.shard, context.shards)
+        return self.summed(inputs, Run(directories, versions, context, self.naive, cell))
+
+    def summed(self, inputs: Sequence[Delta], run: Run) -> Rows:
+        """What all rules make of the inputs' changes."""
+        parts = [part for rule in self.rules if len(inputs[rule.port]) for part in run.results(rule, inputs[rule.port])]
+        return Rows.concat(parts) if parts else Rows.empty(len(self.rules[0].output), len(self.rules[0].weights))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The rules in one step. versions: each arrangement that they read, old and new. cell: of the results that are this shard's."""
+
+    directories: Directories
+    versions: Versions
+    context: Context
+    naive: bool = False
+    cell: Cell | None = None
+
+    def results(self, rule: Rule, change: Delta) -> Iterator[Rows]:
+        """The rows of a rule, in pieces, neither sorted nor consolidated."""
+        if all(self.version(atom).spine.batches for step in rule.steps for atom in step.atoms):
+            yield from self._results(rule, 0, self.start(rule, change))
+
+    def _results(self, rule: Rule, number: int, prefixes: Prefixes) -> Iterator[Rows]:
+        """Depth first, so that of what is in between little waits."""
+        if number == len(rule.steps):
+            yield self.rows(rule, prefixes)
+            return
+        stage = rule.plan.stages[number]
+        for piece in prefixes.pieces():
+            made = self._extended(rule, stage, piece) if isinstance(stage.step, Extend) else self.fetched(stage, stage.step.atom, piece)
+            if len(made):
+                yield from self._results(rule, number + 1, made)
+
+    def start(self, rule: Rule, change: Delta) -> Prefixes:
+        """The first prefixes of a rule."""
+        prefixes = Prefixes.of(rule, change)
+        for position, dimension in enumerate(rule.dimensions[: len(rule.start)]):
+            if self.cell is not None and dimension is not None and self.cell.divides(dimension):
+                prefixes = prefixes.take(self.cell.own(prefixes.columns[position], dimension))
+        return prefixes
+
+    def rows(self, rule: Rule, prefixes: Prefixes) -> Rows:
+        """The output's rows for prefixes that are whole."""
+        return Rows(prefixes.key(rule.output), tuple(prefixes.weights[column] for column in rule.plan.final))
+
+    def version(self, atom: Atom) -> Version:
+        return self.versions[atom.arrangement, atom.new]
+
+    def _extended(self, rule: Rule, stage: Stage, prefixes: Prefixes) -> Prefixes:
+        dimension = rule.dimensions[stage.at] if rule.dimensions else None
+        cell = self.cell if self.cell is not None and self.cell.divides(dimension) else None
+        atoms = stage.step.atoms
+        versions, keys = [self.version(atom) for atom in atoms], [prefixes.key(atom.key) for atom in atoms]
+        extended = propose.extend if self.naive else extend
+        summed = stage.summed and cell is None
+        found = extended(self.directories, versions, keys, len(prefixes), stage.wanted, summed, self.context.counters)
+        if cell is not None and dimension is not None:
+            found = among(found, cell.own(found.words, dimension), summed=stage.summed)
+        bound = {} if stage.summed else {stage.at: found.words}
+        return prefixes.extended(stage, found.source, bound, found.weights, self.context)
+
+    def fetched(self, stage: Stage, atom: Atom, prefixes: Prefixes) -> Prefixes:
+        """What a Fetch makes of the prefixes."""
+        spine, keys = self.version(atom).spine, prefixes.key(atom.key)
+        share = () if spine.share is None else spine.share.key
+        if stage.summed and all(word < len(keys) for word in share):
+            weights = lookup(spine, keys, self.context.counters)
+            there = np.flatnonzero(np.logical_or.reduce([weight != 0 for weight in weights]))
+            if spine.share is not None:
+                own = spine.share.places([keys[word][there] for word in share])
+                there = there[own]
+            return prefixes.extended(stage, there, {}, [weight[there] for weight in weights], self.context)
+        words = [word for word in range(len(keys), atom.width) if stage.reads(stage.at + word - len(keys)) or word in share]
+        source, columns, weights = probe(spine, keys, words, self.context.counters)
+        found = dict(zip(words, columns, strict=True))
+        if spine.share is not None:
+            own = spine.share.places([keys[word][source] if word < len(keys) else found[word] for word in share])
+            source, found, weights = source[own], {word: c[own] for word, c in found.items()}, tuple(w[own] for w in weights)
+        bound = {stage.at + word - len(keys): column for word, column in found.items()}
+        return prefixes.extended(stage, source, bound, weights, self.context)

@@ -1,0 +1,237 @@
+"""How a multiway join is kept exact: a delta rule for each occurrence of a relation, and the arrangements that the rules read.
+
+Rule j starts from the rows of its input's change, which bind that input's variables. Then it binds the other shared variables one by one,
+and fetches of each other input what is its own alone.
+
+The order of the variables is the one of least cost, whose cost is the sum, over its prefixes, of how many there may be: the AGM bound of
+the variables bound since the start. A relation of n rows, k of whose m shared variables are bound by the start, counts as n^(1 - k/m)
+there: each variable is taken to narrow it down alike. n is the number of rows where the plan alone tells it (a constant relation), else
+the same for all: what a plan becomes must not depend on what tables hold, or state would be lost as they grow. Of orders of one cost that
+one is taken whose last variable is not part of the result, since it is summed over without being listed; then the first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from deltic.circuit.measures import Measure
+from deltic.lowering.agm import Edges, agm_bound
+from deltic.lowering.keys import unique_key
+from deltic.plan.nodes import MultiwayJoin, Plan, Values
+
+UNKNOWN: Final = 20.0
+"""The logarithm of the size of a relation of which nothing is known."""
+DIGITS: Final = 6
+"""To which bounds are rounded, so that equal ones are equal on every machine."""
+SEARCHED: Final = 7
+"""Up to so many variables all orders are compared; of more the next one is each time the one with the least bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An arrangement: the columns of `source` in the order `order`, the `shared` ones first, without rows that have a NULL in these.
+
+    measures: what of each row is summed as further weights.
+    """
+
+    source: Plan
+    order: tuple[int, ...]
+    shared: int
+    measures: tuple[Measure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What of a join is needed. kept: the variables that are bound. listed: those of the result. measures: by input, what is summed."""
+
+    kept: frozenset[int]
+    listed: frozenset[int]
+    measures: tuple[tuple[Measure, ...], ...]
+
+    @staticmethod
+    def of(plan: MultiwayJoin) -> Need:
+        """All of it."""
+        listed = frozenset(plan.flat[i] for i in plan.output)
+        return Need(frozenset(plan.flat), listed, ((),) * len(plan.inputs))
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Binds a shared variable to what all these inputs have under what is bound."""
+
+    variable: int
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Binds the variables that only this input has; where there are none, says how often what is bound stands in it."""
+
+    input: int
+    variables: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRule:
+    """input: whose change it starts from. order: of the variables that it binds. indexes: what it reads of each input, its own to start."""
+
+    input: int
+    order: tuple[int, ...]
+    steps: tuple[Bind | Take, ...]
+    indexes: tuple[Index, ...]
+
+    @property
+    def others(self) -> tuple[Index, ...]:
+        """The arrangements that it looks things up in."""
+        return tuple(index for i, index in enumerate(self.indexes) if i != self.input)
+
+
+@lru_cache(maxsize=256)
+def delta_rules(plan: MultiwayJoin, need: Need | None = None) -> tuple[DeltaRule, ...]:
+    """A rule for each input, in their order. As few different indexes as one pass finds."""
+    need = need or Need.of(plan)
+    shared = _shared_of_inputs(plan)
+    orders = [_order(plan, shared, i, need.listed) for i in range(len(plan.inputs))]
+    indexes = _Indexes(plan, need, {})
+    found: dict[tuple[int, int], Index] = {}
+    asked = [_asked(shared, i, order, other) for i, order in enumerate(orders) for other in range(len(plan.inputs)) if other != i]
+    for rule, other, bound, rest in sorted(asked, key=lambda each: len(each[2])):
+        found[rule, other] = indexes.asked(other, bound, rest)
+    rules = []
+    for i, order in enumerate(orders):
+        reads = tuple(indexes.any(i, shared[i]) if other == i else found[i, other] for other in range(len(plan.inputs)))
+        rules.append(DeltaRule(i, order, tuple(_steps(plan, shared, i, order, need.kept)), reads))
+    return tuple(rules)
+
+
+def bound_of(plan: MultiwayJoin) -> float:
+    """The logarithm of the AGM bound of the join onto its shared variables, all relations whose size is unknown being of size 2."""
+    shared = _shared_of_inputs(plan)
+    return agm_bound(frozenset(plan.shared), tuple((mine, _size(part, 1.0)) for part, mine in zip(plan.inputs, shared, strict=True)))
+
+
+def size_of(plan: Plan) -> float:
+    """How many rows a relation has, as far as the plan tells it."""
+    return 2 ** _size(plan, UNKNOWN)
+
+
+def _shared_of_inputs(plan: MultiwayJoin) -> list[frozenset[int]]:
+    shared = frozenset(plan.shared)
+    return [shared.intersection(mine) for mine in plan.variables]
+
+
+def _size(plan: Plan, unknown: float) -> float:
+    return math.log2(max(2, len(plan.rows))) if isinstance(plan, Values) else unknown
+
+
+def _columns(plan: MultiwayJoin, i: int, variables: frozenset[int]) -> frozenset[int]:
+    return frozenset(plan.variables[i].index(variable) for variable in variables)
+
+
+def _order(plan: MultiwayJoin, shared: Sequence[frozenset[int]], start: int, listed: frozenset[int]) -> tuple[int, ...]:
+    """The order in which the rule of the input `start` binds variables."""
+    bound = shared[start]
+    edges = tuple(
+        (mine, _size(part, UNKNOWN) * (1 - len(mine & bound) / len(mine)))
+        for i, (part, mine) in enumerate(zip(plan.inputs, shared, strict=True))
+        if i != start
+    )
+    free = frozenset(plan.shared) - bound
+    return _cheapest(free, edges, listed) if len(free) <= SEARCHED else _greedy(free, edges)
+
+
+@lru_cache(maxsize=4096)
+def _bound(variables: frozenset[int], edges: Edges) -> float:
+    return round(agm_bound(variables, edges), DIGITS)
+
+
+def _cheapest(free: frozenset[int], edges: Edges, listed: frozenset[int]) -> tuple[int, ...]:
+    """By the best orders of all subsets."""
+    best: dict[frozenset[int], tuple[float, bool, tuple[int, ...]]] = {frozenset(): (0.0, False, ())}
+    for _ in free:
+        longer: dict[frozenset[int], tuple[float, bool, tuple[int, ...]]] = {}
+        for before, (cost, _, order) in best.items():
+            for variable in free - before:
+                now = before | {variable}
+                whole = (round(cost + 2 ** _bound(now, edges)), now == free and variable in listed, (*order, variable))
+                longer[now] = min(whole, longer.get(now, whole))
+        best = longer
+    return best[free][2]
+
+
+def _greedy(free: frozenset[int], edges: Edges) -> tuple[int, ...]:
+    order: list[int] = []
+    while rest := free.difference(order):
+        order.append(min(rest, key=lambda variable: (_bound(frozenset((*order, variable)), edges), variable)))
+    return tuple(order)
+
+
+Asked = tuple[int, int, frozenset[int], tuple[int, ...]]
+"""(rule, input, the variables of the input that are bound when it is first read, those that are then bound one after the other)."""
+
+
+def _asked(shared: Sequence[frozenset[int]], rule: int, order: Sequence[int], other: int) -> Asked:
+    return rule, other, shared[other] & shared[rule], tuple(variable for variable in order if variable in shared[other])
+
+
+Kind = tuple[Plan, frozenset[int], tuple[int, ...], tuple[Measure, ...]]
+"""(source, its shared columns, those that are kept beside, measures): of each kind any index may stand for another, but for the order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Indexes:
+    """The indexes asked for so far."""
+
+    plan: MultiwayJoin
+    need: Need
+    known: dict[Kind, list[Index]]
+
+    def _kind(self, i: int, shared: frozenset[int]) -> Kind:
+        mine = self.plan.variables[i]
+        beside = tuple(c for c, variable in enumerate(mine) if variable in self.need.kept and c not in shared)
+        return self.plan.inputs[i], shared, beside, self.need.measures[i]
+
+    def any(self, i: int, variables: frozenset[int]) -> Index:
+        """One of the input, in whatever order."""
+        return self.known[self._kind(i, _columns(self.plan, i, variables))][0]
+
+    def asked(self, i: int, bound: frozenset[int], rest: tuple[int, ...]) -> Index:
+        """One of the input that begins with the bound variables, in any order, and goes on with the rest."""
+        mine = self.plan.variables[i]
+        lead, then = _columns(self.plan, i, bound), tuple(mine.index(variable) for variable in rest)
+        source, shared, beside, measures = kind = self._kind(i, lead.union(then))
+        indexes = self.known.setdefault(kind, [])
+        for index in indexes:
+            if frozenset(index.order[: len(lead)]) == lead and index.order[len(lead) : len(shared)] == then:
+                return index
+        indexes.append(Index(source, (*sorted(lead), *then, *beside), len(shared), measures))
+        return indexes[-1]
+
+
+def _steps(
+    plan: MultiwayJoin, shared: Sequence[frozenset[int]], start: int, order: Sequence[int], kept: frozenset[int]
+) -> Iterator[Bind | Take]:
+    """What only tells whether a prefix stays comes first, what makes several of it last."""
+    bound = set(shared[start])
+    waiting = [i for i in range(len(plan.inputs)) if i != start]
+    takes = {i: Take(i, tuple(variable for variable in plan.variables[i] if variable in kept - shared[i])) for i in waiting}
+    bare = {i for i in waiting if not takes[i].variables}
+    done: set[int] = {i for i in bare if not shared[i] <= bound}  # the last variable that is bound of them says how often they are there
+    for variable in (None, *order):
+        if variable is not None:
+            bound.add(variable)
+            yield Bind(variable, tuple(i for i in waiting if variable in shared[i]))
+        for i in waiting:
+            if i not in done and shared[i] <= bound and (i in bare or _is_unique(plan, i, shared[i])):
+                done.add(i)
+                yield takes[i]
+    yield from (takes[i] for i in waiting if i not in done)
+
+
+def _is_unique(plan: MultiwayJoin, i: int, variables: frozenset[int]) -> bool:
+    key = unique_key(plan.inputs[i])
+    return key is not None and _columns(plan, i, variables).issuperset(key)

@@ -1,0 +1,254 @@
+"""Multiway joins: the arrangements that their delta rules read, and the rules over words.
+
+A shared variable is one word, since none of it is NULL; what only one input has takes as many as its field. Equal arrangements are one, for
+whichever rules, occurrences and views they serve. In a scope the builder gives the operator its form.
+
+On several shards the rows of each arrangement are replicated as a cube of the shared variables says (circuit/cube.py), so that each shard
+makes its own part of the result. On one, and in scopes, all is on the home shard, where joins of any shape share arrangements.
+
+COUNT and SUM over a join are weights of its result: the last variable is summed over without being listed, what an input has alone and is
+only summed rides in the weights of its rows, and a shared variable that is summed is multiplied in where it is bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from deltic.circuit.cube import Cube, Placement
+from deltic.circuit.measures import Measure
+from deltic.circuit.nodes import Shape
+from deltic.circuit.operators.map import Map
+from deltic.circuit.operators.multiway import MultiwayJoin as MultiwayJoinOperator
+from deltic.circuit.rules import Atom, Extend, Fetch, Limb, Product, Rule, Step
+from deltic.circuit.rules import Filter as PrefixFilter
+from deltic.expr.nodes import Column, Expr, columns_of
+from deltic.lowering.delta_rules import Bind, DeltaRule, Index, Need, Take, delta_rules, size_of
+from deltic.lowering.streams import Arranged, is_not_null
+from deltic.plan.columns import columns_of_all, conjunction, conjuncts, reference, remap
+from deltic.plan.nodes import MultiwayJoin
+from deltic.schema import Field, Schema
+
+if TYPE_CHECKING:
+    from deltic.lowering.lower import Lowering
+    from deltic.lowering.weighing import Weighing
+
+
+def lower_multiway_join(lowering: Lowering, plan: MultiwayJoin) -> int:
+    listed = list(dict.fromkeys(plan.flat[i] for i in plan.output))
+    joining = _Joining(lowering, plan, Need.of(plan), listed, ())
+    schema = joining.schema
+    return lowering.streams.map(joining.lower(), [reference(schema, listed.index(plan.flat[i])) for i in plan.output], plan.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """A weight of the result beside the count: the weight `weight` of an input's rows, or the count times a limb of a shared variable."""
+
+    input: int | None = None
+    weight: int = 0
+    variable: int | None = None
+    limb: Limb = "whole"
+
+
+def weigh_multiway_join(lowering: Lowering, plan: MultiwayJoin, wanted: Weighing, schema: Schema) -> int | None:
+    """The stream of the groups wanted (the fields of `schema`) with weights (count, measures), each summed while it is joined.
+
+    None where a measure is more than a column, or one that is summed rounded.
+    """
+    sums = _Sums(plan)
+    if not all(isinstance(m.argument, Column) and sums.add(m, plan.output[m.argument.index]) for m in wanted.measures):
+        return None
+    read = sorted(columns_of_all((*wanted.groups, *wanted.present)))
+    listed = list(dict.fromkeys(plan.flat[plan.output[i]] for i in read))
+    tested = frozenset(plan.flat[i] for i in columns_of_all([plan.condition])) if plan.condition is not None else frozenset[int]()
+    need = Need(tested.union(plan.shared, listed), frozenset(listed), sums.by_input())
+    joining = _Joining(lowering, plan, need, listed, tuple(sums.weights), tuple(sums.limbs))
+    made = joining.schema
+    places = {i: listed.index(plan.flat[plan.output[i]]) for i in read}
+    groups, present = ([remap(expr, places, made) for expr in exprs] for exprs in (wanted.groups, wanted.present))
+    return lowering.streams.map(joining.lower(), groups, schema, is_not_null(present))
+
+
+class _Sums:
+    """The weights of a join beside its count, as they are asked for."""
+
+    def __init__(self, plan: MultiwayJoin) -> None:
+        self._plan, self._shared = plan, frozenset(plan.shared)
+        self._measures: list[list[Measure]] = [[] for _ in plan.inputs]
+        self.weights: list[Summed] = []
+        self.limbs: list[tuple[int, int]] = []
+
+    def by_input(self) -> tuple[tuple[Measure, ...], ...]:
+        return tuple(map(tuple, self._measures))
+
+    def add(self, measure: Measure, column: int) -> bool:
+        """The measure of a column; whether that is possible."""
+        variable = self._plan.flat[column]
+        if variable not in self._shared:
+            self._add_own(measure, column)
+        elif measure.kind == "count":
+            self.weights.append(Summed())
+        elif measure.kind == "int":
+            self.weights.append(Summed(variable=variable))
+        elif measure.kind in ("bigint", "decimal"):
+            self.weights += [Summed(variable=variable, limb="high"), Summed(variable=variable, limb="low")]
+        else:
+            return False
+        return True
+
+    def _add_own(self, measure: Measure, column: int) -> None:
+        """A measure of what one input has alone is a weight of its rows."""
+        i = max(i for i, start in enumerate(self._plan.starts) if start <= column)
+        source = self._plan.inputs[i]
+        own = Measure(measure.kind, reference(source.schema, column - self._plan.starts[i]))
+        if own not in self._measures[i]:
+            self._measures[i].append(own)
+        weight = 1 + sum(m.width for m in self._measures[i][: self._measures[i].index(own)])
+        first = 1 + len(self.weights)
+        self.weights += [Summed(i, weight + limb) for limb in range(own.width)]
+        self.limbs += [(first + limb, first + limb + 1) for limb in range(own.width - 2, -1, -1)]
+
+
+class _Joining:
+    """Lowers one join: arrangements first, then a rule of words for each delta rule. listed: the variables that the result has."""
+
+    def __init__(
+        self,
+        lowering: Lowering,
+        plan: MultiwayJoin,
+        need: Need,
+        listed: Sequence[int],
+        summed: tuple[Summed, ...],
+        limbs: tuple[tuple[int, int], ...] = (),
+    ) -> None:
+        self.lowering, self.plan, self.streams = lowering, plan, lowering.streams
+        self.listed, self.summed, self.limbs = listed, summed, limbs
+        self.rules = delta_rules(plan, need)
+        self.cube = self._cube()
+        self.fields = self._fields()
+        self.conditions = () if plan.condition is None else conjuncts(plan.condition)
+
+    @property
+    def schema(self) -> Schema:
+        """Of what `lower` gives: each listed variable once."""
+        return Schema(tuple(self.fields[variable] for variable in self.listed))
+
+    def lower(self) -> int:
+        builder = self.streams.builder
+        streams = {index: self._stream(index) for rule in self.rules for index in rule.indexes}
+        arranged = {index: self._arranged(index, stream) for index, stream in streams.items()}
+        ports = tuple({a.id: a for a in arranged.values()}.values())  # plans that differ may be one stream
+        operator = MultiwayJoinOperator(self._rules(arranged), cube=self.cube)
+        unspread = {index: replace(arranged[index], id=builder.fingerprint(stream)) for index, stream in streams.items()}
+        meaning = builder.digest("multiway join", *self._rules(unspread))
+        inputs, reads = tuple(port.node for port in ports), tuple(port.id for port in ports)
+        shape = Shape(self.schema, 1 + len(self.summed))  # on any shard, also if there is one: what follows is named alike
+        return builder.add(operator, inputs, shape, None, reads=reads, meaning=meaning)
+
+    def _fields(self) -> dict[int, Field]:
+        """For each variable its field, not nullable where it is shared."""
+        shared = self.plan.shared
+        fields = dict(zip(self.plan.flat, self.plan.columns, strict=True))
+        return {v: Field(f.name, f.type, f.nullable and v not in shared) for v, f in fields.items()}
+
+    def _cube(self) -> Cube | None:
+        """How the join is divided among shards; in a scope it is not."""
+        if self.lowering.scoped or not self.lowering.spread:
+            return None
+        relations = tuple(
+            (tuple(d for d, variable in enumerate(self.plan.shared) if variable in mine), size_of(part))
+            for part, mine in zip(self.plan.inputs, self.plan.variables, strict=True)
+        )
+        return Cube(len(self.plan.shared), relations)
+
+    def _stream(self, index: Index) -> int:
+        """The rows of an index, in the order of its columns."""
+        schema = index.source.schema
+        columns = [reference(schema, i) for i in index.order]
+        keys = columns[: index.shared]
+        fields = [Field(f.name, f.type, f.nullable and i >= index.shared) for i, f in enumerate(schema[c] for c in index.order)]
+        rows = self.lowering.relation(index.source)
+        return self.streams.map(rows, columns, Schema(tuple(fields)), is_not_null(keys), index.measures)
+
+    def _arranged(self, index: Index, stream: int) -> Arranged:
+        if self.cube is None:
+            return self.streams.arrange(self.streams.exchange(stream, ()), index.shared)
+        placed = {self._placement(i, index) for rule in self.rules for i, used in enumerate(rule.indexes) if used == index}
+        placements = tuple(sorted(placed, key=repr))
+        return self.streams.arrange(self.streams.replicate(stream, self.cube, placements), index.shared)
+
+    def _placement(self, i: int, index: Index) -> Placement:
+        """By which words of the index rows of input i find their shards."""
+        mine = [self.plan.variables[i][column] for column in index.order[: index.shared]]
+        return tuple(mine.index(variable) if variable in mine else None for variable in self.plan.shared)
+
+    def _rules(self, arranged: Mapping[Index, Arranged]) -> tuple[Rule, ...]:
+        ports = list(dict.fromkeys(a.id for a in arranged.values()))
+        return tuple(self._rule(rule, arranged, ports) for rule in self.rules)
+
+    def _variables(self, rule: DeltaRule, i: int) -> list[int]:
+        """The variables of input i in the order of the rule's index of it."""
+        return [self.plan.variables[i][column] for column in rule.indexes[i].order]
+
+    def _rule(self, rule: DeltaRule, arranged: Mapping[Index, Arranged], ports: Sequence[str]) -> Rule:
+        prefix = _Prefix(self.fields)
+        prefix.bind(self._variables(rule, rule.input))
+        start = range(prefix.width)
+        waiting = list(self.conditions)
+        steps: list[Step] = []
+        leaves = [rule.input]
+        for step in rule.steps:
+            read = step.inputs if isinstance(step, Bind) else (step.input,)
+            atoms = tuple(self._atom(rule, i, step, arranged[rule.indexes[i]], ports, prefix) for i in read)
+            leaves += [i for i, atom in zip(read, atoms, strict=True) if atom.leaf]
+            prefix.bind([step.variable] if isinstance(step, Bind) else step.variables)
+            ready = [part for part in waiting if all(self.plan.flat[column] in prefix.places for column in columns_of(part))]
+            waiting = [part for part in waiting if part not in ready]
+            condition = self._filter(ready, prefix) if ready else None
+            steps.append(Extend(atoms, condition) if isinstance(step, Bind) else Fetch(atoms[0], condition))
+        assert sorted(leaves) == list(range(len(self.plan.inputs)))
+        output = tuple(word for variable in self.listed for word in prefix.places[variable])
+        weights = (Product(), *(self._product(each, leaves, prefix) for each in self.summed))
+        port = ports.index(arranged[rule.indexes[rule.input]].id)
+        return Rule(port, tuple(start), tuple(steps), output, weights, self.limbs, self._dimensions(prefix))
+
+    def _dimensions(self, prefix: _Prefix) -> tuple[int | None, ...]:
+        """Of each position the dimension of its variable."""
+        dimension = {prefix.places[variable].start: d for d, variable in enumerate(self.plan.shared)}
+        return tuple(dimension.get(position) for position in range(prefix.width))
+
+    def _product(self, summed: Summed, leaves: Sequence[int], prefix: _Prefix) -> Product:
+        factors = tuple(summed.weight if i == summed.input else 0 for i in leaves) if summed.weight else ()
+        word = None if summed.variable is None else prefix.places[summed.variable].start
+        return Product(factors, word, summed.limb)
+
+    def _atom(self, rule: DeltaRule, i: int, step: Bind | Take, source: Arranged, ports: Sequence[str], prefix: _Prefix) -> Atom:
+        variables = self._variables(rule, i)
+        bound = variables[: variables.index(step.variable)] if isinstance(step, Bind) else variables[: rule.indexes[i].shared]
+        key = tuple(word for variable in bound for word in prefix.places[variable])
+        leaf = isinstance(step, Take) or len(key) + 1 == source.width
+        return Atom(ports.index(source.id), source.id, source.width, key, i < rule.input, leaf, source.weights)
+
+    def _filter(self, parts: Sequence[Expr], prefix: _Prefix) -> PrefixFilter:
+        """The conditions over the variables that they read."""
+        columns = sorted({column for part in parts for column in columns_of(part)})
+        schema = Schema(tuple(self.fields[self.plan.flat[column]] for column in columns))
+        places = {column: at for at, column in enumerate(columns)}
+        predicate = conjunction(remap(part, places, schema) for part in parts)
+        words = tuple(word for column in columns for word in prefix.places[self.plan.flat[column]])
+        return PrefixFilter(Map(schema, Schema(()), (), predicate), words)
+
+
+class _Prefix:
+    """What is bound so far: the words of each variable, by position."""
+
+    def __init__(self, fields: dict[int, Field]) -> None:
+        self._fields, self.places, self.width = fields, dict[int, range](), 0
+
+    def bind(self, variables: Sequence[int]) -> None:
+        for variable in variables:
+            width = Shape(Schema((self._fields[variable],))).layout.width
+            self.places[variable] = range(self.width, self.width + width)
+            self.width += width

@@ -1,0 +1,135 @@
+"""extend: one more word for many prefixes at once, from several spines: the step of a worst-case optimal join.
+
+A spine is read in one of two versions, as of the last commit or with this tick's change; both lie in one directory, which is laid out
+once for all the steps of a tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from deltic.kernels import extend as kernel
+from deltic.kernels import read
+from deltic.kernels.extend import HIGH, LOW, PLAIN, WHOLE
+from deltic.kernels.memory import Words
+from deltic.kernels.table import addresses
+from deltic.trace.batch import Batch
+from deltic.trace.consolidate import consolidate, overflow
+from deltic.trace.counters import Counters
+from deltic.trace.rows import Rows
+from deltic.trace.spine import Spine
+
+__all__ = ["HIGH", "LOW", "PLAIN", "WHOLE", "Directories", "Extended", "Measured", "Version", "extend"]
+
+Measured = tuple[int, ...]
+"""A weight that is wanted: what the product is multiplied with (PLAIN, WHOLE, or HIGH and LOW one after the other), then for each atom
+which of its weights is a factor, -1 for none."""
+
+
+class Version(NamedTuple):
+    """A spine in one version. at: where its batches begin in the directory. The spine is in this version, read-only."""
+
+    spine: Spine
+    at: int
+
+
+class Extended(NamedTuple):
+    """source: the prefix of each row, ascending. words: what was bound, none where it was summed over. weights: those wanted."""
+
+    source: Words
+    words: Words
+    weights: tuple[Words, ...]
+
+
+class Directories:
+    """Spines laid out one behind the other, each (as of the last commit, with this tick's change)."""
+
+    __slots__ = ("versions", "words")
+
+    def __init__(self, spines: Sequence[tuple[Spine, Batch | None]]) -> None:
+        parts: list[Words] = []
+        at = 0
+        self.versions: list[tuple[Version, Version]] = []
+        for spine, change in spines:
+            old = spine.snapshot()
+            new = old if change is None else old.with_batch(change)
+            self.versions.append((Version(old, at), Version(new, at)))
+            parts.append(new.view[1])
+            at += len(new.view[1])
+        self.words = np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def extend(
+    directories: Directories,
+    versions: Sequence[Version],
+    keys: Sequence[Sequence[Words]],
+    n: int,
+    wanted: Sequence[Measured],
+    summed: bool,
+    counters: Counters,
+) -> Extended:
+    """The words that every version has in its next column behind its key, for each of n prefixes.
+
+    keys: for each version, int64[n] for each leading column that is bound. wanted: the weights of the result; none where no version ends
+    with the word. summed: whether they are summed over the words, which are not listed; every version ends with the word then.
+    Rows whose weights are all 0 are left out, except where none is wanted; there a word that cancels may be listed.
+    O(n · log state + for each prefix the least of the versions' rows under it · log state). Raises WeightOverflow.
+    """
+    shared = [i for i, version in enumerate(versions) if version.spine.share is not None]
+    if summed and any(_binds_share(versions[i].spine, len(keys[i])) for i in shared):
+        return _summed(extend(directories, versions, keys, n, wanted, False, counters))
+    atoms: list[tuple[int, ...]] = []
+    columns: list[Words] = []
+    for version, key in zip(versions, keys, strict=True):
+        spine = version.spine
+        if spine.guards:
+            spine.expect(key)
+        spine.sought[0] += n
+        counters.batches += len(spine.batches)
+        atoms.append((version.at, len(spine.batches), spine.columns, spine.weights, len(key), len(columns)))
+        columns += key
+    report = np.zeros(read.REPORT, np.int64)
+    table = np.array(atoms, np.int64)
+    weights = np.array(wanted, np.int64).reshape(len(wanted), 1 + len(versions))
+    count, out = kernel.extend(directories.words, table, addresses(columns, n), n, weights, summed, report)
+    if count < 0:
+        raise overflow("the product of the weights of a join")
+    counters.touched += int(report[read.TOUCHED])
+    result = Extended(out[0, :count], out[1, :count], tuple(out[2:, :count]))
+    for i in shared:
+        result = _own(result, versions[i].spine, keys[i])
+    return result
+
+
+def among(result: Extended, rows: np.ndarray, *, summed: bool) -> Extended:
+    """These rows of the result; summed: over their words."""
+    taken = _taken(result, rows)
+    return _summed(taken) if summed else taken
+
+
+def _binds_share(spine: Spine, bound: int) -> bool:
+    """Whether the word behind `bound` words is one that says which shard a row is on."""
+    return spine.share is not None and bound in spine.share.key
+
+
+def _own(result: Extended, spine: Spine, key: Sequence[Words]) -> Extended:
+    """What rests on rows of the spine that are this shard's, as far as that is known by now."""
+    share = spine.share
+    assert share is not None
+    if any(word > len(key) for word in share.key):
+        return result
+    words = [result.words if word == len(key) else key[word][result.source] for word in share.key]
+    return _taken(result, share.places(words))
+
+
+def _taken(result: Extended, rows: np.ndarray) -> Extended:
+    return Extended(result.source[rows], result.words[rows], tuple(weight[rows] for weight in result.weights))
+
+
+def _summed(result: Extended) -> Extended:
+    """Sums the weights of each prefix."""
+    rows = consolidate(Rows((result.source,), result.weights))
+    return Extended(rows.columns[0], rows.columns[0], rows.weights)

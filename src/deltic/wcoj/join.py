@@ -1,0 +1,144 @@
+"""The join of relations by shared variables, kept exact: one delta rule for each occurrence of a relation, each run by generic join.
+
+Rule j starts from the change of occurrence j. It reads occurrences before j as they are with this tick's change, and those after j as they
+were before it, so that each combination of changes is counted by exactly one rule. What is kept are the relations in the orders of columns
+that rules read; of results, whole or partial, nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from deltic.dbsp.weights import summed
+from deltic.errors import CircuitError, DataError
+from deltic.wcoj.extender import ZSetPrefixExtender
+from deltic.wcoj.index import Arrangement, Atom, Deltas, IncrementalIndex, Variable
+from deltic.wcoj.trie import Prefix, Trie, ZSet
+
+
+@dataclass(slots=True)
+class Work:
+    """What a join did. proposed: extensions that relations proposed. looked_up: extensions that others were asked about."""
+
+    proposed: int = 0
+    looked_up: int = 0
+
+
+def generic_join(levels: Sequence[Sequence[ZSetPrefixExtender]], work: Work) -> Trie:
+    """The trie of all bindings, variable by variable. levels: for each variable the relations that have it. work: is added to.
+
+    For each prefix the relation with the fewest extensions proposes, and the others keep those that they have too, so a step costs the
+    fewest; a binding's weight is the product of those of its rows, each multiplied in where the relation's last variable is bound.
+    """
+
+    def extensions(prefix: Prefix, weight: int) -> ZSet:
+        fewest, *others = sorted(levels[len(prefix)], key=lambda relation: relation.count(prefix))
+        extended = fewest.propose(prefix)
+        work.proposed += len(extended)
+        for other in others:
+            work.looked_up += len(extended)
+            extended = other.intersect(prefix, extended)
+        return extended.times(weight)
+
+    result: Trie = extensions((), 1)
+    for _ in levels[1:]:
+        result = result.extended(extensions, ())
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The change of the join that the change of one occurrence makes. indices: of all occurrences, in `order`, which its own begin."""
+
+    occurrence: int
+    order: tuple[Variable, ...]
+    indices: tuple[IncrementalIndex, ...]
+
+    def levels(self) -> list[list[ZSetPrefixExtender]]:
+        """For each variable of the order, the versions of the relations that have it."""
+        everyone = list(enumerate(self.indices))
+        return [[self._version(at) for at, index in everyone if index.participates_in_level(level)] for level in range(len(self.order))]
+
+    def _version(self, at: int) -> ZSetPrefixExtender:
+        index = self.indices[at]
+        if at == self.occurrence:
+            return index.delta
+        return index.updated if at < self.occurrence else index.accumulated
+
+
+class IncrementalGenericJoin:
+    """The inner join of atoms by their shared variables; weights multiply. None is a value like any other.
+
+    A tick costs at most what its output could change by, log factors aside, and keeps memory linear in the relations.
+
+        >>> x, y, z = Variable("x"), Variable("y"), Variable("z")
+        >>> triangles = IncrementalGenericJoin([Atom("g", (x, y)), Atom("g", (x, z)), Atom("g", (y, z))])
+        >>> triangles.join({"g": [((1, 2), 1), ((1, 3), 1), ((2, 3), 1), ((3, 4), 1)]})
+        {(1, 2, 3): 1}
+        >>> triangles.join({"g": [((1, 2), -1), ((1, 4), 1)]})
+        {(1, 2, 3): -1, (1, 3, 4): 1}
+    """
+
+    def __init__(self, atoms: Sequence[Atom], order: Sequence[Variable] | None = None) -> None:
+        """order: of the variables in result rows, and in rules where nothing is better; by default as they first stand in the atoms.
+
+        Raises CircuitError if there is no atom, or if the order is not one of the atoms' variables.
+        """
+        self.atoms = tuple(atoms)
+        variables = tuple(dict.fromkeys(chain.from_iterable(atom.variables for atom in self.atoms)))
+        self.order = variables if order is None else tuple(order)
+        if not variables or sorted(v.name for v in self.order) != sorted(v.name for v in variables):
+            names = ", ".join(variable.name for variable in variables)
+            raise CircuitError("the order is not one of the atoms' variables", expected=f"each of ({names}) once, and at least one atom")
+        self.arrangements: dict[tuple[str, tuple[int, ...]], Arrangement] = {}
+        self.rules = tuple(self._rule(occurrence) for occurrence in range(len(self.atoms)))
+        self.work = Work()
+
+    def join(self, deltas: Deltas) -> ZSet:
+        """The change of the join in a tick in which the relations change so: rows over `order` with weights. `work` is what it cost.
+
+        Raises DataError for a relation that is not in the join and a row of a wrong width, WeightOverflow; then the tick has not happened.
+        """
+        unknown = sorted(set(deltas) - {atom.relation for atom in self.atoms})
+        if unknown:
+            raise DataError(f"the join has no relation {unknown[0]}", expected=", ".join(sorted({atom.relation for atom in self.atoms})))
+        self.work = Work()
+        for arrangement in self.arrangements.values():
+            arrangement.receive_delta(deltas)
+        changes = summed(chain.from_iterable(map(self._change, self.rules)), "join")
+        for arrangement in self.arrangements.values():
+            arrangement.commit()
+        return ZSet(changes)
+
+    def _change(self, rule: Rule) -> list[tuple[Prefix, int]]:
+        places = [rule.order.index(variable) for variable in self.order]
+        return [(tuple(row[place] for place in places), weight) for row, weight in generic_join(rule.levels(), self.work).rows()]
+
+    def _rule(self, occurrence: int) -> Rule:
+        order = rule_order(self.atoms, occurrence, self.order)
+        return Rule(occurrence, order, tuple(IncrementalIndex(atom, order, self._arrangement(atom, order)) for atom in self.atoms))
+
+    def _arrangement(self, atom: Atom, order: Sequence[Variable]) -> Arrangement:
+        columns = atom.columns(order)
+        return self.arrangements.setdefault((atom.relation, columns), Arrangement(atom.relation, columns))
+
+
+def rule_order(atoms: Sequence[Atom], occurrence: int, order: Sequence[Variable]) -> tuple[Variable, ...]:
+    """The variables as the occurrence's rule binds them: its own, then always the one that most relations narrow; else as in `order`.
+
+    A relation narrows a variable if it has it beside one that is bound.
+
+    >>> w, x, y, z = (Variable(name) for name in "wxyz")
+    >>> path = [Atom("r", (w, x)), Atom("s", (x, y)), Atom("t", (y, z))]
+    >>> [variable.name for variable in rule_order(path, 2, (w, x, y, z))]
+    ['y', 'z', 'x', 'w']
+    """
+    bound = [variable for variable in order if variable in atoms[occurrence].variables]
+    rest = [variable for variable in order if variable not in bound]
+    while rest:
+        best = max(rest, key=lambda variable: sum(variable in atom.variables and not {*bound}.isdisjoint(atom.variables) for atom in atoms))
+        bound.append(best)
+        rest.remove(best)
+    return tuple(bound)

@@ -1,0 +1,58 @@
+"""Generic join as an operator of circuits in circuits, at times (epoch, iteration, …).
+
+The time of an update is one more column of its row, under a variable of its own, so that a binding of all variables has one time of each
+relation. It is due at the join of these times, and waits until then. Old and new are what came before now and with it, in the order of
+arrival: no times are compared in matching. A prefix is there if any update at any time has it, even where its weights cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from deltic.dbsp.nested import Joins
+from deltic.dbsp.zset import ZSet as Changes
+from deltic.dbsp.zset import past
+from deltic.trace.time import Time, join
+from deltic.wcoj.index import Atom, Variable
+from deltic.wcoj.join import IncrementalGenericJoin
+from deltic.wcoj.trie import trie
+
+
+class GenericJoin(Joins):
+    """The change of the join of atoms at the present time: rows over `order`, which has the variables as they first stand in the atoms.
+
+    Its inputs are the changes of `relations`, in that order.
+
+        >>> from deltic.dbsp.circuit import Circuit
+        >>> x, y, z = Variable("x"), Variable("y"), Variable("z")
+        >>> circuit = Circuit()
+        >>> triangles = GenericJoin([Atom("g", (x, y)), Atom("g", (x, z)), Atom("g", (y, z))])
+        >>> found = circuit.sink("found", circuit.operator(triangles, circuit.source("g")))
+        >>> circuit.step(g=Changes.of([((1, 2), None, 1), ((1, 3), None, 1), ((2, 3), None, 1)]))
+        >>> found.value
+        ZSet([((1, 2, 3), None, 1)])
+    """
+
+    def __init__(self, atoms: Sequence[Atom]) -> None:
+        super().__init__("generic_join")
+        self.relations = tuple(dict.fromkeys(atom.relation for atom in atoms))
+        self.order = tuple(dict.fromkeys(variable for atom in atoms for variable in atom.variables))
+        times = [Variable(f"the time of {number}") for number in range(len(atoms))]
+        timed = [Atom(atom.relation, (*atom.terms, time)) for atom, time in zip(atoms, times, strict=True)]
+        self.timed = IncrementalGenericJoin(timed, [*self.order, *times])
+
+    def evaluate(self, now: Time, *inputs: Any) -> Changes:
+        deltas = {
+            name: [((*row, now), weight) for (row, _), weight in delta.weights.items()]
+            for name, delta in zip(self.relations, inputs, strict=True)
+        }
+        width = len(self.order)
+        found = self.timed.join(deltas).items()
+        return self.leaving(now, Changes.sum((((row[:width], reduce(join, row[width:])), weight) for row, weight in found), self.name))
+
+    def end_epoch(self) -> None:
+        for arrangement in self.timed.arrangements.values():
+            rows = arrangement.accumulated.rows()
+            arrangement.accumulated = trie((((*row, past(time)), weight) for (*row, time), weight in rows), len(arrangement.columns))

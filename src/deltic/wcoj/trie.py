@@ -1,0 +1,193 @@
+"""Z-sets and indexed Z-sets as tries: a path is a row, and the weight is at its end.
+
+A `ZSet` is the last level, keys with weights; an `IndexedZSet` has a trie under each key. What always holds: no weight is 0, no branch is
+empty, every weight fits 64 bits. All but `absorb` leave what they are called on as it is.
+
+    >>> geo = trie([(("Germany", "Berlin"), 1), (("Germany", "Munich"), -1), (("USA", "NYC"), 2)])
+    >>> geo
+    {'Germany': {'Berlin': 1, 'Munich': -1}, 'USA': {'NYC': 2}}
+    >>> geo.as_zset_view()
+    {'Germany': 1, 'USA': 1}
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from deltic.dbsp.weights import checked, summed
+from deltic.dbsp.zset import order
+from deltic.errors import DataError
+from deltic.purity import pure
+
+Key = Any
+"""Any value with a hash."""
+Row = tuple[Key, ...]
+Prefix = tuple[Key, ...]
+"""The first keys of a path."""
+Under = TypeVar("Under")
+
+
+class IZSet(ABC, Generic[Under]):
+    """A trie: its first level's keys, and under each a weight or a trie. `depth`: the levels, which are the keys of a path."""
+
+    def __init__(self, under: dict[Key, Under], depth: int) -> None:
+        self.under, self.depth = under, depth
+
+    @abstractmethod
+    def rows(self) -> Iterator[tuple[Row, int]]:
+        """Each path with its weight, in no order."""
+
+    @abstractmethod
+    def weight(self, key: Key) -> int:
+        """A key's weight in `as_zset_view`, 0 if it is not there. O(1)."""
+
+    @abstractmethod
+    def get_by_prefix(self, prefix: Prefix) -> Trie:
+        """What is under the prefix, which may be nothing. O(length of the prefix). Raises DataError if a path is not longer than it."""
+
+    @abstractmethod
+    def as_zset_view(self) -> ZSet:
+        """The keys of the first level: with their weights if it is the last, else each once."""
+
+    @abstractmethod
+    def extended(self, function: Callable[[Prefix, int], ZSet], prefix: Prefix) -> IndexedZSet:
+        """extend_leaves of a function that is not watched, for a trie that is under `prefix`."""
+
+    @abstractmethod
+    def absorb(self, row: Row, weight: int) -> None:
+        """Adds the weight to a path in place, for the trie's owner. O(length of the row). The sum must fit 64 bits."""
+
+    def extend_leaves(self, function: Callable[[Prefix, int], ZSet]) -> IndexedZSet:
+        """One level more: at the end of each path the Z-set that the function gives for it and its weight. What is empty is cut off.
+
+        The function must be pure, and alone says what becomes of the weight. Raises ImpureFunction.
+
+        >>> trie([(("Germany", "Berlin"), 2)]).extend_leaves(lambda path, weight: ZSet({path[1][0]: 3 * weight}))
+        {'Germany': {'Berlin': {'B': 6}}}
+        """
+        return self.extended(pure(function), ())
+
+    def items(self) -> list[tuple[Key, Under]]:
+        """The first level's keys with what is under them, in order. O(n log n)."""
+        return sorted(self.under.items(), key=lambda item: order(item[0]))
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.under)
+
+    def __len__(self) -> int:
+        return len(self.under)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IZSet) and (self.depth, self.under) == (other.depth, other.under)
+
+    def __hash__(self) -> int:
+        raise TypeError("a trie may change in place: it has no hash")
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{key!r}: {below!r}" for key, below in self.items()) + "}"
+
+
+Trie = IZSet[Any]
+
+
+class ZSet(IZSet[int]):
+    """Keys with their weights: a trie of one level. Costs are linear unless said otherwise."""
+
+    def __init__(self, weights: Mapping[Any, int] | None = None) -> None:
+        super().__init__({key: weight for key, weight in (weights or {}).items() if weight}, 1)
+
+    @classmethod
+    def of(cls, entries: Iterable[tuple[Key, int]], operator: str = "zset") -> ZSet:
+        """The keys, their weights added up. Raises WeightOverflow, which names `operator`."""
+        return cls(summed(entries, operator))
+
+    def rows(self) -> Iterator[tuple[Row, int]]:
+        return (((key,), weight) for key, weight in self.under.items())
+
+    def weight(self, key: Key) -> int:
+        return self.under.get(key, 0)
+
+    def get_by_prefix(self, prefix: Prefix) -> Trie:
+        if prefix:
+            raise DataError(f"the prefix {prefix!r} goes beyond the last level", expected="fewer keys than a path has")
+        return self
+
+    def as_zset_view(self) -> ZSet:
+        return self
+
+    def extended(self, function: Callable[[Prefix, int], ZSet], prefix: Prefix) -> IndexedZSet:
+        return IndexedZSet({key: function((*prefix, key), weight) for key, weight in self.under.items()}, 2)
+
+    def plus(self, other: ZSet) -> ZSet:
+        """The sum of the weights of each key. Raises WeightOverflow."""
+        return ZSet.of([*self.under.items(), *other.under.items()], "plus")
+
+    def times(self, factor: int) -> ZSet:
+        """Every weight multiplied. Raises WeightOverflow."""
+        return ZSet({key: checked(weight * factor, key, "times") for key, weight in self.under.items()})
+
+    def equi_join(self, other: ZSet) -> ZSet:
+        """The keys that both have, weights multiplied. Costs this one, whatever the size of the other. Raises WeightOverflow.
+
+        >>> ZSet({"a": 2, "b": 1}).equi_join(ZSet({"a": -3, "c": 1}))
+        {'a': -6}
+        """
+        return ZSet({key: checked(weight * other.weight(key), key, "equi_join") for key, weight in self.under.items()})
+
+    def absorb(self, row: Row, weight: int) -> None:
+        (key,) = row
+        self.under[key] = self.weight(key) + weight
+        if not self.under[key]:
+            del self.under[key]
+
+
+class IndexedZSet(IZSet[Trie]):
+    """A trie under each key, all of `depth` - 1 levels."""
+
+    def __init__(self, branches: Mapping[Any, Trie], depth: int) -> None:
+        assert depth > 1 and all(branch.depth == depth - 1 for branch in branches.values()), "all paths of a trie are as long"
+        super().__init__({key: branch for key, branch in branches.items() if len(branch)}, depth)
+
+    def rows(self) -> Iterator[tuple[Row, int]]:
+        return (((key, *row), weight) for key, branch in self.under.items() for row, weight in branch.rows())
+
+    def weight(self, key: Key) -> int:
+        return 1 if key in self.under else 0
+
+    def get_by_prefix(self, prefix: Prefix) -> Trie:
+        if not prefix:
+            return self
+        branch = self.under.get(prefix[0])
+        return (empty(self.depth - 1) if branch is None else branch).get_by_prefix(prefix[1:])
+
+    def as_zset_view(self) -> ZSet:
+        return ZSet(dict.fromkeys(self.under, 1))
+
+    def extended(self, function: Callable[[Prefix, int], ZSet], prefix: Prefix) -> IndexedZSet:
+        return IndexedZSet({key: branch.extended(function, (*prefix, key)) for key, branch in self.under.items()}, self.depth + 1)
+
+    def absorb(self, row: Row, weight: int) -> None:
+        branch = self.under.setdefault(row[0], empty(self.depth - 1))
+        branch.absorb(row[1:], weight)
+        if not len(branch):
+            del self.under[row[0]]
+
+
+def empty(depth: int) -> Trie:
+    """A trie of that many levels with nothing in it."""
+    return ZSet() if depth == 1 else IndexedZSet({}, depth)
+
+
+def trie(rows: Iterable[tuple[Row, int]], depth: int | None = None) -> Trie:
+    """The trie of rows with weights, which add up. depth: the columns of a row, to be said if there may be no rows. O(rows · depth).
+
+    >>> trie([((1, 2), 1), ((1, 3), 5), ((1, 2), -1)])
+    {1: {3: 5}}
+    """
+    weights = summed(rows, "trie")
+    made = empty(depth if depth is not None else len(next(iter(weights))))
+    for row, weight in weights.items():
+        made.absorb(row, weight)
+    return made

@@ -1,0 +1,70 @@
+"""Hints for joins, in SQL and Python: which joins they are for, and where they are refused."""
+
+from __future__ import annotations
+
+import pytest
+from sql_data import TestCatalog
+
+import deltic
+from deltic.errors import SyntaxFailure, Unsupported
+from deltic.frontends.sql import bind_query
+from deltic.optimizer import optimize
+from deltic.plan.nodes import Join, MultiwayJoin, Plan
+from deltic.plan.walk import nodes
+
+TRIANGLE = "t a JOIN t b ON a.id = b.k JOIN t c ON c.id = b.id AND c.k = a.k"
+
+
+def bound(query: str) -> Plan:
+    return bind_query(query, "test", TestCatalog())
+
+
+def hints(plan: Plan) -> list[str | None]:
+    return [None if node.hint is None else node.hint.kind for node in nodes(plan) if isinstance(node, Join) and node.kind == "inner"]
+
+
+def is_multiway(plan: Plan) -> bool:
+    return any(isinstance(node, MultiwayJoin) for node in nodes(optimize(plan)))
+
+
+@pytest.mark.parametrize(
+    ("hint", "kind"),
+    [("", None), ("/*+ multiway_join */", "multiway"), ("/*+ BROADCAST(a), Binary_Join */", "binary"), ("/*+ BROADCAST(a) */", None)],
+)
+def test_a_hint_is_for_the_inner_joins_of_its_from(hint: str, kind: str | None) -> None:
+    inner = "SELECT x.id, y.k FROM t x JOIN t y USING (id)"
+    assert hints(bound(f"SELECT {hint} p.id FROM {TRIANGLE}, ({inner}) p LEFT JOIN t q ON q.id = p.id")) == [kind, kind, None, kind]
+
+
+def test_it_forces_either_plan() -> None:
+    assert is_multiway(bound(f"SELECT a.id FROM {TRIANGLE}"))
+    assert not is_multiway(bound(f"SELECT /*+ BINARY_JOIN */ a.id FROM {TRIANGLE}"))
+    assert not is_multiway(bound("SELECT a.id FROM t a JOIN t b ON a.id = b.id"))
+    assert is_multiway(bound("SELECT /*+ MULTIWAY_JOIN */ a.id FROM t a JOIN t b ON a.id = b.id"))
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "why"),
+    [
+        ("SELECT /*+ MULTIWAY_JOIN, BINARY_JOIN */ a.id FROM t a JOIN t b ON a.id = b.id", SyntaxFailure, "contradict"),
+        ("SELECT /*+ MULTIWAY_JOIN(a) */ a.id FROM t a JOIN t b ON a.id = b.id", SyntaxFailure, "for all joins"),
+        ("SELECT /*+ MULTIWAY_JOIN */ id FROM t", Unsupported, "no inner join"),
+        ("SELECT /*+ MULTIWAY_JOIN */ * FROM t a LEFT JOIN t b ON a.id = b.id", Unsupported, "no inner join"),
+    ],
+)
+def test_where_it_is_refused_it_says_so_at_the_hint(query: str, error: type[Exception], why: str) -> None:
+    with pytest.raises(error, match=why) as caught:
+        bound(query)
+    assert "test:1:8" in str(caught.value)
+
+
+def test_a_hint_in_python() -> None:
+    circuit = deltic.Circuit()
+    edges = circuit.input("edges", schema={"src": int, "dst": int})
+    paths = edges.index_with("dst").join(edges.index_with("src"), hint="multiway")
+    circuit.output("paths", paths)
+    sides = edges.index_with("dst").join(edges.index_with("src"), lambda key, one, other: (one.src, other.dst))
+    triangles = sides.index_with("src", "dst").join(edges.index_with("src", "dst"))
+    circuit.output("triangles", triangles)
+    circuit.output("by_twos", sides.index_with("src", "dst").join(edges.index_with("src", "dst"), hint="binary"))
+    assert {name: is_multiway(plan) for name, plan in circuit.outputs.items()} == {"paths": True, "triangles": True, "by_twos": False}

@@ -1,0 +1,125 @@
+"""The delta rules of multiway joins: the order of variables, the arrangements and how they are shared, and the AGM bound."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+from itertools import combinations
+from random import Random
+
+import pytest
+
+from deltic.lowering.agm import _exact, _smallest, _solved, agm_bound
+from deltic.lowering.delta_rules import Bind, Index, Take, bound_of, delta_rules
+from deltic.plan.nodes import MultiwayJoin, Plan, Table, Values
+from deltic.schema import BIGINT, Field, Schema, TableSchema
+
+
+def graph(*more: str, key: tuple[int, ...] = ()) -> Table:
+    fields = tuple(Field(name, BIGINT, False) for name in ("s", "d", *more))
+    return Table(TableSchema(f"g{len(more)}", Schema(fields), key))
+
+
+def join(*atoms: str, output: tuple[int, ...] = (), tables: dict[int, Plan] | None = None) -> MultiwayJoin:
+    """Atoms as letters, one for each column; numbered in order of appearance."""
+    numbers = {letter: i for i, letter in enumerate(dict.fromkeys("".join(atoms)))}
+    inputs = tuple((tables or {}).get(i, graph()) for i in range(len(atoms)))
+    return MultiwayJoin(inputs, tuple(tuple(numbers[letter] for letter in atom) for atom in atoms), output)
+
+
+def indexes(plan: MultiwayJoin) -> set[Index]:
+    return {index for rule in delta_rules(plan) for index in rule.indexes}
+
+
+TRIANGLE = ("xy", "xz", "yz")
+CLIQUE = ("ab", "ac", "ad", "bc", "bd", "cd")
+BOW_TIE = ("ab", "bx", "xa", "xc", "cd", "dx")
+
+
+def test_the_example_of_the_bound() -> None:
+    result = doctest.testmod(importlib.import_module("deltic.lowering.agm"))
+    assert result.attempted > 0 and result.failed == 0
+
+
+@pytest.mark.parametrize(
+    ("atoms", "bound"),
+    [
+        (TRIANGLE, 1.5),
+        (CLIQUE, 2.0),
+        (("ab", "bc", "cd", "da"), 2.0),
+        (BOW_TIE, 2.5),
+        (("ab", "bc", "cd", "de", "ea"), 2.5),
+        (("ab", "bc"), 1.0),
+    ],
+    ids=["triangle", "clique", "square", "bow-tie", "pentagon", "path"],
+)
+def test_known_bounds(atoms: tuple[str, ...], bound: float) -> None:
+    assert bound_of(join(*atoms)) == pytest.approx(bound)
+
+
+def test_the_closed_form_is_what_the_linear_program_says() -> None:
+    rng = Random(0)
+    for _ in range(60):
+        variables = frozenset(range(rng.randint(1, 3)))
+        kinds = [frozenset(c) for n in (1, 2, 3) for c in combinations(range(3), n)]
+        edges = [(rng.choice(kinds), rng.choice((1.0, 2.0, 3.5, 7.0))) for _ in range(rng.randint(1, 6))]
+        edges += [(frozenset({v}), 9.0) for v in variables]
+        sizes = _smallest(variables, tuple(edges))
+        assert _exact(variables, sizes) == pytest.approx(_solved(variables, sizes)) == pytest.approx(agm_bound(variables, tuple(edges)))
+
+
+def test_a_triangle_of_one_relation_has_three_rules_over_two_arrangements() -> None:
+    plan = join(*TRIANGLE)
+    rules = delta_rules(plan)
+    assert [rule.order for rule in rules] == [(2,), (1,), (0,)]
+    assert [rule.steps for rule in rules] == [(Bind(2, (1, 2)),), (Bind(1, (0, 2)),), (Bind(0, (0, 1)),)]
+    assert {index.order for index in indexes(plan)} == {(0, 1), (1, 0)}
+
+
+def test_a_clique_of_one_relation_needs_two_arrangements() -> None:
+    assert len(indexes(join(*CLIQUE))) == 2
+
+
+def test_a_variable_next_to_what_is_bound_comes_first() -> None:
+    rules = delta_rules(join(*BOW_TIE))
+    assert rules[0].order[0] == 2, "x is bound from both sides, c and d from none"
+    assert all(len(step.inputs) >= 2 for rule in rules for step in rule.steps if isinstance(step, Bind))
+
+
+def test_a_small_relation_is_bound_first() -> None:
+    few = Values(((1, 2),), Schema((Field("s", BIGINT, False), Field("d", BIGINT, False))))
+    square = ("ab", "bc", "cd", "da")
+    assert delta_rules(join(*square, tables={2: few}))[0].order in ((2, 3), (3, 2))
+    pentagon = ("ab", "bc", "cd", "de", "ea")
+    assert delta_rules(join(*pentagon, tables={2: few}))[0].order[0] in (2, 3)
+
+
+def test_the_last_variable_is_one_that_is_not_in_the_result() -> None:
+    plan = join("ab", "bc", "cd", "da", output=(3,))
+    assert delta_rules(plan)[0].order == (2, 3)
+    assert delta_rules(join("ab", "bc", "cd", "da", output=(6,)))[0].order == (3, 2)
+    assert delta_rules(join("ab", "bc", "cd", "da", output=(4,)))[0].order == (2, 3)
+
+
+def test_what_is_bound_whole_is_looked_up_at_once_and_payload_last() -> None:
+    plan = join("xy", "xy", "xzp", "yz", tables={2: graph("p")})
+    first = delta_rules(plan)[0]
+    assert first.steps == (Take(1, ()), Bind(2, (2, 3)), Take(2, (3,)))
+
+
+def test_payload_of_a_key_is_fetched_as_soon_as_its_key_is_bound() -> None:
+    named = Table(TableSchema("n", Schema((Field("id", BIGINT, False), Field("name", BIGINT, False))), (0,)))
+    plan = join("xy", "xz", "yz", "xn", tables={3: named})
+    steps = delta_rules(plan)[0].steps
+    assert steps == (Take(3, (3,)), Bind(2, (1, 2)))
+
+
+def test_every_rule_binds_every_variable_once() -> None:
+    for atoms in (TRIANGLE, CLIQUE, BOW_TIE, ("abc", "abd", "acd", "bcd"), ("ab", "bc", "ca", "cp")):
+        tables = {i: graph(*"abcdef"[: len(atom) - 2]) for i, atom in enumerate(atoms)}
+        plan = join(*atoms, tables=tables)
+        for rule in delta_rules(plan):
+            bound = list(plan.variables[rule.input])
+            for step in rule.steps:
+                bound += [step.variable] if isinstance(step, Bind) else step.variables
+            assert sorted(bound) == sorted(set(plan.flat))

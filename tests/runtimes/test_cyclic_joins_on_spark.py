@@ -1,0 +1,25 @@
+"""Random programs of cyclic joins on Spark, equal to the oracle after every tick, also from state with another number of shards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cyclic_programs import cyclic, recursive
+from pyspark.sql import SparkSession
+from test_spark_differential import check
+
+pytestmark = pytest.mark.spark
+FEW = 2
+MANY = 60
+
+
+@pytest.mark.parametrize("seed", range(100, 100 + FEW))
+def test_cyclic_programs_on_spark(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    check(spark, tmp_path, cyclic(seed))
+
+
+@pytest.mark.slow
+def test_many_cyclic_programs_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    for seed in range(200, 200 + MANY):
+        check(spark, tmp_path, cyclic(seed) if seed % 3 else recursive(seed))

@@ -1,0 +1,117 @@
+"""Triangles in SQL: counted, summed and listed under churn, equal to DuckDB's; what a change reads; what explain says of it."""
+
+from __future__ import annotations
+
+from random import Random
+
+import duckdb
+import pytest
+
+import deltic
+from deltic.errors import Unsupported
+
+JOIN = "FROM g a JOIN g b ON a.dst = b.src JOIN g c ON c.src = a.src AND c.dst = b.dst"
+VIEWS = {
+    "listed": f"SELECT a.src AS x, a.dst AS y, b.dst AS z {JOIN}",
+    "counted": f"SELECT count(*) AS n {JOIN}",
+    "ordered": """SELECT count(*) AS n, sum(a.dst) AS s FROM g a, g b, g c
+                  WHERE a.dst = b.src AND b.dst = c.src AND c.dst = a.src AND a.src < b.src""",
+    "summed": f"SELECT a.src AS x, count(*) AS n, sum(b.dst) AS zs, sum(c.weight) AS w, avg(a.weight) AS mean {JOIN} GROUP BY a.src",
+    "named": f"SELECT a.src AS x, n.name AS name, b.dst AS z {JOIN} JOIN n ON n.id = a.src WHERE a.weight < c.weight",
+}
+
+
+def session_of(**views: str) -> deltic.Session:
+    session = deltic.Session()
+    session.sql("CREATE TABLE g (src BIGINT, dst BIGINT, weight INT); CREATE TABLE n (id BIGINT NOT NULL, name STRING, PRIMARY KEY (id))")
+    for name, query in views.items():
+        session.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    return session
+
+
+def rows(session: deltic.Session, view: str) -> list[tuple[object, ...]]:
+    return sorted((tuple(row.values()) for row in session.view(view).rows()), key=repr)
+
+
+def test_views_are_what_duckdb_computes() -> None:
+    rng = Random(5)
+    there: list[tuple[int | None, int | None, int | None]] = []
+    with session_of(**VIEWS) as session, duckdb.connect() as duck:
+        duck.execute("CREATE TABLE g (src BIGINT, dst BIGINT, weight INT); CREATE TABLE n (id BIGINT, name VARCHAR)")
+        for tick in range(6):
+            with session.transaction() as tx:
+                if not tick:
+                    tx.insert("n", [{"id": i, "name": f"node {i % 3}"} for i in range(8)])
+                    duck.executemany("INSERT INTO n VALUES (?, ?)", [(i, f"node {i % 3}") for i in range(8)])
+                for row in rng.sample(there, len(there) // 4):
+                    there.remove(row)
+                    tx.delete("g", [dict(zip(("src", "dst", "weight"), row, strict=True))])
+                fresh = [(some(rng, 12), some(rng, 12), some(rng, 4)) for _ in range(60 if not tick else 15)]
+                tx.insert("g", [dict(zip(("src", "dst", "weight"), row, strict=True)) for row in fresh])
+                there += fresh
+            duck.execute("DELETE FROM g")
+            duck.executemany("INSERT INTO g VALUES (?, ?, ?)", there)
+            for view, query in VIEWS.items():
+                wanted = sorted(duck.execute(query).fetchall(), key=repr)
+                assert rows(session, view) == wanted, (tick, view)
+
+
+def some(rng: Random, values: int) -> int | None:
+    return None if rng.random() < 0.1 else rng.randrange(values)
+
+
+@pytest.mark.parametrize(("call", "factor"), [("count(*)", 1.0), ("sum(a.dst)", 19.5), ("sum(b.dst)", 19.5)])
+def test_an_aggregate_lists_no_triangle(call: str, factor: float) -> None:
+    """All triangles with one edge of a complete graph come by its change: each rule sums them where it finds them, in one row."""
+    nodes = 40
+    with session_of(counted=VIEWS["counted"].replace("count(*)", call)) as session:
+        with session.transaction() as tx:
+            tx.insert("g", [{"src": x, "dst": y, "weight": 1} for x in range(nodes) for y in range(nodes) if x != y and (x, y) != (0, 1)])
+        with session.transaction() as tx:
+            tx.insert("g", [{"src": 0, "dst": 1, "weight": 1}])
+        assert rows(session, "counted") == [(factor * nodes * (nodes - 1) * (nodes - 2),)]
+        joins = [operator for operator in session.explain().operators if operator.operator == "multiway_join"]
+        assert [join.rows_out for join in joins] == [3], "one row for each rule"
+
+
+def test_an_edge_at_a_hub_costs_no_more_where_the_hub_is_larger() -> None:
+    """In rows touched; by twos it costs the hub's degree."""
+    query = VIEWS["counted"]
+    costs: dict[str, list[int]] = {"multiway": [], "binary": []}
+    for degree in (1_000, 8_000):
+        with session_of(multiway=query, binary=query.replace("SELECT", "SELECT /*+ BINARY_JOIN */")) as session:
+            with session.transaction() as tx:
+                tx.insert("g", [{"src": i, "dst": 0, "weight": 1} for i in range(1, degree)])
+                tx.insert("g", [{"src": 0, "dst": -i, "weight": 1} for i in range(1, 50)])
+            with session.transaction() as tx:
+                tx.insert("g", [{"src": 0, "dst": -60, "weight": 1}])
+            for view, found in costs.items():
+                found.append(sum(operator.rows_touched for operator in session.explain(view).operators))
+    assert costs["multiway"][1] < 2 * costs["multiway"][0] < 2_000, costs
+    assert costs["binary"][1] > 6 * costs["binary"][0] > 6_000, costs
+
+
+def test_explain_tells_the_rules_and_the_bound() -> None:
+    with session_of(counted=VIEWS["counted"], listed=VIEWS["listed"]) as session:
+        with session.transaction() as tx:
+            tx.insert("g", [{"src": x, "dst": y, "weight": 0} for x in range(10) for y in range(10)])
+        told = session.explain("counted")
+    (join,) = told.joins
+    assert (len(join.rules), len(join.arrangements), len(join.shared)) == (3, 2, 2)
+    assert [rule.order for rule in join.rules] == [("src", "dst", "dst2"), ("src", "dst", "src2"), ("src", "dst", "dst2")]
+    assert (join.exponent, join.rows) == (1.5, 1000)
+    assert "3 rules, 2 arrangements, 2 of them shared; at most n^1.5 rows from relations of n, 1,000 from these (AGM)" in str(told)
+    assert told.json()["joins"][0]["exponent"] == 1.5
+
+
+def test_hints_force_either_plan() -> None:
+    path = "SELECT /*+ multiway_join */ a.src, b.dst FROM g a JOIN g b ON a.dst = b.src"
+    with session_of(path=path, binary=VIEWS["counted"].replace("SELECT", "SELECT /*+ BINARY_JOIN, BROADCAST(a) */")) as session:
+        plans = {view: [o.operator for o in session.explain(view).operators] for view in ("path", "binary")}
+    assert "multiway_join" in plans["path"] and "multiway_join" not in plans["binary"]
+
+
+def test_a_hint_that_cannot_be_followed_is_an_error_with_its_place() -> None:
+    with session_of() as session, pytest.raises(Unsupported) as caught:
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT /*+ MULTIWAY_JOIN */ a.src FROM g a CROSS JOIN g b")
+    assert "/*+ MULTIWAY_JOIN */" in str(caught.value) and "^^^^" in str(caught.value)
