@@ -25,6 +25,7 @@ from deltic.storage.folder import open_folder
 from deltic.storage.history import LINK_BYTES
 from deltic.storage.local import LocalFolder
 from deltic.storage.manifest import Change, Manifest, SegmentRef
+from deltic.storage.names import ENTRIES
 from deltic.storage.notes import Notes
 from deltic.storage.state import State
 
@@ -234,6 +235,12 @@ def test_a_missing_and_a_foreign_manifest_are_found(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(CorruptState, match=r"manifests/000000000002.json is missing"):
         State.open(tmp_path / "one")
+
+
+@pytest.mark.parametrize("name", [*sorted(ENTRIES), ".DS_Store"])
+def test_what_may_be_there_before_the_first_epoch_is_nothing_else(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch() if name in ("lock", ".DS_Store") else (tmp_path / name).mkdir()
+    State.open(tmp_path).close()
 
 
 def test_a_missing_data_file_is_found_when_the_state_is_opened(tmp_path: Path) -> None:

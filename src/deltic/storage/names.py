@@ -15,7 +15,9 @@ LEASES: Final = "leases"
 LOCK: Final = "lock"
 CHECKPOINTS: Final = "checkpoints"
 """Those of the streams that feed the state, which Spark keeps."""
-ENTRIES: Final = frozenset({DATA, MANIFESTS, GENERATIONS, LEASES, LOCK, CHECKPOINTS})
+PROBE: Final = "probe"
+"""Files by which tasks show that they reach the folder."""
+ENTRIES: Final = frozenset({DATA, MANIFESTS, GENERATIONS, LEASES, LOCK, CHECKPOINTS, PROBE})
 """All that there is in a state folder."""
 _PART: Final = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*")
 

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from deltic.errors import StateError
 from deltic.storage.folder import open_folder
+from deltic.storage.names import PROBE
 
-PROBE = "probe"
 _SHARE = "name a folder that every machine of the cluster has under one path and give shared_state=True, or an object store's URL"
 
 
