@@ -43,6 +43,10 @@ CLASSES = {
     "join_trace": "bilinear",
     "negate": LINEAR,
     "import": LINEAR,
+    "delay": LINEAR,
+    "integrate": LINEAR,
+    "delta0": LINEAR,
+    "stamp": LINEAR,
     "feedback": "delay by one iteration",
     "child": "fixed point",
 }
