@@ -48,6 +48,10 @@ CLASSES = {
     "multiway_join": "multilinear",
     "negate": LINEAR,
     "import": LINEAR,
+    "delay": LINEAR,
+    "integrate": LINEAR,
+    "delta0": LINEAR,
+    "stamp": LINEAR,
     "feedback": "delay by one iteration",
     "child": "fixed point",
 }

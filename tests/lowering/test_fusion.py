@@ -21,6 +21,7 @@ from deltic.plan.relation import Relation
 from deltic.schema import BIGINT, STRING, Field, Schema
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
+from deltic.trace.encoding import Layout
 from deltic.trace.rows import Rows
 
 START = datetime(2024, 5, 1, tzinfo=UTC)
@@ -204,7 +205,7 @@ def test_rows_in_the_making_are_what_they_are_made_of() -> None:
     schema = Schema((Field("a", BIGINT, False), Field("s", STRING)))
     rng = np.random.default_rng(1)
     rows = consolidate(Rows([rng.integers(0, 50, 40), rng.integers(0, 9, 40)], [rng.integers(1, 3, 40)]))
-    whole = Gathered.of(rows, schema)
+    whole = Gathered.of(rows, schema, Layout.of(schema))
     assert whole.rows() is rows
     some = whole.filtered(np.arange(0, len(rows), 2))
     assert isinstance(some.rows(), Batch)

@@ -31,11 +31,14 @@ class Chain:
     last: TemporalFilter | None = None
     weights: int = 1
     fallible: bool = field(init=False, compare=False, repr=False)
+    layout: Layout = field(init=False, compare=False, repr=False)
     _nothing: Rows = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fallible", any(step.fallible for step in self.steps))
-        object.__setattr__(self, "_nothing", Rows.empty(Layout.of(self.steps[-1].target).width, self.weights))
+        made = Layout.of(self.steps[-1].target)
+        object.__setattr__(self, "layout", Layout.of(self.source))
+        object.__setattr__(self, "_nothing", Rows.empty(made.width, self.weights))
 
     @property
     def name(self) -> str:
@@ -48,7 +51,7 @@ class Chain:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         rows = inputs[0]
         context.counters.touched += len(rows)
-        return self.applied([Gathered.of(consolidate(rows) if self.fallible else rows, self.source)], context)
+        return self.applied([Gathered.of(consolidate(rows) if self.fallible else rows, self.source, self.layout)], context)
 
     @property
     def source(self) -> Schema:
@@ -56,15 +59,19 @@ class Chain:
 
     def applied(self, parts: Sequence[Gathered], context: Context) -> Rows:
         """The rows behind all steps, of several parts of one change. What can fail is evaluated on them as they are."""
-        passed = [self._passed(part, context) for part in parts] or [Gathered.of(self._nothing, self.steps[-1].target)]
+        passed = [self._passed(part, context) for part in parts] or [self._none()]
         if self.last is not None:
             return self.last.filtered(passed, context)
         return passed[0].rows() if len(passed) == 1 else Rows.concat([part.rows() for part in passed])
 
+    def _none(self) -> Gathered:
+        target = self.steps[-1].target
+        return Gathered.of(self._nothing, target, Layout.of(target))
+
     def _passed(self, rows: Gathered, context: Context) -> Gathered:
         for step in self.steps:
             if not rows.length:
-                return Gathered.of(self._nothing, self.steps[-1].target)
+                return self._none()
             rows = step.passed(rows, context)
         return rows
 

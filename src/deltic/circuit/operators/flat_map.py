@@ -17,7 +17,7 @@ from deltic.expr.arrays.elements import elements_of
 from deltic.expr.nodes import Expr
 from deltic.schema import INT, Field, Schema
 from deltic.trace.consolidate import consolidate
-from deltic.trace.encoding import encode
+from deltic.trace.encoding import Layout, encode
 from deltic.trace.rows import Rows
 from deltic.trace.weights import multiply
 
@@ -53,7 +53,7 @@ class FlatMap:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         rows: Rows = consolidate(inputs[0]) if self.fallible else inputs[0]
         context.counters.touched += len(rows)
-        return self.passed(Gathered.of(rows, self.source), context).rows()
+        return self.passed(Gathered.of(rows, self.source, Layout.of(self.source)), context).rows()
 
     def passed(self, rows: Gathered, context: Context) -> Gathered:
         """The rows behind this operator, as a part of a pass. What can fail is evaluated on them as they are."""

@@ -38,10 +38,10 @@ class Gathered:
         self.ordered = False
 
     @classmethod
-    def of(cls, rows: Rows, schema: Schema) -> Gathered:
-        """All of a change."""
+    def of(cls, rows: Rows, schema: Schema, layout: Layout) -> Gathered:
+        """All of a change. layout: of `schema`; to find it costs more than all else on a small change."""
         columns = rows.columns
-        found = cls(schema, [(columns[at], 0) for at in Layout.of(schema).slices], (rows.weights, 0), [None], rows.length)
+        found = cls(schema, [(columns[at], 0) for at in layout.slices], (rows.weights, 0), [None], rows.length)
         found.whole, found.ordered = rows, isinstance(rows, Batch)
         return found
 

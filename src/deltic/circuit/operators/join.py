@@ -17,8 +17,6 @@ from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.operators.chain import ARROW, Chain
 from deltic.circuit.operators.gathered import Gathered
 from deltic.errors import WeightOverflow
-from deltic.schema import Schema
-from deltic.trace.encoding import Layout
 from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
@@ -72,7 +70,7 @@ class Join:
         if len(right):
             found.append(self._match(right, 1, context.old(self.left, *self.widths[0]), context))
         if self.behind is not None:
-            return self.behind.applied([self._gathered(match, self.behind.source) for match in found if len(match.rows)], context)
+            return self.behind.applied([self._gathered(match, self.behind) for match in found if len(match.rows)], context)
         parts = [self.matched(*match) for match in found if len(match.rows)]
         if len(parts) == 1:
             return parts[0]
@@ -83,15 +81,15 @@ class Join:
         theirs = [word for other, word in self.output if other != side]
         return Match(delta, side, *probe(spine, delta.columns[: self.key], theirs, context.counters))
 
-    def _gathered(self, match: Match, schema: Schema) -> Gathered:
-        """The joined rows, as fields of `schema`."""
+    def _gathered(self, match: Match, behind: Chain) -> Gathered:
+        """The joined rows, as what is behind takes them."""
         rows, side = match.rows, match.side
         positions = None if _each_once(rows, len(match.delta)) else rows
         mine = match.delta.weights if positions is None else tuple(weight[positions] for weight in match.delta.weights)
         found = iter(match.found)
         words = tuple(next(found) if other != side else match.delta.columns[word] for other, word in self.output)
-        fields = [(words[at], int(self.output[at.start][0] != side)) for at in Layout.of(schema).slices]
-        return Gathered(schema, fields, (self._weighed(mine, side, match.weights), 1), [positions, None], len(rows))
+        fields = [(words[at], int(self.output[at.start][0] != side)) for at in behind.layout.slices]
+        return Gathered(behind.source, fields, (self._weighed(mine, side, match.weights), 1), [positions, None], len(rows))
 
     def matched(self, delta: Delta, side: int, source: np.ndarray, found: Sequence[np.ndarray], their_weights: Words) -> Rows:
         """The joined rows of `delta`, which is the change of `side`: its row source[i] with match i of the other side.

@@ -39,8 +39,9 @@ class Map:
     predicate: Expr | None = None
     measures: tuple[Measure, ...] = ()
     moves: tuple[slice | None, ...] = field(init=False, compare=False, repr=False)
-    width: int = field(init=False, compare=False, repr=False)
     fallible: bool = field(init=False, compare=False, repr=False)
+    layout: Layout = field(init=False, compare=False, repr=False)
+    made: Layout = field(init=False, compare=False, repr=False)
     identity: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -48,7 +49,8 @@ class Map:
         layout = Layout.of(self.source)
         object.__setattr__(self, "identity", self._is_identity())
         object.__setattr__(self, "moves", tuple(_move(e, self.source, f, layout) for e, f in zip(self.columns, self.target, strict=True)))
-        object.__setattr__(self, "width", Layout.of(self.target).width)
+        object.__setattr__(self, "layout", layout)
+        object.__setattr__(self, "made", Layout.of(self.target))
         exprs = (*self.columns, *(m.argument for m in self.measures), *((self.predicate,) if self.predicate is not None else ()))
         object.__setattr__(self, "fallible", any(map(can_fail, exprs)))
 
@@ -73,14 +75,14 @@ class Map:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         rows = inputs[0]
         context.counters.touched += len(rows)
-        return self.passed(Gathered.of(consolidate(rows) if self.fallible else rows, self.source), context).rows()
+        return self.passed(Gathered.of(consolidate(rows) if self.fallible else rows, self.source, self.layout), context).rows()
 
     def passed(self, rows: Gathered, context: Context) -> Gathered:
         """The rows behind this operator, as a part of a pass. What can fail is evaluated on them as they are."""
         if self.predicate is not None and rows.length:
             rows = _filtered(rows, self.predicate, context)
         if not rows.length:
-            return Gathered.of(Rows.empty(self.width, self.weights if self.measures else len(rows.weights[0])), self.target)
+            return Gathered.of(Rows.empty(self.made.width, self.weights if self.measures else len(rows.weights[0])), self.target, self.made)
         if self.identity and not self.measures:
             return rows
         fields = [*rows.fields] if self.identity else [self._column(i, rows, context) for i in range(len(self.columns))]

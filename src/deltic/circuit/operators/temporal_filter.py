@@ -52,7 +52,7 @@ class TemporalFilter:
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         context.counters.touched += len(inputs[0])
-        return self.filtered([Gathered.of(inputs[0], self.source)], context)
+        return self.filtered([Gathered.of(inputs[0], self.source, Layout.of(self.source))], context)
 
     def filtered(self, parts: Sequence[Gathered], context: Context) -> Rows:
         """The rows behind this operator, as the end of a pass; of several parts of one change."""

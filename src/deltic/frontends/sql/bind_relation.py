@@ -15,8 +15,9 @@ from sqlglot.tokenizer_core import TokenType
 
 from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Call, Expr, Literal, can_fail, columns_of, resolve
+from deltic.frontends.sql.bind_call import function_name
 from deltic.frontends.sql.bind_expression import ExpressionBinder
-from deltic.frontends.sql.bind_table_function import bind_from_function, bind_lateral
+from deltic.frontends.sql.bind_table_function import EXPLODES, bind_from_function, bind_lateral
 from deltic.frontends.sql.bind_values import bind_values
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.scope import Relation, Scope, ScopeColumn, did_you_mean, moved, relation
@@ -52,8 +53,21 @@ def bind_from(select: exp.Select, env: Environment, bind_query: BindQuery) -> Re
         raise SyntaxFailure("JOIN without FROM", span=env.places.of(select.args["joins"][0]))
     joined = NOTHING if start is None else _joined(_item(start.this, env, bind_query), select.args.get("joins"), env, bind_query)
     for lateral in select.args.get("laterals") or ():
+        _check_view(lateral, env)
         joined = bind_lateral(lateral, joined, env)
     return Relation(joined.plan, replace(joined.scope, outer=env.outer))
+
+
+def _check_view(node: exp.Lateral, env: Environment) -> None:
+    """What stands behind FROM without a comma or JOIN is LATERAL VIEW, which has a name, of functions of Spark's."""
+    if not node.args.get("view"):
+        raise SyntaxFailure(
+            "LATERAL without a comma before it", span=env.places.of(node), expected=", LATERAL f(…) or LATERAL VIEW f(…) v AS x"
+        )
+    alias = node.args.get("alias")
+    named = alias is not None and (alias.this is not None or alias.args.get("columns"))
+    if not named and isinstance(node.this, exp.Anonymous) and function_name(node.this) in EXPLODES:
+        raise SyntaxFailure("LATERAL VIEW without a name", span=env.places.of(node), expected="LATERAL VIEW f(…) v AS x")
 
 
 def _joined(left: Relation, joins: Sequence[exp.Join] | None, env: Environment, bind_query: BindQuery) -> Relation:
