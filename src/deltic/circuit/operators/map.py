@@ -17,7 +17,7 @@ from deltic.circuit.measures import Measure, measure_weights
 from deltic.circuit.operator import Context, Delta
 from deltic.expr.columns import evaluate_columns
 from deltic.expr.failing import can_fail
-from deltic.expr.nodes import Column, Expr, columns_of
+from deltic.expr.nodes import Column, Expr, Literal, columns_of
 from deltic.schema import BIGINT, STRING, Field, Schema
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
@@ -106,6 +106,8 @@ class Map:
 
     def _column(self, i: int, rows: Delta, context: Context) -> Words:
         move, expr, target = self.moves[i], self.columns[i], self.target[i]
+        if isinstance(expr, Literal) and expr.type is BIGINT and isinstance(expr.value, int) and not target.nullable:
+            return (np.full(len(rows), expr.value, np.int64),)
         if move is None:
             array = self._arrow(expr, rows, context)
             return encode(array, target, context.strings)
