@@ -14,7 +14,7 @@ from deltic.expr.functions import resolve
 from deltic.expr.nodes import Expr
 from deltic.plan.columns import conjunction, reference
 from deltic.plan.evaluate import evaluate
-from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Join, Plan, Project, Recursion, Reference, Table, Union
+from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Hint, Join, Plan, Project, Recursion, Reference, Table, Union
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Schema, TableSchema, Type, decimal
 
 SHAPES: dict[str, tuple[str, ...]] = {
@@ -28,7 +28,11 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "triangle with names": ("xy", "yz", "zx", "x", "y"),
     "Loomis-Whitney": ("xyz", "xyw", "xzw", "yzw"),
     "pentagon": ("xy", "yz", "zw", "wv", "vx"),
+    "path": ("xy", "yz", "zw"),
+    "star": ("xy", "xz", "x"),
 }
+HINTED = ("path", "star")
+"""Shapes without a cycle, whose joins have a hint."""
 VALUES = {"triangle": 5, "clique": 3, "bow-tie": 4, "Loomis-Whitney": 3}
 THEMES: tuple[Type, ...] = (BIGINT, BIGINT, INT, STRING, STRING, DATE, decimal(10, 2), TIMESTAMP, BOOLEAN)
 PAYLOADS: tuple[Type, ...] = (BIGINT, INT, STRING, DOUBLE, decimal(10, 2), decimal(30, 2))
@@ -93,7 +97,7 @@ def _of(inputs: Sequence[Plan], shape: Sequence[str]) -> Plan:
 def _made(seed: int, rng: Random) -> Case | None:
     theme = rng.choice(THEMES)
     shapes = [rng.choice(list(SHAPES)) for _ in range(rng.choice((1, 1, 2)))]
-    values = min(VALUES.get(shape, 4) for shape in shapes)
+    values = min(len(domain(theme)), *(VALUES.get(shape, 4) for shape in shapes))
     arities = sorted({len(variables) for shape in shapes for variables in SHAPES[shape]})
     tables = {arity: [_source(rng, f"r{arity}{i}", theme, arity, values) for i in range(rng.choice((1, 1, 2, 3)))] for arity in arities}
     views = {f"view{i}": _view(rng, shape, tables) for i, shape in enumerate(shapes)}
@@ -131,7 +135,7 @@ def _ticks(rng: Random, sources: Sequence[Source], values: int) -> list[Tick]:
 def _view(rng: Random, shape: str, tables: dict[int, list[Source]]) -> Plan:
     atoms = [_Atom(rng.choice(tables[len(variables)]), variables) for variables in SHAPES[shape]]
     rng.shuffle(atoms)
-    plan, where = _joined(rng, atoms)
+    plan, where = _joined(rng, atoms, Hint("multiway") if shape in HINTED else None)
     for _ in range(rng.choice((0, 0, 1, 2))):
         if (part := _condition(rng, plan)) is not None:
             where.append(part)
@@ -147,8 +151,8 @@ def _columns(atoms: Sequence[_Atom]) -> list[tuple[str, int]]:
     return [(name, i) for i, name in enumerate(name for mine in names for name in mine)]
 
 
-def _joined(rng: Random, atoms: Sequence[_Atom]) -> tuple[Plan, list[Expr]]:
-    """A left-deep tree, and equalities that are left to a filter above."""
+def _joined(rng: Random, atoms: Sequence[_Atom], hint: Hint | None) -> tuple[Plan, list[Expr]]:
+    """A left-deep tree, and equalities that are left to a filter above, few enough for the oracle to come to an end."""
     plan: Plan = Table(atoms[0].source.table)
     later: list[Expr] = []
     for n, atom in enumerate(atoms[1:], 1):
@@ -160,11 +164,11 @@ def _joined(rng: Random, atoms: Sequence[_Atom]) -> tuple[Plan, list[Expr]]:
             if not same:
                 continue
             ours = rng.choice(same)
-            if rng.random() < 0.3:
+            if (keys or len(atoms) == 3) and rng.random() < 0.3:
                 later.append(resolve("equal", [reference(plan.schema, ours), _beyond(plan, right, i)]))
             else:
                 keys.append((reference(plan.schema, ours), reference(right.schema, i)))
-        plan = Join(plan, right, "inner", tuple(keys))
+        plan = Join(plan, right, "inner", tuple(keys), hint=hint)
         if rng.random() < 0.2:
             plan = Project(plan, tuple((f"c{i}", reference(plan.schema, i)) for i in range(len(plan.schema))))
     return plan, later

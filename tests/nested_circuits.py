@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from multiway_queries import Compiling, Order, Query, rules_of
-from nested_programs import DOMAIN, LIMIT, MULTIWAY, Scope, Spec
+from nested_programs import DOMAIN, LIMIT, MULTIWAY, Scope, Spec, live
 
 from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.extremes import Extreme
@@ -31,6 +31,9 @@ from deltic.schema import BIGINT, Field, Schema, TableSchema
 PAIR = Schema((Field("a", BIGINT, False), Field("b", BIGINT, False)))
 SHAPE = Shape(PAIR)
 A, B = Column(0, BIGINT, False, "a"), Column(1, BIGINT, False, "b")
+UNUSED = -1
+"""The stream of a node that the view does not rest on: a backfill does not run it, and a tick does."""
+
 ZERO, ONE = Literal(0, BIGINT), Literal(1, BIGINT)
 
 
@@ -49,7 +52,8 @@ def build(program: Scope, hoisted: bool) -> Circuit:
     builder = CircuitBuilder()
     streams = []
     tables = 0
-    for spec in program.nodes:
+    used = live(program)
+    for at, spec in enumerate(program.nodes):
         if spec.kind == "table":
             name = f"t{tables}"
             tables += 1
@@ -57,6 +61,8 @@ def build(program: Scope, hoisted: bool) -> Circuit:
             streams.append(builder.add(TableInput(table, name, (0, 1), 0), (), SHAPE, (0, 1), kind=NodeKind.SOURCE, owns=name))
             builder.specify(ArrangementSpec(name, SHAPE, 0, 2, table=name, order=(0, 1)))
             builder.tables[name] = name
+        elif at not in used:
+            streams.append(UNUSED)
         else:
             streams.append(Building(builder, hoisted).add(spec, streams))
     if len(streams) > tables:

@@ -8,7 +8,7 @@ from collections import Counter as Tally
 import numpy as np
 import pytest
 from nested_circuits import PAIR, build, tables_alone
-from nested_programs import Diverges, Heavy, Scope, ZSet, add, meaning, random_changes, random_content, random_program, with_multiway
+from nested_programs import Diverges, Heavy, Scope, ZSet, add, live, meaning, random_changes, random_content, random_program, with_multiway
 
 from deltic.errors import Divergence
 from deltic.runtimes.embedded import Embedded
@@ -34,7 +34,8 @@ def view(runtime: Embedded) -> ZSet:
 def expected(program: Scope, content: list[ZSet]) -> ZSet | type[Exception]:
     """The view's content, or why there is none."""
     try:
-        return meaning(program, content)[program.export]
+        tables = {at for at, spec in enumerate(program.nodes) if spec.kind == "table"}
+        return meaning(program, content, nodes=tables | live(program))[program.export]
     except (Diverges, Heavy) as error:
         return type(error)
 

@@ -18,8 +18,8 @@ from deltic.plan.nodes import MultiwayJoin
 from deltic.plan.walk import nodes
 from deltic.runtimes.embedded import DurableEmbedded
 
-FAST = 60
-FEW = 16
+FAST = 24
+FEW = 6
 SLOW = 2_000
 
 

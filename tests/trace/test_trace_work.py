@@ -52,6 +52,20 @@ def test_a_heavy_prefix_costs_a_logarithm() -> None:
     assert counters.touched <= 200
 
 
+def test_a_heavy_prefix_that_comes_again_is_not_searched_for_again() -> None:
+    half = N // 2
+    spine = Spine.of(Batch.trusted([np.repeat([0, 1], half), np.tile(np.arange(half), 2)], [np.ones(N, np.int64)]))
+    sought, touched = np.arange(0, half + 100, half // 100), []
+    for heavy in (np.zeros(len(sought), np.int64), np.arange(len(sought)) % 2):
+        counters = Counters()
+        (found,) = lookup(spine, [heavy, sought], counters)
+        assert found.tolist() == (sought < half).tolist()
+        touched.append(counters.touched)
+    again, alternating = touched
+    assert alternating - again >= 20 * len(sought)
+    assert again <= 28 * len(sought)
+
+
 def test_deleting_the_first_row_again_and_again_does_not_degrade() -> None:
     """The minimum of a group is deleted 20,000 times; looking for the next from the old one on stays cheap."""
     n = 50_000

@@ -13,7 +13,6 @@ from typing import Literal as OneOf
 from typing import TypeVar
 
 from deltic.circuit.operators.map import Map
-from deltic.trace.encoding import Layout
 from deltic.trace.extend import HIGH, LOW, PLAIN, WHOLE, Measured
 
 Limb = OneOf["whole", "high", "low"]
@@ -47,7 +46,7 @@ class Filter:
 
     def __post_init__(self) -> None:
         assert self.map.predicate is not None and not self.map.measures and not self.map.fallible
-        assert Layout.of(self.map.source).width == len(self.words)
+        assert self.map.layout.width == len(self.words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,8 @@ PLAIN, WHOLE, HIGH, LOW = range(4)
 """What a product of weights is multiplied with: nothing, the word that is bound, or the word's limbs (LOW follows HIGH): word = high · 2^32
 + low, 0 ≤ low < 2^32; the products' low limbs are kept in that range too."""
 
-ALIKE = 8
-"""Up to so many times as many rows are merged rather than galloped through."""
+ALIKE = 3
+"""Up to so many times as many rows are merged rather than searched."""
 
 WORD_MAX = 2**63 - 1
 MASK = (1 << 32) - 1
@@ -160,49 +160,64 @@ def seek_atom(
 
 
 @part
+def search(column: int, start: int, end: int, word: int) -> int:
+    """The first place in the sorted column[start:end], which is not empty, with a word >= `word`.
+
+    Without branches, so that the processor looks for several words at a time.
+    """
+    rows = end - start
+    while rows > 1:
+        half = rows >> 1
+        start += half if load(column, start + half - 1) < word else 0
+        rows -= half
+    return start + np.int64(load(column, start) < word)
+
+
+@part
+def add_pair(
+    directories: Words, atoms: Words, wanted: Words, mine: int, at: int, x: int, other: int, to: int, y: int, sums: Words, wraps: Words
+) -> bool:
+    """Adds the products of the weights of row x of the leaf `mine` and row y of the leaf `other`; False on overflow."""
+    word = load(directories[at + DIRECTORY_HEADER + atoms[mine, KEY]], x)
+    for w in range(len(wanted)):
+        left = load(directories[at + DIRECTORY_HEADER + atoms[mine, COLUMNS] + wanted[w, 1 + mine]], x)
+        right = load(directories[to + DIRECTORY_HEADER + atoms[other, COLUMNS] + wanted[w, 1 + other]], y)
+        if product_overflows(left, right) or not add_weight(wanted[w, 0], left * right, word, sums, wraps, w):
+            return False
+    return True
+
+
+@part
 def add_pairs(
     directories: Words, atoms: Words, wanted: Words, mine: int, a: Words, other: int, b: Words, i: int, sums: Words, wraps: Words
 ) -> tuple[bool, int]:
     """Adds the weights of all words that span a of the leaf `mine` and span b of the leaf `other` have both: (False on overflow, compared).
 
-    Span a has no more rows than b, or few more.
+    Span a has no more rows than b.
     """
     at, x, x_end = a[0, i], a[1, i], a[2, i]
     to, y, y_end = b[0, i], b[1, i], b[2, i]
     ours, theirs = directories[at + DIRECTORY_HEADER + atoms[mine, KEY]], directories[to + DIRECTORY_HEADER + atoms[other, KEY]]
-    alike = y_end - y <= ALIKE * (x_end - x)
-    touched = 0
+    few, many = x_end - x, y_end - y
+    if many > ALIKE * few:
+        steps = 1
+        while many >> steps:
+            steps += 1
+        for row in range(x, x_end):
+            word = load(ours, row)
+            place = search(theirs, y, y_end, word)
+            found = place < y_end and load(theirs, place) == word
+            if found and not add_pair(directories, atoms, wanted, mine, at, row, other, to, place, sums, wraps):
+                return False, 0
+        return True, few * steps
+    start = x + y
     while x < x_end and y < y_end:
-        word = load(ours, x)
-        if alike:
-            start = x + y
-            match = load(theirs, y)
-            while word != match:
-                less = np.int64(word < match)
-                x += less
-                y += 1 - less
-                if x >= x_end or y >= y_end:
-                    break
-                word, match = load(ours, x), load(theirs, y)
-            touched += x + y - start + 2
-            if x >= x_end or y >= y_end:
-                break
-        else:
-            y, compared = advance(theirs, y, y_end, word)
-            touched += compared + 1
-            if y >= y_end:
-                break
-            if load(theirs, y) != word:
-                x += 1
-                continue
-        for w in range(len(wanted)):
-            left = load(directories[at + DIRECTORY_HEADER + atoms[mine, COLUMNS] + wanted[w, 1 + mine]], x)
-            right = load(directories[to + DIRECTORY_HEADER + atoms[other, COLUMNS] + wanted[w, 1 + other]], y)
-            if product_overflows(left, right) or not add_weight(wanted[w, 0], left * right, word, sums, wraps, w):
-                return False, touched
-        x += 1
-        y += 1
-    return True, touched
+        word, match = load(ours, x), load(theirs, y)
+        if word == match and not add_pair(directories, atoms, wanted, mine, at, x, other, to, y, sums, wraps):
+            return False, 0
+        x += np.int64(word <= match)
+        y += np.int64(word >= match)
+    return True, x + y - start
 
 
 @part

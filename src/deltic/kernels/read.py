@@ -117,9 +117,12 @@ def seek_buckets(index: int, column: int, large: bool, key: int, first: int, cou
 def narrow(column: int, key: int, first: int, found: int, who: Words, low: Words, high: Words) -> tuple[int, int]:
     """Keeps of the listed keys those whose word is among their rows, and those rows: (how many, words compared).
 
-    Up to four rows are compared without branches, since nobody can foresee which of them will do.
+    Up to four rows are compared without branches, since nobody can foresee which of them will do. A word with many rows often comes
+    several times in a row: it is not searched for again.
     """
     touched = kept = 0
+    again_word = again_start = again_end = 0
+    again_low = again_high = -1
     for h in range(found):
         i = who[h]
         word = load(key, first + i)
@@ -136,8 +139,13 @@ def narrow(column: int, key: int, first: int, found: int, who: Words, low: Words
             start += np.int64(a < word) + (np.int64(b < word) & two) + (np.int64(c < word) & three) + (np.int64(d < word) & four)
             end = start + equal
             touched += rows
+        elif word == again_word and start == again_start and end == again_end and again_low >= 0:
+            start, end = again_low, again_high
+            touched += 1
         else:
+            again_word, again_start, again_end = word, start, end
             start, end, compared = equal_range(column, start, end, word)
+            again_low, again_high = start, end
             touched += compared
         who[kept] = i
         low[kept] = start

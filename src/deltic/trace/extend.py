@@ -7,6 +7,7 @@ once for all the steps of a tick.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -93,8 +94,7 @@ def extend(
         columns += key
     report = np.zeros(read.REPORT, np.int64)
     table = np.array(atoms, np.int64)
-    weights = np.array(wanted, np.int64).reshape(len(wanted), 1 + len(versions))
-    count, out = kernel.extend(directories.words, table, addresses(columns, n), n, weights, summed, report)
+    count, out = kernel.extend(directories.words, table, addresses(columns, n), n, _table(tuple(wanted), 1 + len(versions)), summed, report)
     if count < 0:
         raise overflow("the product of the weights of a join")
     counters.touched += int(report[read.TOUCHED])
@@ -108,6 +108,11 @@ def among(result: Extended, rows: np.ndarray, *, summed: bool) -> Extended:
     """These rows of the result; summed: over their words."""
     taken = _taken(result, rows)
     return _summed(taken) if summed else taken
+
+
+@lru_cache(maxsize=1024)
+def _table(wanted: tuple[Measured, ...], width: int) -> Words:
+    return np.array(wanted, np.int64).reshape(len(wanted), width)
 
 
 def _binds_share(spine: Spine, bound: int) -> bool:

@@ -18,7 +18,7 @@ from deltic.circuit.measures import Measure, measure_weights
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.gathered import Gathered, Part
 from deltic.expr.failing import can_fail
-from deltic.expr.nodes import Column, Expr
+from deltic.expr.nodes import Column, Expr, Literal
 from deltic.schema import BIGINT, Field, Schema
 from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import Layout, encode, words_of
@@ -90,6 +90,8 @@ class Map:
 
     def _column(self, i: int, rows: Gathered, context: Context) -> Part:
         expr, target = self.columns[i], self.target[i]
+        if isinstance(expr, Literal) and expr.type is BIGINT and isinstance(expr.value, int) and not target.nullable:
+            return (np.full(rows.length, expr.value, np.int64),), rows.here()
         if self.moves[i] is None or not isinstance(expr, Column):
             return encode(rows.array(expr, context.strings), target, context.strings), rows.here()
         words, source = rows.fields[expr.index]
