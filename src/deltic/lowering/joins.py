@@ -104,9 +104,13 @@ def joined(
     weights: tuple[tuple[int, int], ...] = ((0, 0),),
     limbs: tuple[tuple[int, int], ...] = (),
 ) -> int:
-    """The join of two arranged sides. order: (side, payload field) for each field of `schema`."""
+    """The join of two arranged sides. order: (side, payload field) for each field of `schema`.
+
+    A field that is NOT NULL here and nullable there has no NULL there; the word that would say so is left out.
+    """
     a, b = left.arranged, right.arranged
-    output = tuple((s, word) for s, i in order for word in (left, right)[s].payload[i])
+    wanted = [words_of(field.type, field.nullable) for field in schema]
+    output = tuple((s, word) for (s, i), n in zip(order, wanted, strict=True) for word in (left, right)[s].payload[i][-n:])
     operator = JoinOperator(a.id, b.id, a.key, ((a.width, a.weights), (b.width, b.weights)), output, weights, limbs)
     key = lowering.streams.partition(a.node)
     partition = _joined_partition(key, output)
