@@ -16,14 +16,14 @@ from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.feedback import Feedback, Import
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.linear import Exchange
-from deltic.circuit.operators.multiway import MultiwayJoin
 from deltic.circuit.operators.nested_join import NestedJoin
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopK
 from deltic.drawing import Vertex, graphviz, mermaid
 from deltic.frontends.sql import FileSink, FileSource
-from deltic.lowering.show_rules import JoinPicture, picture
+from deltic.lowering.show_rules import JoinPicture
+from deltic.lowering.show_rules import pictures as joins
 from deltic.plan.nodes import Plan
 from deltic.plan.show import show
 from deltic.runtimes import TickResult
@@ -201,7 +201,7 @@ def explain(
     return Explanation(
         {v: show(p) for v, p in plans.items()},
         pictures,
-        tuple(picture(n, circuit, statistics) for n in shown if isinstance(n.operator, MultiwayJoin)),
+        tuple(joins(shown, circuit.nodes, circuit, statistics)),
         shards,
         levels,
         exchanges,

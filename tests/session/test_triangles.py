@@ -104,6 +104,27 @@ def test_explain_tells_the_rules_and_the_bound() -> None:
     assert told.json()["joins"][0]["exponent"] == 1.5
 
 
+def test_the_bound_is_over_all_variables() -> None:
+    path = "FROM g a JOIN g b ON a.dst = b.src JOIN g c ON b.dst = c.src"
+    with session_of(path=f"SELECT /*+ MULTIWAY_JOIN */ a.src AS w, b.src AS x, c.src AS y, c.dst AS z {path}") as session:
+        with session.transaction() as tx:
+            edges = [(-i, 0) for i in range(1, 11)] + [(0, 1)] + [(1, i) for i in range(2, 12)]
+            tx.insert("g", [{"src": src, "dst": dst, "weight": 0} for src, dst in edges])
+        (join,) = session.explain("path").joins
+        assert len(session.view("path").rows()) == 100
+    assert (join.exponent, join.rows) == (2.0, 21 * 21)
+
+
+def test_explain_tells_the_rules_within_recursions() -> None:
+    step = "SELECT a.src, b.dst FROM p a JOIN p b ON a.dst = b.src JOIN g c ON c.src = b.dst AND c.dst = a.src"
+    with session_of(closed=f"WITH RECURSIVE p AS (SELECT src, dst FROM g UNION {step}) SELECT src, dst FROM p") as session:
+        told = session.explain("closed")
+    (join,) = told.joins
+    assert join.node in {operator.id for operator in told.operators if operator.operator == "multiway_join"}
+    assert (len(join.rules), len(join.arrangements), len(join.shared), join.exponent) == (3, 4, 2, 1.5)
+    assert [rule.order for rule in join.rules] == [("src", "dst", "dst2"), ("src", "dst", "src2"), ("dst", "src", "dst2")]
+
+
 def test_hints_force_either_plan() -> None:
     path = "SELECT /*+ multiway_join */ a.src, b.dst FROM g a JOIN g b ON a.dst = b.src"
     with session_of(path=path, binary=VIEWS["counted"].replace("SELECT", "SELECT /*+ BINARY_JOIN, BROADCAST(a) */")) as session:

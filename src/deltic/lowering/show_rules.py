@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from deltic.circuit.nodes import Circuit, Node
+from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.multiway import MultiwayJoin
+from deltic.circuit.operators.nested_multiway import NestedMultiwayJoin
 from deltic.circuit.rules import Atom, Extend, Rule
 from deltic.lowering.agm import agm_bound
 
@@ -47,8 +49,8 @@ class RulePicture:
 class JoinPicture:
     """One multiway join. node: its id. arrangements: all that it reads; shared: those of them that several rules or operators read.
 
-    exponent: with relations of n rows each the result has at most n^exponent. rows: at most so many with the relations as they are; None
-    while one of them is empty, and where rows are replicated.
+    exponent: of relations with n different rows each at most n^exponent different ones are found, before they are summed up. rows: at most
+    so many with the relations as they are; None while one of them is empty, and where rows are replicated.
     """
 
     node: str
@@ -64,24 +66,43 @@ class JoinPicture:
         return [f"multiway join {self.node}: {count}; {bound} (AGM)", *(f"  rule {i}: {rule}" for i, rule in enumerate(self.rules, 1))]
 
 
-def picture(node: Node, circuit: Circuit, statistics: Mapping[str, tuple[int, int]]) -> JoinPicture:
-    """The picture of the node, whose operator is a MultiwayJoin. statistics: (rows, bytes) by arrangement."""
-    join = node.operator
-    assert isinstance(join, MultiwayJoin)
-    readers = Counter(name for other in circuit.nodes for name in other.reads)
-    for rule in join.rules:
-        readers.update({atom.arrangement for step in rule.steps for atom in step.atoms})
-    edges = [(edge, statistics.get(name, (0, 0))[0]) for name, edge in _edges(join.rules[0], node.reads)]
-    shared = frozenset(p for p, count in Counter(p for edge, _ in edges for p in edge).items() if count > 1)
+def pictures(
+    nodes: Sequence[Node], peers: Sequence[Node], circuit: Circuit, statistics: Mapping[str, tuple[int, int]]
+) -> Iterator[JoinPicture]:
+    """Those of the multiway joins among the nodes, and in the scopes that they are.
+
+    peers: all nodes of the nodes' own scope. statistics: (rows, bytes) by arrangement.
+    """
+    for node in nodes:
+        match node.operator:
+            case MultiwayJoin() as join:
+                yield _picture(node, join, peers, circuit, statistics)
+            case NestedMultiwayJoin(flat=join):
+                yield _picture(node, join, peers, circuit, statistics)
+            case Child(nodes=inner):
+                yield from pictures(inner, inner, circuit, statistics)
+
+
+def _picture(
+    node: Node, join: MultiwayJoin, peers: Sequence[Node], circuit: Circuit, statistics: Mapping[str, tuple[int, int]]
+) -> JoinPicture:
+    """peers: the nodes of its own scope."""
+    ports = {port: name for name, (port, _, _) in join.sources.items()}
+    reads = [ports[port] for port in range(len(ports))]
+    readers = Counter(atom for rule in join.rules for atom in {atom.arrangement for step in rule.steps for atom in step.atoms})
+    for name, source in zip(reads, node.inputs, strict=True):
+        readers[name] += sum(source in other.inputs for other in peers if other.id != node.id)
+    edges = [(edge, statistics.get(name, (0, 0))[0]) for name, edge in _edges(join.rules[0], reads)]
+    bound = frozenset[int]().union(*(edge for edge, _ in edges))
     unknown = join.cube is not None or any(rows == 0 for _, rows in edges)
     sizes = None if unknown else tuple((edge, math.log2(rows)) for edge, rows in edges)
     return JoinPicture(
         node.name,
-        tuple(_rule(rule, node.reads, circuit) for rule in join.rules),
-        tuple(map(_short, node.reads)),
-        tuple(_short(name) for name in node.reads if readers[name] > 2),  # this operator and one of its rules are two
-        round(agm_bound(shared, tuple((edge, 1.0) for edge, _ in edges)), 3),
-        None if sizes is None else math.floor(2 ** agm_bound(shared, sizes) * (1 + 1e-9)),
+        tuple(_rule(rule, reads, circuit) for rule in join.rules),
+        tuple(map(_short, reads)),
+        tuple(_short(name) for name in reads if readers[name] > 1),
+        round(agm_bound(bound, tuple((edge, 1.0) for edge, _ in edges)), 3),
+        None if sizes is None else math.floor(2 ** agm_bound(bound, sizes) * (1 + 1e-9)),
     )
 
 
@@ -100,7 +121,7 @@ def _rule(rule: Rule, ports: Sequence[str], circuit: Circuit) -> RulePicture:
     steps = []
     for step in rule.steps:
         first = step.atoms[0]
-        words = _words(circuit, first.arrangement)[len(first.key) :]
+        words = _words(circuit, first.arrangement)[len(first.key) : first.width]
         found = _distinct(words[:1] if isinstance(step, Extend) else words, names)
         steps.append(tuple(_read(atom, names, found) for atom in step.atoms))
         names = [*names, *found]
