@@ -18,7 +18,6 @@ from deltic.trace import spine as spine_module
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
-from deltic.trace.intersect import intersect
 from deltic.trace.merge import Merge, merge
 from deltic.trace.partition import partition
 from deltic.trace.probe import first, lookup, probe
@@ -389,13 +388,6 @@ def test_partition_spreads_and_is_the_same_everywhere() -> None:
         [0],
         [1, 2, 3, 4, 5],
     ]
-
-
-@settings(deadline=None)
-@given(st.lists(st.sets(st.one_of(st.integers(-20, 20), words)), min_size=1, max_size=4))
-def test_intersect(sets: list[set[int]]) -> None:
-    columns = [np.array(sorted(members), np.int64) for members in sets]
-    assert intersect(columns).tolist() == sorted(set.intersection(*sets))
 
 
 def test_rows_select_take_concat_and_pickle() -> None:

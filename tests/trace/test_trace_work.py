@@ -53,8 +53,10 @@ def test_a_heavy_prefix_costs_a_logarithm() -> None:
 
 
 def test_a_heavy_prefix_that_comes_again_is_not_searched_for_again() -> None:
+    """Two heavy words lie in one bucket of the index, since a third one is far away."""
     half = N // 2
-    spine = Spine.of(Batch.trusted([np.repeat([0, 1], half), np.tile(np.arange(half), 2)], [np.ones(N, np.int64)]))
+    leading, second = np.repeat([0, 1, 1 << 40], [half, half, 1]), np.append(np.tile(np.arange(half), 2), 0)
+    spine = Spine.of(Batch.trusted([leading, second], [np.ones(N + 1, np.int64)]))
     sought, touched = np.arange(0, half + 100, half // 100), []
     for heavy in (np.zeros(len(sought), np.int64), np.arange(len(sought)) % 2):
         counters = Counters()

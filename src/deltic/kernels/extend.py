@@ -189,14 +189,24 @@ def add_pair(
 
 @part
 def add_pairs(
-    directories: Words, atoms: Words, wanted: Words, mine: int, a: Words, other: int, b: Words, i: int, sums: Words, wraps: Words
+    directories: Words,
+    atoms: Words,
+    wanted: Words,
+    spans: Words,
+    i: int,
+    mine: int,
+    s: int,
+    other: int,
+    t: int,
+    sums: Words,
+    wraps: Words,
 ) -> tuple[bool, int]:
-    """Adds the weights of all words that span a of the leaf `mine` and span b of the leaf `other` have both: (False on overflow, compared).
+    """Adds the weights of all words that prefix i has both in span s of the leaf `mine` and in span t of the leaf `other`.
 
-    Span a has no more rows than b.
+    Gives (False on overflow, compared). Span s has no more rows than t.
     """
-    at, x, x_end = a[0, i], a[1, i], a[2, i]
-    to, y, y_end = b[0, i], b[1, i], b[2, i]
+    at, x, x_end = spans[mine, s, 0, i], spans[mine, s, 1, i], spans[mine, s, 2, i]
+    to, y, y_end = spans[other, t, 0, i], spans[other, t, 1, i], spans[other, t, 2, i]
     ours, theirs = directories[at + DIRECTORY_HEADER + atoms[mine, KEY]], directories[to + DIRECTORY_HEADER + atoms[other, KEY]]
     few, many = x_end - x, y_end - y
     if many > ALIKE * few:
@@ -413,11 +423,12 @@ def extend(directories: Words, atoms: Words, keys: Words, n: int, wanted: Words,
                 other = 1 - proposer
                 for s in range(slots[proposer, i]):
                     for t in range(slots[other, i]):
-                        a, b = spans[proposer, s], spans[other, t]
-                        if a[2, i] - a[1, i] <= b[2, i] - b[1, i]:
-                            safe, compared = add_pairs(directories, atoms, wanted, proposer, a, other, b, i, sums, wraps)
+                        mine = spans[proposer, s, 2, i] - spans[proposer, s, 1, i]
+                        theirs = spans[other, t, 2, i] - spans[other, t, 1, i]
+                        if mine <= theirs:
+                            safe, compared = add_pairs(directories, atoms, wanted, spans, i, proposer, s, other, t, sums, wraps)
                         else:
-                            safe, compared = add_pairs(directories, atoms, wanted, other, b, proposer, a, i, sums, wraps)
+                            safe, compared = add_pairs(directories, atoms, wanted, spans, i, other, t, proposer, s, sums, wraps)
                         touched += compared
                         if not safe:
                             return -1, out

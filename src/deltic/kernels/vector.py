@@ -1,4 +1,4 @@
-"""Kernels over plain columns: addresses, checked arithmetic, hash partitioning, intersection of sorted columns."""
+"""Kernels over plain columns: addresses, checked arithmetic, hash partitioning."""
 
 from __future__ import annotations
 
@@ -90,54 +90,3 @@ def scatter(table: Words, width: int, n: int, homes: Words, begins: Words, targe
         for i in range(n):
             store(target[c], place[i], load(table[c], i))
     return n
-
-
-@part
-def gallop(column: int, start: int, end: int, word: int) -> int:
-    """The first place in the sorted column[start:end] with a word >= `word`; costs the logarithm of the way."""
-    if start >= end or load(column, start) >= word:
-        return start
-    step = 1
-    while start + step < end and load(column, start + step) < word:
-        start += step
-        step *= 2
-    low = start + 1
-    high = min(start + step, end)
-    while low < high:
-        middle = (low + high) >> 1
-        if load(column, middle) < word:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel("int64(int64[::1], int64[::1], int64, int64)")
-def intersect(table: Words, lengths: Words, count: int, target: int) -> int:
-    """Writes the words that all `count` strictly ascending columns have; returns how many (leapfrog by galloping)."""
-    positions = np.zeros(count, np.int64)
-    found = agreed = turn = 0
-    if lengths[0] == 0:
-        return 0
-    word = load(table[0], 0)
-    while True:
-        place = gallop(table[turn], positions[turn], lengths[turn], word)
-        positions[turn] = place
-        if place == lengths[turn]:
-            return found
-        here = load(table[turn], place)
-        if here == word:
-            agreed += 1
-            if agreed == count:
-                store(target, found, word)
-                found += 1
-                agreed = 0
-                positions[turn] += 1
-                if positions[turn] == lengths[turn]:
-                    return found
-                word = load(table[turn], positions[turn])
-                continue
-        else:
-            word = here
-            agreed = 1
-        turn = (turn + 1) % count
