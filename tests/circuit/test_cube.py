@@ -18,6 +18,7 @@ from deltic.circuit.operators.linear import Exchange
 from deltic.plan.columns import reference
 from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import Aggregate, AggregateCall, MultiwayJoin, Plan, Table
+from deltic.plan.relation import Relation
 from deltic.schema import BIGINT, Field, Schema, TableSchema
 from deltic.trace.rows import Rows
 
@@ -102,6 +103,18 @@ def test_heavy_hitters_are_counted_once(shards: int) -> None:
         for name, plan in program.views.items():
             found = evaluate(plan, tables)
             assert engine.view(name) == found and len(found) > 0, name
+
+
+@pytest.mark.parametrize(("shards", "whole"), [(2, True), (3, True), (8, False)])
+def test_on_few_shards_each_takes_its_share_of_the_changes(shards: int, whole: bool) -> None:
+    """All rows of one relation on all sides are on both: the last variable is summed there without being listed."""
+    assert all(TRIANGLE.cell(shard, shards, [PLACEMENTS, PLACEMENTS]).whole == whole for shard in range(shards))
+    engine = embedded({"g": G.table}, {"counted": counted()}, shards)
+    engine.tick({"g": [((x, y), 1) for x, y in product(range(20), range(20)) if x != y and (x, y) != (0, 1)]})
+    result = engine.tick({"g": [((0, 1), 1)]})
+    (join,) = (node for node in engine.circuit.nodes if node.operator.name == "multiway_join")
+    assert engine.change("counted", result) != Relation()
+    assert (result.counters[join.name].rows_out == 3) == whole, "one row for each rule"
 
 
 def test_a_cyclic_join_exchanges_once() -> None:

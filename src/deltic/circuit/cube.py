@@ -8,7 +8,7 @@ belongs to other cells, and is left to them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from deltic.circuit.operators.linear import Exchange
 from deltic.trace.rows import Rows
+from deltic.trace.share import Share
 
 Words = npt.NDArray[np.int64]
 Placement = tuple[int | None, ...]
@@ -43,10 +44,11 @@ class Cube:
         """
         return _shares(self, shards)
 
-    def cell(self, shard: int, shards: int) -> Cell:
-        """The cell of a shard."""
+    def cell(self, shard: int, shards: int, placed: Sequence[Sequence[Placement]] = ()) -> Cell:
+        """The cell of a shard. placed: the placements of each arrangement, if the rules read any."""
         shares = self.shares(shards)
-        return Cell(shares, tuple(int(c) for c in np.unravel_index(shard % prod(shares), shares)))
+        whole = bool(placed) and all(any(is_everywhere(each, shares) for each in mine) for mine in placed)
+        return Cell(shares, tuple(int(c) for c in np.unravel_index(shard % prod(shares), shares)), whole)
 
 
 @lru_cache(maxsize=256)
@@ -68,18 +70,39 @@ def _grids(dimensions: int, cells: int) -> Iterator[tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of a grid of `shares`, by its coordinates."""
+    """One cell of a grid of `shares`, by its coordinates.
+
+    whole: whether all cells have all rows, as where one relation stands on every side of a small grid. Then a result belongs to the cell
+    that the changed row hashes to, and nothing that is bound later needs to be asked where it belongs.
+    """
 
     shares: tuple[int, ...]
     coordinates: tuple[int, ...]
+    whole: bool = False
 
     def divides(self, dimension: int | None) -> bool:
-        """Whether the dimension has several coordinates."""
-        return dimension is not None and self.shares[dimension] > 1
+        """Whether results are divided along the dimension."""
+        return not self.whole and dimension is not None and self.shares[dimension] > 1
+
+    def started(self, change: Sequence[Words], dimensions: Sequence[int | None]) -> Words:
+        """Which rows of a change a rule starts from here, ascending. dimensions: that of each of its words."""
+        n = len(change[0])
+        if self.whole:
+            number = int(np.ravel_multi_index(self.coordinates, self.shares))
+            return Share(number, prod(self.shares), tuple(range(len(change)))).places(change)
+        mine = np.ones(n, np.bool_)
+        for words, dimension in zip(change, dimensions, strict=True):
+            if dimension is not None and self.divides(dimension):
+                mine &= self._agrees(words, dimension)
+        return np.flatnonzero(mine)
 
     def own(self, words: Words, dimension: int) -> Words:
         """Which of n words have this cell's coordinate, ascending."""
-        return np.flatnonzero(coordinates(words, dimension, self.shares[dimension]) == self.coordinates[dimension])
+        return np.flatnonzero(self._agrees(words, dimension))
+
+    def _agrees(self, words: Words, dimension: int) -> npt.NDArray[np.bool_]:
+        agrees: npt.NDArray[np.bool_] = coordinates(words, dimension, self.shares[dimension]) == self.coordinates[dimension]
+        return agrees
 
 
 def coordinates(words: Words, dimension: int, share: int) -> npt.NDArray[np.uint64]:
@@ -88,6 +111,11 @@ def coordinates(words: Words, dimension: int, share: int) -> npt.NDArray[np.uint
     for shift, factor in zip((30, 27), _MIX, strict=True):
         state = (state ^ (state >> np.uint64(shift))) * np.uint64(factor)
     return (state ^ (state >> np.uint64(31))) % np.uint64(share)
+
+
+def is_everywhere(placement: Placement, shares: Sequence[int]) -> bool:
+    """Whether a row so placed is in every cell."""
+    return all(word is None or share == 1 for word, share in zip(placement, shares, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

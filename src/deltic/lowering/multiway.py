@@ -140,7 +140,9 @@ class _Joining:
         streams = {index: self._stream(index) for rule in self.rules for index in rule.indexes}
         arranged = {index: self._arranged(index, stream) for index, stream in streams.items()}
         ports = tuple({a.id: a for a in arranged.values()}.values())  # plans that differ may be one stream
-        operator = MultiwayJoinOperator(self._rules(arranged), cube=self.cube)
+        operator = MultiwayJoinOperator(
+            self._rules(arranged), cube=self.cube, placed=tuple(map(self._placements, arranged)) if self.cube else ()
+        )
         unspread = {index: replace(arranged[index], id=builder.fingerprint(stream)) for index, stream in streams.items()}
         meaning = builder.digest("multiway join", *self._rules(unspread))
         inputs, reads = tuple(port.node for port in ports), tuple(port.id for port in ports)
@@ -175,9 +177,12 @@ class _Joining:
     def _arranged(self, index: Index, stream: int) -> Arranged:
         if self.cube is None:
             return self.streams.arrange(self.streams.exchange(stream, ()), index.shared)
+        return self.streams.arrange(self.streams.replicate(stream, self.cube, self._placements(index)), index.shared)
+
+    def _placements(self, index: Index) -> tuple[Placement, ...]:
+        """Those of all inputs that are read by the index."""
         placed = {self._placement(i, index) for rule in self.rules for i, used in enumerate(rule.indexes) if used == index}
-        placements = tuple(sorted(placed, key=repr))
-        return self.streams.arrange(self.streams.replicate(stream, self.cube, placements), index.shared)
+        return tuple(sorted(placed, key=repr))
 
     def _placement(self, i: int, index: Index) -> Placement:
         """By which words of the index rows of input i find their shards."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from deltic.circuit.cube import Cell, Cube
+from deltic.circuit.cube import Cell, Cube, Placement
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.prefixes import Prefixes
 from deltic.circuit.rules import Atom, Extend, Fetch, Filter, Product, Rule, Stage
@@ -31,14 +31,15 @@ Versions = Mapping[tuple[str, bool], Version]
 class MultiwayJoin:
     """The rules of a join, one for each occurrence of a relation. Its inputs are arrangements' changes.
 
-    cube: how results are divided among the shards; None if all are on one. naive: whether each step counts, proposes and validates over all
-    prefixes, to compare with; the result is the same.
+    cube: how results are divided among the shards; None if all are on one. placed: how the rows of each arrangement are. naive: whether
+    each step counts, proposes and validates over all prefixes, to compare with; the result is the same.
     sources: for each arrangement that a rule reads, its input, and columns and weights of its rows.
     """
 
     rules: tuple[Rule, ...]
     naive: bool = False
     cube: Cube | None = None
+    placed: tuple[tuple[Placement, ...], ...] = ()
     sources: Mapping[str, tuple[int, int, int]] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -59,7 +60,7 @@ class MultiwayJoin:
         sources = [(context.old(name, width, weights), as_batch(inputs[port])) for name, (port, width, weights) in self.sources.items()]
         directories = Directories(sources)
         versions = {(name, new): pair[new] for name, pair in zip(self.sources, directories.versions, strict=True) for new in (False, True)}
-        cell = None if self.cube is None else self.cube.cell(context.shard, context.shards)
+        cell = None if self.cube is None else self.cube.cell(context.shard, context.shards, self.placed)
         return self.summed(inputs, Run(directories, versions, context, self.naive, cell))
 
     def summed(self, inputs: Sequence[Delta], run: Run) -> Rows:
@@ -96,11 +97,10 @@ class Run:
 
     def start(self, rule: Rule, change: Delta) -> Prefixes:
         """The first prefixes of a rule."""
-        prefixes = Prefixes.of(rule, change)
-        for position, dimension in enumerate(rule.dimensions[: len(rule.start)]):
-            if self.cell is not None and dimension is not None and self.cell.divides(dimension):
-                prefixes = prefixes.take(self.cell.own(prefixes.columns[position], dimension))
-        return prefixes
+        prefixes, width = Prefixes.of(rule, change), len(rule.start)
+        if self.cell is None:
+            return prefixes
+        return prefixes.take(self.cell.started(prefixes.key(range(width)), rule.dimensions[:width]))
 
     def rows(self, rule: Rule, prefixes: Prefixes) -> Rows:
         """The output's rows for prefixes that are whole."""
