@@ -6,7 +6,7 @@ import pytest
 from sql_data import TestCatalog
 
 import deltic
-from deltic.errors import SyntaxFailure, Unsupported
+from deltic.errors import CircuitError, SyntaxFailure, Unsupported
 from deltic.frontends.sql import bind_query
 from deltic.optimizer import optimize
 from deltic.plan.nodes import Join, MultiwayJoin, Plan
@@ -56,6 +56,30 @@ def test_where_it_is_refused_it_says_so_at_the_hint(query: str, error: type[Exce
     with pytest.raises(error, match=why) as caught:
         bound(query)
     assert "test:1:8" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT DISTINCT /*+ BINARY_JOIN */ a.id FROM t a JOIN t b ON a.id = b.id",
+        "SELECT a.id /*+ binary_join */ FROM t a JOIN t b ON a.id = b.id",
+        "SELECT /*+ BROADCAST(a) */ /*+ BINARY_JOIN */ a.id FROM t a JOIN t b ON a.id = b.id",
+    ],
+)
+def test_a_hint_in_another_place_is_no_comment(query: str) -> None:
+    with pytest.raises(SyntaxFailure, match="behind SELECT") as caught:
+        bound(query)
+    assert f"test:1:{query.upper().index('/*+ BINARY') + 1}" in str(caught.value)
+
+
+def test_comments_that_are_no_hints_are_read_over() -> None:
+    bound("SELECT a.id -- /*+ BINARY_JOIN */\nFROM t a /* BINARY_JOIN */ JOIN t b ON a.k > '/*+ BINARY_JOIN */' AND a.id = b.id")
+
+
+def test_an_unknown_hint_in_python_is_an_error() -> None:
+    edges = deltic.Circuit().input("edges", schema={"src": int, "dst": int})
+    with pytest.raises(CircuitError, match="the hint 'multi' is not known"):
+        edges.index_with("dst").join(edges.index_with("src"), hint="multi")  # type: ignore[arg-type]
 
 
 def test_a_hint_in_python() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import isgeneratorfunction
-from typing import Any
+from typing import Any, get_args
 
 from deltic.errors import CircuitError
 from deltic.expr.nodes import Expr, Literal, PythonFunction
@@ -226,6 +226,8 @@ class IndexedStream(OverTime):
         """
         joined = self._joined(other, "inner")
         if hint is not None:
+            if hint not in get_args(HintKind):
+                raise CircuitError(f"the hint {hint!r} is not known", expected=" or ".join(map(repr, get_args(HintKind))))
             joined = replace(joined, hint=Hint(hint))
         width = len(self.plan.schema)
         schema_here = self.plan.schema

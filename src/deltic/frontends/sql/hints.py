@@ -5,6 +5,8 @@ Others are read and dropped, as Spark does with hints that it does not know: non
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from typing import Final
 
 from sqlglot import exp
@@ -16,6 +18,8 @@ from deltic.plan.nodes import Hint, HintKind, Join, Plan
 from deltic.plan.walk import nodes
 
 KINDS: Final[dict[str, HintKind]] = {"MULTIWAY_JOIN": "multiway", "BINARY_JOIN": "binary"}
+
+_COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def join_hint(select: exp.Select, places: Places) -> Hint | None:
@@ -42,6 +46,15 @@ def _place(select: exp.Select, places: Places) -> Span:
     first = min((node.meta["start"] for part in parts for node in part.walk() if "start" in node.meta), default=0)
     before = [token for token in places.tokens if token.token_type == TokenType.HINT and token.start < first]
     return places.at(before[-1]) if before else places.of(select)
+
+
+def check_placed(places: Places) -> None:
+    """Raises SyntaxFailure where a hint for joins is a mere comment, since it does not stand behind SELECT at once."""
+    for before, after in pairwise(places.tokens):
+        for comment in _COMMENT.finditer(places.text, before.end + 1, after.start):
+            if comment[0].startswith("/*+") and any(word in KINDS for word in re.findall(r"\w+", comment[0].upper())):
+                span = Span(places.text, *comment.span(), places.name)
+                raise SyntaxFailure("a hint stands behind SELECT, one comment for all", span=span, expected="SELECT /*+ hint, hint */ …")
 
 
 def check_followed(hint: Hint | None, plan: Plan) -> None:
