@@ -45,7 +45,8 @@ def pure(function: Callable[..., Answer]) -> Pure[Answer]:
 
 
 def name_of(function: object) -> str:
-    """A function's name with the file and line that it was written at, where it has them."""
-    name = getattr(function, "__qualname__", None) or type(function).__qualname__
-    code = getattr(unwrap(function) if callable(function) else function, "__code__", None)
+    """A function's name with the file and line that it was written at, where it has them; of one that wraps another, the other's."""
+    named = unwrap(function) if callable(function) else function
+    name = getattr(named, "__qualname__", None) or type(named).__qualname__
+    code = getattr(named, "__code__", None)
     return name if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"

@@ -39,6 +39,7 @@ class Circuit:
         """A table. key: the columns of its primary key; without any it is a multiset."""
         self._check_free(name)
         columns = schema_of(schema)
+        _check_columns(name, columns)
         found = [columns.find(column) for column in key]
         if any(len(positions) != 1 for positions in found):
             raise CircuitError(f"the key of input {name} names a column that is not there", expected=f"of {', '.join(columns.names)}")
@@ -53,6 +54,7 @@ class Circuit:
             raise CircuitError(
                 f"output {name} inside of the recursion {self._around[-1]}", remedy="return the stream, and put it out behind it"
             )
+        _check_columns(name, stream.schema)
         self.outputs[name] = as_view(stream.plan)
 
     def recursive(self, name: str, *, schema: Columns, limit: int = ITERATION_LIMIT) -> Callable[[Callable[[Stream], Stream]], Stream]:
@@ -114,6 +116,13 @@ class Circuit:
     def _check_free(self, name: str) -> None:
         if name.lower() in (other.lower() for other in (*self.inputs, *self.outputs)):
             raise CircuitError(f"{name} is there already", remedy="give it another name")
+
+
+def _check_columns(name: str, schema: Schema) -> None:
+    """As in SQL, a column is known by its name in any case."""
+    twice = [column for i, column in enumerate(schema.names) if column.lower() in map(str.lower, schema.names[:i])]
+    if twice:
+        raise CircuitError(f"two columns of {name} are called {twice[0]}", remedy="map gives one another name")
 
 
 def _as(body: Schema, declared: Schema) -> tuple[Any, ...]:

@@ -13,8 +13,10 @@ import hashlib
 import re
 import sys
 import sysconfig
+import zoneinfo
 from collections.abc import Callable, Sequence
 from functools import partial
+from inspect import unwrap
 from pathlib import Path
 from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, Final, NoReturn
@@ -94,10 +96,11 @@ def _columns(given: Any) -> tuple[Expr, ...] | None:
 
 
 def user_function(
-    function: Callable[..., Any], parameters: Sequence[tuple[str, ...] | None], width: int, *, on_batches: bool = False, role: str = ""
+    function: Callable[..., Any], parameters: Sequence[tuple[str, ...] | None], width: int, *, on_batches: bool = False
 ) -> UserFunction:
-    """The function as expressions hold it. role: what of it the name stands for, where one function has several."""
-    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}{role}"
+    """The function as expressions hold it; one that wraps another goes by the other's name."""
+    named = unwrap(function)
+    name = f"{getattr(named, '__module__', '')}.{getattr(named, '__qualname__', type(named).__qualname__)}"
     return UserFunction(name, digest_of(function), tuple(parameters), width, on_batches, pure(function))
 
 
@@ -123,7 +126,9 @@ def _meaning(value: Any, function: Callable[..., Any], around: tuple[int, ...]) 
         return _meaning(part, function, (*around, id(value)))
 
     match value:
-        case None | bool() | int() | float() | str() | bytes() | datetime.date() | datetime.timedelta() | decimal.Decimal() | re.Pattern():
+        case None | bool() | int() | float() | str() | bytes() | decimal.Decimal() | re.Pattern():
+            return repr(value)
+        case datetime.date() | datetime.time() | datetime.timedelta() | datetime.timezone() | zoneinfo.ZoneInfo():
             return repr(value)
         case tuple() | list():
             return (type(value).__name__, [inner(part) for part in value])
@@ -158,13 +163,26 @@ def _meaning(value: Any, function: Callable[..., Any], around: tuple[int, ...]) 
 
 
 def _is_library(value: Any) -> bool:
-    """Whether it is a function or class of Python or of an installed package, or a compiled one."""
+    """Whether it is a function or class of Python or of an installed package, or a compiled one.
+
+    A function that its module has not by this name, such as one that was made in another, is none: its name does not say what it holds.
+    """
     module = sys.modules.get(getattr(value, "__module__", None) or "")
     if module is None or not hasattr(value, "__qualname__"):
+        return False
+    if isinstance(value, FunctionType) and _named(module, value.__qualname__) is not value:
         return False
     file = getattr(module, "__file__", None)
     installed = file is None or Path(file).is_relative_to(sysconfig.get_path("stdlib")) or "site-packages" in Path(file).parts
     return module.__name__ != "__main__" and installed
+
+
+def _named(module: ModuleType, name: str) -> object:
+    """What the module has by a name with dots; None if there is nothing."""
+    found: object = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def _global_names(code: CodeType) -> list[str]:

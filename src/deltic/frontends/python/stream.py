@@ -13,7 +13,7 @@ from inspect import isgeneratorfunction
 from typing import Any, get_args
 
 from deltic.errors import CircuitError
-from deltic.expr.nodes import Expr, Literal, PythonFunction
+from deltic.expr.nodes import Column, Expr, Literal, PythonFunction
 from deltic.frontends.python.functions import Picked, column_at, picked, unknown_column, user_function
 from deltic.frontends.python.linear import Logic, bounded, composed, updated, updates, with_update
 from deltic.frontends.python.schemas import Columns, schema_of
@@ -192,6 +192,10 @@ class Stream(OverTime):
 
     def _indexed_by(self, function: Callable[..., Any], schema: Columns | None) -> IndexedStream:
         keys = _made(self.plan, function, (self._whole(),), schema, False)
+        if all(isinstance(expr, Column) for _, expr in keys):
+            return IndexedStream(self.plan, tuple(expr.index for _, expr in keys if isinstance(expr, Column)), self._whole().positions)
+        if taken := [name for name, _ in keys if self.schema.find(name)]:
+            raise CircuitError(f"the key and the row have a column {taken[0]} each", remedy="give the key's column another name in schema=")
         rows = [(f.name, column_at(self.schema, i)) for i, f in enumerate(self.schema)]
         wide = Project(self.plan, (*rows, *keys))
         width = len(self.schema)
@@ -225,6 +229,8 @@ class IndexedStream(OverTime):
         with the joins that it reads or that read it, whether they form a cycle or not; "binary", to be none.
         """
         joined = self._joined(other, "inner")
+        if hint not in (None, *get_args(HintKind)):
+            raise CircuitError(f"there is no hint {hint!r}", expected=" or ".join(map(repr, get_args(HintKind))))
         if hint is not None:
             if hint not in get_args(HintKind):
                 raise CircuitError(f"the hint {hint!r} is not known", expected=" or ".join(map(repr, get_args(HintKind))))
@@ -415,18 +421,20 @@ def _made(
 def _flattened(plan: Plan, function: Callable[..., Iterable[tuple[Any, ...]]], made: Schema) -> Plan:
     """Each row once for each number up to how many tuples there are, then of that one its parts."""
 
+    @wraps(function)
     def count(row: Any) -> int:
         return len(list(function(row)))
 
+    @wraps(function)
     def chosen(row: Any, number: int) -> Any:
         found = list(function(row))[number - 1]
         return found[0] if single and isinstance(found, tuple) else found
 
     single = len(made) == 1
     width, names = len(plan.schema), plan.schema.names
-    how_many = PythonFunction(user_function(count, (names,), 0, role=_role(function)), _all(plan.schema), 0, BIGINT, False)
+    how_many = PythonFunction(user_function(count, (names,), 0), _all(plan.schema), 0, BIGINT, False)
     numbered = FlatMap(plan, "generate_series", (Literal(1, BIGINT), how_many), ("number",))
-    called = user_function(chosen, (names, None), 0 if single else len(made), role=_role(function))
+    called = user_function(chosen, (names, None), 0 if single else len(made))
     arguments = tuple(column_at(numbered.schema, i) for i in range(width + 1))
     return Project(numbered, tuple((f.name, PythonFunction(called, arguments, i, f.type, f.nullable)) for i, f in enumerate(made)))
 
@@ -446,10 +454,6 @@ def _at_once(function: Callable[..., Any]) -> Callable[..., Any]:
 def _check_alike(stream: IndexedStream, other: IndexedStream | Trace) -> None:
     if (stream.keys, stream.values) != (other.keys, other.values):
         raise CircuitError("two indexed streams have other keys", expected="the same columns as keys, in the same order")
-
-
-def _role(function: Callable[..., Any]) -> str:
-    return f" of {getattr(function, '__qualname__', type(function).__qualname__)}"
 
 
 def _all(schema: Schema) -> tuple[Expr, ...]:

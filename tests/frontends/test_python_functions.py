@@ -1,0 +1,96 @@
+"""Users' functions in circuits: what they are called, what tells one from another, and names of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pytest
+
+import deltic
+from deltic.errors import CircuitError, EvaluationError, ImpureFunction
+from deltic.frontends.python import functions
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def installed(build: Callable[[deltic.Stream], deltic.Stream]) -> list[dict[str, Any]]:
+    circuit = deltic.Circuit()
+    circuit.output("out", build(circuit.input("t", schema={"a": int, "b": int})))
+    with deltic.Session() as session:
+        session.advance_to(START)
+        session.install(circuit)
+        session.apply({"t": [{"a": 1, "b": 5, "_weight": 1}, {"a": 2, "b": 6, "_weight": 1}]})
+        return session.view("out").rows()
+
+
+def always(n: int, row: Any) -> list[Any]:
+    return [((n,), None, 1)]
+
+
+def test_logics_that_differ_in_what_they_hold_are_two() -> None:
+    made = {"x": int}
+    assert installed(
+        lambda t: t.join_function(partial(always, 1), schema=made).plus(t.join_function(partial(always, 2), schema=made)).distinct()
+    ) == [{"x": 1}, {"x": 2}]
+
+
+def test_a_function_is_of_a_library_only_if_its_module_has_it() -> None:
+    def made_in_another(n: int) -> Callable[[], int]:
+        def inner() -> int:
+            return n
+
+        inner.__module__ = "functools"
+        return inner
+
+    assert functions.digest_of(made_in_another(1)) != functions.digest_of(made_in_another(2))
+
+
+def test_a_function_may_take_a_zone_from_outside() -> None:
+    assert len(installed(lambda t: t.temporal_filter(lower=lambda row: datetime(2023, 1, row.a, tzinfo=UTC)))) == 2
+
+
+def test_errors_name_the_function_of_the_user() -> None:
+    made, count = {"x": int}, iter(range(1000))
+
+    def uneven(row: Any) -> list[tuple[int, int]]:
+        return [(row.a, row.b)]
+
+    def drifting(row: Any) -> Iterator[tuple[int]]:
+        yield from [(1,)] * (next(count) % 3)
+
+    with pytest.raises(EvaluationError, match=r"the function test_python_functions\.test_errors.*uneven gave"):
+        installed(lambda t: t.flat_map(uneven, schema={"x": int, "y": int, "z": int}))
+    with pytest.raises(CircuitError, match="drifting"):  # takes an iterator from outside
+        installed(lambda t: t.flat_map(drifting, schema=made))
+    with pytest.raises(ImpureFunction, match=r"Drifting gave"):
+        installed(lambda t: t.flat_map(Drifting(), schema=made))
+
+
+class Drifting:
+    """A function with a state."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, row: Any) -> list[tuple[int]]:
+        self.calls += 1
+        return [(1,)] * self.calls
+
+
+def test_a_key_by_a_function_that_picks_columns_is_these_columns() -> None:
+    assert installed(lambda t: t.index_with(lambda row: row.a).count()) == [{"a": 1, "count": 1}, {"a": 2, "count": 1}]
+    with pytest.raises(CircuitError, match="the key and the row have a column a each"):
+        installed(lambda t: t.index_with(lambda row: row.a + 1, schema={"a": int}).count())
+
+
+def test_an_output_has_no_two_columns_of_one_name() -> None:
+    with pytest.raises(CircuitError, match="two columns of out are called A"):
+        installed(lambda t: t.index_with("a").count("A"))
+
+
+def test_a_hint_that_is_none_is_refused() -> None:
+    with pytest.raises(CircuitError, match="there is no hint 'hash'"):
+        installed(lambda t: t.index_with("a").join(t.index_with("b"), hint="hash"))  # type: ignore[arg-type]
