@@ -108,15 +108,9 @@ def delta_rules(plan: MultiwayJoin, need: Need | None = None) -> tuple[DeltaRule
     return tuple(rules)
 
 
-def bound_of(plan: MultiwayJoin) -> float:
-    """The logarithm of the AGM bound of the join onto its shared variables, all relations whose size is unknown being of size 2."""
-    shared = _shared_of_inputs(plan)
-    return agm_bound(frozenset(plan.shared), tuple((mine, _size(part, 1.0)) for part, mine in zip(plan.inputs, shared, strict=True)))
-
-
 def size_of(plan: Plan) -> float:
     """How many rows a relation has, as far as the plan tells it."""
-    return 2 ** _size(plan, UNKNOWN)
+    return 2 ** _size(plan)
 
 
 def _shared_of_inputs(plan: MultiwayJoin) -> list[frozenset[int]]:
@@ -124,8 +118,8 @@ def _shared_of_inputs(plan: MultiwayJoin) -> list[frozenset[int]]:
     return [shared.intersection(mine) for mine in plan.variables]
 
 
-def _size(plan: Plan, unknown: float) -> float:
-    return math.log2(max(2, len(plan.rows))) if isinstance(plan, Values) else unknown
+def _size(plan: Plan) -> float:
+    return math.log2(max(2, len(plan.rows))) if isinstance(plan, Values) else UNKNOWN
 
 
 def _columns(plan: MultiwayJoin, i: int, variables: frozenset[int]) -> frozenset[int]:
@@ -136,7 +130,7 @@ def _order(plan: MultiwayJoin, shared: Sequence[frozenset[int]], start: int, lis
     """The order in which the rule of the input `start` binds variables."""
     bound = shared[start]
     edges = tuple(
-        (mine, _size(part, UNKNOWN) * (1 - len(mine & bound) / len(mine)))
+        (mine, _size(part) * (1 - len(mine & bound) / len(mine)))
         for i, (part, mine) in enumerate(zip(plan.inputs, shared, strict=True))
         if i != start
     )

@@ -29,7 +29,8 @@ class Read:
     new: bool
 
     def __str__(self) -> str:
-        return f"{self.arrangement} ({', '.join(self.key)}{' -> ' if self.found else ''}{', '.join(self.found)})"
+        sides = [", ".join(self.key), *(["->", ", ".join(self.found)] if self.found else [])]
+        return f"{'new' if self.new else 'old'} {self.arrangement} ({' '.join(filter(None, sides))})"
 
 
 @dataclass(frozen=True, slots=True)
