@@ -94,3 +94,32 @@ def test_an_output_has_no_two_columns_of_one_name() -> None:
 def test_a_hint_that_is_none_is_refused() -> None:
     with pytest.raises(CircuitError, match="there is no hint 'hash'"):
         installed(lambda t: t.index_with("a").join(t.index_with("b"), hint="hash"))  # type: ignore[arg-type]
+
+
+class Counted:
+    """Some tuples of each row, and how often it was asked for them."""
+
+    calls = 0
+
+    def __call__(self, row: Any) -> list[tuple[int, int, int]]:
+        type(self).calls += 1
+        return [(row.a, row.b, n) for n in range(row.b * 10)]
+
+
+def test_a_row_is_flattened_by_a_call_for_each_column_not_each_tuple() -> None:
+    made = {"x": int, "y": int, "z": int}
+    assert len(installed(lambda t: t.flat_map(Counted(), schema=made))) == 110
+    assert Counted.calls <= 2 * 2 * (1 + len(made))  # two rows, each call made twice while it is watched closely
+
+
+def test_a_function_that_makes_other_tuples_as_many_is_impure() -> None:
+    class Wandering:
+        def __init__(self) -> None:
+            self.calls = 0
+
+        def __call__(self, row: Any) -> list[tuple[int]]:
+            self.calls += 1
+            return [(self.calls,)]
+
+    with pytest.raises(ImpureFunction, match="Wandering gave"):
+        installed(lambda t: t.flat_map(Wandering(), schema={"x": int}))

@@ -24,7 +24,7 @@ from typing import Any, Final, NoReturn
 from deltic.errors import CircuitError, UnknownName
 from deltic.expr.nodes import Column, Expr, Literal, UserFunction
 from deltic.frontends.python.schemas import PYTHON
-from deltic.purity import name_of, pure
+from deltic.purity import Pure, name_of, pure
 from deltic.schema import Schema
 
 PICKS: Final = frozenset(
@@ -144,6 +144,8 @@ def _meaning(value: Any, function: Callable[..., Any], around: tuple[int, ...]) 
             return ("partial", inner(value.func), inner(value.args), inner(value.keywords))
         case MethodType():
             return ("method", inner(value.__func__), inner(value.__self__))
+        case Pure():
+            return inner(value.function)
     if _is_library(value):
         return ("library", value.__module__, value.__qualname__)
     if isinstance(value, FunctionType):
@@ -153,7 +155,7 @@ def _meaning(value: Any, function: Callable[..., Any], around: tuple[int, ...]) 
     if isinstance(value, type):
         members = [(name, inner(part)) for name, part in vars(value).items() if isinstance(part, FunctionType)]
         return ("class", value.__module__, value.__qualname__, members)
-    if hasattr(value, "__dict__") and not hasattr(type(value), "__slots__"):
+    if hasattr(value, "__dict__") and not any(vars(kind).get("__slots__") for kind in type(value).__mro__):
         return ("instance", inner(type(value)), inner(vars(value)))
     raise CircuitError(
         f"the function {name_of(function)} takes {value!r} from outside, of class {type(value).__qualname__}",

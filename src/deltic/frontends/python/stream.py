@@ -19,6 +19,7 @@ from deltic.frontends.python.linear import Logic, bounded, composed, updated, up
 from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.ticks import OverTime
 from deltic.frontends.python.trace import Trace, distinct_change, stamped
+from deltic.frontends.python.tuples import Tuples
 from deltic.frontends.sql import bind_query
 from deltic.plan.nodes import (
     Distinct,
@@ -423,14 +424,14 @@ def _flattened(plan: Plan, function: Callable[..., Iterable[tuple[Any, ...]]], m
 
     @wraps(function)
     def count(row: Any) -> int:
-        return len(list(function(row)))
+        return len(tuples(row))
 
     @wraps(function)
     def chosen(row: Any, number: int) -> Any:
-        found = list(function(row))[number - 1]
+        found = tuples(row)[number - 1]
         return found[0] if single and isinstance(found, tuple) else found
 
-    single = len(made) == 1
+    single, tuples = len(made) == 1, Tuples(function)
     width, names = len(plan.schema), plan.schema.names
     how_many = PythonFunction(user_function(count, (names,), 0), _all(plan.schema), 0, BIGINT, False)
     numbered = FlatMap(plan, "generate_series", (Literal(1, BIGINT), how_many), ("number",))
