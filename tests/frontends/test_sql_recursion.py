@@ -112,7 +112,7 @@ def test_a_limit_passed_is_an_error_that_tells_how_it_grew() -> None:
         evaluate(plan, {})
     assert str(caught.value) == (
         "the recursive relation c has not come to an end after 4 iterations: the last ones changed 1, 1, 1 rows, such as (5, NULL)\n"
-        "help: UNION instead of UNION ALL ends on cycles, a condition ends a count; MAX RECURSION LEVEL allows more iterations"
+        "help: UNION instead of UNION ALL ends on cycles, a condition ends a count; a greater limit allows more iterations"
     )
 
 

@@ -133,7 +133,7 @@ def test_a_limit_counts_the_iterations_that_change_something() -> None:
     assert len(evaluate(closure(limit=4), line)) == 10
     message = (
         "the recursive relation x has not come to an end after 3 iterations: the last ones changed 3, 2, 1 rows, such as (0, 4)\n"
-        "help: UNION instead of UNION ALL ends on cycles, a condition ends a count; MAX RECURSION LEVEL allows more iterations"
+        "help: UNION instead of UNION ALL ends on cycles, a condition ends a count; a greater limit allows more iterations"
     )
     with pytest.raises(Divergence) as caught:
         evaluate(closure(limit=3), line)

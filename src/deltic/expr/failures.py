@@ -85,7 +85,7 @@ def diverged(relation: str, limit: int, growth: Sequence[int], samples: Sequence
     return Divergence(
         f"the recursive relation {relation} has not come to an end after {limit:,} iterations: "
         f"the last ones changed {', '.join(f'{count:,}' for count in growth)} rows, such as {rows}",
-        remedy="UNION instead of UNION ALL ends on cycles, a condition ends a count; MAX RECURSION LEVEL allows more iterations",
+        remedy="UNION instead of UNION ALL ends on cycles, a condition ends a count; a greater limit allows more iterations",
     )
 
 
