@@ -76,9 +76,8 @@ class Prefixes:
     def extended(self, stage: Stage, source: Words, bound: Mapping[int, Words], weights: Sequence[Words], context: Context) -> Prefixes:
         """What a step makes of them: row i is prefix source[i] with the words `bound`, by position. weights: those that the step gives."""
         rows = self.take(source, stage.kept)
-        rows = Prefixes({**rows.columns, **bound}, rows.weights)
-        if stage.pairs:
-            rows = Prefixes(rows.columns, _products(stage, rows.weights, tuple(weights)))
+        carried = _products(stage, rows.weights, tuple(weights)) if stage.pairs else rows.weights
+        rows = Prefixes({**rows.columns, **bound}, carried)
         if stage.scaling is not None:
             rows = rows.scaled(stage.scaling)
         if stage.step.predicate is not None:

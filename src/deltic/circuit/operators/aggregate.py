@@ -25,6 +25,9 @@ from deltic.trace.weights import sums
 
 Words = tuple[np.ndarray, ...]
 
+ONE_GROUP, REPLACED = np.zeros(2, np.int64), np.array([-1, 1], np.int64)
+"""The group of all rows, before and after, and the weights of a row that goes and one that comes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
@@ -143,18 +146,29 @@ class Aggregate:
 
     def _emit(self, groups: Words, both: Words, there: np.ndarray, here: np.ndarray, context: Context) -> Delta:
         """The retracted and the new rows. both: result words of all groups before, then of all groups after."""
-        n = len(there)
-        differs = there != here
-        for words in both:
-            differs |= words[:n] != words[n:]
-        gone, come = np.flatnonzero(differs & there), np.flatnonzero(differs & here)
-        at = np.concatenate((gone, come + n))
-        columns = tuple(words[at] for words in (*(np.concatenate((g, g)) for g in groups), *both))
-        weights = np.ones(len(at), np.int64)
-        weights[: len(gone)] = -1
-        rows = Rows(columns, (weights,))
+        rows = self._replaced(both) if self.always and not context.backfill else _differing(groups, both, there, here)
         if self.memory is None:
             return rows
         batch = consolidate(rows)
         context.append(self.memory, batch)
         return batch
+
+    def _replaced(self, both: Words) -> Rows:
+        """The change of the one row that is always there."""
+        if all(words[0] == words[1] for words in both):
+            return Rows.empty(self.key + self._width, 1)
+        return Rows((ONE_GROUP, *both), (REPLACED,))
+
+
+def _differing(groups: Words, both: Words, there: np.ndarray, here: np.ndarray) -> Rows:
+    """The rows that are no longer so, then those that are so now. both: as `_emit` has it."""
+    n = len(there)
+    differs = there != here
+    for words in both:
+        differs |= words[:n] != words[n:]
+    gone, come = np.flatnonzero(differs & there), np.flatnonzero(differs & here)
+    at = np.concatenate((gone, come + n))
+    columns = tuple(words[at] for words in (*(np.concatenate((g, g)) for g in groups), *both))
+    weights = np.ones(len(at), np.int64)
+    weights[: len(gone)] = -1
+    return Rows(columns, (weights,))

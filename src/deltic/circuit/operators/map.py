@@ -24,6 +24,9 @@ from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import Layout, encode, words_of
 from deltic.trace.rows import Rows
 
+Place = tuple[int | None, int]
+"""A word of the result: where it stands in the input, or else (None, the constant that it is)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Map:
@@ -43,6 +46,7 @@ class Map:
     layout: Layout = field(init=False, compare=False, repr=False)
     made: Layout = field(init=False, compare=False, repr=False)
     identity: bool = field(init=False, compare=False, repr=False)
+    places: tuple[Place, ...] | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         assert len(self.columns) == len(self.target)
@@ -53,6 +57,7 @@ class Map:
         object.__setattr__(self, "made", Layout.of(self.target))
         exprs = (*self.columns, *(m.argument for m in self.measures), *((self.predicate,) if self.predicate is not None else ()))
         object.__setattr__(self, "fallible", any(map(can_fail, exprs)))
+        object.__setattr__(self, "places", None if self.predicate is not None or self.measures else self._places())
 
     @property
     def name(self) -> str:
@@ -75,6 +80,8 @@ class Map:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         rows = inputs[0]
         context.counters.touched += len(rows)
+        if self.places is not None:
+            return rows if self.identity else _placed(rows, self.places)
         return self.passed(Gathered.of(consolidate(rows) if self.fallible else rows, self.source, self.layout), context).rows()
 
     def passed(self, rows: Gathered, context: Context) -> Gathered:
@@ -90,8 +97,8 @@ class Map:
 
     def _column(self, i: int, rows: Gathered, context: Context) -> Part:
         expr, target = self.columns[i], self.target[i]
-        if isinstance(expr, Literal) and expr.type is BIGINT and isinstance(expr.value, int) and not target.nullable:
-            return (np.full(rows.length, expr.value, np.int64),), rows.here()
+        if (value := _constant(expr, target)) is not None:
+            return (np.full(rows.length, value, np.int64),), rows.here()
         if self.moves[i] is None or not isinstance(expr, Column):
             return encode(rows.array(expr, context.strings), target, context.strings), rows.here()
         words, source = rows.fields[expr.index]
@@ -99,6 +106,20 @@ class Map:
         if len(words) < wanted:  # NOT NULL BIGINT becomes nullable: the flag says that there is a value
             return (np.ones(rows.length, np.int64), *rows.words(expr.index)), rows.here()
         return words[len(words) - wanted :], source
+
+    def _places(self) -> tuple[Place, ...] | None:
+        """What each word of the result is; None if any must be computed."""
+        found: list[Place] = []
+        for expr, target, move in zip(self.columns, self.target, self.moves, strict=True):
+            if (value := _constant(expr, target)) is not None:
+                found.append((None, value))
+            elif move is None:
+                return None
+            else:
+                wanted = words_of(target.type, target.nullable)
+                found += [(None, 1)] * (wanted - (move.stop - move.start))  # the flag, as in `_column`
+                found += [(at, 0) for at in range(max(move.start, move.stop - wanted), move.stop)]
+        return tuple(found)
 
     def _weighed(self, rows: Gathered, context: Context) -> Part:
         weight = rows.all_weights()[0]
@@ -110,6 +131,18 @@ class Map:
         if isinstance(expr, Column) and self.source[expr.index].type is BIGINT and not self.source[expr.index].nullable:
             return rows.words(expr.index)[0]
         return rows.array(expr, context.strings)
+
+
+def _constant(expr: Expr, target: Field) -> int | None:
+    """The word that the value always is; None if it must be computed."""
+    if isinstance(expr, Literal) and expr.type is BIGINT and isinstance(expr.value, int) and not target.nullable:
+        return expr.value
+    return None
+
+
+def _placed(rows: Delta, places: Sequence[Place]) -> Rows:
+    """Rows of words that stand in the input, whose arrays are shared, and of constants."""
+    return Rows([np.full(rows.length, value, np.int64) if at is None else rows.columns[at] for at, value in places], rows.weights)
 
 
 def _filtered(rows: Gathered, predicate: Expr, context: Context) -> Gathered:
