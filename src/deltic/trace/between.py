@@ -1,4 +1,4 @@
-"""The rows of a trace whose leading word lies in a range, and the least leading word behind one."""
+"""The rows of a trace whose leading word lies in a range, and the least leading word behind one. Rows of other shards are left out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def between(spine: Spine, after: int, until: int, counters: Counters) -> Batch:
         first, last = (start + int(at) for at in np.searchsorted(batch.columns[0][start:end], (after, until), "right"))
         if first < last:
             columns, weights = ([word[first:last] for word in words] for words in (batch.columns, batch.weights))
-            parts.append(Batch.trusted(columns, weights))
+            part = Batch.trusted(columns, weights)
+            parts.append(part if spine.share is None else spine.share.of_batch(part))
     counters.batches += len(spine.batches)
     counters.touched += sum(part.length for part in parts)
     return merge(parts) if parts else Batch.empty(spine.columns, spine.weights)
