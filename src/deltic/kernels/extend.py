@@ -188,26 +188,11 @@ def add_pair(
 
 
 @part
-def add_pairs(
-    directories: Words,
-    atoms: Words,
-    wanted: Words,
-    spans: Words,
-    i: int,
-    mine: int,
-    s: int,
-    other: int,
-    t: int,
-    sums: Words,
-    wraps: Words,
-) -> tuple[bool, int]:
-    """Adds the weights of all words that prefix i has both in span s of the leaf `mine` and in span t of the leaf `other`.
+def next_common(ours: int, x: int, x_end: int, theirs: int, y: int, y_end: int) -> tuple[int, int, int]:
+    """The first rows of ours[x:x_end] and theirs[y:y_end] with one word, and what was compared; x_end where there is none.
 
-    Gives (False on overflow, compared). Span s has no more rows than t.
+    Both ascend, each word once; ours are not the more. It takes no arrays: what is called this often has no time to count references.
     """
-    at, x, x_end = spans[mine, s, 0, i], spans[mine, s, 1, i], spans[mine, s, 2, i]
-    to, y, y_end = spans[other, t, 0, i], spans[other, t, 1, i], spans[other, t, 2, i]
-    ours, theirs = directories[at + DIRECTORY_HEADER + atoms[mine, KEY]], directories[to + DIRECTORY_HEADER + atoms[other, KEY]]
     few, many = x_end - x, y_end - y
     if many > ALIKE * few:
         steps = 1
@@ -216,18 +201,40 @@ def add_pairs(
         for row in range(x, x_end):
             word = load(ours, row)
             place = search(theirs, y, y_end, word)
-            found = place < y_end and load(theirs, place) == word
-            if found and not add_pair(directories, atoms, wanted, mine, at, row, other, to, place, sums, wraps):
-                return False, 0
-        return True, few * steps
+            if place < y_end and load(theirs, place) == word:
+                return row, place, (row + 1 - x) * steps
+        return x_end, y_end, few * steps
     start = x + y
     while x < x_end and y < y_end:
         word, match = load(ours, x), load(theirs, y)
-        if word == match and not add_pair(directories, atoms, wanted, mine, at, x, other, to, y, sums, wraps):
-            return False, 0
-        x += np.int64(word <= match)
-        y += np.int64(word >= match)
-    return True, x + y - start
+        if word == match:
+            return x, y, x + y + 1 - start
+        x += np.int64(word < match)
+        y += np.int64(word > match)
+    return x_end, y_end, x + y - start
+
+
+@part
+def add_pairs(
+    directories: Words, atoms: Words, wanted: Words, spans: Words, slots: Words, i: int, first: int, second: int, sums: Words, wraps: Words
+) -> tuple[bool, int]:
+    """Adds the weights of all words that the leaves `first` and `second` both have under prefix i: (False on overflow, compared)."""
+    touched = 0
+    for s in range(slots[first, i]):
+        for t in range(slots[second, i]):
+            fewer = spans[first, s, 2, i] - spans[first, s, 1, i] <= spans[second, t, 2, i] - spans[second, t, 1, i]
+            mine, a, other, b = (first, s, second, t) if fewer else (second, t, first, s)
+            at, x, x_end = spans[mine, a, 0, i], spans[mine, a, 1, i], spans[mine, a, 2, i]
+            to, y, y_end = spans[other, b, 0, i], spans[other, b, 1, i], spans[other, b, 2, i]
+            ours, theirs = directories[at + DIRECTORY_HEADER + atoms[mine, KEY]], directories[to + DIRECTORY_HEADER + atoms[other, KEY]]
+            x, y, compared = next_common(ours, x, x_end, theirs, y, y_end)
+            touched += compared
+            while x < x_end:
+                if not add_pair(directories, atoms, wanted, mine, at, x, other, to, y, sums, wraps):
+                    return False, touched
+                x, y, compared = next_common(ours, x + 1, x_end, theirs, y + 1, y_end)
+                touched += compared
+    return True, touched
 
 
 @part
@@ -420,18 +427,10 @@ def extend(directories: Words, atoms: Words, keys: Words, n: int, wanted: Words,
             for w in range(weights):
                 sums[w] = wraps[w] = 0
             if summed and count == 2:
-                other = 1 - proposer
-                for s in range(slots[proposer, i]):
-                    for t in range(slots[other, i]):
-                        mine = spans[proposer, s, 2, i] - spans[proposer, s, 1, i]
-                        theirs = spans[other, t, 2, i] - spans[other, t, 1, i]
-                        if mine <= theirs:
-                            safe, compared = add_pairs(directories, atoms, wanted, spans, i, proposer, s, other, t, sums, wraps)
-                        else:
-                            safe, compared = add_pairs(directories, atoms, wanted, spans, i, other, t, proposer, s, sums, wraps)
-                        touched += compared
-                        if not safe:
-                            return -1, out
+                safe, compared = add_pairs(directories, atoms, wanted, spans, slots, i, proposer, 1 - proposer, sums, wraps)
+                touched += compared
+                if not safe:
+                    return -1, out
             else:
                 open_cursors(directories, atoms, spans, slots, proposer, i, cursors, begins, who)
                 while True:
