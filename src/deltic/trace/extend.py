@@ -94,7 +94,9 @@ def extend(
         columns += key
     report = np.zeros(read.REPORT, np.int64)
     table = np.array(atoms, np.int64)
-    count, out = kernel.extend(directories.words, table, addresses(columns, n), n, _table(tuple(wanted), 1 + len(versions)), summed, report)
+    count, out = kernel.extend(
+        directories.words, table, addresses(columns, n), n, _table(tuple(wanted), 1 + len(versions)), int(summed), report
+    )
     if count < 0:
         raise overflow("the product of the weights of a join")
     counters.touched += int(report[read.TOUCHED])
