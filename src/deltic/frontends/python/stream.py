@@ -233,8 +233,6 @@ class IndexedStream(OverTime):
         if hint not in (None, *get_args(HintKind)):
             raise CircuitError(f"there is no hint {hint!r}", expected=" or ".join(map(repr, get_args(HintKind))))
         if hint is not None:
-            if hint not in get_args(HintKind):
-                raise CircuitError(f"the hint {hint!r} is not known", expected=" or ".join(map(repr, get_args(HintKind))))
             joined = replace(joined, hint=Hint(hint))
         width = len(self.plan.schema)
         schema_here = self.plan.schema
