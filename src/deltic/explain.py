@@ -22,7 +22,7 @@ from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopK
 from deltic.drawing import Vertex, graphviz, mermaid
 from deltic.frontends.sql import FileSink, FileSource
-from deltic.lowering.show_rules import JoinPicture
+from deltic.lowering.show_rules import JoinPicture, short, word_names
 from deltic.lowering.show_rules import pictures as joins
 from deltic.plan.nodes import Plan
 from deltic.plan.show import show
@@ -247,8 +247,8 @@ def _picture(
         _partition(node, _replicated(node, circuit)),
         node.shape.schema.names,
         node.shape.weights,
-        _short(node.owns) if node.owns else None,
-        tuple(map(_short, node.reads)),
+        short(node.owns) if node.owns else None,
+        tuple(map(short, node.reads)),
         rows,
         size,
         views,
@@ -260,18 +260,6 @@ def _picture(
     )
 
 
-def _short(arrangement: str) -> str:
-    """Enough of an arrangement's id to tell it apart."""
-    role, _, digest = arrangement.rpartition("-")
-    return f"{role}-{digest[:8]}"
-
-
-def _words(node: Node) -> list[str]:
-    """A column's name for each word."""
-    layout = node.shape.layout
-    return [f.name for f, s in zip(node.shape.schema, layout.slices, strict=True) for _ in range(s.start, s.stop)]
-
-
 def _inputs(node: Node) -> tuple[int, ...]:
     """The local ids of what the node reads in its scope, a feedback's one iteration ago."""
     return (node.operator.source,) if isinstance(node.operator, Feedback) else node.inputs
@@ -280,9 +268,9 @@ def _inputs(node: Node) -> tuple[int, ...]:
 def _key(node: Node, peers: Sequence[Node], circuit: Circuit) -> str:
     operator = node.operator.flat if isinstance(node.operator, NestedJoin) else node.operator
     if isinstance(operator, Join | SemiJoin):
-        return ", ".join(_words(peers[node.inputs[0]])[: operator.key])
+        return ", ".join(word_names(peers[node.inputs[0]].shape)[: operator.key])
     if isinstance(operator, Exchange) and operator.key is not None:
-        return ", ".join(_words(node)[w] for w in operator.key)
+        return ", ".join(word_names(node.shape)[w] for w in operator.key)
     if node.owns in circuit.arrangements:
         spec = circuit.arrangements[node.owns or ""]
         return ", ".join(spec.shape.schema.names[: spec.key])
@@ -305,7 +293,7 @@ def _partition(node: Node, replicated: bool) -> str:
         return "every shard" if replicated else "any shard"
     if not node.partition:
         return "home shard"
-    words = _words(node)
+    words = word_names(node.shape)
     return f"by hash ({', '.join(dict.fromkeys(words[w] for w in node.partition))})"
 
 

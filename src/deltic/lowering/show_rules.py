@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from deltic.circuit.nodes import Circuit, Node
+from deltic.circuit.nodes import Circuit, Node, Shape
 from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.multiway import MultiwayJoin
 from deltic.circuit.operators.nested_multiway import NestedMultiwayJoin
@@ -100,8 +100,8 @@ def _picture(
     return JoinPicture(
         node.name,
         tuple(_rule(rule, reads, circuit) for rule in join.rules),
-        tuple(map(_short, reads)),
-        tuple(_short(name) for name in reads if readers[name] > 1),
+        tuple(map(short, reads)),
+        tuple(short(name) for name in reads if readers[name] > 1),
         round(agm_bound(bound, tuple((edge, 1.0) for edge, _ in edges)), 3),
         None if sizes is None else math.floor(2 ** agm_bound(bound, sizes) * (1 + 1e-9)),
     )
@@ -118,19 +118,19 @@ def _edges(rule: Rule, ports: Sequence[str]) -> list[tuple[str, frozenset[int]]]
 
 
 def _rule(rule: Rule, ports: Sequence[str], circuit: Circuit) -> RulePicture:
-    names = _distinct([_words(circuit, ports[rule.port])[word] for word in rule.start], [])
+    names = _distinct([word_names(circuit.arrangements[ports[rule.port]].shape)[word] for word in rule.start], [])
     steps = []
     for step in rule.steps:
         first = step.atoms[0]
-        words = _words(circuit, first.arrangement)[len(first.key) : first.width]
+        words = word_names(circuit.arrangements[first.arrangement].shape)[len(first.key) : first.width]
         found = _distinct(words[:1] if isinstance(step, Extend) else words, names)
         steps.append(tuple(_read(atom, names, found) for atom in step.atoms))
         names = [*names, *found]
-    return RulePicture(_short(ports[rule.port]), tuple(dict.fromkeys(names)), tuple(steps))
+    return RulePicture(short(ports[rule.port]), tuple(dict.fromkeys(names)), tuple(steps))
 
 
 def _read(atom: Atom, names: Sequence[str], found: Sequence[str]) -> Read:
-    return Read(_short(atom.arrangement), tuple(names[p] for p in atom.key), tuple(dict.fromkeys(found)), atom.new)
+    return Read(short(atom.arrangement), tuple(names[p] for p in atom.key), tuple(dict.fromkeys(found)), atom.new)
 
 
 def _distinct(words: Sequence[str], taken: Sequence[str]) -> list[str]:
@@ -144,12 +144,12 @@ def _distinct(words: Sequence[str], taken: Sequence[str]) -> list[str]:
     return [found[word] for word in words]
 
 
-def _words(circuit: Circuit, arrangement: str) -> list[str]:
-    """A column's name for each word of the arrangement."""
-    shape = circuit.arrangements[arrangement].shape
+def word_names(shape: Shape) -> list[str]:
+    """A column's name for each word of a row."""
     return [f.name for f, s in zip(shape.schema, shape.layout.slices, strict=True) for _ in range(s.start, s.stop)]
 
 
-def _short(arrangement: str) -> str:
+def short(arrangement: str) -> str:
+    """Enough of an arrangement's id to tell it apart."""
     role, _, digest = arrangement.rpartition("-")
     return f"{role}-{digest[:8]}"

@@ -173,13 +173,8 @@ class State:
                 break
         if shards is not None and shards != self.manifest.shards:
             self._reshard(shards)
-        self.sweep()
-        self._check_files()
-
-    def _check_files(self) -> None:
-        """Raises CorruptState if a file of the newest epoch is missing, so that it is told now and not in the midst of a tick. O(files)."""
-        missing = set(self.manifest.files).difference(self.folder.names(DATA))
-        if missing:
+        missing = set(self.manifest.files).difference(self.sweep())
+        if missing:  # told now, and not in the midst of a tick
             raise CorruptState(f"{min(missing)}: the file is missing, though the manifest names it", remedy=REMEDY)
 
     def _check(self, shards: int | None) -> None:
@@ -272,15 +267,20 @@ class State:
         leased = oldest_leased(self.folder)
         return self.manifest.oldest if leased is None else min(self.manifest.oldest, leased)
 
-    def sweep(self) -> None:
-        """Deletes all that nobody needs: also manifests that nothing retained builds on, and files that no manifest names. O(files)."""
+    def sweep(self) -> list[str]:
+        """Deletes all that nobody needs: also manifests that nothing retained builds on, and files that no manifest names. O(files).
+
+        Returns the names of the data files that it found.
+        """
         floor = self._free()
         base = max((epoch for epoch in self._wholes if epoch <= floor), default=0)
         self._wholes = [epoch for epoch in self._wholes if epoch >= base]
         old = [manifest_name(epoch) for epoch in epochs_in(self.folder) if epoch < base]
         needed = {*self.manifest.files, *(past.file for past in self._past)}
-        strays = [f"{DATA}/{name}" for name in self.folder.names(DATA) if name not in needed and self._is_stray(name)]
+        found = self.folder.names(DATA)
+        strays = [f"{DATA}/{name}" for name in found if name not in needed and self._is_stray(name)]
         self.folder.delete([*old, *strays])
+        return found
 
     def _is_stray(self, name: str) -> bool:
         """Whether no tick or merge that still runs can have written a file that no manifest names."""
