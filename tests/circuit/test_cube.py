@@ -117,6 +117,25 @@ def test_on_few_shards_each_takes_its_share_of_the_changes(shards: int, whole: b
     assert (result.counters[join.name].rows_out == 3) == whole, "one row for each rule"
 
 
+@pytest.mark.parametrize("shards", [2, 3, 8])
+def test_what_keeps_rows_as_they_lie_finds_them_where_they_came(shards: int) -> None:
+    """Each shard keeps its own MIN: a triangle that came with one edge goes with another, which hashes to another shard."""
+    z = reference(JOIN.schema, 2)
+    least = Aggregate(JOIN, (), (("least", AggregateCall("min", (z,), BIGINT, True)), ("n", AggregateCall("count", (z,), BIGINT, False))))
+    engine = embedded({"g": G.table}, {"least": least}, shards)
+    rng = Random(shards)
+    for _ in range(6):
+        x, y, z = (rng.randrange(100) for _ in range(3))
+        sides = [((x, y), 1), ((x, z), 1), ((y, z), 1)]
+        for came, (row, _) in product(sides, sides):
+            others = [side for side in sides if side != came]
+            tables = {"g": Relation()}
+            for change in (others, [came], [(row, -1)], [(side, -1) for side, _ in sides if side != row]):
+                engine.tick({"g": change})
+                tables = applied(tables, {"g": change})
+                assert engine.view("least") == evaluate(least, tables)
+
+
 def test_a_cyclic_join_exchanges_once() -> None:
     engine = embedded({"g": G.table}, {"listed": JOIN}, 8)
     exchanges = [node for node in engine.circuit.nodes if isinstance(node.operator, Exchange)]

@@ -45,7 +45,7 @@ class Cube:
         return _shares(self, shards)
 
     def cell(self, shard: int, shards: int, placed: Sequence[Sequence[Placement]] = ()) -> Cell:
-        """The cell of a shard. placed: the placements of each arrangement, if the rules read any."""
+        """The cell of a shard. placed: the placements of each arrangement, if results may drift from cell to cell; () if not."""
         shares = self.shares(shards)
         whole = bool(placed) and all(any(is_everywhere(each, shares) for each in mine) for mine in placed)
         return Cell(shares, tuple(int(c) for c in np.unravel_index(shard % prod(shares), shares)), whole)
@@ -72,8 +72,9 @@ def _grids(dimensions: int, cells: int) -> Iterator[tuple[int, ...]]:
 class Cell:
     """One cell of a grid of `shares`, by its coordinates.
 
-    whole: whether all cells have all rows, as where one relation stands on every side of a small grid. Then a result belongs to the cell
-    that the changed row hashes to, and nothing that is bound later needs to be asked where it belongs.
+    whole: whether all cells have all rows, as where one relation stands on every side of a small grid, and results may drift. Then a
+    result belongs to the cell that the changed row hashes to, and nothing that is bound later needs to be asked where it belongs; but
+    what comes with a row of one relation may go with one of another, and then belongs to another cell.
     """
 
     shares: tuple[int, ...]

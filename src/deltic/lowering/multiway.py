@@ -37,9 +37,11 @@ if TYPE_CHECKING:
 
 def lower_multiway_join(lowering: Lowering, plan: MultiwayJoin) -> int:
     listed = list(dict.fromkeys(plan.flat[i] for i in plan.output))
-    joining = _Joining(lowering, plan, Need.of(plan), listed, ())
+    joining = _Joining(lowering, plan, Need.of(plan), listed)
     schema = joining.schema
-    return lowering.streams.map(joining.lower(), [reference(schema, listed.index(plan.flat[i])) for i in plan.output], plan.schema)
+    return lowering.streams.map(
+        joining.lower(steady=True), [reference(schema, listed.index(plan.flat[i])) for i in plan.output], plan.schema
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ def weigh_multiway_join(lowering: Lowering, plan: MultiwayJoin, wanted: Weighing
     made = joining.schema
     places = {i: listed.index(plan.flat[plan.output[i]]) for i in read}
     groups, present = ([remap(expr, places, made) for expr in exprs] for exprs in (wanted.groups, wanted.present))
-    return lowering.streams.map(joining.lower(), groups, schema, is_not_null(present))
+    return lowering.streams.map(joining.lower(steady=False), groups, schema, is_not_null(present))
 
 
 class _Sums:
@@ -120,7 +122,7 @@ class _Joining:
         plan: MultiwayJoin,
         need: Need,
         listed: Sequence[int],
-        summed: tuple[Summed, ...],
+        summed: tuple[Summed, ...] = (),
         limbs: tuple[tuple[int, int], ...] = (),
     ) -> None:
         self.lowering, self.plan, self.streams = lowering, plan, lowering.streams
@@ -135,16 +137,16 @@ class _Joining:
         """Of what `lower` gives: each listed variable once."""
         return Schema(tuple(self.fields[variable] for variable in self.listed))
 
-    def lower(self) -> int:
+    def lower(self, *, steady: bool) -> int:
+        """The stream. steady: whether equal rows have to come on one shard in every tick, as where what follows keeps rows as they lie."""
         builder = self.streams.builder
         streams = {index: self._stream(index) for rule in self.rules for index in rule.indexes}
         arranged = {index: self._arranged(index, stream) for index, stream in streams.items()}
         ports = tuple({a.id: a for a in arranged.values()}.values())  # plans that differ may be one stream
-        operator = MultiwayJoinOperator(
-            self._rules(arranged), cube=self.cube, placed=tuple(map(self._placements, arranged)) if self.cube else ()
-        )
+        placed = () if steady or self.cube is None else tuple(map(self._placements, arranged))
+        operator = MultiwayJoinOperator(self._rules(arranged), cube=self.cube, placed=placed)
         unspread = {index: replace(arranged[index], id=builder.fingerprint(stream)) for index, stream in streams.items()}
-        meaning = builder.digest("multiway join", *self._rules(unspread))
+        meaning = builder.digest("multiway join", steady, *self._rules(unspread))
         inputs, reads = tuple(port.node for port in ports), tuple(port.id for port in ports)
         shape = Shape(self.schema, 1 + len(self.summed))  # on any shard, also if there is one: what follows is named alike
         return builder.add(operator, inputs, shape, None, reads=reads, meaning=meaning)

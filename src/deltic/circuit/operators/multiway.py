@@ -31,8 +31,9 @@ Versions = Mapping[tuple[str, bool], Version]
 class MultiwayJoin:
     """The rules of a join, one for each occurrence of a relation. Its inputs are arrangements' changes.
 
-    cube: how results are divided among the shards; None if all are on one. placed: how the rows of each arrangement are. naive: whether
-    each step counts, proposes and validates over all prefixes, to compare with; the result is the same.
+    cube: how results are divided among the shards; None if all are on one. placed: how the rows of each arrangement are, if a result may
+    come on another shard when it goes than when it came; () if not. naive: whether each step counts, proposes and validates over all
+    prefixes, to compare with; the result is the same.
     sources: for each arrangement that a rule reads, its input, and columns and weights of its rows.
     """
 
