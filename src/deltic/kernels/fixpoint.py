@@ -20,8 +20,9 @@ from deltic.kernels.seen import (
     CHANGE,
     CHANGES,
     DERIVATIONS,
-    DERIVED,
+    ENTRIES,
     FAR,
+    FREE,
     ITERATIONS,
     LATEST,
     NOTHING,
@@ -35,15 +36,17 @@ from deltic.kernels.seen import (
     Found,
     Seen,
     Waiting,
-    by_column,
     enter,
     grown,
+    grown_columns,
     grown_heads,
     grown_rows,
     read_histories,
+    renewed,
     step_row,
     take_due,
     total,
+    wait,
 )
 
 KEY, OTHER_AT, OTHER_BATCHES, OTHER_COLUMNS, MINE_AT, MINE_BATCHES, MINE_COLUMNS, CHANGE_AT, CHANGE_ROWS, MOVES_AT, CHAIN = range(11)
@@ -128,31 +131,32 @@ def join_changes(
     chain: Words,
     moves: Words,
     width: int,
-    changes: Words,
-    start: int,
+    changed: Words,
+    changes: int,
+    iteration: int,
     seen: Seen,
     waiting: Waiting,
     met: Words,
     found: Found,
     report: Words,
 ) -> tuple[Seen, Waiting, Words]:
-    """Enters what the changes from `start` on derive with the other relation."""
+    """Enters what the changes of an iteration derive with the other relation."""
     columns, other_columns, renamed = chain[MINE_COLUMNS], chain[OTHER_COLUMNS], chain[MOVES_AT]
     who, low, high = found.who, found.low, found.high
     stride, step = DIRECTORY_HEADER + other_columns + 1, 8 * (width + 2)
     derived = moves.ctypes.data + 8 * (renamed + columns - 1)
-    changed = np.empty((columns + 1, min(report[CHANGES] - start, BLOCK)), np.int64)
+    arranged = np.empty((columns + 1, min(changes, BLOCK)), np.int64)
     keys = np.empty(columns + 1, np.int64)
     for c in range(columns + 1):
-        keys[c] = changed[c].ctypes.data
-    for first in range(start, report[CHANGES], BLOCK):
-        block = min(BLOCK, report[CHANGES] - first)
+        keys[c] = arranged[c].ctypes.data
+    for first in range(0, changes, BLOCK):
+        block = min(BLOCK, changes - first)
         report[SOUGHT_JOINS] += block
         records = seen.records
         for i in range(block):
             for c in range(columns - 1):
-                changed[c, i] = records[changes[first + i, 0], STATE + moves[renamed + c]]
-            changed[columns - 1, i], changed[columns, i] = changes[first + i, 1], changes[first + i, 2]
+                arranged[c, i] = records[changed[first + i, 0], STATE + moves[renamed + c]]
+            arranged[columns - 1, i], arranged[columns, i] = iteration, changed[first + i, 1]
         for b in range(chain[OTHER_BATCHES]):
             at = chain[OTHER_AT] + b * stride
             hits, inspected = seek_block(directories, at, keys, chain[KEY], 0, block, who, low, high)
@@ -176,35 +180,49 @@ def settle(
     looked: Words,
     looks: int,
     history: Words,
+    width: int,
     iteration: int,
     derivations: Words,
     changes: Words,
+    changed: Words,
     report: Words,
-) -> tuple[Waiting, Words, Words]:
-    """Looks at the rows looked[:looks], and notes their derivations and changes; those that have to be looked at later wait."""
-    records, heads = seen.records, grown_heads(waiting.heads, report[LATEST])
-    derived, changed, waits = report[DERIVATIONS], report[CHANGES], report[DERIVED]
-    derivations, changes = grown_rows(derivations, derived + looks), grown_rows(changes, changed + looks)
-    entries = grown_rows(waiting.entries, waits + looks)
-    first_record, step, first_entry = records.ctypes.data, 8 * records.shape[1], history.ctypes.data
+) -> tuple[Waiting, Words, Words, Words]:
+    """Looks at the rows looked[:looks], and notes their derivations and changes; those that have to be looked at later wait.
+
+    changed: (row, weight) of the changes of this iteration alone.
+    """
+    derived, done, used, free = report[DERIVATIONS], report[CHANGES], report[ENTRIES], report[FREE]
+    heads, entries = grown_heads(waiting.heads, report[LATEST]), grown_rows(waiting.entries, used + looks)
+    derivations, changes = grown_columns(derivations, derived, derived + looks), grown_columns(changes, done, done + looks)
+    changed = changed if looks <= len(changed) else np.empty((2 * looks, 2), np.int64)
+    first_record, step, first_entry = seen.records.ctypes.data, 8 * seen.records.shape[1], history.ctypes.data
+    count = 0
     for k in range(looks):
-        r = looked[k]
-        if records[r, NOW] != 0:
-            derivations[derived, 0], derivations[derived, 1], derivations[derived, 2] = r, iteration, records[r, NOW]
+        record = first_record + looked[k] * step
+        if load(record, NOW) != 0:
+            write_row(derivations.ctypes.data, derivations.shape[1], derived, record, width, iteration, load(record, NOW))
             derived += 1
-        change, later, safe = step_row(first_record + r * step, first_entry, iteration)
+        change, later, safe = step_row(record, first_entry, iteration)
         if not safe:
             report[OVERFLOWED] = 1
         if later < FAR:
-            entries[waits, 0], entries[waits, 1], entries[waits, 2] = r, 0, heads[later]
-            heads[later] = waits
-            waits += 1
+            used, free = wait(entries.ctypes.data, heads.ctypes.data, used, free, looked[k], 0, later)
         if change != 0:
-            changes[changed, 0], changes[changed, 1], changes[changed, 2] = r, iteration + 1, change
-            changed += 1
-            records[r, CHANGE] += change
-    report[DERIVATIONS], report[CHANGES], report[DERIVED] = derived, changed, waits
-    return Waiting(entries, heads), derivations, changes
+            write_row(changes.ctypes.data, changes.shape[1], done + count, record, width, iteration + 1, change)
+            changed[count, 0], changed[count, 1] = looked[k], change
+            count += 1
+            store(record, CHANGE, load(record, CHANGE) + change)
+    report[DERIVATIONS], report[CHANGES], report[ENTRIES], report[FREE] = derived, done + count, used, free
+    return Waiting(entries, heads), derivations, changes, changed
+
+
+@part
+def write_row(columns: int, room: int, at: int, record: int, width: int, iteration: int, weight: int) -> None:
+    """Writes a row's words, an iteration and a weight to place `at` of columns with so much room each."""
+    for c in range(width):
+        store(columns + 8 * room * c, at, load(record, STATE + c))
+    store(columns + 8 * room * width, at, iteration)
+    store(columns + 8 * room * (width + 1), at, weight)
 
 
 @part
@@ -216,14 +234,26 @@ def next_due(heads: Words, iteration: int) -> int:
 
 
 @part
-def summed(records: Words, count: int) -> Words:
-    """int64[n, 2]: the rows whose presence has changed in the end, and how."""
-    sums = np.empty((count, 2), np.int64)
-    used = 0
+def cut(columns: Words, start: int, end: int) -> Words:
+    """Columns that begin with rows start to end; copied unless these are most of what there is."""
+    return columns if start == 0 and 2 * end > columns.shape[1] else columns[:, start:end].copy()
+
+
+@part
+def summed(records: Words, count: int, width: int) -> Words:
+    """Columns of the rows whose presence has changed in the end, and how."""
+    rows = 0
     for r in range(count):
-        sums[used, 0], sums[used, 1] = r, records[r, CHANGE]
-        used += np.int64(records[r, CHANGE] != 0)
-    return sums[:used]
+        rows += np.int64(records[r, CHANGE] != 0)
+    sums = np.empty((width + 1, rows), np.int64)
+    k = 0
+    for r in range(count):
+        if records[r, CHANGE] != 0:
+            for c in range(width):
+                sums[c, k] = records[r, STATE + c]
+            sums[width, k] = records[r, CHANGE]
+            k += 1
+    return sums
 
 
 @kernel(
@@ -246,13 +276,16 @@ def fixpoint(
 
     base: columns of `width` words and a weight, the change of what is derived at iteration 0. past: the directory of past derivations, by
     row and iteration. Derivations are columns (row, iteration, weight), changes (row, iteration at which the joins see them, weight), sums
-    (row, weight); none of them are in order. On divergence the changes are those of the iteration that was one too many.
+    (row, weight); none of them are in order, and columns may be longer than the report says. On divergence the changes are those of the
+    iteration that was one too many.
     """
     seen = Seen(np.empty((ROOM, STATE + width), np.int64), np.full(2 * ROOM, NOTHING, np.int64))
     waiting = Waiting(np.empty((ROOM, 3), np.int64), np.full(64, NOTHING, np.int64))
     found = Found(np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64))
-    history, derivations, changes = np.empty((ROOM, 3), np.int64), np.empty((ROOM, 3), np.int64), np.empty((ROOM, 3), np.int64)
+    derivations, changes = np.empty((width + 2, ROOM), np.int64), np.empty((width + 2, ROOM), np.int64)
+    history, changed = np.empty((ROOM, 3), np.int64), np.empty((ROOM, 2), np.int64)
     looked, fresh, growth = np.empty(ROOM, np.int64), np.empty(ROOM, np.int64), np.empty(64, np.int64)
+    report[FREE] = NOTHING
     past = directories[past_at:]
     met = base_rows(base, base_count, width)
     seen, waiting = enter(seen, waiting, met, base_count, width, report)
@@ -261,11 +294,13 @@ def fixpoint(
 
     outcome, start, iteration = DONE, 0, 0
     while report[OVERFLOWED] == 0 and iteration < len(waiting.heads):
-        looked, fresh = grown(looked, report[ROWS]), grown(fresh, report[ROWS])
+        looked, fresh = renewed(looked, report[ROWS]), renewed(fresh, report[ROWS])
         looks, unknown = take_due(waiting, seen.records, iteration, looked, fresh, report)
         history = read_histories(past, past_batches, width, seen.records, fresh, unknown, history, found, report)
         start = report[CHANGES]
-        waiting, derivations, changes = settle(seen, waiting, looked, looks, history, iteration, derivations, changes, report)
+        waiting, derivations, changes, changed = settle(
+            seen, waiting, looked, looks, history, width, iteration, derivations, changes, changed, report
+        )
         growth = grown(growth, report[ITERATIONS] + 1)
         growth[report[ITERATIONS]] = report[CHANGES] - start
         report[ITERATIONS] += 1
@@ -278,16 +313,16 @@ def fixpoint(
         iteration += 1
         waiting = Waiting(waiting.entries, grown_heads(waiting.heads, iteration))
         for n in range(len(chains)):
-            seen, waiting, met = join_changes(directories, chains[n], moves, width, changes, start, seen, waiting, met, found, report)
+            seen, waiting, met = join_changes(
+                directories, chains[n], moves, width, changed, report[CHANGES] - start, iteration, seen, waiting, met, found, report
+            )
 
     if report[OVERFLOWED] != 0:
         outcome = OVERFLOW
-    first = start if outcome == DIVERGED else 0
-    sums = summed(seen.records, report[ROWS])
     return (
         outcome,
-        by_column(seen.records, width, derivations, 0, report[DERIVATIONS]),
-        by_column(seen.records, width, changes, first, report[CHANGES]),
-        by_column(seen.records, width, sums, 0, len(sums)),
+        cut(derivations, 0, report[DERIVATIONS]),
+        cut(changes, start if outcome == DIVERGED else 0, report[CHANGES]),
+        summed(seen.records, report[ROWS], width),
         growth[: report[ITERATIONS]].copy(),
     )

@@ -30,6 +30,12 @@ def index_words(buckets: int) -> int:
 
 
 @part
+def one_word_each(index: int) -> bool:
+    """Whether no bucket holds two leading words, so that all rows of a bucket have the word that led there."""
+    return load(index, 2) == 0
+
+
+@part
 def count_nulls(column: int, n: int) -> int:
     """How many of the n sorted words are the NULL marker."""
     nulls = 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.index import INDEX_HEADER
+from deltic.kernels.index import INDEX_HEADER, one_word_each
 from deltic.kernels.memory import WORD_MIN, Words, load, prefetch, store
 from deltic.kernels.merge import DIRECTORY_HEADER
 
@@ -88,7 +88,7 @@ def equal_range(column: int, low: int, high: int, word: int) -> tuple[int, int, 
 
 @part
 def seek_buckets(index: int, column: int, large: bool, key: int, first: int, count: int, who: Words, low: Words, high: Words) -> int:
-    """Lists the keys first + who[h] whose bucket is not empty, with its rows; returns how many."""
+    """Lists the keys first + who[h] whose bucket is not empty, with its rows; returns how many. column: what will be read of them first."""
     base = np.uint64(load(index, 1))
     shift = np.uint64(load(index, 2))
     buckets = np.uint64(load(index, 3))
@@ -164,11 +164,14 @@ def seek_block(
             who[i], low[i], high[i] = i, 0, directory[at]
         return count, 0
     large = directory[at] >= LARGE
-    found = seek_buckets(directory[at + 1], directory[at + DIRECTORY_HEADER], large, keys[0], first, count, who, low, high)
+    index = directory[at + 1]
+    known = np.int64(one_word_each(index))
+    column = directory[at + DIRECTORY_HEADER + known]
+    found = seek_buckets(index, column, large, keys[0], first, count, who, low, high)
     touched = 2 * count
-    for c in range(width):
+    for c in range(known, width):
         column = directory[at + DIRECTORY_HEADER + c]
-        if large and c > 0:
+        if large and c > known:
             for h in range(found):
                 prefetch(column, low[h])
         found, compared = narrow(column, keys[c], first, found, who, low, high)

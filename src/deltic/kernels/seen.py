@@ -19,9 +19,9 @@ from deltic.kernels.read import BLOCK, LARGE, seek_block
 TOUCHED_ROWS, TOUCHED_JOINS, SOUGHT_ROWS, SOUGHT_JOINS, DERIVED, ITERATIONS = range(6)
 """Words of the report: what was inspected for histories and for joins, keys sought for each, rows derived, iterations."""
 
-ROWS, KNOWN, LATEST, DERIVATIONS, CHANGES, OVERFLOWED, REPORT = range(6, 13)
-"""How much of each table is used: the rows, their histories (and the latest iteration in these), derivations, changes; whether a weight has
-left 64 bits; and how many words a report has."""
+ROWS, KNOWN, LATEST, DERIVATIONS, CHANGES, ENTRIES, FREE, OVERFLOWED, REPORT = range(6, 15)
+"""How much of each table is used: the rows, their histories (and the latest iteration in these), derivations, changes, entries that wait or
+have waited; how many of these are the first that is free again; whether a weight has left 64 bits; and how many words a report has."""
 
 SUM, NOW, LAST, HISTORY, CHANGE, STATE = range(6)
 """What is kept of a row, before its words: its weight in this tick's earlier iterations and in this one, the last iteration that looked at
@@ -29,12 +29,24 @@ it, the first place of its history (UNKNOWN before it is looked up), the change 
 
 NOTHING, UNKNOWN = -1, -2
 FAR = 1 << 62
-ROOM = 256
-"""Rows for which tables have room at first."""
+MOST = (1 << 63) - 1
+LINE_BITS = 3
+"""Eight places of the hash table are a cache line."""
+
+NEXT_PLACE = (1 << LINE_BITS) + 1
+"""From a place that is taken to the next one: in another line and elsewhere there; being odd, it comes by all places."""
+
+ROOM, GROWTH = 256, 2
+"""Rows for which tables have room at first, and by how much they grow: what is not filled yet costs no memory."""
+
+NUMBER_BITS = 32
 
 
 class Seen(NamedTuple):
-    """records: int64[room, STATE + width], what is kept of a row, and its words. slots: the hash table, numbers of rows or NOTHING."""
+    """records: int64[room, STATE + width], what is kept of a row, and its words. slots: the hash table, (tag, number of a row) or NOTHING.
+
+    A tag is a part of the row's hash: rows that merely lie where another is sought need not be looked at.
+    """
 
     records: Words
     slots: Words
@@ -70,9 +82,25 @@ def grown_rows(rows: Words, room: int) -> Words:
     """A table of rows with room for at least `room` rows."""
     if room <= len(rows):
         return rows
-    larger = np.empty((max(room, 2 * len(rows)), rows.shape[1]), np.int64)
+    larger = np.empty((max(room, GROWTH * len(rows)), rows.shape[1]), np.int64)
     larger[: len(rows)] = rows
     return larger
+
+
+@part
+def grown_columns(columns: Words, filled: int, room: int) -> Words:
+    """Columns, of which so many words are filled, with room for at least `room`."""
+    if room <= columns.shape[1]:
+        return columns
+    larger = np.empty((len(columns), max(room, GROWTH * columns.shape[1])), np.int64)
+    larger[:, :filled] = columns[:, :filled]
+    return larger
+
+
+@part
+def renewed(words: Words, room: int) -> Words:
+    """Room for at least `room` words, of any content."""
+    return words if room <= len(words) else np.empty(max(room, GROWTH * len(words)), np.int64)
 
 
 @part
@@ -96,13 +124,28 @@ def total(low: Words, high: Words, hits: int) -> int:
 
 @part
 def hash_row(row: int, width: int) -> int:
-    """A hash of the words at `row`, its low bits included."""
+    """A hash of the words at `row`, its low bits included; rows whose last words are near to each other often lie in one cache line.
+
+    Iterations that go on from each other meet such rows. The line is hashed, and so is where its first row is: ids that are all multiples
+    of 8 spread as well.
+    """
     state = np.uint64(width)
+    last = np.uint64(load(row, width - 1))
     for c in range(width):
-        state = (state ^ np.uint64(load(row, c))) * np.uint64(0x9E3779B97F4A7C15)
+        word = np.uint64(load(row, c)) if c < width - 1 else last >> np.uint64(LINE_BITS)
+        state = (state ^ word) * np.uint64(0x9E3779B97F4A7C15)
         state ^= state >> np.uint64(32)
-    hashed: int = np.int64((state * np.uint64(0xD6E8FEB86659FD93)) >> np.uint64(20))
+    state *= np.uint64(0xD6E8FEB86659FD93)
+    state ^= state >> np.uint64(32)
+    place = (state + last) & np.uint64((1 << LINE_BITS) - 1)
+    hashed: int = np.int64((state >> np.uint64(LINE_BITS) << np.uint64(LINE_BITS) | place) & np.uint64(MOST))
     return hashed
+
+
+@part
+def tagged(hashed: int, r: int) -> int:
+    """What the hash table has for row r: the high bits of its hash, and its number."""
+    return (hashed >> NUMBER_BITS) << NUMBER_BITS | r
 
 
 @part
@@ -113,31 +156,35 @@ def with_room(seen: Seen, count: int, width: int, room: int) -> Seen:
     if 2 * room <= size:
         return Seen(records, seen.slots)
     while size < 2 * room:
-        size *= 2
+        size *= 4
     slots = np.full(size, NOTHING, np.int64)
     words, step = records.ctypes.data + 8 * STATE, 8 * (STATE + width)
     for r in range(count):
-        place = hash_row(words + r * step, width) & (size - 1)
+        hashed = hash_row(words + r * step, width)
+        place = hashed & (size - 1)
         while slots[place] >= 0:
-            place = (place + 1) & (size - 1)
-        slots[place] = r
+            place = (place + NEXT_PLACE) & (size - 1)
+        slots[place] = tagged(hashed, r)
     return Seen(records, slots)
 
 
 @part
-def find_row(records: int, slots: int, mask: int, count: int, row: int, width: int, place: int) -> int:
-    """The number of the row whose words are at `row`; `count` if it is new, and then entered. place: where the search begins."""
+def find_row(records: int, slots: int, mask: int, count: int, row: int, width: int, hashed: int) -> int:
+    """The number of the row whose words, at `row`, have this hash; `count` if it is new, and then entered."""
     step = 8 * (STATE + width)
-    r = load(slots, place)
-    while r >= 0:
-        same = True
-        for c in range(width):
-            same &= load(records + r * step, STATE + c) == load(row, c)
-        if same:
-            return r
-        place = (place + 1) & mask
-        r = load(slots, place)
-    store(slots, place, count)
+    place = hashed & mask
+    slot = load(slots, place)
+    while slot >= 0:
+        r = slot & ((1 << NUMBER_BITS) - 1)
+        if slot == tagged(hashed, r):
+            same = True
+            for c in range(width):
+                same &= load(records + r * step, STATE + c) == load(row, c)
+            if same:
+                return r
+        place = (place + NEXT_PLACE) & mask
+        slot = load(slots, place)
+    store(slots, place, tagged(hashed, count))
     new = records + count * step
     for c in range(width):
         store(new, STATE + c, load(row, c))
@@ -150,42 +197,62 @@ def find_row(records: int, slots: int, mask: int, count: int, row: int, width: i
 
 
 @part
+def wait(entries: int, heads: int, used: int, free: int, row: int, weight: int, iteration: int) -> tuple[int, int]:
+    """Enters a row into the list of an iteration, where an entry is free or behind the used ones: (those used, the first that is free)."""
+    entry = free if free >= 0 else used
+    if free >= 0:
+        free = load(entries, 3 * free + 2)
+    else:
+        used += 1
+    store(entries, 3 * entry, row)
+    store(entries, 3 * entry + 1, weight)
+    store(entries, 3 * entry + 2, load(heads, iteration))
+    store(heads, iteration, entry)
+    return used, free
+
+
+@part
 def enter(seen: Seen, waiting: Waiting, met: Words, filled: int, width: int, report: Words) -> tuple[Seen, Waiting]:
     """Lets the first `filled` rows of `met` wait for their iterations: words, iteration, weight."""
-    count, waits = report[ROWS], report[DERIVED]
+    count, used, free = report[ROWS], report[ENTRIES], report[FREE]
     seen = with_room(seen, count, width, count + filled)
-    entries, heads = grown_rows(waiting.entries, waits + filled), waiting.heads
+    entries, heads = grown_rows(waiting.entries, used + filled), waiting.heads
     records, slots, mask = seen.records.ctypes.data, seen.slots.ctypes.data, len(seen.slots) - 1
     rows, step = met.ctypes.data, 8 * (width + 2)
-    places = np.empty(min(filled, BLOCK), np.int64)
+    hashes = np.empty(min(filled, BLOCK), np.int64)
     for first in range(0, filled, BLOCK):
         block = min(BLOCK, filled - first)
         latest = 0
         for i in range(block):
-            places[i] = hash_row(rows + (first + i) * step, width) & mask
+            hashes[i] = hash_row(rows + (first + i) * step, width)
             latest = max(latest, met[first + i, width])
         heads = grown_heads(heads, latest)
         if mask >= LARGE:
             for i in range(block):
-                prefetch(slots, places[i])
+                prefetch(slots, hashes[i] & mask)
         for i in range(block):
-            r = find_row(records, slots, mask, count, rows + (first + i) * step, width, places[i])
+            r = find_row(records, slots, mask, count, rows + (first + i) * step, width, hashes[i])
             count = max(count, r + 1)
-            iteration = met[first + i, width]
-            entries[waits, 0], entries[waits, 1], entries[waits, 2] = r, met[first + i, width + 1], heads[iteration]
-            heads[iteration] = waits
-            waits += 1
-    report[ROWS], report[DERIVED] = count, waits
+            iteration, weight = met[first + i, width], met[first + i, width + 1]
+            used, free = wait(entries.ctypes.data, heads.ctypes.data, used, free, r, weight, iteration)
+    report[ROWS], report[ENTRIES], report[FREE] = count, used, free
+    report[DERIVED] += filled
     return seen, Waiting(entries, heads)
 
 
 @part
 def take_due(waiting: Waiting, records: Words, iteration: int, looked: Words, fresh: Words, report: Words) -> tuple[int, int]:
-    """Adds up what waits for the iteration, and lists its rows and those that are new: (how many, how many new ones)."""
+    """Adds up what waits for the iteration, and lists its rows and those that are new: (how many, how many new ones).
+
+    The entries are free again.
+    """
     looks = unknown = 0
     entries = waiting.entries
     entry = waiting.heads[iteration]
     waiting.heads[iteration] = NOTHING
+    if entry < 0:
+        return 0, 0
+    first = last = entry
     while entry >= 0:
         r = entries[entry, 0]
         if records[r, LAST] != iteration:
@@ -201,7 +268,8 @@ def take_due(waiting: Waiting, records: Words, iteration: int, looked: Words, fr
         if ((total ^ records[r, NOW]) & (total ^ weight)) < 0:
             report[OVERFLOWED] = 1
         records[r, NOW] = total
-        entry = entries[entry, 2]
+        last, entry = entry, entries[entry, 2]
+    entries[last, 2], report[FREE] = report[FREE], first
     return looks, unknown
 
 
@@ -275,16 +343,3 @@ def step_row(record: int, history: int, iteration: int) -> tuple[int, int, bool]
     change = np.int64(all_ > 0) - np.int64(new > 0) - np.int64(old > 0) + np.int64(before > 0)
     store(record, SUM, now)
     return change, later, safe
-
-
-@part
-def by_column(records: Words, width: int, entries: Words, start: int, end: int) -> Words:
-    """Columns of the rows of entries[start:end], then of the entries' other words."""
-    out = np.empty((width + entries.shape[1] - 1, end - start), np.int64)
-    for c in range(width):
-        for k in range(start, end):
-            out[c, k - start] = records[entries[k, 0], STATE + c]
-    for c in range(1, entries.shape[1]):
-        for k in range(start, end):
-            out[width + c - 1, k - start] = entries[k, c]
-    return out

@@ -4,6 +4,7 @@ A table is an int64 array of the addresses of `columns` key columns followed by 
 Order is lexicographic over the key columns, signed. Nothing here writes to its inputs.
 Sorting: the leading bits of the row, compressed by each column's range, and the row's number make one unsigned word; these words are
 radix sorted; rows that the bits could not tell apart are refined in the same way on what follows. Cost O(n) for rows of bounded width.
+Where all bits of the rows fit, the sorted words are the sorted rows, and nothing else is looked at again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from deltic.kernels.merge import compare_rows
 SMALL = 24
 RUN = 64
 DIGIT_BITS = 11
+FEW, DIGITS = 1 << 12, 3
+"""From so many rows on it pays to sort all bits of a row, where they are at most so many digits."""
 
 
 @part
@@ -80,6 +83,35 @@ def radix_pass(keys: Words, spare: Words, counts: Words, start: int, end: int, i
     for i in range(start, end):
         keys[i] = spare[i]
     return buckets, largest
+
+
+@part
+def distribute(keys: Words, spare: Words, n: int, idle: int, digits: int) -> None:
+    """Sorts the first n unsigned keys by that many digits above their low `idle` bits: one stable pass for each, the lowest first."""
+    buckets = 1 << DIGIT_BITS
+    mask = np.uint64(buckets - 1)
+    counts = np.zeros((digits, buckets), np.int64)
+    for i in range(n):
+        key = keys[i] >> np.uint64(idle)
+        for d in range(digits):
+            counts[d, np.int64(key & mask)] += 1
+            key >>= np.uint64(DIGIT_BITS)
+    source, target = keys, spare
+    for d in range(digits):
+        position = 0
+        for b in range(buckets):
+            count = counts[d, b]
+            counts[d, b] = position
+            position += count
+        shift = np.uint64(idle + d * DIGIT_BITS)
+        for i in range(n):
+            b = np.int64((source[i] >> shift) & mask)
+            target[counts[d, b]] = source[i]
+            counts[d, b] += 1
+        source, target = target, source
+    if digits % 2 == 1:
+        for i in range(n):
+            keys[i] = spare[i]
 
 
 @part
@@ -262,6 +294,44 @@ def sortedness(table: Words, columns: int, weights: int, n: int) -> int:
     return level
 
 
+@part
+def measure(table: Words, columns: int, n: int, lows: Words, bits: Words) -> int:
+    """lows[c] = the least word of a column, bits[c] = those in which its words differ from it; returns the bits of a row."""
+    total = 0
+    for c in range(columns):
+        low = high = load(table[c], 0)
+        for i in range(1, n):
+            word = load(table[c], i)
+            low = min(low, word)
+            high = max(high, word)
+        lows[c] = low
+        bits[c] = bit_length(np.uint64(high) - np.uint64(low))
+        total += bits[c]
+    return np.int64(total)
+
+
+@part
+def pack_whole(table: Words, columns: int, n: int, lows: Words, bits: Words, idle: int, keys: Words) -> None:
+    """keys[i] = the bits of row i, that `measure` found, above `idle` bits with i."""
+    for i in range(n):
+        keys[i] = np.uint64(0)
+    for c in range(columns):
+        grow, floor = np.uint64(bits[c]), np.uint64(lows[c])
+        if bits[c] > 0:
+            for i in range(n):
+                keys[i] = (keys[i] << grow) | (np.uint64(load(table[c], i)) - floor)
+    for i in range(n):
+        keys[i] = (keys[i] << np.uint64(idle)) | np.uint64(i)
+
+
+@part
+def unpack_column(keys: Words, starts: Words, groups: int, shift: int, bits: int, low: int, target: int) -> None:
+    """target[g] = the word whose bits lie from `shift` on in keys[starts[g]]."""
+    mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+    for g in range(groups):
+        store(target, g, np.int64(((keys[starts[g]] >> np.uint64(shift)) & mask) + np.uint64(low)))
+
+
 @kernel("int64(int64[::1], int64, int64, int64, int64[::1], int64)")
 def consolidate(table: Words, columns: int, weights: int, n: int, target: Words, ascending: int) -> int:
     """Writes the sorted rows with equal ones merged and zeros dropped to target; returns how many, or -1 on weight overflow."""
@@ -270,9 +340,25 @@ def consolidate(table: Words, columns: int, weights: int, n: int, target: Words,
     for i in range(n):
         order[i] = i
         same[i] = 0
+    lows, bits = np.empty(columns, np.int64), np.empty(columns, np.int64)
+    keys = np.empty(0, np.uint64)
+    idle = bit_length(np.uint64(n - 1))
+    digits = 0
+    if n >= FEW and not ascending:
+        digits = (measure(table, columns, n, lows, bits) + DIGIT_BITS - 1) // DIGIT_BITS
     if ascending:
         for i in range(1, n):
             same[i] = compare_rows(table, 0, i - 1, table, 0, i, columns) == 0
+    elif 0 < digits <= DIGITS and digits * DIGIT_BITS + idle <= 64:
+        keys, spare = np.empty(n, np.uint64), np.empty(n, np.uint64)
+        pack_whole(table, columns, n, lows, bits, idle, keys)
+        distribute(keys, spare, n, idle, digits)
+        number = np.uint64(idle)
+        mask = (np.uint64(1) << number) - np.uint64(1)
+        for i in range(n):
+            order[i] = np.int64(keys[i] & mask)
+        for i in range(1, n):
+            same[i] = keys[i] >> number == keys[i - 1] >> number
     else:
         sort_rows(table, columns, order, same)
     starts = np.empty(n + 1, np.int64)
@@ -286,7 +372,12 @@ def consolidate(table: Words, columns: int, weights: int, n: int, target: Words,
         if not add_up(table[columns + w], order, starts, groups, target[columns + w]):
             return -1
     groups = drop_zeros(target, columns, weights, starts, groups)
-    for c in range(columns):
-        for g in range(groups):
-            store(target[c], g, load(table[c], order[starts[g]]))
+    shift = idle
+    for c in range(columns - 1, -1, -1):
+        if len(keys) > 0:
+            unpack_column(keys, starts, groups, shift, bits[c], lows[c], target[c])
+            shift += bits[c]
+        else:
+            for g in range(groups):
+                store(target[c], g, load(table[c], order[starts[g]]))
     return groups

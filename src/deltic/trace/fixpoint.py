@@ -85,11 +85,13 @@ def fixpoint(base: Rows, past: Spine, chains: Sequence[Chain], limit: int, rows:
         raise overflow("a derivation")
     _count(rows, report, seen.TOUCHED_ROWS, [past])
     _count(joins, report, seen.TOUCHED_JOINS, [spine for chain in chains for spine in (chain.other, chain.mine)])
-    rows.rows_in, rows.rows_out, joins.rows_out = derivations.shape[1], changes.shape[1], int(report[seen.DERIVED])
+    diverged = outcome == kernel.DIVERGED
+    changed = int(growth[-1] if diverged else report[seen.CHANGES])
+    rows.rows_in, rows.rows_out, joins.rows_out = int(report[seen.DERIVATIONS]), changed, int(report[seen.DERIVED])
     past.sought[0] += int(report[seen.SOUGHT_ROWS])
     for chain in chains:
         chain.other.sought[0] += int(report[seen.SOUGHT_JOINS])
-    return Fixpoint(_rows(derivations), _rows(changes), _rows(sums), tuple(growth.tolist()), outcome == kernel.DIVERGED)
+    return Fixpoint(_rows(derivations, rows.rows_in), _rows(changes, changed), _rows(sums, sums.shape[1]), tuple(growth.tolist()), diverged)
 
 
 def _count(counters: Counters, report: Words, touched: int, spines: Sequence[Spine]) -> None:
@@ -97,5 +99,6 @@ def _count(counters: Counters, report: Words, touched: int, spines: Sequence[Spi
     counters.batches += sum(len(spine.batches) for spine in spines)
 
 
-def _rows(columns: Words) -> Rows:
-    return Rows(tuple(columns[:-1]), (columns[-1],))
+def _rows(columns: Words, count: int) -> Rows:
+    *words, weights = columns[:, :count]
+    return Rows(words, (weights,))
