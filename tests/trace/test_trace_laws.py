@@ -76,8 +76,8 @@ def test_consolidate_sums_equal_rows(table: Table) -> None:
     Batch(batch.columns, batch.weights)
 
 
-@pytest.mark.parametrize("n", [25, 65, 1000, 20_000])
-@pytest.mark.parametrize("spread", [1, 3, 1000, 2**40, 2**63 - 1])
+@pytest.mark.parametrize("n", [25, 65, 1000, 4096, 20_000])
+@pytest.mark.parametrize("spread", [1, 3, 30, 1000, 2**31, 2**40, 2**63 - 1])
 @pytest.mark.parametrize("columns", [1, 2, 4])
 def test_consolidate_of_many_rows(n: int, spread: int, columns: int) -> None:
     """All ways through the radix sort: narrow and wide columns, ties, runs that must be refined, equal rows."""
@@ -85,6 +85,16 @@ def test_consolidate_of_many_rows(n: int, spread: int, columns: int) -> None:
     rows = Rows([rng.integers(-spread, spread, n, endpoint=True) for _ in range(columns)], [rng.integers(-1, 2, n)])
     rows.columns[0][: n // 2] = rows.columns[0][0]
     assert listed(consolidate(rows)) == list(content(listed(rows)).items())
+
+
+@pytest.mark.parametrize("at", [LOW, -1, HIGH - 50])
+def test_consolidate_of_many_near_rows(at: int) -> None:
+    """The rows are sorted whole, wherever their range begins; a sum beyond 64 bits is told there too."""
+    rng = np.random.default_rng(0)
+    rows = Rows([rng.integers(0, 50, 10_000) + at, rng.integers(-40, 1, 10_000) - 1], [rng.integers(-1, 2, 10_000)])
+    assert listed(consolidate(rows)) == list(content(listed(rows)).items())
+    with pytest.raises(WeightOverflow):
+        consolidate(Rows(rows.columns, [np.full(10_000, HIGH)]))
 
 
 def test_consolidate_refines_long_runs_of_wide_words() -> None:

@@ -19,7 +19,7 @@ SMALL = 24
 RUN = 64
 DIGIT_BITS = 11
 FEW, DIGITS = 1 << 12, 3
-"""From so many rows on it pays to sort all bits of a row, where they are at most so many digits."""
+"""From so many rows on it pays to sort all bits of a row, where these are at most so many digits: with a row's number, one word."""
 
 
 @part
@@ -311,17 +311,24 @@ def measure(table: Words, columns: int, n: int, lows: Words, bits: Words) -> int
 
 
 @part
-def pack_whole(table: Words, columns: int, n: int, lows: Words, bits: Words, idle: int, keys: Words) -> None:
-    """keys[i] = the bits of row i, that `measure` found, above `idle` bits with i."""
-    for i in range(n):
-        keys[i] = np.uint64(0)
+def sort_whole(table: Words, columns: int, lows: Words, bits: Words, order: Words, same: Words) -> Words:
+    """Sorts as `sort_rows` does, by all bits of the rows as measured. Returns the sorted words: these bits, and below the row's number."""
+    n = len(order)
+    keys, spare = np.zeros(n, np.uint64), np.empty(n, np.uint64)
     for c in range(columns):
         grow, floor = np.uint64(bits[c]), np.uint64(lows[c])
-        if bits[c] > 0:
-            for i in range(n):
-                keys[i] = (keys[i] << grow) | (np.uint64(load(table[c], i)) - floor)
+        for i in range(n):
+            keys[i] = (keys[i] << grow) | (np.uint64(load(table[c], i)) - floor)
+    idle = bit_length(np.uint64(n - 1))
+    number = np.uint64(idle)
     for i in range(n):
-        keys[i] = (keys[i] << np.uint64(idle)) | np.uint64(i)
+        keys[i] = (keys[i] << number) | np.uint64(i)
+    distribute(keys, spare, n, idle, (bits.sum() + DIGIT_BITS - 1) // DIGIT_BITS)
+    for i in range(n):
+        order[i] = np.int64(keys[i] & ((np.uint64(1) << number) - np.uint64(1)))
+    for i in range(1, n):
+        same[i] = keys[i] >> number == keys[i - 1] >> number
+    return keys
 
 
 @part
@@ -342,23 +349,11 @@ def consolidate(table: Words, columns: int, weights: int, n: int, target: Words,
         same[i] = 0
     lows, bits = np.empty(columns, np.int64), np.empty(columns, np.int64)
     keys = np.empty(0, np.uint64)
-    idle = bit_length(np.uint64(n - 1))
-    digits = 0
-    if n >= FEW and not ascending:
-        digits = (measure(table, columns, n, lows, bits) + DIGIT_BITS - 1) // DIGIT_BITS
     if ascending:
         for i in range(1, n):
             same[i] = compare_rows(table, 0, i - 1, table, 0, i, columns) == 0
-    elif 0 < digits <= DIGITS and digits * DIGIT_BITS + idle <= 64:
-        keys, spare = np.empty(n, np.uint64), np.empty(n, np.uint64)
-        pack_whole(table, columns, n, lows, bits, idle, keys)
-        distribute(keys, spare, n, idle, digits)
-        number = np.uint64(idle)
-        mask = (np.uint64(1) << number) - np.uint64(1)
-        for i in range(n):
-            order[i] = np.int64(keys[i] & mask)
-        for i in range(1, n):
-            same[i] = keys[i] >> number == keys[i - 1] >> number
+    elif n >= FEW and measure(table, columns, n, lows, bits) <= DIGITS * DIGIT_BITS:
+        keys = sort_whole(table, columns, lows, bits, order, same)
     else:
         sort_rows(table, columns, order, same)
     starts = np.empty(n + 1, np.int64)
@@ -372,7 +367,7 @@ def consolidate(table: Words, columns: int, weights: int, n: int, target: Words,
         if not add_up(table[columns + w], order, starts, groups, target[columns + w]):
             return -1
     groups = drop_zeros(target, columns, weights, starts, groups)
-    shift = idle
+    shift = bit_length(np.uint64(n - 1))
     for c in range(columns - 1, -1, -1):
         if len(keys) > 0:
             unpack_column(keys, starts, groups, shift, bits[c], lows[c], target[c])
