@@ -36,10 +36,11 @@ LINE_BITS = 3
 NEXT_PLACE = (1 << LINE_BITS) + 1
 """From a place that is taken to the next one: in another line and elsewhere there; being odd, it comes by all places."""
 
-ROOM, GROWTH = 256, 2
-"""Rows for which tables have room at first, and by how much they grow: what is not filled yet costs no memory."""
+ROOM = 256
+"""Rows for which tables have room at first."""
 
 NUMBER_BITS = 32
+"""Bits of a row's number; the rest of a place of the hash table is the tag."""
 
 
 class Seen(NamedTuple):
@@ -82,7 +83,7 @@ def grown_rows(rows: Words, room: int) -> Words:
     """A table of rows with room for at least `room` rows."""
     if room <= len(rows):
         return rows
-    larger = np.empty((max(room, GROWTH * len(rows)), rows.shape[1]), np.int64)
+    larger = np.empty((max(room, 2 * len(rows)), rows.shape[1]), np.int64)
     larger[: len(rows)] = rows
     return larger
 
@@ -92,7 +93,7 @@ def grown_columns(columns: Words, filled: int, room: int) -> Words:
     """Columns, of which so many words are filled, with room for at least `room`."""
     if room <= columns.shape[1]:
         return columns
-    larger = np.empty((len(columns), max(room, GROWTH * columns.shape[1])), np.int64)
+    larger = np.empty((len(columns), max(room, 2 * columns.shape[1])), np.int64)
     larger[:, :filled] = columns[:, :filled]
     return larger
 
@@ -100,7 +101,7 @@ def grown_columns(columns: Words, filled: int, room: int) -> Words:
 @part
 def renewed(words: Words, room: int) -> Words:
     """Room for at least `room` words, of any content."""
-    return words if room <= len(words) else np.empty(max(room, GROWTH * len(words)), np.int64)
+    return words if room <= len(words) else np.empty(max(room, 2 * len(words)), np.int64)
 
 
 @part
@@ -156,7 +157,7 @@ def with_room(seen: Seen, count: int, width: int, room: int) -> Seen:
     if 2 * room <= size:
         return Seen(records, seen.slots)
     while size < 2 * room:
-        size *= 4
+        size *= 4  # entering all rows again costs more than room
     slots = np.full(size, NOTHING, np.int64)
     words, step = records.ctypes.data + 8 * STATE, 8 * (STATE + width)
     for r in range(count):
