@@ -263,6 +263,11 @@ def test_a_hint_that_cannot_be_followed_is_an_error(plan: Plan, why: str) -> Non
         optimize(plan)
 
 
+def test_a_hint_is_not_for_a_join_around_those_that_have_it() -> None:
+    (join,) = formed(Join(joined("ab", "bc", kind="multiway"), graph("h"), "inner"))
+    assert join.inputs == (graph(), graph())
+
+
 def test_relations_of_a_recursion_are_joined_so_too() -> None:
     plan = joined("xy", "xz", "yz")
     r = Reference("r", graph().schema)

@@ -58,10 +58,11 @@ def form_multiway_joins(plan: Plan) -> Plan:
     if tree is None:
         return map_inputs(plan, form_multiway_joins)
     edges = tree.edges()
-    asked = next((hint for hint in tree.hints if hint.kind == "multiway"), None)
     if not is_connected(edges):
-        return map_inputs(plan, form_multiway_joins) if asked is None else _refuse(asked, "not all of its relations are joined by equality")
-    if asked is None and not cyclic_core(edges):
+        if isinstance(plan, Join) and plan.hint is not None:
+            _refuse(plan.hint, "not all of its relations are joined by equality")
+        return map_inputs(plan, form_multiway_joins)
+    if not tree.hinted and not cyclic_core(edges):
         return _over_leaves(plan)
     return tree.formed(plan.schema)
 
@@ -83,13 +84,14 @@ class _Tree:
     """A tree of joins as its leaves. Expressions are over the leaves' columns laid side by side.
 
     columns: what it gives. equal: pairs of what must be equal and not NULL, each of one leaf. conditions: what must be TRUE.
+    hinted: whether a hint wants it to be one multiway join.
     """
 
     leaves: tuple[Plan, ...]
     columns: tuple[Expr, ...]
     equal: tuple[tuple[Expr, Expr], ...] = ()
     conditions: tuple[Expr, ...] = ()
-    hints: tuple[Hint, ...] = ()
+    hinted: bool = False
 
     @staticmethod
     def of(leaf: Plan) -> _Tree:
@@ -236,7 +238,7 @@ def _joined(plan: Join, told: list[str] | None) -> _Tree | None:
         tree,
         equal=(*tree.equal, *((_key(ours), _key(theirs)) for ours, theirs in keys)),
         conditions=(*tree.conditions, *others, *(substitute(part, columns) for part in conditions)),
-        hints=(*([plan.hint] if plan.hint else []), *left.hints, *right.hints),
+        hinted=plan.hint is not None or left.hinted or right.hinted,
     )
 
 
