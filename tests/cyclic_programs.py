@@ -175,6 +175,8 @@ class _Consumers(Programs):
     def view(self) -> Sized:
         """A plan of 1 to 4 operators in depth; the leftmost leaf is a join."""
         self._forced = [self.rng.choice(self._joins)]
+        if self.rng.random() < 0.3:
+            return self.rng.choice((self.extremes, self.top_k))(0)
         return self.relation(self.rng.choice((1, 1, 2, 2, 3, 4)), sharing=True)
 
     def leaf(self, sharing: bool) -> Sized:
@@ -182,11 +184,18 @@ class _Consumers(Programs):
             return self._forced.pop()
         return self.rng.choice(self._joins) if self.rng.random() < 0.3 else super().leaf(sharing)
 
+    def extremes(self, depth: int) -> Sized:
+        """MIN and MAX of all, which each shard begins by itself, with its rows as they lie."""
+        source = self.relation(depth)
+        chosen = [source.column(i) for i in self.rng.sample(range(len(source.schema)), min(2, len(source.schema)))]
+        calls = tuple((f"m{i}", _call(self.rng.choice(("min", "max")), expr)) for i, (expr, _) in enumerate(chosen))
+        return Sized(Aggregate(source.plan, (), calls), tuple(size for _, size in chosen), 1)
+
     def top_k(self, depth: int) -> Sized:
         """The first rows of all, or of each group."""
         made = super().top_k(depth)
         assert isinstance(made.plan, TopK)
-        keys = [made.column(i)[0] for i in self.rng.sample(range(len(made.schema)), min(len(made.schema), self.rng.choice((0, 1, 2))))]
+        keys = [made.column(i)[0] for i in self.rng.sample(range(len(made.schema)), min(len(made.schema), self.rng.choice((0, 0, 1, 2))))]
         return replace(made, plan=replace(made.plan, keys=tuple(keys)))
 
 
