@@ -1,20 +1,38 @@
-"""Random programs whose views join relations in a cycle: shapes, self-joins, payload, filters, NULLs, and aggregates over them."""
+"""Random programs whose views join relations in a cycle: shapes, self-joins, payload, filters, NULLs, computed keys.
+
+`cyclic` aggregates them, `recursive` has one in a recursion, and `consumed` puts whatever else there is over either.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 
 from program_data import Content, Source, domain
-from programs import LARGEST, Case, Tick, applied, empty
+from program_plans import CROWD, Programs, Sized
+from programs import LARGEST, Case, Tables, Tick, applied, empty, explodes
 
 from deltic.expr.aggregates import result_type
 from deltic.expr.functions import resolve
-from deltic.expr.nodes import Expr
+from deltic.expr.nodes import Expr, Literal
 from deltic.plan.columns import conjunction, reference
 from deltic.plan.evaluate import evaluate
-from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Hint, Join, Plan, Project, Recursion, Reference, Table, Union
+from deltic.plan.nodes import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Filter,
+    Hint,
+    Join,
+    Plan,
+    Project,
+    Recursion,
+    Reference,
+    Table,
+    TopK,
+    Union,
+)
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Schema, TableSchema, Type, decimal
 
 SHAPES: dict[str, tuple[str, ...]] = {
@@ -31,11 +49,16 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "path": ("xy", "yz", "zw"),
     "star": ("xy", "xz", "x"),
 }
+RECURSIVE = ("triangle", "triangle round and round", "square", "triangle with a tail")
 HINTED = ("path", "star")
 """Shapes without a cycle, whose joins have a hint."""
 VALUES = {"triangle": 5, "clique": 3, "bow-tie": 4, "Loomis-Whitney": 3}
-THEMES: tuple[Type, ...] = (BIGINT, BIGINT, INT, STRING, STRING, DATE, decimal(10, 2), TIMESTAMP, BOOLEAN)
+THEMES: tuple[Type, ...] = (BIGINT, BIGINT, INT, STRING, STRING, DATE, decimal(10, 2), TIMESTAMP, BOOLEAN, DOUBLE)
 PAYLOADS: tuple[Type, ...] = (BIGINT, INT, STRING, DOUBLE, decimal(10, 2), decimal(30, 2))
+
+
+Views = Callable[[Random, Sequence[str], dict[int, list[Source]], Tables], list[Plan]]
+"""Views over joins of these shapes; tables by their numbers of join columns, and what they hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +71,12 @@ class _Atom:
 
 def cyclic(seed: int) -> Case:
     """The program of this seed: one or two views over one to three tables for each number of join columns."""
-    for attempt in range(100):
-        rng = Random(f"cyclic {seed}.{attempt}")
-        made = _made(seed, rng)
-        if made is not None:
-            return made
-    raise AssertionError(f"no small cyclic program for seed {seed}")
+    return _small("cyclic", seed, _aggregated)
+
+
+def consumed(seed: int) -> Case:
+    """One to three views, each some operators over a cyclic join, or over a recursion that has one; later ones share parts of the first."""
+    return _small("consumed", seed, _consumed)
 
 
 def recursive(seed: int) -> Case:
@@ -62,8 +85,21 @@ def recursive(seed: int) -> Case:
     theme = rng.choice(THEMES[:6])
     values = rng.randint(3, 5)
     sources = [_source(rng, f"r2{i}", theme, 2, values) for i in range(rng.choice((1, 2)))]
+    schemas = {source.table.name: source.table for source in sources}
+    return Case(seed, schemas, {"view": _recursion(rng, sources)}, _ticks(rng, sources, values), False)
+
+
+def _small(kind: str, seed: int, views: Views) -> Case:
+    for attempt in range(100):
+        made = _made(seed, Random(f"{kind} {seed}.{attempt}"), views)
+        if made is not None:
+            return made
+    raise AssertionError(f"no small {kind} program for seed {seed}")
+
+
+def _recursion(rng: Random, sources: Sequence[Source]) -> Plan:
     edges = [_ends(Table(source.table)) for source in sources]
-    shape = SHAPES[rng.choice(("triangle", "triangle round and round", "square", "triangle with a tail"))]
+    shape = SHAPES[rng.choice(RECURSIVE)]
     base = edges[0]
     known = Reference("reach", Distinct(base).schema)
     while True:
@@ -73,11 +109,8 @@ def recursive(seed: int) -> Case:
         step = Project(joined, tuple((f"c{i}", reference(joined.schema, at)) for i, at in enumerate(ends)))
         body = Distinct(Union((base, step)))
         if [f.nullable for f in body.schema] == [f.nullable for f in known.schema]:
-            break
+            return Recursion((("reach", body),), "reach")
         known = Reference("reach", body.schema)
-    plan = Recursion((("reach", body),), "reach")
-    schemas = {source.table.name: source.table for source in sources}
-    return Case(seed, schemas, {"view": plan}, _ticks(rng, sources, values), False)
 
 
 def _ends(plan: Plan) -> Plan:
@@ -94,20 +127,76 @@ def _of(inputs: Sequence[Plan], shape: Sequence[str]) -> Plan:
     return plan
 
 
-def _made(seed: int, rng: Random) -> Case | None:
+def _made(seed: int, rng: Random, views: Views) -> Case | None:
     theme = rng.choice(THEMES)
     shapes = [rng.choice(list(SHAPES)) for _ in range(rng.choice((1, 1, 2)))]
     values = min(len(domain(theme)), *(VALUES.get(shape, 4) for shape in shapes))
     arities = sorted({len(variables) for shape in shapes for variables in SHAPES[shape]})
     tables = {arity: [_source(rng, f"r{arity}{i}", theme, arity, values) for i in range(rng.choice((1, 1, 2, 3)))] for arity in arities}
-    views = {f"view{i}": _view(rng, shape, tables) for i, shape in enumerate(shapes)}
     sources = [source for mine in tables.values() for source in mine]
     schemas = {source.table.name: source.table for source in sources}
     ticks = _ticks(rng, sources, values)
     after = applied(empty(schemas), ticks[0])
-    if any(sum(weight for _, weight in evaluate(plan, after).pairs()) > LARGEST for plan in views.values()):
+    plans = views(rng, shapes, tables, after)
+    if not plans or any(_size(plan, after) > LARGEST for plan in plans):
         return None
-    return Case(seed, schemas, views, ticks, False)
+    return Case(seed, schemas, {f"view{i}": plan for i, plan in enumerate(plans)}, ticks, False)
+
+
+def _size(plan: Plan, tables: Tables) -> int:
+    return sum(weight for _, weight in evaluate(plan, tables).pairs())
+
+
+def _aggregated(rng: Random, shapes: Sequence[str], tables: dict[int, list[Source]], after: Tables) -> list[Plan]:
+    return [_topped(rng, _join(rng, shape, tables).plan) for shape in shapes]
+
+
+def _consumed(rng: Random, shapes: Sequence[str], tables: dict[int, list[Source]], after: Tables) -> list[Plan]:
+    """None if there are too many rows, for the oracle joins by twos."""
+    joins = [_listed(rng, _join(rng, shape, tables)) for shape in shapes]
+    if 2 in tables and rng.random() < 0.3:
+        plan = _recursion(rng, tables[2])
+        joins.append(Sized(plan, tables[2][0].bounds[:1] * 2, 0))
+    joins = [replace(join, rows=_size(join.plan, after)) for join in joins]
+    if any(join.rows > CROWD for join in joins):
+        return []
+    programs = _Consumers(rng, [source for mine in tables.values() for source in mine], joins)
+    plans = [programs.view().plan for _ in range(rng.randint(1, 3))]
+    return [] if explodes(plans, after) else plans
+
+
+class _Consumers(Programs):
+    """Random plans of which each reads one of some joins."""
+
+    def __init__(self, rng: Random, sources: Sequence[Source], joins: Sequence[Sized]) -> None:
+        super().__init__(rng, sources, 16)
+        self._joins, self._forced = joins, list[Sized]()
+
+    def view(self) -> Sized:
+        """A plan of 1 to 4 operators in depth; the leftmost leaf is a join."""
+        self._forced = [self.rng.choice(self._joins)]
+        if self.rng.random() < 0.3:
+            return self.rng.choice((self.extremes, self.top_k))(0)
+        return self.relation(self.rng.choice((1, 1, 2, 2, 3, 4)), sharing=True)
+
+    def leaf(self, sharing: bool) -> Sized:
+        if self._forced:
+            return self._forced.pop()
+        return self.rng.choice(self._joins) if self.rng.random() < 0.3 else super().leaf(sharing)
+
+    def extremes(self, depth: int) -> Sized:
+        """MIN and MAX of all, which each shard begins by itself, with its rows as they lie."""
+        source = self.relation(depth)
+        chosen = [source.column(i) for i in self.rng.sample(range(len(source.schema)), min(2, len(source.schema)))]
+        calls = tuple((f"m{i}", _call(self.rng.choice(("min", "max")), expr)) for i, (expr, _) in enumerate(chosen))
+        return Sized(Aggregate(source.plan, (), calls), tuple(size for _, size in chosen), 1)
+
+    def top_k(self, depth: int) -> Sized:
+        """The first rows of all, or of each group."""
+        made = super().top_k(depth)
+        assert isinstance(made.plan, TopK)
+        keys = [made.column(i)[0] for i in self.rng.sample(range(len(made.schema)), min(len(made.schema), self.rng.choice((0, 0, 1, 2))))]
+        return replace(made, plan=replace(made.plan, keys=tuple(keys)))
 
 
 def _source(rng: Random, name: str, theme: Type, arity: int, values: int) -> Source:
@@ -132,7 +221,7 @@ def _ticks(rng: Random, sources: Sequence[Source], values: int) -> list[Tick]:
     return ticks
 
 
-def _view(rng: Random, shape: str, tables: dict[int, list[Source]]) -> Plan:
+def _join(rng: Random, shape: str, tables: dict[int, list[Source]]) -> Sized:
     atoms = [_Atom(rng.choice(tables[len(variables)]), variables) for variables in SHAPES[shape]]
     rng.shuffle(atoms)
     plan, where = _joined(rng, atoms, Hint("multiway") if shape in HINTED else None)
@@ -141,7 +230,16 @@ def _view(rng: Random, shape: str, tables: dict[int, list[Source]]) -> Plan:
             where.append(part)
     if where:
         plan = Filter(plan, conjunction(where))
-    return _topped(rng, plan, _columns(atoms))
+    return Sized(plan, tuple(size for atom in atoms for size in atom.source.bounds), 0)
+
+
+def _listed(rng: Random, join: Sized) -> Sized:
+    """All columns of it, or some."""
+    if rng.random() < 0.3:
+        return join
+    kept = rng.sample(range(len(join.schema)), rng.randint(2, min(4, len(join.schema))))
+    plan = Project(join.plan, tuple((f"c{i}", reference(join.schema, i)) for i in kept))
+    return Sized(plan, tuple(join.bounds[i] for i in kept), join.rows)
 
 
 def _columns(atoms: Sequence[_Atom]) -> list[tuple[str, int]]:
@@ -167,11 +265,21 @@ def _joined(rng: Random, atoms: Sequence[_Atom], hint: Hint | None) -> tuple[Pla
             if (keys or len(atoms) == 3) and rng.random() < 0.3:
                 later.append(resolve("equal", [reference(plan.schema, ours), _beyond(plan, right, i)]))
             else:
-                keys.append((reference(plan.schema, ours), reference(right.schema, i)))
+                keys.append(_key(rng, reference(plan.schema, ours), reference(right.schema, i), computed=hint is None))
         plan = Join(plan, right, "inner", tuple(keys), hint=hint)
         if rng.random() < 0.2:
             plan = Project(plan, tuple((f"c{i}", reference(plan.schema, i)) for i in range(len(plan.schema))))
     return plan, later
+
+
+def _key(rng: Random, ours: Expr, theirs: Expr, *, computed: bool) -> tuple[Expr, Expr]:
+    """Two columns; some under a function, which can fail or makes a value of NULL."""
+    if not computed or rng.random() > 0.1:
+        return ours, theirs
+    if ours.type == BIGINT and rng.random() < 0.5:
+        return resolve("add", [ours, Literal(0, BIGINT)]), theirs
+    some = Literal(domain(ours.type)[0], ours.type)
+    return resolve("coalesce", [ours, some]), resolve("coalesce", [theirs, some])
 
 
 def _beyond(left: Plan, right: Plan, i: int) -> Expr:
@@ -187,7 +295,7 @@ def _condition(rng: Random, plan: Plan) -> Expr | None:
     return resolve(rng.choice(("less_equal", "not_equal", "less")), [reference(plan.schema, i) for i in (at, rng.choice(others))])
 
 
-def _topped(rng: Random, plan: Plan, columns: Sequence[tuple[str, int]]) -> Plan:
+def _topped(rng: Random, plan: Plan) -> Plan:
     """Columns, DISTINCT, or an aggregate over it."""
     schema = plan.schema
     kept = sorted(rng.sample(range(len(schema)), rng.randint(1, min(5, len(schema)))))
@@ -200,11 +308,11 @@ def _topped(rng: Random, plan: Plan, columns: Sequence[tuple[str, int]]) -> Plan
             return Aggregate(plan, (), (("n", _call("count")),))
         case _:
             keys = tuple((f"k{i}", reference(schema, i)) for i in kept[: rng.choice((0, 1, 1, 2))])
-            return Aggregate(plan, keys, _calls(rng, plan, columns))
+            return Aggregate(plan, keys, _calls(rng, plan))
 
 
-def _calls(rng: Random, plan: Plan, columns: Sequence[tuple[str, int]]) -> tuple[tuple[str, AggregateCall], ...]:
-    numbers = [i for _, i in columns if plan.schema[i].type.is_numeric and not plan.schema[i].type.is_float]
+def _calls(rng: Random, plan: Plan) -> tuple[tuple[str, AggregateCall], ...]:
+    numbers = [i for i, field in enumerate(plan.schema) if field.type.is_numeric and not field.type.is_float]
     calls = [_call("count")]
     for _ in range(rng.randint(0, 3)):
         at = rng.choice(numbers) if numbers and rng.random() < 0.8 else rng.randrange(len(plan.schema))

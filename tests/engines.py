@@ -97,7 +97,7 @@ Restarts = Mapping[int, Callable[[], Runtime]]
 def restarts(seed: int, ticks: int, *openers: Callable[[int | None], Runtime]) -> Restarts:
     """At random ticks one of the `openers`, with the same number of shards (None) or another."""
     rng = Random(f"restarts {seed}")
-    chosen = {number: (rng.choice(openers), rng.choice((None, None, 1, 2, 3, 4))) for number in range(ticks) if rng.random() < 0.5}
+    chosen = {number: (rng.choice(openers), rng.choice((None, None, 1, 2, 3, 4, 5, 8))) for number in range(ticks) if rng.random() < 0.5}
     return {number: lambda opener=opener, shards=shards: opener(shards) for number, (opener, shards) in chosen.items()}
 
 

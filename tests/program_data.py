@@ -14,6 +14,7 @@ from decimal import Context, Decimal
 from random import Random
 
 from deltic.expr.nodes import Value
+from deltic.expr.rows.ordering import equal
 from deltic.plan.relation import Row
 from deltic.schema import (
     BIGINT,
@@ -192,7 +193,7 @@ class Content:
 
     def _is_taken(self, row: Row) -> bool:
         key = self.source.table.key
-        return bool(key) and any(all(row[i] == other[i] for i in key) for other in self.rows)
+        return bool(key) and any(all(equal(row[i], other[i]) for i in key) for other in self.rows)
 
     def _remove(self, row: Row, copies: int) -> None:
         """By identity of the values: an equal row may differ in the sign of a zero."""

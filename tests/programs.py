@@ -94,7 +94,7 @@ def _made_recursive(seed: int, rng: Random, nest: int) -> Case | None:
     views = {f"view{i}": programs.view().plan for i in range(rng.randint(1, 2))}
     tables = {source.table.name: source.table for source in sources}
     ticks = _graph_ticks(rng, sources, size)
-    if _explodes(list(views.values()), applied(empty(tables), ticks[0])):
+    if explodes(list(views.values()), applied(empty(tables), ticks[0])):
         return None
     return Case(seed, tables, views, ticks, False)
 
@@ -127,7 +127,7 @@ def _made(seed: int, rng: Random) -> Case | None:
     if fails and not isinstance(outcome(views, empty(tables)), dict):
         return None  # it would fail before there is any data: over the one row of a global aggregate, say
     ticks = _failing_ticks(rng, sources, views) if fails else _ticks(rng, sources, size)
-    if not fails and _explodes(list(views.values()), applied(empty(tables), ticks[0])):
+    if not fails and explodes(list(views.values()), applied(empty(tables), ticks[0])):
         return None
     return Case(seed, tables, views, ticks, fails)
 
@@ -175,7 +175,8 @@ def _failing_ticks(rng: Random, sources: Sequence[Source], views: Mapping[str, P
     return ticks
 
 
-def _explodes(views: Sequence[Plan], tables: Tables) -> bool:
+def explodes(views: Sequence[Plan], tables: Tables) -> bool:
+    """Whether a join or a recursion of theirs has too many rows."""
     large = [node for plan in views for node in nodes(plan) if isinstance(node, Join | Recursion) and not references(node)]
     return any(sum(weight for _, weight in evaluate(node, tables).pairs()) > LARGEST for node in large)
 

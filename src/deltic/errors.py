@@ -71,7 +71,7 @@ class SyntaxFailure(QueryError):
 
 
 class UnknownName(QueryError):
-    """A table, view, column or function that is not there."""
+    """A table, view, column, function or hint that is not there."""
 
 
 class AmbiguousName(QueryError):

@@ -24,6 +24,7 @@ from deltic.drawing import Vertex, graphviz, mermaid
 from deltic.frontends.sql import FileSink, FileSource
 from deltic.lowering.show_rules import JoinPicture, short, word_names
 from deltic.lowering.show_rules import pictures as joins
+from deltic.optimizer.form_multiway_joins import binary_cycles
 from deltic.plan.nodes import Plan
 from deltic.plan.show import show
 from deltic.runtimes import TickResult
@@ -205,7 +206,7 @@ def explain(
         shards,
         levels,
         exchanges,
-        tuple(_notes(shown)),
+        (*_notes(shown), *_cycles(plans)),
         {table: sources[table.lower()] for table in tables if table.lower() in sources},
         {name: (view, sink) for name, (view, sink) in sinks.items() if view in plans},
     )
@@ -306,3 +307,9 @@ def _notes(nodes: list[Node]) -> list[str]:
         if isinstance(node.operator, TopK):
             notes.append(f"operator {node.name}: a change within the first {node.operator.limit} rows reads up to that many rows")
     return notes
+
+
+def _cycles(plans: Mapping[str, Plan]) -> Iterator[str]:
+    """Where joins could have been one multiway join, but for something."""
+    for view, plan in plans.items():
+        yield from (f"view {view}: joins that close a cycle run two by two: {why}" for why in binary_cycles(plan))

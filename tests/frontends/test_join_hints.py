@@ -6,7 +6,7 @@ import pytest
 from sql_data import TestCatalog
 
 import deltic
-from deltic.errors import CircuitError, SyntaxFailure, Unsupported
+from deltic.errors import CircuitError, QueryError, SyntaxFailure, UnknownName, Unsupported
 from deltic.frontends.sql import bind_query
 from deltic.optimizer import optimize
 from deltic.plan.nodes import Join, MultiwayJoin, Plan
@@ -43,19 +43,56 @@ def test_it_forces_either_plan() -> None:
     assert is_multiway(bound("SELECT /*+ MULTIWAY_JOIN */ a.id FROM t a JOIN t b ON a.id = b.id"))
 
 
+PAIR = "FROM t a JOIN t b ON a.id = b.id"
+
+
 @pytest.mark.parametrize(
-    ("query", "error", "why"),
+    ("query", "error", "why", "place"),
     [
-        ("SELECT /*+ MULTIWAY_JOIN, BINARY_JOIN */ a.id FROM t a JOIN t b ON a.id = b.id", SyntaxFailure, "contradict"),
-        ("SELECT /*+ MULTIWAY_JOIN(a) */ a.id FROM t a JOIN t b ON a.id = b.id", SyntaxFailure, "for all joins"),
-        ("SELECT /*+ MULTIWAY_JOIN */ id FROM t", Unsupported, "no inner join"),
-        ("SELECT /*+ MULTIWAY_JOIN */ * FROM t a LEFT JOIN t b ON a.id = b.id", Unsupported, "no inner join"),
+        (f"SELECT /*+ MULTIWAY_JOIN, BINARY_JOIN */ a.id {PAIR}", SyntaxFailure, "contradict", "/*+ MULTIWAY_JOIN, BINARY_JOIN */"),
+        (f"SELECT /*+ multiway_join(a) */ a.id {PAIR}", SyntaxFailure, "for all joins", "multiway_join"),
+        ("SELECT /*+ MULTIWAY_JOIN */ id FROM t", Unsupported, "no inner join", "/*+ MULTIWAY_JOIN */"),
+        ("SELECT /*+ MULTIWAY_JOIN */ 1 AS one", Unsupported, "no inner join", "/*+ MULTIWAY_JOIN */"),
+        ("SELECT /*+ MULTIWAY_JOIN */ * FROM t a LEFT JOIN t b ON a.id = b.id", Unsupported, "no inner join", "/*+ MULTIWAY_JOIN */"),
+        (f"SELECT /*+ */ a.id {PAIR}", SyntaxFailure, "hint is empty", "/*+ */"),
+        (f"SELECT /*+*/ a.id {PAIR}", SyntaxFailure, "hint is empty", "/*+*/"),
+        (f"SELECT /*+ , */ a.id {PAIR}", SyntaxFailure, "this is no hint", ", "),
+        (f"SELECT /*+ BROADCAST(a), */ a.id {PAIR}", SyntaxFailure, "this is no hint", "BROADCAST(a),"),
+        (f"SELECT /*+ BROADCAST(a */ a.id {PAIR}", SyntaxFailure, "this is no hint", "BROADCAST(a"),
+        (f"SELECT /*+ BINARY_JOIN() */ a.id {PAIR}", SyntaxFailure, "this is no hint", "BINARY_JOIN()"),
+        (f"SELECT /*+ BINARY_JOIN; */ a.id {PAIR}", SyntaxFailure, "this is no hint", "BINARY_JOIN;"),
+        (f"SELECT /*+ BINARY_JOIN 'a' */ a.id {PAIR}", SyntaxFailure, "this is no hint", "'a'"),
+        (f"SELECT /*+ MULTYWAY_JOIN */ a.id {PAIR}", UnknownName, "did you mean 'MULTIWAY_JOIN'", "MULTYWAY_JOIN"),
+        (f"SELECT /*+ BROADCAST(a), FAST(b) */ a.id {PAIR}", UnknownName, "there is no hint FAST", "FAST"),
+        (f"SELECT /*+ BROADCAST(a, c) */ a.id {PAIR}", UnknownName, "no relation c in this FROM\\n", "c) */"),
+        ("SELECT /*+ BROADCAST(t) */ a.id FROM t a", UnknownName, "there is only a", "t) */"),
+        (f"SELECT a.id {PAIR} WHERE a.k IN (SELECT /*+ FAST */ k FROM t)", UnknownName, "there is no hint FAST", "FAST"),
+        (f"SELECT a.id {PAIR} UNION SELECT /*+ BROADCAST(a) */ id FROM t", UnknownName, "no relation a", "a) */"),
+        (f"WITH c AS (SELECT /*+ */ id FROM t) SELECT a.id {PAIR}", SyntaxFailure, "hint is empty", "/*+ */"),
     ],
 )
-def test_where_it_is_refused_it_says_so_at_the_hint(query: str, error: type[Exception], why: str) -> None:
+def test_where_it_is_refused_it_says_so_at_the_hint(query: str, error: type[QueryError], why: str, place: str) -> None:
     with pytest.raises(error, match=why) as caught:
         bound(query)
-    assert "test:1:8" in str(caught.value)
+    assert f"test:1:{query.index(place) + 1}: " in str(caught.value) and "^" in str(caught.value)
+
+
+def test_its_line_is_told() -> None:
+    with pytest.raises(UnknownName) as caught:
+        bound(f"SELECT /*+ BROADCAST(a),\n           FAST */ a.id\n{PAIR}")
+    assert str(caught.value).startswith("test:2:12: there is no hint FAST\n             FAST */ a.id\n             ^^^^\n")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT /*+ broadcast(`B`) COALESCE(3), REPARTITION(2, id) */ a.id FROM t a LEFT SEMI JOIN t b ON a.id = b.id",
+        "SELECT /*+ MERGE(a, b), SHUFFLE_HASH(x) */ a.id FROM (t a JOIN t b ON a.id = b.id) LATERAL VIEW explode(array(1)) x AS y",
+        "WITH c AS (SELECT id FROM t) SELECT /*+ MAPJOIN(c, t) */ c.id FROM c, t",
+    ],
+)
+def test_what_spark_knows_is_read_over(query: str) -> None:
+    assert hints(bound(query)) in ([], [None])
 
 
 @pytest.mark.parametrize(
@@ -64,12 +101,19 @@ def test_where_it_is_refused_it_says_so_at_the_hint(query: str, error: type[Exce
         "SELECT DISTINCT /*+ BINARY_JOIN */ a.id FROM t a JOIN t b ON a.id = b.id",
         "SELECT a.id /*+ binary_join */ FROM t a JOIN t b ON a.id = b.id",
         "SELECT /*+ BROADCAST(a) */ /*+ BINARY_JOIN */ a.id FROM t a JOIN t b ON a.id = b.id",
+        "SELECT a.id FROM t a JOIN t b ON a.id = b.id /*+ BINARY_JOIN */",
+        "/*+ BINARY_JOIN */ SELECT a.id FROM t a JOIN t b ON a.id = b.id",
     ],
 )
 def test_a_hint_in_another_place_is_no_comment(query: str) -> None:
     with pytest.raises(SyntaxFailure, match="behind SELECT") as caught:
         bound(query)
     assert f"test:1:{query.upper().index('/*+ BINARY') + 1}" in str(caught.value)
+
+
+def test_each_select_has_its_own() -> None:
+    inner = f"SELECT /*+ BINARY_JOIN */ a.id {PAIR}"
+    assert hints(bound(f"SELECT /*+ BROADCAST(c) */ 1 AS one FROM ({inner}) c JOIN t d ON c.id = d.id")) == ["binary", None]
 
 
 def test_comments_that_are_no_hints_are_read_over() -> None:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import doctest
 import importlib
+from math import nan
 
 import pytest
+from engines import embedded
 from test_goldens import PLANS
 
-from deltic.errors import Unsupported
+from deltic.errors import EvaluationError, Unsupported
 from deltic.expr.functions import resolve
+from deltic.expr.nodes import Expr, Literal
+from deltic.expr.typing import cast
 from deltic.optimizer import optimize
+from deltic.optimizer.form_multiway_joins import binary_cycles
 from deltic.optimizer.hypergraph import cyclic_core, is_connected
 from deltic.plan.columns import agrees, conjunction, reference
+from deltic.plan.evaluate import evaluate
 from deltic.plan.fingerprint import fingerprint
 from deltic.plan.nodes import Distinct, Filter, Hint, HintKind, Join, MultiwayJoin, Plan, Project, Recursion, Reference, Table, Union
+from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.plan.walk import map_inputs, nodes
-from deltic.schema import BIGINT, DOUBLE, INT, Field, Schema, TableSchema, Type
+from deltic.schema import BIGINT, DOUBLE, INT, STRING, Field, Schema, TableSchema, Type, decimal
 
 
 def graph(name: str = "g", source: Type = BIGINT, target: Type = BIGINT) -> Table:
@@ -129,9 +136,88 @@ def test_what_can_fail_stays_behind_the_join() -> None:
     assert any(isinstance(node, Filter) and "div" in show(node) for node in nodes(after))
 
 
-def test_keys_of_floats_stay_binary() -> None:
-    floats = graph("f", BIGINT, DOUBLE)
-    assert not formed(joined("yx", "zx", "yz", tables={0: floats, 1: floats}))
+def test_keys_of_floats_tell_no_zeros_apart_and_the_columns_do() -> None:
+    floats = graph("f", DOUBLE, DOUBLE)
+    plan = joined("xy", "yz", "zx", tables={0: floats, 1: floats, 2: floats})
+    (join,) = formed(plan)
+    assert join.inputs[0] == join.inputs[1] == join.inputs[2], "one arrangement serves all of them"
+    edges = [((-0.0, nan), 2), ((0.0, nan), 1), ((nan, 1.5), 1), ((1.5, 0.0), 3), ((1.5, None), 1), ((None, -0.0), 1)]
+    tables = {"f": Relation(edges)}
+    assert evaluate(optimize(plan), tables) == evaluate(plan, tables)
+    for shards in (1, 3):
+        engine = embedded({"f": floats.table}, {"view": plan}, shards)
+        for row, weight in edges:
+            engine.tick({"f": [(row, weight)]})
+        assert engine.view("view") == evaluate(plan, tables)
+        engine.tick({"f": [((1.5, 0.0), -3)]})
+        assert not engine.view("view")
+
+
+def plus_one(plan: Plan, column: int) -> Expr:
+    return resolve("add", [reference(plan.schema, column), Literal(1, BIGINT)])
+
+
+def climbing(guarded: bool) -> Plan:
+    """x → y, y + 1 → z, z → x, or, guarded, x → y, y → z, z + 1 → x, where the key that can fail is computed on paths, not on all edges."""
+    g = graph()
+    y, x = (reference(g.schema, i) for i in (1, 0))
+    path = Join(g, g, "inner", ((y if guarded else plus_one(g, 1), x),))
+    z = plus_one(path, 3) if guarded else reference(path.schema, 3)
+    return Join(path, g, "inner", ((z, x), (reference(path.schema, 0), y)))
+
+
+def test_a_key_that_can_fail_is_computed_below_where_it_is_computed_on_every_row() -> None:
+    plan = climbing(guarded=False)
+    assert len(formed(plan)) == 1 and not list(binary_cycles(optimize(plan)))
+    tables = {"g": Relation([((1, 2), 1), ((3, 4), 2), ((4, 1), 1), ((5, None), 1)])}
+    assert evaluate(optimize(plan), tables) == evaluate(plan, tables) == Relation([((1, 2, 3, 4, 4, 1), 2)])
+    for each in (plan, optimize(plan)):
+        with pytest.raises(EvaluationError):
+            evaluate(each, {"g": Relation([((0, 2**63 - 1), 1)])})
+
+
+def test_a_key_that_can_fail_is_not_computed_where_another_join_guards_it() -> None:
+    plan = climbing(guarded=True)
+    assert not formed(plan)
+    tables = {"g": Relation([((1, 2), 1), ((2, 3), 1), ((4, 1), 1), ((8, 2**63 - 1), 1)])}
+    assert evaluate(optimize(plan), tables) == evaluate(plan, tables) == Relation([((1, 2, 2, 3, 4, 1), 1)])
+    (why,) = binary_cycles(optimize(plan))
+    assert "can fail" in why and "in a subquery" in why
+
+
+def test_a_cycle_that_is_left_as_it_is_says_why() -> None:
+    wide = graph("w", decimal(30, 2), decimal(30, 2))
+    assert list(binary_cycles(optimize(joined("xy", "yz", "zx", tables=dict.fromkeys(range(3), wide))))) == [
+        "values of type DECIMAL(30,2) are compared"
+    ]
+    path = joined("xy", "yz", "zu")
+    ends = resolve("equal", [plus_one(path, 0), reference(path.schema, 5)])
+    (why,) = binary_cycles(optimize(Project(Filter(path, ends), (("x", reference(path.schema, 0)),))))
+    assert "can fail" in why
+    edge = joined("xy", "yz")
+    made = Project(edge, (("x", reference(edge.schema, 0)), ("z", resolve("upper", [cast(reference(edge.schema, 3), STRING)]))))
+    named = graph("n", STRING)
+    keys = ((reference(made.schema, 1), reference(named.schema, 0)), (reference(made.schema, 0), reference(named.schema, 1)))
+    (why,) = binary_cycles(optimize(Join(made, named, "inner", keys)))
+    assert "computed between" in why
+
+
+@pytest.mark.parametrize("plan", [joined("ab", "bc", "cd"), joined("xa", "xb", "xc"), joined("xy", "yz", "zx", kind="binary")])
+def test_joins_of_two_that_are_as_they_should_be_say_nothing(plan: Plan) -> None:
+    assert not list(binary_cycles(optimize(plan)))
+
+
+def test_an_equality_of_several_relations_is_a_condition() -> None:
+    floats = graph("f", DOUBLE, DOUBLE)
+    plan = joined("xy", "yz", tables={0: floats, 1: floats})
+    total = resolve("add", [reference(plan.schema, 0), reference(plan.schema, 3)])
+    sides = (reference(plan.schema, 3), reference(plan.schema, 0), total)
+    closed = Join(plan, floats, "inner", tuple((side, reference(floats.schema, i)) for side, i in zip(sides, (0, 1, 0), strict=True)))
+    (join,) = formed(closed)
+    assert join.condition is not None
+    tables = {"f": Relation([((0.0, 2.0), 1), ((2.0, 5.0), 1), ((5.0, 0.0), 1), ((5.0, -0.0), 1), ((1.0, 2.0), 1), ((5.0, 1.0), 1)])}
+    assert len(evaluate(closed, tables)) == 2, "1 + 5 is not 5"
+    assert evaluate(optimize(closed), tables) == evaluate(closed, tables)
 
 
 def test_keys_that_are_widened_are_computed_below_it() -> None:
@@ -168,13 +254,18 @@ def test_a_hint_forces_either_plan() -> None:
     ("plan", "why"),
     [
         (joined("ab", "cd", kind="multiway"), "not all of its relations are joined by equality"),
-        (joined("ax", "bx", tables={0: graph("f", INT, DOUBLE), 1: graph("f", INT, DOUBLE)}, kind="multiway"), "values of type DOUBLE"),
+        (joined("ax", "bx", tables=dict.fromkeys((0, 1), graph("w", INT, decimal(30, 2))), kind="multiway"), "values of type DECIMAL"),
     ],
-    ids=["cross", "floats"],
+    ids=["cross", "wide decimals"],
 )
 def test_a_hint_that_cannot_be_followed_is_an_error(plan: Plan, why: str) -> None:
     with pytest.raises(Unsupported, match=why):
         optimize(plan)
+
+
+def test_a_hint_is_not_for_a_join_around_those_that_have_it() -> None:
+    (join,) = formed(Join(joined("ab", "bc", kind="multiway"), graph("h"), "inner"))
+    assert join.inputs == (graph(), graph())
 
 
 def test_relations_of_a_recursion_are_joined_so_too() -> None:

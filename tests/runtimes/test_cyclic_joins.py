@@ -1,14 +1,14 @@
-"""Random programs of cyclic joins on the embedded runtime: whole ticks and row by row, on one shard and three, and from state reopened."""
+"""Random programs of cyclic joins on the embedded runtime: whole ticks and row by row, on one to eight shards, and from state reopened."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from cyclic_programs import cyclic, recursive
+from cyclic_programs import consumed, cyclic, recursive
 from engines import durable, embedded, restarts, run
-from programs import Case, applied, empty, expected
+from programs import Case, Mix, applied, empty, expected
 
 from deltic.circuit.nodes import Node
 from deltic.circuit.operators.child import Child
@@ -20,22 +20,26 @@ from deltic.runtimes.embedded import DurableEmbedded
 
 FAST = 24
 FEW = 6
-SLOW = 2_000
+SLOW = 1_000
+SHARDS = (1, 2, 3, 5, 8)
 
 
-def check(program: Case, *, row_by_row: bool, shards: int) -> int:
-    """How many multiway joins the circuit has."""
-    engine = embedded(program.tables, program.views, shards)
-    run(engine, program, expected(program), row_by_row=row_by_row)
-    return sum(node.operator.name == "multiway_join" for node in every(engine.circuit.nodes))
+def check(program: Case, *, every: int = 4, mix: Mix | None = None) -> int:
+    """How many multiway joins the circuit has. every: so many programs go one row by row."""
+    outcomes = expected(program)
+    engine = embedded(program.tables, program.views, SHARDS[program.seed % len(SHARDS)])
+    run(engine, program, outcomes, row_by_row=program.seed % every == 0)
+    if mix is not None:
+        mix.record(program, outcomes)
+    return sum(node.operator.name == "multiway_join" for node in all_nodes(engine.circuit.nodes))
 
 
-def every(nodes: Iterable[Node]) -> Iterator[Node]:
+def all_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
     """The nodes, and those of their scopes."""
     for node in nodes:
         yield node
         if isinstance(node.operator, Child):
-            yield from every(node.operator.nodes)
+            yield from all_nodes(node.operator.nodes)
 
 
 def check_durable(program: Case, folder: Path) -> None:
@@ -43,9 +47,9 @@ def check_durable(program: Case, folder: Path) -> None:
     state = folder / f"state{seed}"
 
     def reopened(shards: int | None) -> DurableEmbedded:
-        return DurableEmbedded(str(state), shards if seed % 2 else None)
+        return DurableEmbedded(str(state), shards)
 
-    engine = durable(program.tables, program.views, state, 1 + seed % 3)
+    engine = durable(program.tables, program.views, state, SHARDS[seed % len(SHARDS)])
     try:
         run(engine, program, expected(program), restarts=restarts(seed, len(program.ticks), reopened))
     finally:
@@ -53,7 +57,7 @@ def check_durable(program: Case, folder: Path) -> None:
 
 
 def test_cyclic_programs() -> None:
-    joins = sum(check(cyclic(seed), row_by_row=seed % 4 == 0, shards=1 + 2 * (seed % 2)) for seed in range(FAST))
+    joins = sum(check(cyclic(seed)) for seed in range(FAST))
     assert joins >= FAST, joins
 
 
@@ -63,7 +67,7 @@ def test_cyclic_programs_with_restarts_from_state(tmp_path: Path) -> None:
 
 
 def test_cycles_in_recursions() -> None:
-    joins = sum(check(recursive(seed), row_by_row=seed % 4 == 0, shards=1 + 2 * (seed % 2)) for seed in range(FAST))
+    joins = sum(check(recursive(seed)) for seed in range(FAST))
     assert joins >= FAST / 2, joins
 
 
@@ -72,22 +76,36 @@ def test_cycles_in_recursions_with_restarts_from_state(tmp_path: Path) -> None:
         check_durable(recursive(1000 + seed), tmp_path)
 
 
+def test_what_reads_cyclic_joins() -> None:
+    joins = sum(check(consumed(seed)) for seed in range(FAST))
+    assert joins >= FAST, joins
+
+
+def test_what_reads_cyclic_joins_with_restarts_from_state(tmp_path: Path) -> None:
+    for seed in range(FEW):
+        check_durable(consumed(1000 + seed), tmp_path)
+
+
 @pytest.mark.slow
-def test_many_cycles_in_recursions() -> None:
+@pytest.mark.parametrize("made", [cyclic, recursive])
+def test_many_cyclic_joins(made: Callable[[int], Case]) -> None:
     for seed in range(10_000, 10_000 + SLOW):
-        check(recursive(seed), row_by_row=seed % 3 == 0, shards=1 + 2 * (seed % 2))
+        check(made(seed), every=3)
 
 
 @pytest.mark.slow
-def test_many_cyclic_programs() -> None:
+def test_much_that_reads_cyclic_joins() -> None:
+    mix = Mix()
     for seed in range(10_000, 10_000 + SLOW):
-        check(cyclic(seed), row_by_row=seed % 3 == 0, shards=1 + 2 * (seed % 2))
+        check(consumed(seed), every=3, mix=mix)
+    mix.assert_fair()
 
 
 @pytest.mark.slow
-def test_many_cyclic_programs_with_restarts_from_state(tmp_path: Path) -> None:
+@pytest.mark.parametrize("made", [cyclic, recursive, consumed])
+def test_many_cyclic_joins_with_restarts_from_state(tmp_path: Path, made: Callable[[int], Case]) -> None:
     for seed in range(20_000, 20_000 + SLOW // 5):
-        check_durable(cyclic(seed), tmp_path)
+        check_durable(made(seed), tmp_path)
 
 
 def test_the_joins_of_cyclic_programs_have_rows() -> None:

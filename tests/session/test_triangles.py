@@ -125,6 +125,17 @@ def test_explain_tells_the_rules_within_recursions() -> None:
     assert [rule.order for rule in join.rules] == [("src", "dst", "dst2"), ("src", "dst", "src2"), ("dst", "src", "dst2")]
 
 
+def test_explain_tells_why_joins_that_close_a_cycle_run_two_by_two() -> None:
+    climbing = VIEWS["counted"].replace("c.dst = b.dst", "c.dst = b.dst + 1")
+    computed = climbing.replace("b.dst + 1", "b.dst").replace("JOIN g b", "JOIN (SELECT src, dst + 1 AS dst FROM g) b")
+    with session_of(climbing=climbing, computed=computed) as session:
+        told = session.explain()
+    assert len(told.joins) == 1
+    (why,) = (line for line in str(told).splitlines() if "close a cycle" in line)
+    assert why.startswith("note: view climbing: joins that close a cycle run two by two: a condition can fail on rows")
+    assert why.endswith("(compute it in a subquery of its relation)")
+
+
 def test_hints_force_either_plan() -> None:
     path = "SELECT /*+ multiway_join */ a.src, b.dst FROM g a JOIN g b ON a.dst = b.src"
     with session_of(path=path, binary=VIEWS["counted"].replace("SELECT", "SELECT /*+ BINARY_JOIN, BROADCAST(a) */")) as session:

@@ -5,7 +5,11 @@ must be equal are one variable. Joined two at a time, relations that close a cyc
 (a triangle's paths of two edges), and these would be stored. So a connected tree with a cyclic core (hypergraph.py) becomes one
 MultiwayJoin, acyclic parts and all; an acyclic one stays as it is. A hint on any join of the tree overrides that.
 
-A join stays a leaf, whatever lies around it, if one of its keys can fail, reads several leaves, or is of a type that is more than a word.
+A key that is more than a column is computed below the join, on every row of its leaf. So is one of floats, which must not tell -0.0 from
+0.0, while the column keeps its zeros. An equality that reads more than one leaf on a side is a condition.
+
+A join stays a leaf, whatever lies around it, if it compares values that are more than a word, if one of its conditions can fail, or if
+one of its keys can and is computed only on rows that other joins let through. `binary_cycles` says why where this leaves a cycle.
 """
 
 from __future__ import annotations
@@ -13,17 +17,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from deltic.errors import Unsupported
 from deltic.expr.failing import can_fail
+from deltic.expr.functions import resolve
 from deltic.expr.nodes import Call, Column, Expr, columns_of
 from deltic.optimizer.hypergraph import cyclic_core, is_connected
 from deltic.plan.columns import conjunction, conjuncts, reference, remap, shift, substitute
-from deltic.plan.nodes import Filter, Hint, Join, MultiwayJoin, Plan, Project, is_word
+from deltic.plan.nodes import Filter, Hint, Join, MultiwayJoin, Plan, Project, inputs, is_word
 from deltic.plan.traits import is_cheap
 from deltic.plan.walk import map_inputs
 from deltic.schema import BOOLEAN, Schema
+
+FALLIBLE: Final = "a condition can fail on rows that other joins or conditions leave out (compute it in a subquery of its relation)"
+COMPUTED: Final = "a column is computed between two of them (compute it in a subquery of its relation)"
 
 
 def form_multiway_joins(plan: Plan) -> Plan:
@@ -50,12 +58,25 @@ def form_multiway_joins(plan: Plan) -> Plan:
     if tree is None:
         return map_inputs(plan, form_multiway_joins)
     edges = tree.edges()
-    asked = next((hint for hint in tree.hints if hint.kind == "multiway"), None)
     if not is_connected(edges):
-        return map_inputs(plan, form_multiway_joins) if asked is None else _refuse(asked, "not all of its relations are joined by equality")
-    if asked is None and not cyclic_core(edges):
+        if isinstance(plan, Join) and plan.hint is not None:
+            _refuse(plan.hint, "not all of its relations are joined by equality")
+        return map_inputs(plan, form_multiway_joins)
+    if not tree.hinted and not cyclic_core(edges):
         return _over_leaves(plan)
     return tree.formed(plan.schema)
+
+
+def binary_cycles(plan: Plan) -> Iterator[str]:
+    """Of each tree of joins that closes a cycle, and yet is left two by two in an optimized plan, why; unless a hint wants it so."""
+    told: list[str] = []
+    tree = _tree(plan, told) if isinstance(plan, Filter | Join) else None
+    if tree is not None and told:
+        equal = ((part.arguments[0], part.arguments[1]) for part in tree.conditions if isinstance(part, Call) and part.function == "equal")
+        if cyclic_core(replace(tree, equal=(*tree.equal, *equal)).edges()):
+            yield told[0]
+    for part in inputs(plan) if tree is None else tree.leaves:
+        yield from binary_cycles(part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +84,14 @@ class _Tree:
     """A tree of joins as its leaves. Expressions are over the leaves' columns laid side by side.
 
     columns: what it gives. equal: pairs of what must be equal and not NULL, each of one leaf. conditions: what must be TRUE.
+    hinted: whether a hint wants it to be one multiway join.
     """
 
     leaves: tuple[Plan, ...]
     columns: tuple[Expr, ...]
     equal: tuple[tuple[Expr, Expr], ...] = ()
     conditions: tuple[Expr, ...] = ()
-    hints: tuple[Hint, ...] = ()
+    hinted: bool = False
 
     @staticmethod
     def of(leaf: Plan) -> _Tree:
@@ -142,8 +164,8 @@ class _Leaf:
         return shift(expr, -self.start)
 
     def computed(self) -> list[Expr]:
-        """What stands for a class and is no column."""
-        return [self.own(mine[0]) for mine in self.classes if mine and not isinstance(mine[0], Column)]
+        """What stands for a class and is no column, in the order of the columns, so that a relation that stands there twice is one."""
+        return sorted((self.own(mine[0]) for mine in self.classes if mine and not isinstance(mine[0], Column)), key=_columns)
 
     def plan(self) -> Plan:
         """The leaf, formed itself, with what is computed behind its columns; what one class says of it twice is a filter on it."""
@@ -167,51 +189,71 @@ class _Leaf:
         return found
 
 
-def _tree(plan: Plan) -> _Tree | None:
-    """The tree of joins whose root the plan is; None if it is none."""
+def _columns(expr: Expr) -> list[int]:
+    return sorted(columns_of(expr))
+
+
+def _tree(plan: Plan, told: list[str] | None = None) -> _Tree | None:
+    """The tree of joins whose root the plan is; None if it is none. told: gets why it would be none, and is then none the less."""
     match plan:
         case Join(kind="inner") if plan.hint is None or plan.hint.kind != "binary":
-            return _joined(plan)
+            return _joined(plan, told)
         case Filter():
             parts = conjuncts(plan.predicate)
-            below = None if any(map(can_fail, parts)) else _tree(plan.input)
-            return None if below is None else replace(below, conditions=(*below.conditions, *_over(below, parts)))
-        case Project() if all(is_cheap(expr) for _, expr in plan.columns):
-            below = _tree(plan.input)
-            return None if below is None else replace(below, columns=tuple(_over(below, [expr for _, expr in plan.columns])))
+            below = _tree(plan.input, told)
+            if below is None or (any(map(can_fail, parts)) and _stays(told, FALLIBLE)):
+                return None
+            return replace(below, conditions=(*below.conditions, *_over(below, parts)))
+        case Project():
+            exprs = [expr for _, expr in plan.columns]
+            below = _tree(plan.input, told)
+            if below is None or (not all(map(is_cheap, exprs)) and _stays(told, COMPUTED)):
+                return None
+            return replace(below, columns=tuple(_over(below, exprs)))
         case _:
             return None
 
 
-def _joined(plan: Join) -> _Tree | None:
-    left, right = (_tree(side) or _Tree.of(side) for side in (plan.left, plan.right))
-    right = right.moved(left.starts[-1])
-    equal = [(substitute(ours, left.columns), substitute(theirs, right.columns)) for ours, theirs in plan.keys]
+def _stays(told: list[str] | None, why: str) -> bool:
+    if told is not None:
+        told.append(why)
+    return told is None
+
+
+def _joined(plan: Join, told: list[str] | None) -> _Tree | None:
+    left, right = (_tree(side, told) or _Tree.of(side) for side in (plan.left, plan.right))
     conditions = () if plan.residual is None else conjuncts(plan.residual)
-    columns = (*left.columns, *right.columns)
-    tree = _Tree(
-        (*left.leaves, *right.leaves),
-        columns,
-        (*left.equal, *right.equal, *equal),
-        (*left.conditions, *right.conditions, *(substitute(part, columns) for part in conditions)),
-        (*([plan.hint] if plan.hint else []), *left.hints, *right.hints),
-    )
-    if why := _obstacle(tree, equal, conditions):
-        if plan.hint is not None:
+    if why := _obstacle(plan, left, right, conditions):
+        if plan.hint is not None and told is None:
             _refuse(plan.hint, why)
-        return None
-    return tree
+        if _stays(told, why):
+            return None
+    right = right.moved(left.starts[-1])
+    columns = (*left.columns, *right.columns)
+    tree = _Tree((*left.leaves, *right.leaves), columns, (*left.equal, *right.equal), (*left.conditions, *right.conditions))
+    pairs = [(substitute(ours, left.columns), substitute(theirs, right.columns)) for ours, theirs in plan.keys]
+    keys = [pair for pair in pairs if all(tree.leaf_of(side) is not None for side in pair)]
+    others = [_equal(*pair) for pair in pairs if pair not in keys]
+    return replace(
+        tree,
+        equal=(*tree.equal, *((_key(ours), _key(theirs)) for ours, theirs in keys)),
+        conditions=(*tree.conditions, *others, *(substitute(part, columns) for part in conditions)),
+        hinted=plan.hint is not None or left.hinted or right.hinted,
+    )
 
 
-def _obstacle(tree: _Tree, equal: Sequence[tuple[Expr, Expr]], conditions: Sequence[Expr]) -> str | None:
-    """Why a join with these keys and conditions is no part of a tree; None if it is."""
-    sides = [side for pair in equal for side in pair]
-    if any(map(can_fail, (*sides, *conditions))):
-        return "a condition of it can fail on some rows"
-    if any(tree.leaf_of(side) is None for side in sides):
-        return "one side of an equality is of several relations"
-    wide = next((side.type for side in sides if not is_word(side.type)), None)
-    return None if wide is None else f"it compares values of type {wide}"
+def _key(expr: Expr) -> Expr:
+    """What is equal where the expression is: of floats -0.0 is 0.0."""
+    return resolve("normalize", [expr])
+
+
+def _obstacle(plan: Join, left: _Tree, right: _Tree, conditions: Sequence[Expr]) -> str | None:
+    """Why a join of these two is no part of a tree; None if it is."""
+    guarded = [pair[at] for pair in plan.keys for at, side in enumerate((left, right)) if len(side.leaves) > 1]
+    if any(map(can_fail, (*guarded, *conditions))):
+        return FALLIBLE
+    wide = next((ours.type for ours, _ in plan.keys if not is_word(ours.type)), None)
+    return None if wide is None else f"values of type {wide} are compared"
 
 
 def _over(tree: _Tree, exprs: Sequence[Expr]) -> Iterator[Expr]:

@@ -123,7 +123,7 @@ class MultiwayJoin:
     """The inner join of several relations by shared variables, read over their columns laid side by side. Weights multiply.
 
     variables: for each input, for each of its columns, the number of its variable, counted from 0 in order of appearance. Columns with
-    one number must be equal, and none of them NULL; a column whose number no other has may be NULL. In one input they all differ.
+    one number must be equal, and none of them NULL or -0.0; a column whose number no other has may be. In one input they all differ.
     output: the columns that the result has, ascending. condition: over all columns; must be TRUE as well. It cannot fail.
     """
 
@@ -171,8 +171,8 @@ class MultiwayJoin:
 
 
 def is_word(type_: Type) -> bool:
-    """Whether a value of the type, if not NULL, is one word that is equal where the value is, so that it can be a shared variable."""
-    return not (type_ == NULL or type_.is_float or (type_.is_decimal and type_.precision > WORD_DIGITS))
+    """Whether a value of the type, if not NULL (nor -0.0), is one word that is equal where the value is, so it can be a shared variable."""
+    return not (type_ == NULL or (type_.is_decimal and type_.precision > WORD_DIGITS))
 
 
 @dataclass(frozen=True, slots=True)

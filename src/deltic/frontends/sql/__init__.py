@@ -18,7 +18,6 @@ from deltic.frontends.sql.ddl import bind_declaration, bind_statement, bind_view
 from deltic.frontends.sql.delays import FORM as DELAY_FORM
 from deltic.frontends.sql.delays import delay_us
 from deltic.frontends.sql.environment import Catalog, Environment
-from deltic.frontends.sql.hints import check_placed
 from deltic.frontends.sql.parse import Parsed, parse
 from deltic.frontends.sql.precedence import check_precedence
 from deltic.frontends.sql.refuse import refuse_unknown
@@ -99,7 +98,6 @@ def _checked(statement: Parsed) -> Parsed:
     with _shallow(statement.places):
         refuse_unknown(statement.tree, statement.places)
         check_precedence(statement.tree, statement.places)
-        check_placed(statement.places)
     return statement
 
 

@@ -72,6 +72,10 @@ class DelticParser(SparkParser):
         TokenType.PLUS: _unary_plus,
     }
 
+    def _parse_hint(self) -> Any:
+        """As it is written; hints.py reads it."""
+        return exp.Hint(expressions=[self._prev.text]).update_positions(self._prev) if self._match(TokenType.HINT) else None
+
     def _parse_types(self, *arguments: Any, **options: Any) -> Any:
         token = self._curr
         node = super()._parse_types(*arguments, **options)

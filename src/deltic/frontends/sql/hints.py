@@ -1,58 +1,119 @@
 """Hints: `/*+ MULTIWAY_JOIN */` and `/*+ BINARY_JOIN */` behind SELECT say how the inner joins of its FROM are computed.
 
-Others are read and dropped, as Spark does with hints that it does not know: none of them changes a result.
+Spark's own are read and dropped, since none of them changes a result. What is neither, or names a relation that is not there, is an error.
 """
 
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
 
-from deltic.errors import Span, SyntaxFailure, Unsupported
+from deltic.errors import Span, SyntaxFailure, UnknownName, Unsupported
+from deltic.frontends.sql.scope import did_you_mean
 from deltic.frontends.sql.spans import Places
 from deltic.plan.nodes import Hint, HintKind, Join, Plan
 from deltic.plan.walk import nodes
 
 KINDS: Final[dict[str, HintKind]] = {"MULTIWAY_JOIN": "multiway", "BINARY_JOIN": "binary"}
+# fmt: off
+OF_RELATIONS: Final = (
+    "BROADCAST", "BROADCASTJOIN", "MAPJOIN", "MERGE", "SHUFFLE_MERGE", "MERGEJOIN", "SHUFFLE_HASH", "SHUFFLE_REPLICATE_NL",
+)
+# fmt: on
+OF_ROWS: Final = ("COALESCE", "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE")
+KNOWN: Final = (*KINDS, *OF_RELATIONS, *OF_ROWS)
+"""Deltic's, Spark's for joins, whose arguments are relations, and Spark's for where rows are."""
 
 _COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_HINT: Final = re.compile(r"([^\W\d]\w*)\s*(?:\((\s*[^\s(),][^(),]*(?:,\s*[^\s(),][^(),]*)*)\))?(\s*,\s*(?=\w)|\s+|$)")
+_ARGUMENT: Final = re.compile(r"[^\s,]+(?:\s+[^\s,]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """One hint as it is written, with places."""
+
+    name: str
+    span: Span
+    arguments: tuple[tuple[str, Span], ...]
 
 
 def join_hint(select: exp.Select, places: Places) -> Hint | None:
     """The hint of this SELECT for its joins."""
-    given = select.args.get("hint")
-    found: Hint | None = None
-    for node in given.expressions if given else ():
-        name = node.name if isinstance(node, exp.Var | exp.Column | exp.Anonymous) else ""
-        kind = KINDS.get(name.upper())
-        if kind is None:
-            continue
-        span = _place(select, places)
-        if isinstance(node, exp.Anonymous) and node.expressions:
-            raise SyntaxFailure(f"the hint {name} is for all joins of the SELECT", span=span, expected=f"/*+ {name} */")
-        if found is not None and found.kind != kind:
-            raise SyntaxFailure("these hints contradict each other", span=span, expected=f"one of {', '.join(KINDS)}")
-        found = Hint(kind, span)
-    return found
+    written = select.args.get("hint")
+    if written is None:
+        return None
+    span = places.of(written)
+    given = [_known(hint) for hint in _read(span)]
+    _check_relations(given, select)
+    kinds = {KINDS[hint.name] for hint in given if hint.name in KINDS}
+    if len(kinds) > 1:
+        raise SyntaxFailure("these hints contradict each other", span=span, expected=f"one of {', '.join(KINDS)}")
+    return Hint(kinds.pop(), span) if kinds else None
 
 
-def _place(select: exp.Select, places: Places) -> Span:
-    """That of the hint before the first name of the SELECT; sqlglot keeps none for hints."""
-    parts = [*select.expressions, *([select.args["from_"]] if select.args.get("from_") else [])]
-    first = min((node.meta["start"] for part in parts for node in part.walk() if "start" in node.meta), default=0)
-    before = [token for token in places.tokens if token.token_type == TokenType.HINT and token.start < first]
-    return places.at(before[-1]) if before else places.of(select)
+def _read(comment: Span) -> Iterator[_Given]:
+    text, at, end = comment.text, comment.start + len("/*+"), comment.end - len("*/")
+    end = at + len(text[at:end].rstrip())
+    at += len(text[at:end]) - len(text[at:end].lstrip())
+    if at == end:
+        raise SyntaxFailure("this hint is empty", span=comment, remedy="leave it out")
+    while at < end:
+        found = _HINT.match(text, at, end)
+        if found is None:
+            rest = Span(text, at, end, comment.name)
+            raise SyntaxFailure("this is no hint", span=rest, expected="/*+ hint, hint(relation, …) */")
+        arguments = () if found[2] is None else tuple(_ARGUMENT.finditer(text, *found.span(2)))
+        places = [Span(text, *argument.span(), comment.name) for argument in arguments]
+        named = tuple((argument[0], place) for argument, place in zip(arguments, places, strict=True))
+        yield _Given(found[1].upper(), Span(text, *found.span(1), comment.name), named)
+        at = found.end()
+
+
+def _known(hint: _Given) -> _Given:
+    if hint.name not in KNOWN:
+        remedy = did_you_mean(hint.name, KNOWN)
+        raise UnknownName(f"there is no hint {hint.name}", span=hint.span, expected=f"{', '.join(KINDS)}, or one of Spark's", remedy=remedy)
+    if hint.name in KINDS and hint.arguments:
+        raise SyntaxFailure(f"the hint {hint.name} is for all joins of the SELECT", span=hint.span, expected=f"/*+ {hint.name} */")
+    return hint
+
+
+def _check_relations(given: Sequence[_Given], select: exp.Select) -> None:
+    there = list(dict.fromkeys(name for key in ("from_", "joins", "laterals") for name in _names(select.args.get(key))))
+    for name, span in (argument for hint in given if hint.name in OF_RELATIONS for argument in hint.arguments):
+        if name.rpartition(".")[2].strip("`").lower() not in map(str.lower, there):
+            raise UnknownName(f"there is no relation {name} in this FROM", span=span, remedy=did_you_mean(name, there))
+
+
+def _names(source: exp.Expr | list[exp.Expr] | None) -> Iterator[str]:
+    """What the relations of FROM, or of joins, are called."""
+    match source:
+        case None:
+            return
+        case list():
+            for part in source:
+                yield from _names(part)
+            return
+        case exp.From() | exp.Join():
+            yield from _names(source.this)
+        case exp.Subquery(this=exp.Table()) if not source.alias:
+            yield from _names(source.this)
+        case _:
+            yield source.alias_or_name
+    yield from _names(source.args.get("joins"))
 
 
 def check_placed(places: Places) -> None:
-    """Raises SyntaxFailure where a hint for joins is a mere comment, since it does not stand behind SELECT at once."""
-    for before, after in pairwise(places.tokens):
-        for comment in _COMMENT.finditer(places.text, before.end + 1, after.start):
-            if comment[0].startswith("/*+") and any(word in KINDS for word in re.findall(r"\w+", comment[0].upper())):
+    """Raises SyntaxFailure where a hint is a mere comment, since it does not stand behind SELECT at once. places: of a whole script."""
+    starts, ends = [0, *(token.end + 1 for token in places.tokens)], [*(token.start for token in places.tokens), len(places.text)]
+    for start, end in zip(starts, ends, strict=True):
+        for comment in _COMMENT.finditer(places.text, start, end):
+            if comment[0].startswith("/*+"):
                 span = Span(places.text, *comment.span(), places.name)
                 raise SyntaxFailure("a hint stands behind SELECT, one comment for all", span=span, expected="SELECT /*+ hint, hint */ …")
 

@@ -22,6 +22,7 @@ from deltic.frontends.sql.completeness import check_complete, check_parentheses
 from deltic.frontends.sql.cursor import Cursor
 from deltic.frontends.sql.declare import as_table
 from deltic.frontends.sql.dialect import DelticDialect
+from deltic.frontends.sql.hints import check_placed
 from deltic.frontends.sql.levels import Levels, check_levels, take_levels
 from deltic.frontends.sql.options import WATERMARK, source_of, timed_of
 from deltic.frontends.sql.refuse import REFUSED
@@ -55,7 +56,9 @@ def parse(text: str, name: str) -> list[Parsed]:
     """The statements of a script, split at semicolons; empty ones are left out."""
     dialect = DelticDialect()
     parsed = []
-    for tokens in _statements(_tokens(dialect, text, name)):
+    script = _tokens(dialect, text, name)
+    check_placed(Places(text, name, script))
+    for tokens in _statements(script):
         check_parentheses(Places(text, name, tokens))
         places, levels = take_levels(Places(text, name, tokens))
         sink = parse_sink(places)

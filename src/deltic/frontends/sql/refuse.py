@@ -1,7 +1,7 @@
 """What of SQL is understood: for each kind of node of the tree, the arguments that the binder reads.
 
 What always holds: a statement that passes `refuse_unknown` has nothing in its tree that the binder would pass by. Whatever else is
-set is Unsupported, with its place and what is possible instead. Only hints (`/*+ … */`) that are not known (hints.py), comments and
+set is Unsupported, with its place and what is possible instead. Only Spark's hints (hints.py), comments and
 COMMENT '…' are read and dropped: none of them changes a result.
 """
 
