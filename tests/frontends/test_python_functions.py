@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -11,6 +12,7 @@ import pytest
 
 import deltic
 from deltic.errors import CircuitError, EvaluationError, ImpureFunction
+from deltic.expr.nodes import UserFunction
 from deltic.frontends.python import functions
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -123,3 +125,37 @@ def test_a_function_that_makes_other_tuples_as_many_is_impure() -> None:
 
     with pytest.raises(ImpureFunction, match="Wandering gave"):
         installed(lambda t: t.flat_map(Wandering(), schema={"x": int}))
+
+
+def test_a_function_is_known_by_what_is_the_users_of_it_and_not_by_what_deltic_puts_around_it() -> None:
+    def one(row: Any) -> list[Any]:
+        return [(row.a, None, 1)]
+
+    def other(row: Any) -> list[Any]:
+        return [(row.b, None, 1)]
+
+    def around(role: str, *logics: Callable[..., Any], change: int = 0) -> str:
+        return functions.digest_of(functions.standing_for(role, *logics)(lambda row: change))
+
+    assert around("role", one) == around("role", one, change=1)
+    assert len({around("role", one), around("role", other), around("another", one), around("role", one, other)}) == 4
+
+    made, circuit = {"x": int}, deltic.Circuit()
+    t = circuit.input("t", schema={"a": int, "b": int})
+    streams = t.flat_map(one, schema=made), t.explode(one, schema=made), t.join_function(one, schema=made)
+    streams = *streams, t.followed_by(one, one, schema=made), t.index_with("a").aggregate(one, schema=made)
+    called = [function for stream in streams for function in _functions(stream.plan)]
+    assert len(called) >= 5
+    for function in called:
+        assert isinstance(vars(function.call.function)[functions.STANDING], functions.Standing), function
+
+
+def _functions(value: object) -> Iterator[UserFunction]:
+    if isinstance(value, UserFunction):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _functions(part)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield from _functions(getattr(value, field.name))

@@ -15,7 +15,8 @@ import sys
 import sysconfig
 import zoneinfo
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import partial, wraps
 from inspect import unwrap
 from pathlib import Path
 from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
@@ -43,6 +44,30 @@ PICKS: Final = frozenset(
     )
 )
 """Instructions that cannot branch, call or compute."""
+
+
+STANDING: Final = "_deltic_standing"
+OURS: Final = __name__.partition(".")[0]
+"""Deltic's own package: what a release of it changes is no change of a user's function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a function of Deltic's own that stands around users' is known by: what it makes of them, and they."""
+
+    role: str
+    functions: tuple[Callable[..., Any], ...]
+
+
+def standing_for(role: str, *functions: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator of Deltic's own functions around users': such a one has the name of the first, and the digest is of the users' alone."""
+
+    def decorate(around: Callable[..., Any]) -> Callable[..., Any]:
+        found = wraps(functions[0])(around)
+        vars(found)[STANDING] = Standing(role, functions)
+        return found
+
+    return decorate
 
 
 class Picked:
@@ -125,6 +150,8 @@ def _meaning(value: Any, function: Callable[..., Any], around: tuple[int, ...]) 
     def inner(part: Any) -> Any:
         return _meaning(part, function, (*around, id(value)))
 
+    if isinstance(value, FunctionType) and isinstance(standing := vars(value).get(STANDING), Standing):
+        return ("standing", standing.role, [inner(part) for part in standing.functions])
     match value:
         case None | bool() | int() | float() | str() | bytes() | decimal.Decimal() | re.Pattern():
             return repr(value)
@@ -174,6 +201,8 @@ def _is_library(value: Any) -> bool:
         return False
     if isinstance(value, FunctionType) and _named(module, value.__qualname__) is not value:
         return False
+    if module.__name__.partition(".")[0] == OURS:
+        return True
     file = getattr(module, "__file__", None)
     installed = file is None or Path(file).is_relative_to(sysconfig.get_path("stdlib")) or "site-packages" in Path(file).parts
     return module.__name__ != "__main__" and installed

@@ -6,15 +6,13 @@ only picks columns needs no schema. Where a text is given it is SQL over the str
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
-from inspect import isgeneratorfunction
 from typing import Any, get_args
 
 from deltic.errors import CircuitError
 from deltic.expr.nodes import Column, Expr, Literal, PythonFunction
-from deltic.frontends.python.functions import Picked, column_at, picked, unknown_column, user_function
+from deltic.frontends.python.functions import Picked, column_at, picked, standing_for, unknown_column, user_function
 from deltic.frontends.python.linear import Logic, bounded, composed, updated, updates, with_update
 from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.ticks import OverTime
@@ -420,11 +418,11 @@ def _made(
 def _flattened(plan: Plan, function: Callable[..., Iterable[tuple[Any, ...]]], made: Schema) -> Plan:
     """Each row once for each number up to how many tuples there are, then of that one its parts."""
 
-    @wraps(function)
+    @standing_for("how many", function)
     def count(row: Any) -> int:
         return len(tuples(row))
 
-    @wraps(function)
+    @standing_for("one of them", function)
     def chosen(row: Any, number: int) -> Any:
         found = tuples(row)[number - 1]
         return found[0] if single and isinstance(found, tuple) else found
@@ -439,13 +437,12 @@ def _flattened(plan: Plan, function: Callable[..., Iterable[tuple[Any, ...]]], m
 
 
 def _at_once(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A generator with all that it gives as a list, so that two answers can be compared."""
-    if not isgeneratorfunction(function):
-        return function
+    """The function with all that it goes through as a list, so that two answers can be compared."""
 
-    @wraps(function)
-    def whole(group: Any) -> list[Any]:
-        return list(function(group))
+    @standing_for("all of a group", function)
+    def whole(group: Any) -> Any:
+        given = function(group)
+        return list(given) if isinstance(given, Iterator) else given
 
     return whole
 
