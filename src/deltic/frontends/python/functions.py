@@ -17,7 +17,7 @@ import zoneinfo
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
-from inspect import unwrap
+from inspect import signature, unwrap
 from pathlib import Path
 from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, Final, NoReturn
@@ -71,13 +71,15 @@ def standing_for(role: str, *functions: Callable[..., Any]) -> Callable[[Callabl
 
 
 class Picked:
-    """A row that gives its columns as expressions. names: those that may stand behind the dot."""
+    """A row that gives its columns as expressions."""
 
     def __init__(self, schema: Schema, positions: Sequence[int]) -> None:
         self._schema, self._positions = schema, tuple(positions)
 
     def __getattr__(self, name: str) -> Column:
         found = [i for i in self._positions if self._schema[i].name == name]
+        if not found and re.fullmatch("_[0-9]+", name):  # as in the rows of a function: what is no name in Python goes by its place
+            found = [*self._positions[int(name[1:]) :][:1]]
         if len(found) != 1:
             unknown_column(name, [self._schema[i].name for i in self._positions])
         return column_at(self._schema, found[0])
@@ -118,6 +120,20 @@ def _columns(given: Any) -> tuple[Expr, ...] | None:
         else:
             return None
     return tuple(found)
+
+
+def taking(function: object, *parameters: str) -> Callable[..., Any]:
+    """The function itself. Raises CircuitError if it is none, or not one that can be called with these."""
+    if not callable(function):
+        raise CircuitError(f"{function!r} is no function", expected=f"a function of ({', '.join(parameters)})")
+    try:
+        signature(function).bind(*parameters)
+    except ValueError:  # a compiled function that does not say what it takes
+        pass
+    except TypeError as error:
+        found = f"the function {name_of(function)} cannot be called with ({', '.join(parameters)}): {error}"
+        raise CircuitError(found, expected=f"a function of {len(parameters)} argument{'s' * (len(parameters) > 1)}") from error
+    return function
 
 
 def user_function(
