@@ -108,10 +108,44 @@ class Counted:
         return [(row.a, row.b, n) for n in range(row.b * 10)]
 
 
-def test_a_row_is_flattened_by_a_call_for_each_column_not_each_tuple() -> None:
+def test_a_row_is_flattened_by_two_calls_however_many_tuples_and_columns_it_makes() -> None:
     made = {"x": int, "y": int, "z": int}
     assert len(installed(lambda t: t.flat_map(Counted(), schema=made))) == 110
-    assert Counted.calls <= 2 * 2 * (1 + len(made))  # two rows, each call made twice while it is watched closely
+    assert Counted.calls <= 2 * 2 * 2  # two rows, how many and which, each call made twice while it is watched closely
+
+
+@pytest.mark.parametrize("on_batches", [False, True])
+@pytest.mark.parametrize("column", ["n", "s"])  # over one column of texts a function is called once for each text
+def test_a_function_of_several_columns_is_called_once_for_a_row(column: str, on_batches: bool) -> None:
+    asked: list[int] = []
+
+    def each(row: Any) -> tuple[Any, ...]:
+        _note(asked)
+        return tuple(getattr(row, column) if isinstance(row, tuple) else row[column] for _ in range(4))
+
+    circuit = deltic.Circuit()
+    made = {name: str if column == "s" else int for name in "wxyz"}
+    t = circuit.input("t", schema={"n": int, "s": str}).map({column: column})
+    circuit.output("mapped", t.map(each, schema=made, on_batches=on_batches))
+    circuit.output("joined", t.index_with(column).join(t.index_with(column), lambda key, one, other: each(one), schema=made))
+    with deltic.Session() as session:
+        session.install(circuit)
+        session.apply({"t": [{"n": i, "s": f"{i}", "_weight": 1} for i in range(100)]})
+        for view in ("mapped", "joined"):
+            assert sorted(tuple(row.values()) for row in session.view(view).rows()) == sorted(
+                (i,) * 4 for i in (map(str, range(100)) if column == "s" else range(100))
+            )
+    watched = 8 + 4  # of the first calls each, and of those whose number is a power of two
+    assert len(asked) <= ((1 + 1) if on_batches else 100 + watched) + 100 + watched
+
+
+def _note(asked: list[int]) -> None:
+    asked.append(1)
+
+
+def test_a_part_that_does_not_fit_is_named_though_its_function_was_asked_before() -> None:
+    with pytest.raises(EvaluationError, match="<lambda> gave None as value 2"):
+        installed(lambda t: t.map(lambda row: (row.a + 1, None if row.a > 1 else 1, "x"), schema={"x": int, "y": int, "z": str}))
 
 
 def test_a_function_that_makes_other_tuples_as_many_is_impure() -> None:

@@ -8,7 +8,7 @@ that reach it: the later parts of AND, OR, CASE, COALESCE and IN, and arguments 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from deltic.expr.failing import can_fail
 from deltic.expr.failures import at_row, row_of
 from deltic.expr.interpreter import DIVISIONS
 from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction
-from deltic.expr.python import array_of_function
+from deltic.expr.python import Answers, array_of_function, asked
 from deltic.schema import BOOLEAN, Type
 
 _KERNELS: Final[Mapping[str, Kernel]] = {**compare.KERNELS, **arithmetic.KERNELS, **text.KERNELS, **dates.KERNELS}
@@ -52,13 +52,20 @@ class Frame:
         return part
 
 
-def evaluate_columns(expr: Expr, columns: Sequence[pa.Array | None], length: int) -> pa.Array:
+def evaluate_columns(expr: Expr, columns: Sequence[pa.Array | None], length: int, answers: Answers | None = None) -> pa.Array:
     """The expression on each of `length` rows, of exactly `expr.type.arrow`; columns that it does not read may be None.
 
+    answers: of the expressions before on the same rows. What a user's function has answered there it is not asked again, and its columns
+    may be None as well.
     Raises EvaluationError with the least row that fails, in its `row`.
     """
+    given: list[Any] = [] if answers is None or not isinstance(expr, PythonFunction) else answers.setdefault(asked(expr), [])
+    if given and isinstance(expr, PythonFunction):
+        return array_of_function(expr, (), length, given)  # row by row, so that the first failure is the least
     whole: list[pa.Array | None] = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
     try:
+        if isinstance(expr, PythonFunction):
+            return _function(expr, Frame(whole, length), given)
         return dense(_value(expr, Frame(whole, length)), length)
     except EvaluationError as error:
         raise _least_failure(expr, whole, error) from None
@@ -90,9 +97,13 @@ def _value(expr: Expr, frame: Frame) -> Datum:
         case Call():
             return _call(expr, frame)
         case PythonFunction():
-            return array_of_function(expr, [dense(_value(argument, frame), frame.length) for argument in expr.arguments], frame.length)
+            return _function(expr, frame, [])
         case _:
             assert_never(expr)
+
+
+def _function(expr: PythonFunction, frame: Frame, answers: list[Any]) -> pa.Array:
+    return array_of_function(expr, [dense(_value(argument, frame), frame.length) for argument in expr.arguments], frame.length, answers)
 
 
 def _on_arrays(kernel: Callable[..., Datum], length: int, type: Type, *arguments: Datum) -> Datum:

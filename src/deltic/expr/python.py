@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from deltic.errors import EvaluationError
 from deltic.expr.failures import at_row
-from deltic.expr.nodes import PythonFunction, UserFunction, Value
+from deltic.expr.nodes import Expr, PythonFunction, UserFunction, Value
 from deltic.expr.rows.ordering import total_key
 from deltic.purity import shown
 from deltic.schema import BOOLEAN, DATE, DOUBLE, INTEGER_BITS, STRING, TIMESTAMP, Schema, Type
@@ -28,6 +28,10 @@ CALENDAR: Final[dict[Type, tuple[datetime.date, datetime.date]]] = {
     TIMESTAMP: (datetime.datetime.min.replace(tzinfo=datetime.UTC), datetime.datetime.max.replace(tzinfo=datetime.UTC)),
 }
 """The first and the last of what has a year."""
+Asked = tuple[UserFunction, tuple[Expr, ...]]
+"""A function and its arguments."""
+Answers = dict[Asked, list[Any]]
+"""What functions gave for the rows of one change: one that gives several columns is called once for them all."""
 EXACT: Final = decimal.Context(prec=decimal.MAX_PREC, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[])
 """Decimals as they are: the default context rounds to 28 digits."""
 
@@ -38,7 +42,7 @@ def value_of_function(expr: PythonFunction, arguments: Sequence[Value]) -> Value
         return _fitting(expr, _part(expr, _called(expr, _rows_of(expr, arguments))))
     types = [argument.type.arrow for argument in expr.arguments]
     arrays = [pa.array([value], type) for value, type in zip(arguments, types, strict=True)]
-    value: Value = array_of_function(expr, arrays, 1)[0].as_py()
+    value: Value = array_of_function(expr, arrays, 1, [])[0].as_py()
     return value
 
 
@@ -63,28 +67,38 @@ def inspected(function: UserFunction, rows: Iterable[tuple[tuple[Value, ...], in
     return tuple((row(*values), weight) for values, weight in ordered)
 
 
-def array_of_function(expr: PythonFunction, arguments: Sequence[pa.Array], length: int) -> pa.Array:
+def asked(expr: PythonFunction) -> Asked:
+    """What the columns that one call gives have in common."""
+    return expr.function, expr.arguments
+
+
+def array_of_function(expr: PythonFunction, arguments: Sequence[pa.Array], length: int, answers: list[Any]) -> pa.Array:
     """The function's values for `length` rows: one call for each of them, or one for all if it is on batches.
 
+    answers: what it gave for these rows where it was asked for another part of them, which are not asked for again; they are added to.
     Raises EvaluationError, with the row of a function of rows.
     """
     if expr.function.on_batches:
-        return _array_of_batches(expr, arguments, length)
-    columns = [argument.to_pylist() for argument in arguments]
+        return _array_of_batches(expr, arguments, length, answers)
+    columns = [argument.to_pylist() for argument in arguments] if len(answers) < length else []
     values: list[Value] = []
     for i in range(length):
         try:
-            values.append(_fitting(expr, _part(expr, _called(expr, _rows_of(expr, [column[i] for column in columns])))))
+            if i == len(answers):
+                answers.append(_called(expr, _rows_of(expr, [column[i] for column in columns])))
+            values.append(_fitting(expr, _part(expr, answers[i])))
         except EvaluationError as error:
             raise at_row(error, i) from error.__cause__
     return pa.array(values, expr.type.arrow)
 
 
-def _array_of_batches(expr: PythonFunction, arguments: Sequence[pa.Array], length: int) -> pa.Array:
+def _array_of_batches(expr: PythonFunction, arguments: Sequence[pa.Array], length: int, answers: list[Any]) -> pa.Array:
     if not length:
         return pa.array([], expr.type.arrow)
     try:
-        given = _part(expr, _called(expr, _batches_of(expr, arguments)))
+        if not answers:
+            answers.append(_called(expr, _batches_of(expr, arguments)))
+        given = _part(expr, answers[0])
     except EvaluationError as error:
         raise at_row(error, 0) from error.__cause__
     return _array(expr, given, length)
