@@ -139,6 +139,34 @@ def test_a_function_of_several_columns_is_called_once_for_a_row(column: str, on_
     assert len(asked) <= ((1 + 1) if on_batches else 100 + watched) + 100 + watched
 
 
+def test_a_function_is_called_once_for_a_row_though_keys_and_several_sums_are_made_of_it() -> None:
+    asked: list[int] = []
+
+    def each(row: Any) -> tuple[int, int]:
+        _note(asked)
+        return row.a % 3, row.a
+
+    rows = installed(
+        lambda t: t.map(each, schema={"x": int, "y": int}).index_with("x").aggregate(n="sum(y)", c="sum(x + y)", m="sum(y * y)")
+    )
+    assert rows == [{"x": 1, "n": 1, "c": 2, "m": 1}, {"x": 2, "n": 2, "c": 4, "m": 4}]
+    assert len(asked) == 2 * 2  # two rows, each call made twice while it is watched closely
+
+
+def test_a_function_of_a_text_is_asked_anew_beside_other_columns() -> None:
+    def length(row: Any) -> int:
+        return len(row.s)
+
+    circuit = deltic.Circuit()
+    t = circuit.input("t", schema={"n": int, "s": str})
+    measured = t.map({"s": "s"}).map(length, schema={"x": int})
+    circuit.output("out", measured.index_with("x").aggregate(n="sum(x)", m="sum(x + 1)"))
+    with deltic.Session() as session:
+        session.install(circuit)
+        session.apply({"t": [{"n": i, "s": "a" * (i % 3), "_weight": 1} for i in range(9)]})
+        assert [tuple(row.values()) for row in session.view("out").rows()] == [(0, 0, 3), (1, 3, 6), (2, 6, 9)]
+
+
 def _note(asked: list[int]) -> None:
     asked.append(1)
 
