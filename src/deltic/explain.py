@@ -195,7 +195,7 @@ def explain(
             users.setdefault(node, []).append(view)
     shown = [n for n in circuit.nodes if set(users.get(n.id, ())) & set(plans)]
     shown.sort(key=lambda n: (n.level, n.id))
-    pictures = tuple(p for n in shown for p in _pictures(n, circuit.nodes, circuit, statistics, last, tuple(sorted(users[n.id]))))
+    pictures = tuple(p for n in shown for p in _pictures(n, circuit.nodes, (), circuit, statistics, last, tuple(sorted(users[n.id]))))
     exchanges = sum(isinstance(n.operator, Exchange) for n in shown)
     levels = 1 + max((n.level for n in shown), default=-1)
     tables = [n.operator.table.name for n in shown if isinstance(n.operator, TableInput)]
@@ -215,22 +215,25 @@ def explain(
 def _pictures(
     node: Node,
     peers: Sequence[Node],
+    around: Sequence[str],
     circuit: Circuit,
     statistics: Mapping[str, tuple[int, int]],
     last: TickResult | None,
     views: tuple[str, ...],
 ) -> Iterator[OperatorPicture]:
-    """The node, and those of the scope that it is, if it is one. peers: the nodes of its own scope."""
-    yield _picture(node, peers, circuit, statistics, last, views)
+    """The node, and those of the scope that it is, if it is one. peers: the nodes of its own scope. around: what that scope is given."""
+    yield _picture(node, peers, around, circuit, statistics, last, views)
     if isinstance(node.operator, Child):
+        given = [peers[i].name for i in node.inputs]
         for inner in node.operator.nodes:
             placed = replace(inner, level=node.level)
-            yield from _pictures(placed, node.operator.nodes, circuit, statistics, last, views)
+            yield from _pictures(placed, node.operator.nodes, given, circuit, statistics, last, views)
 
 
 def _picture(
     node: Node,
     peers: Sequence[Node],
+    around: Sequence[str],
     circuit: Circuit,
     statistics: Mapping[str, tuple[int, int]],
     last: TickResult | None,
@@ -243,7 +246,7 @@ def _picture(
         node.operator.name,
         CLASSES.get(node.operator.name.partition(ARROW)[0], "non-linear"),
         _key(node, peers, circuit),
-        tuple(peers[i].name for i in _inputs(node)),
+        _inputs(node, peers, around),
         node.level,
         _partition(node, _replicated(node, circuit)),
         node.shape.schema.names,
@@ -261,9 +264,16 @@ def _picture(
     )
 
 
-def _inputs(node: Node) -> tuple[int, ...]:
-    """The local ids of what the node reads in its scope, a feedback's one iteration ago."""
-    return (node.operator.source,) if isinstance(node.operator, Feedback) else node.inputs
+def _inputs(node: Node, peers: Sequence[Node], around: Sequence[str]) -> tuple[str, ...]:
+    """The ids of what the node reads: a feedback an iteration ago, an import outside of its scope, a child of what it exports within it."""
+    match node.operator:
+        case Feedback():
+            return (peers[node.operator.source].name,)
+        case Import():
+            return (around[node.operator.position],)
+        case Child():
+            return (node.operator.nodes[node.operator.export].name,)
+    return tuple(peers[i].name for i in node.inputs)
 
 
 def _key(node: Node, peers: Sequence[Node], circuit: Circuit) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from inspect import unwrap
 from typing import Any, Final, Generic, TypeVar
 
@@ -12,6 +12,8 @@ Answer = TypeVar("Answer", bound=Hashable)
 
 SAMPLE: Final = 8
 """The first calls, all made twice; of the later ones, those whose number is a power of two."""
+SHOWN: Final = 300
+"""How many characters of a value an error shows."""
 
 
 class Pure(Generic[Answer]):
@@ -28,15 +30,46 @@ class Pure(Generic[Answer]):
     def __call__(self, *arguments: Any) -> Answer:
         answer = self.function(*arguments)
         self.calls += 1
-        if self.calls <= SAMPLE or self.calls & (self.calls - 1) == 0:
+        watched = self.calls <= SAMPLE or self.calls & (self.calls - 1) == 0
+        if watched and not isinstance(answer, Iterator):  # that is no answer yet: whoever takes it goes through it, or refuses it
             again = self.function(*arguments)
-            if answer != again and repr(answer) != repr(again):  # NaN is not equal to itself
+            if not same(answer, again):
                 raise ImpureFunction(
-                    f"the function {self.name} gave {answer!r} and then {again!r} for the same arguments {arguments!r}",
+                    f"the function {self.name} gave {shown(answer)} and then {shown(again)} for the same arguments {shown(arguments)}",
                     expected="a pure function: one answer for one row, whenever it is asked",
                     remedy="take time, randomness and state from columns of the row",
                 )
         return answer
+
+
+def same(one: object, other: object) -> bool:
+    """Whether two answers are one, arrays by what they hold. NaN is NaN here, and not equal to itself.
+
+    >>> same((float("nan"), 1), (float("nan"), 1)), same(1, 2)
+    (True, False)
+    """
+    try:
+        if one == other:
+            return True
+    except ValueError:  # NumPy's arrays have no one truth
+        pass
+    return type(one) is type(other) and repr(_plain(one)) == repr(_plain(other))
+
+
+def shown(value: object) -> str:
+    """The value as an error shows it: of a large one, how it begins."""
+    text = repr(_plain(value))
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def _plain(value: Any) -> Any:
+    """Arrow's and NumPy's arrays, also in a tuple, as lists, whose repr has all of their values."""
+    if type(value) is tuple or type(value) is list:
+        return type(value)(_plain(part) for part in value)
+    for listed in ("to_pylist", "tolist"):
+        if not isinstance(value, type) and callable(found := getattr(value, listed, None)):
+            return found()
+    return value
 
 
 def pure(function: Callable[..., Answer]) -> Pure[Answer]:

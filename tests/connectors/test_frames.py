@@ -37,6 +37,7 @@ from deltic.schema import (
 
 ORDERS = TableSchema("orders", Schema((Field("id", BIGINT, False), Field("name", STRING), Field("amount", DOUBLE))), (0,))
 LINES = TableSchema("lines", Schema((Field("order", INT, False), Field("line", STRING, False), Field("n", INT, False))), (0, 1))
+WEST = dt.timezone(dt.timedelta(hours=-5))
 BAG = TableSchema("bag", Schema((Field("x", BIGINT),)))
 
 ROWS = [{"id": 1, "name": "a", "amount": 1.5}, {"id": 2, "name": None, "amount": -0.0}]
@@ -211,6 +212,10 @@ def test_a_wrong_type_is_refused_with_what_was_found(frame: object, type: Type, 
         ([{"x": 1.5}, {"x": 2**60 + 1}], DOUBLE, "row 1, column x: 1152921504606846977 does not fit"),
         ([{"x": Decimal("1.234")}], decimal(10, 2), "row 0, column x: 1.234 does not fit"),
         ([{"x": Decimal("NaN")}], decimal(10, 2), "row 0, column x: NaN does not fit"),
+        ([{"x": "half \ud800"}], STRING, "row 0, column x: half \\ud800 does not fit"),
+        (arrow([0, 2**62], pa.timestamp("us", "UTC")), TIMESTAMP, "row 1, column x: a TIMESTAMP outside the years 1 to 9999"),
+        (arrow([None, -(2**30)], pa.date32()), DATE, "row 1, column x: a DATE outside the years 1 to 9999"),
+        ([{"x": dt.datetime.max.replace(tzinfo=WEST)}], TIMESTAMP, "row 0, column x: a TIMESTAMP outside the years 1 to 9999"),
     ],
     ids=str,
 )

@@ -302,3 +302,38 @@ def test_what_does_not_fit_is_refused_when_it_is_made() -> None:
         circuit.recursive("x", schema=PAIR)(lambda x: edges.map(lambda row: row.src))
     with pytest.raises(Unsupported, match="recursive relation x is read"):
         circuit.recursive("x", schema=PAIR)(lambda x: edges.index_with("src").antijoin(x.index_with("src")))
+
+
+def test_a_picture_of_nested_scopes_shows_what_goes_in_and_what_comes_out() -> None:
+    circuit, edges, _ = graph()
+
+    @circuit.recursive("outer", schema=PAIR)
+    def outer(outer: deltic.Stream) -> deltic.Stream:
+        @circuit.recursive("inner", schema=PAIR)
+        def inner(inner: deltic.Stream) -> deltic.Stream:
+            step = inner.index_with("dst").join(edges.index_with("src"), lambda key, path, edge: (path.src, edge.dst))
+            return outer.plus(step).distinct()
+
+        return edges.plus(inner.map(lambda path: (path.dst, path.src))).distinct()
+
+    circuit.output("out", outer)
+    with deltic.Session() as session:
+        session.install(circuit)
+        picture = session.explain("out")
+    by_id = {operator.id: operator for operator in picture.operators}
+    scopes = {id for id, operator in by_id.items() if operator.operator == "child"}
+    assert sorted(id.count(".") for id in scopes) == [0, 1]
+    for id, operator in by_id.items():
+        scope = id.rpartition(".")[0]
+        assert all(read in by_id for read in operator.inputs)
+        where = {read.rpartition(".")[0] for read in operator.inputs}
+        if operator.operator == "import":
+            assert where == {scope.rpartition(".")[0]}, operator  # of the scope around
+        elif id in scopes:
+            assert where == {id}, operator  # its own
+        else:
+            assert where <= {scope}, operator
+    for drawn, arrow in ((picture.mermaid(), "-->"), (picture.graphviz(), "->")):
+        for id, operator in by_id.items():
+            end = f"{arrow} n{id.replace('.', '_')}\n"
+            assert operator.operator in ("source", "feedback") or end in f"{drawn}\n", id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -11,6 +12,7 @@ import pytest
 
 import deltic
 from deltic.errors import CircuitError, EvaluationError, ImpureFunction
+from deltic.expr.nodes import UserFunction
 from deltic.frontends.python import functions
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -106,10 +108,72 @@ class Counted:
         return [(row.a, row.b, n) for n in range(row.b * 10)]
 
 
-def test_a_row_is_flattened_by_a_call_for_each_column_not_each_tuple() -> None:
+def test_a_row_is_flattened_by_two_calls_however_many_tuples_and_columns_it_makes() -> None:
     made = {"x": int, "y": int, "z": int}
     assert len(installed(lambda t: t.flat_map(Counted(), schema=made))) == 110
-    assert Counted.calls <= 2 * 2 * (1 + len(made))  # two rows, each call made twice while it is watched closely
+    assert Counted.calls <= 2 * 2 * 2  # two rows, how many and which, each call made twice while it is watched closely
+
+
+@pytest.mark.parametrize("on_batches", [False, True])
+@pytest.mark.parametrize("column", ["n", "s"])  # over one column of texts a function is called once for each text
+def test_a_function_of_several_columns_is_called_once_for_a_row(column: str, on_batches: bool) -> None:
+    asked: list[int] = []
+
+    def each(row: Any) -> tuple[Any, ...]:
+        _note(asked)
+        return tuple(getattr(row, column) if isinstance(row, tuple) else row[column] for _ in range(4))
+
+    circuit = deltic.Circuit()
+    made = {name: str if column == "s" else int for name in "wxyz"}
+    t = circuit.input("t", schema={"n": int, "s": str}).map({column: column})
+    circuit.output("mapped", t.map(each, schema=made, on_batches=on_batches))
+    circuit.output("joined", t.index_with(column).join(t.index_with(column), lambda key, one, other: each(one), schema=made))
+    with deltic.Session() as session:
+        session.install(circuit)
+        session.apply({"t": [{"n": i, "s": f"{i}", "_weight": 1} for i in range(100)]})
+        for view in ("mapped", "joined"):
+            assert sorted(tuple(row.values()) for row in session.view(view).rows()) == sorted(
+                (i,) * 4 for i in (map(str, range(100)) if column == "s" else range(100))
+            )
+    watched = 8 + 4  # of the first calls each, and of those whose number is a power of two
+    assert len(asked) <= ((1 + 1) if on_batches else 100 + watched) + 100 + watched
+
+
+def test_a_function_is_called_once_for_a_row_though_keys_and_several_sums_are_made_of_it() -> None:
+    asked: list[int] = []
+
+    def each(row: Any) -> tuple[int, int]:
+        _note(asked)
+        return row.a % 3, row.a
+
+    rows = installed(
+        lambda t: t.map(each, schema={"x": int, "y": int}).index_with("x").aggregate(n="sum(y)", c="sum(x + y)", m="sum(y * y)")
+    )
+    assert rows == [{"x": 1, "n": 1, "c": 2, "m": 1}, {"x": 2, "n": 2, "c": 4, "m": 4}]
+    assert len(asked) == 2 * 2  # two rows, each call made twice while it is watched closely
+
+
+def test_a_function_of_a_text_is_asked_anew_beside_other_columns() -> None:
+    def length(row: Any) -> int:
+        return len(row.s)
+
+    circuit = deltic.Circuit()
+    t = circuit.input("t", schema={"n": int, "s": str})
+    measured = t.map({"s": "s"}).map(length, schema={"x": int})
+    circuit.output("out", measured.index_with("x").aggregate(n="sum(x)", m="sum(x + 1)"))
+    with deltic.Session() as session:
+        session.install(circuit)
+        session.apply({"t": [{"n": i, "s": "a" * (i % 3), "_weight": 1} for i in range(9)]})
+        assert [tuple(row.values()) for row in session.view("out").rows()] == [(0, 0, 3), (1, 3, 6), (2, 6, 9)]
+
+
+def _note(asked: list[int]) -> None:
+    asked.append(1)
+
+
+def test_a_part_that_does_not_fit_is_named_though_its_function_was_asked_before() -> None:
+    with pytest.raises(EvaluationError, match="<lambda> gave None as value 2"):
+        installed(lambda t: t.map(lambda row: (row.a + 1, None if row.a > 1 else 1, "x"), schema={"x": int, "y": int, "z": str}))
 
 
 def test_a_function_that_makes_other_tuples_as_many_is_impure() -> None:
@@ -123,3 +187,37 @@ def test_a_function_that_makes_other_tuples_as_many_is_impure() -> None:
 
     with pytest.raises(ImpureFunction, match="Wandering gave"):
         installed(lambda t: t.flat_map(Wandering(), schema={"x": int}))
+
+
+def test_a_function_is_known_by_what_is_the_users_of_it_and_not_by_what_deltic_puts_around_it() -> None:
+    def one(row: Any) -> list[Any]:
+        return [(row.a, None, 1)]
+
+    def other(row: Any) -> list[Any]:
+        return [(row.b, None, 1)]
+
+    def around(role: str, *logics: Callable[..., Any], change: int = 0) -> str:
+        return functions.digest_of(functions.standing_for(role, *logics)(lambda row: change))
+
+    assert around("role", one) == around("role", one, change=1)
+    assert len({around("role", one), around("role", other), around("another", one), around("role", one, other)}) == 4
+
+    made, circuit = {"x": int}, deltic.Circuit()
+    t = circuit.input("t", schema={"a": int, "b": int})
+    streams = t.flat_map(one, schema=made), t.explode(one, schema=made), t.join_function(one, schema=made)
+    streams = *streams, t.followed_by(one, one, schema=made), t.index_with("a").aggregate(one, schema=made)
+    called = [function for stream in streams for function in _functions(stream.plan)]
+    assert len(called) >= 5
+    for function in called:
+        assert isinstance(vars(function.call.function)[functions.STANDING], functions.Standing), function
+
+
+def _functions(value: object) -> Iterator[UserFunction]:
+    if isinstance(value, UserFunction):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _functions(part)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield from _functions(getattr(value, field.name))

@@ -176,9 +176,9 @@ def test_each_expression_is_evaluated_once(session: deltic.Session, monkeypatch:
     evaluated: list[str] = []
     evaluate_columns = gathered.evaluate_columns
 
-    def noted(expr: Any, columns: Any, length: int) -> Any:
+    def noted(expr: Any, columns: Any, length: int, answers: Any) -> Any:
         evaluated.append(f"{getattr(expr, 'function', '')} of {length}")
-        return evaluate_columns(expr, columns, length)
+        return evaluate_columns(expr, columns, length, answers)
 
     monkeypatch.setattr(gathered, "evaluate_columns", noted)
     session.sql(script(iter(["chain"])))

@@ -8,7 +8,7 @@ that does not fit, and NULL in a NOT NULL column, is a ConstraintViolation. Rows
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
@@ -31,6 +31,11 @@ _PYTHON: Final[dict[str, tuple[type, ...]]] = {
     "DATE": (date,),
     "TIMESTAMP": (datetime,),
 }
+_CALENDAR: Final[dict[str, tuple[date, date]]] = {
+    "DATE": (date.min, date.max),
+    "TIMESTAMP": (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)),
+}
+"""The first and the last of each."""
 
 
 def fit(column: Column, field: Field, where: str) -> pa.ChunkedArray[Any]:
@@ -56,6 +61,17 @@ def check_nulls(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
             expected=expected_values(field.type),
             remedy=f"give a value, or declare {field.name} without NOT NULL",
         )
+
+
+def check_calendar(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
+    """Raises ConstraintViolation for a date or timestamp outside the years 1 to 9999. Arrow has such; they could never be read again."""
+    if field.type.name not in _CALENDAR or column.null_count == len(column):
+        return
+    first, last = (pa.scalar(end, column.type) for end in _CALENDAR[field.type.name])
+    row = pc.index(pc.or_(pc.less(column, first), pc.greater(column, last)), True).as_py()
+    if row >= 0:
+        message = f"{where}, row {row}, column {field.name}: a {field.type.sql} outside the years 1 to 9999"
+        raise ConstraintViolation(message, expected=expected_values(field.type))
 
 
 def without_dictionary(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
@@ -143,6 +159,8 @@ def _checked(convert: Callable[[Any], pa.ChunkedArray[Any]], column: Any, field:
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         row = _first_failure(convert, column)
     value = column[row] if isinstance(column, list) else shown(column[row])
+    if isinstance(value, str) and "\\u" in ascii(value):  # half a character, which nobody could print, is written as its number
+        value = value.encode("utf-8", "backslashreplace").decode()
     raise ConstraintViolation(f"{where}, row {row}, column {field.name}: {value} does not fit", expected=expected_values(field.type))
 
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from deltic.connectors.fitting import check_nulls, fit
+from deltic.connectors.fitting import check_calendar, check_nulls, fit
 from deltic.connectors.recognise import Column, Columns, columns_of
 from deltic.errors import FrameError
 from deltic.schema import BIGINT, STRING, Field, Op, Schema, TableSchema, Type
@@ -71,7 +71,7 @@ class Changes:
 def rows_frame(frame: Any, table: TableSchema) -> pa.Table:
     """All columns of `table`. Raises FrameError, ConstraintViolation. Cost: microseconds if the frame fits as it is."""
     if isinstance(frame, pa.Table) and _fits(frame.schema, table) == "rows":
-        return _without_nulls(frame, table)
+        return _checked(frame, table)
     return _fitted(columns_of(frame, table.schema, _where(table)), table)
 
 
@@ -102,7 +102,7 @@ def change_frame(frame: Any, table: TableSchema, sequence: str | None = None) ->
     if sequence is None and isinstance(frame, pa.Table) and _fits(frame.schema, table) == "weighted":
         batches = frame.to_batches()
         if len(batches) == 1 and not batches[0].column(len(table.schema)).null_count:
-            return _weighted(_without_nulls(batches[0], table), batches[0].column(len(table.schema)).to_numpy(), None)
+            return _weighted(_checked(batches[0], table), batches[0].column(len(table.schema)).to_numpy(), None)
     return _changes(_complete_deletes(frame, table, sequence), table, sequence)
 
 
@@ -130,10 +130,11 @@ def _fits(found: pa.Schema, table: TableSchema) -> _Verdict:
     return verdict
 
 
-def _without_nulls(rows: Fitted, table: TableSchema) -> Fitted:
+def _checked(rows: Fitted, table: TableSchema) -> Fitted:
     for i, field in enumerate(table.schema.fields):
         if not field.nullable and (column := rows.column(i)).null_count:
             check_nulls(column, field, _where(table))
+        check_calendar(rows.column(i), field, _where(table))
     return rows
 
 
@@ -144,7 +145,7 @@ def _fitted(columns: Columns, table: TableSchema) -> pa.Table:
         if row is not None:
             raise FrameError(f"{_where(table)}, row {row}: no column {field.name}", expected=_listed(table.schema), remedy="a NULL is None")
     given = [columns.columns[i] for i in positions]
-    return _without_nulls(_assemble(given, table), table)
+    return _checked(_assemble(given, table), table)
 
 
 def _assemble(columns: Sequence[Column], table: TableSchema) -> pa.Table:
@@ -190,7 +191,7 @@ def _of_keys(keys: Sequence[Any], table: TableSchema) -> pa.Table:
             expected = f"a key ({', '.join(field.name for field in fields)})"
             raise FrameError(f"{where}, row {i}: found {keys[i]!r}", expected=expected)
     key_table = TableSchema(table.name, Schema(fields))
-    return _without_nulls(_assemble([list(column) for column in zip(*tuples, strict=True)], key_table), key_table)
+    return _checked(_assemble([list(column) for column in zip(*tuples, strict=True)], key_table), key_table)
 
 
 def _others(table: TableSchema, sequence: str | None) -> list[int]:
@@ -330,7 +331,7 @@ def _deletes_by_key(columns: Columns, ops: Words, table: TableSchema, others: Se
         field = table.schema[i]
         if not field.nullable:
             rows = rows.set_column(i, field.name, pc.if_else(pa.array(bare), _zero(field.type), rows.column(i)))
-    return _without_nulls(rows, table), np.where(bare, int(Op.DELETE_KEY), ops)
+    return _checked(rows, table), np.where(bare, int(Op.DELETE_KEY), ops)
 
 
 def _zero(wanted: Type) -> pa.Scalar[Any]:

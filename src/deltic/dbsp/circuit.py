@@ -26,7 +26,7 @@ from typing import Final, TypeVar
 
 from deltic.dbsp.nodes import ChildNode, FeedbackNode, ImportNode, Node, OperatorNode, SinkNode, SourceNode, Stream, apply_node
 from deltic.dbsp.streams import Delay, Delayed, Operator, Value
-from deltic.dbsp.zset import ZSet
+from deltic.dbsp.zset import IndexedZSet, ZSet, check_kind
 from deltic.drawing import Vertex, graphviz, mermaid, text
 from deltic.errors import CircuitError, DelticError
 from deltic.trace.time import Time
@@ -65,10 +65,16 @@ class Circuit:
 
     def source_node(self, name: str) -> SourceNode:
         """The node of a source."""
+        if any(isinstance(node, SourceNode) and node.name == name for node in self.nodes):
+            raise CircuitError(f"there is a source {name} already", remedy="give it another name")
         return self._add(SourceNode(self, name))
 
     def operator(self, operator: Operator, *inputs: Stream) -> Stream:
         """A node of the operator, which is its own alone. Streams of circuits around are imported."""
+        if not isinstance(operator, Operator):
+            raise CircuitError(f"{operator!r} is no operator", expected="an Operator of deltic.dbsp.streams or deltic.dbsp.nested")
+        if any(node.operator is operator for node in self._everything() if isinstance(node, OperatorNode)):
+            raise CircuitError(f"the operator {operator.name} has a node already", remedy="make another one: it keeps what it has seen")
         return Stream(self._add(OperatorNode(self, operator, self._local(inputs))))
 
     def apply(self, name: str, function: Callable[..., Value], *inputs: Stream) -> Stream:
@@ -122,6 +128,18 @@ class Circuit:
         self._schedule = None
         return node
 
+    def _everything(self) -> Iterator[Node]:
+        """The nodes of the whole circuit that this one is a part of."""
+        root = self
+        while root.owner is not None:
+            root = root.owner.circuit
+        waiting = [root]
+        while waiting:
+            for node in waiting.pop().nodes:
+                yield node
+                if isinstance(node, ChildNode):
+                    waiting.append(node.inner)
+
     def _local(self, inputs: tuple[Stream, ...]) -> tuple[Stream, ...]:
         return tuple(self.import_stream(stream) for stream in inputs)
 
@@ -143,6 +161,8 @@ class Circuit:
         unknown = sorted(changes.keys() - sources.keys())
         if unknown:
             raise CircuitError(f"there is no source {unknown[0]}", expected=f"one of {', '.join(sources)}")
+        for name, value in changes.items():
+            check_kind(f"source {name}", value, ZSet, IndexedZSet)
         for name, node in sources.items():
             node.value = changes.get(name, ZSet())
         self._check()

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from deltic.dbsp.operators import answered_whole
+from deltic.dbsp.operators import answered_whole, joined_times, parts
 from deltic.dbsp.zset import At, Row, ZSet, at
 from deltic.purity import pure
-from deltic.trace.time import Time, join
+from deltic.trace.time import Time
 
 Update = tuple[Row, int | Time | None, int]
 Logic = Callable[[Any], Iterable[Update]]
@@ -26,10 +26,14 @@ def join_function(logic: Logic, zset: ZSet) -> ZSet:
     ZSet([(4, (7,), 2), (4, (8,), -2)])
     """
     updates = pure(answered_whole(logic))
-    return ZSet.sum(
-        (((row, joined(time, due)), weight * factor) for (element, time), weight in zset.items() for row, due, factor in updates(element)),
-        "join_function",
-    )
+
+    def rows() -> Iterator[tuple[tuple[Row, At], int]]:
+        for (element, time), weight in zset.items():
+            for update in updates(element):
+                row, due, factor = parts(update, 3, logic)
+                yield (row, joined(time, due)), weight * factor
+
+    return ZSet.sum(rows(), "join_function")
 
 
 def map(function: Callable[[Any], Row]) -> Logic:
@@ -86,4 +90,4 @@ def joined(time: At, due: int | Time | None) -> At:
     later = at(due)
     if time is None or later is None:
         return later if time is None else time
-    return join(time, later)
+    return joined_times(time, later, "join_function")

@@ -13,7 +13,7 @@ from typing import Any
 from deltic.dbsp.operators import Group, Reduction, join_trace, positive, trace_append
 from deltic.dbsp.streams import Operator
 from deltic.dbsp.weights import checked, summed
-from deltic.dbsp.zset import PAST, IndexedZSet, Row, Trace, ZSet, order
+from deltic.dbsp.zset import PAST, IndexedZSet, Row, Trace, ZSet, check_kind, order
 from deltic.purity import pure
 from deltic.trace.time import Time, join, less_equal
 
@@ -116,6 +116,7 @@ class Reduce(Waiting):
         return iter(self.queue)
 
     def evaluate(self, now: Time, *inputs: Any) -> ZSet:
+        check_kind(self.name, inputs[0], IndexedZSet)
         for ((key, value), _), weight in inputs[0].items():
             _put(self.taken, key, (value, now), weight, self.name)
             self.queue.setdefault(now, set()).add(key)
@@ -156,6 +157,7 @@ class Distinct(Reduce):
 
     def evaluate(self, now: Time, *inputs: Any) -> ZSet:
         delta: ZSet = inputs[0]
+        check_kind(self.name, delta, ZSet, IndexedZSet)
         return super().evaluate(now, IndexedZSet.sum((((element, ()), time), weight) for (element, time), weight in delta.weights.items()))
 
 

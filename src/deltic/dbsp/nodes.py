@@ -219,7 +219,7 @@ class ImportNode(Node):
     kind = "import"
 
     def __init__(self, circuit: Circuit, outer: Stream) -> None:
-        super().__init__(circuit, f"import {outer.node.name}", (outer,))
+        super().__init__(circuit, f"import {outer.node.name.removeprefix('import ')}", (outer,))
         self.outer = outer
 
     def before(self) -> Iterable[Stream]:

@@ -12,8 +12,9 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from deltic.dbsp.weights import checked
-from deltic.dbsp.zset import At, IndexedZSet, Row, Trace, ZSet
-from deltic.purity import pure
+from deltic.dbsp.zset import At, IndexedZSet, Row, Trace, ZSet, check_kind
+from deltic.errors import CircuitError
+from deltic.purity import name_of, pure
 from deltic.trace.time import Time, join
 
 Z = TypeVar("Z", ZSet, IndexedZSet)
@@ -36,6 +37,7 @@ def filter(predicate: Callable[[Any], bool], zset: ZSet) -> ZSet:
     >>> filter(lambda x: x >= 1, ZSet.of([(0, 0, 1), (1, 0, 2), (2, 1, -3)]))
     ZSet([(1, (0,), 2), (2, (1,), -3)])
     """
+    check_kind("filter", zset, ZSet, IndexedZSet)
     holds = pure(predicate)
     return ZSet.sum((((element, time), weight) for (element, time), weight in zset.items() if holds(element)), "filter")
 
@@ -46,6 +48,7 @@ def map(function: Callable[[Any], Row], zset: ZSet) -> ZSet:
     >>> map(lambda x: x // 2, ZSet.of([(0, 0, 1), (1, 0, 2), (2, 1, -3)]))
     ZSet([(0, (0,), 3), (1, (1,), -3)])
     """
+    check_kind("map", zset, ZSet, IndexedZSet)
     answer = pure(function)
     return ZSet.sum((((answer(element), time), weight) for (element, time), weight in zset.items()), "map")
 
@@ -56,6 +59,7 @@ def flat_map(function: Callable[[Any], Iterable[Row]], zset: ZSet) -> ZSet:
     >>> flat_map(range, ZSet.of([(2, 0, 1), (1, 0, -1)]))
     ZSet([(1, (0,), 1)])
     """
+    check_kind("flat_map", zset, ZSet, IndexedZSet)
     answers = pure(answered_whole(function))
     return ZSet.sum((((row, time), weight) for (element, time), weight in zset.items() for row in answers(element)), "flat_map")
 
@@ -66,8 +70,16 @@ def explode(function: Callable[[Any], Iterable[tuple[Row, int]]], zset: ZSet) ->
     >>> explode(lambda x: [(x, 3), (-x, -1)], ZSet.of([(1, 0, 2)]))
     ZSet([(-1, (0,), -2), (1, (0,), 6)])
     """
+    check_kind("explode", zset, ZSet, IndexedZSet)
     answers = pure(answered_whole(function))
-    return ZSet.sum((((row, time), weight * w) for (element, time), weight in zset.items() for row, w in answers(element)), "explode")
+
+    def rows() -> Iterator[tuple[tuple[Row, At], int]]:
+        for (element, time), weight in zset.items():
+            for answer in answers(element):
+                row, w = parts(answer, 2, function)
+                yield (row, time), weight * w
+
+    return ZSet.sum(rows(), "explode")
 
 
 def index_with(key: Callable[[Any], Row], zset: ZSet) -> IndexedZSet:
@@ -76,6 +88,7 @@ def index_with(key: Callable[[Any], Row], zset: ZSet) -> IndexedZSet:
     >>> index_with(lambda edge: edge[0], ZSet.of([((0, 1), 0, 1)]))
     IndexedZSet([((0, (0, 1)), (0,), 1)])
     """
+    check_kind("index_with", zset, ZSet, IndexedZSet)
     key_of = pure(key)
     return IndexedZSet.sum((((key_of(element), element), time), weight) for (element, time), weight in zset.items())
 
@@ -92,6 +105,7 @@ def negate(zset: Z) -> Z:
     >>> negate(ZSet.of([(0, 0, 1), (1, 0, -1)]))
     ZSet([(0, (0,), -1), (1, (0,), 1)])
     """
+    check_kind("negate", zset, ZSet, IndexedZSet)
     return type(zset).sum(((entry, -weight) for entry, weight in zset.weights.items()), "negate")
 
 
@@ -101,6 +115,8 @@ def plus(left: Z, right: Z) -> Z:
     >>> plus(ZSet.of([(0, 0, 1)]), ZSet.of([(0, 0, -1), (1, 0, 1)]))
     ZSet([(1, (0,), 1)])
     """
+    check_kind("plus", left, ZSet, IndexedZSet)
+    check_kind("plus", right, type(left))
     return type(left).sum(chain(left.weights.items(), right.weights.items()), "plus")
 
 
@@ -110,7 +126,9 @@ def minus(left: Z, right: Z) -> Z:
     >>> minus(ZSet.of([(0, 0, 1)]), ZSet.of([(0, 0, 1), (1, 0, 1)]))
     ZSet([(1, (0,), -1)])
     """
-    return type(left).sum(chain(left.weights.items(), negate(right).weights.items()), "minus")
+    check_kind("minus", left, ZSet, IndexedZSet)
+    check_kind("minus", right, type(left))
+    return type(left).sum(chain(left.weights.items(), ((entry, -weight) for entry, weight in right.weights.items())), "minus")
 
 
 def consolidate(trace: Trace) -> IndexedZSet:
@@ -119,6 +137,7 @@ def consolidate(trace: Trace) -> IndexedZSet:
     >>> consolidate(Trace.of([(0, 1, 0, 1), (0, 1, 1, 1), (1, 3, 0, 1), (1, 3, 0, -1)]))
     IndexedZSet([((0, 1), None, 2)])
     """
+    check_kind("consolidate", trace, Trace)
     return IndexedZSet.sum(((((key, value), None), weight) for (key, value, _), weight in trace.weights.items()), "consolidate")
 
 
@@ -131,6 +150,7 @@ def distinct(zset: ZSet) -> ZSet:
     >>> distinct(ZSet.of([(0, 0, 1), (1, 0, 2), (2, 0, -1)]))
     ZSet([(0, (0,), 1), (1, (0,), 1)])
     """
+    check_kind("distinct", zset, ZSet, IndexedZSet)
     return ZSet.sum((entry, positive(weight)) for entry, weight in zset.weights.items())
 
 
@@ -140,6 +160,7 @@ def aggregate(reduction: Reduction, indexed: IndexedZSet) -> ZSet:
     >>> aggregate(count, IndexedZSet.of([((1, "foo"), 0, 1), ((1, "bar"), 0, 1), ((2, "baz"), 0, 1)]))
     ZSet([((1, 2), None, 1), ((2, 1), None, 1)])
     """
+    check_kind("aggregate", indexed, IndexedZSet)
     reduce = pure(reduction)
     return ZSet.of(((key, reduce(group)), None, 1) for key, group in indexed.groups().items())
 
@@ -151,6 +172,8 @@ def join_stream(function: Callable[[Any, Any, Any], Row], left: IndexedZSet, rig
     >>> join_stream(lambda key, x, y: (key, x + y), one, one)
     ZSet([(('a', 2), None, 4)])
     """
+    check_kind("join_stream", left, IndexedZSet)
+    check_kind("join_stream", right, IndexedZSet)
     joined = pure(function)
     values = right.groups()
 
@@ -171,12 +194,14 @@ def join_trace(function: Callable[[Any, Any, Any], Row], delta: IndexedZSet, tra
     >>> join_trace(lambda key, x, y: (x, y), IndexedZSet.of([(("a", 1), None, 2)]), Trace.of([("a", 5, (0, 3), 1)]), (1, 2))
     ZSet([((1, 5), (1, 3), 2)])
     """
+    check_kind("join_trace", delta, IndexedZSet)
+    check_kind("join_trace", trace, Trace)
     joined = pure(function)
     groups = delta.groups()
 
     def pairs() -> Iterator[tuple[tuple[Row, At], int]]:
         for (key, other, time), w in trace.items():
-            due = None if now is None or time is None else join(now, time)
+            due = None if now is None or time is None else joined_times(now, time, "join_trace")
             for value, weight in groups.get(key, {}).items():
                 yield (joined(key, value, other), due), weight * w
 
@@ -207,6 +232,8 @@ def distinct_incremental(delta: ZSet, trace: Trace) -> ZSet:
     >>> distinct_incremental(ZSet.of([("a", None, 1), ("b", None, -1)]), Trace.of([("a", (), 0, 1), ("b", (), 0, 1)]))
     ZSet([('b', None, -1)])
     """
+    check_kind("distinct_incremental", delta, ZSet)
+    check_kind("distinct_incremental", trace, Trace)
     old = {element: weight for ((element, _), _), weight in consolidate(trace).weights.items()}
     changes = ((element, w, old.get(element, 0)) for (element, _), w in delta.untimed("distinct_incremental").items())
     return ZSet.of(
@@ -225,16 +252,21 @@ def distinct_trace(delta: ZSet, trace: Trace, now: Time) -> ZSet:
     >>> distinct_trace(ZSet(), history, (1, 1))
     ZSet([(5, None, -1)])
     """
+    check_kind("distinct_trace", delta, ZSet)
+    check_kind("distinct_trace", trace, Trace)
     weights = {element: weight for (element, _), weight in delta.untimed("distinct_trace").items()}
     elements = list(dict.fromkeys((*weights, *(key for key, _, _ in trace))))
     return ZSet.of((element, None, _distinct_change(weights.get(element, 0), trace.times(element), now)) for element in elements)
 
 
 def _distinct_change(w: int, history: Mapping[At, int], now: Time) -> int:
+    if len(now) != 2:
+        raise CircuitError(f"distinct_trace at the time {now}", expected="a time (epoch, iteration) of a child circuit")
     epoch, iteration = now
     w1 = w2 = w3 = 0
     for time, weight in history.items():
-        assert time is not None and len(time) == 2, "distinct_trace reads a timed trace of a child circuit"
+        if time is None or len(time) != 2:
+            raise CircuitError(f"distinct_trace reads a trace with the time {time}", expected="times (epoch, iteration) of a child circuit")
         e, i = time
         w1 += weight if e < epoch and i < iteration else 0
         w2 += weight if e < epoch and i == iteration else 0
@@ -245,6 +277,8 @@ def _distinct_change(w: int, history: Mapping[At, int], now: Time) -> int:
 
 
 def _appended(delta: ZSet | IndexedZSet, trace: Trace, now: Time | None, operator: str) -> Trace:
+    check_kind(operator, delta, ZSet, IndexedZSet)
+    check_kind(operator, trace, Trace)
     if isinstance(delta, ZSet):
         rows: list[tuple[Row, Row, int]] = [(element, (), weight) for (element, _), weight in delta.weights.items()]
     else:
@@ -260,9 +294,28 @@ def answered_whole(function: Callable[[Any], Iterable[Answered]]) -> Callable[[A
 
     @wraps(function)
     def whole(row: Any) -> tuple[Answered, ...]:
-        return tuple(function(row))
+        given = function(row)
+        if not isinstance(given, Iterable):
+            raise CircuitError(
+                f"the function {name_of(function)} gave {given!r} for {row!r}", expected="any number of rows: a list, or yield"
+            )
+        return tuple(given)
 
     return whole
+
+
+def parts(answer: Any, count: int, function: Callable[..., Any]) -> Any:
+    """One of a function's answers, which is a tuple of so many parts. Raises CircuitError if it is not."""
+    if not isinstance(answer, tuple) or len(answer) != count:
+        raise CircuitError(f"the function {name_of(function)} gave {answer!r}", expected=f"a tuple of {count}, with the weight at its end")
+    return answer
+
+
+def joined_times(one: Time, other: Time, operator: str) -> Time:
+    """one ∨ other. Raises CircuitError where they are times of circuits of different depth."""
+    if len(one) != len(other):
+        raise CircuitError(f"{operator} joins the times {one} and {other}", expected="times of one depth")
+    return join(one, other)
 
 
 # Reductions that every language has.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Final, TypeVar
 
-from deltic.errors import WeightOverflow
+from deltic.errors import CircuitError, WeightOverflow
 
 Entry = TypeVar("Entry", bound=Hashable)
 
 GREATEST: Final = 2**63 - 1
 LEAST: Final = -(2**63)
+ENTRY: Final = "rows that can be hashed, such as tuples, with integers as weights"
 
 
 def checked(weight: int, row: object, operator: str) -> int:
@@ -19,6 +20,8 @@ def checked(weight: int, row: object, operator: str) -> int:
     >>> checked(2**63 - 1, "a", "plus")
     9223372036854775807
     """
+    if not isinstance(weight, int):
+        raise CircuitError(f"{operator}: the weight {weight!r} of the row {row!r} is no integer", expected=ENTRY)
     if LEAST <= weight <= GREATEST:
         return weight
     raise WeightOverflow(
@@ -36,5 +39,8 @@ def summed(entries: Iterable[tuple[Entry, int]], operator: str) -> dict[Entry, i
     """
     sums: dict[Entry, int] = {}
     for entry, weight in entries:
-        sums[entry] = sums.get(entry, 0) + weight
+        try:
+            sums[entry] = sums.get(entry, 0) + weight
+        except TypeError as error:  # as Python's dicts and numbers say it
+            raise CircuitError(f"{operator}: {entry!r} with the weight {weight!r}: {error}", expected=ENTRY) from error
     return {entry: checked(weight, entry, operator) for entry, weight in sums.items() if weight}

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final, Generic, Self, TypeVar
 
 from deltic.dbsp.weights import summed
+from deltic.errors import CircuitError
 from deltic.trace.time import Time
 
 Row = Hashable
@@ -61,7 +62,7 @@ class Weighted(Generic[E]):
 
     @classmethod
     def sum(cls, entries: Iterable[tuple[E, int]], operator: str = "zset") -> Self:
-        """The entries, their weights added up. Raises WeightOverflow, which names `operator`."""
+        """The entries, their weights added up. Raises WeightOverflow, which names `operator`; CircuitError for what is no row or weight."""
         return cls(MappingProxyType(summed(entries, operator)))
 
     def items(self) -> Iterator[tuple[E, int]]:
@@ -151,3 +152,15 @@ class Trace(Weighted[tuple[Row, Row, At]]):
 
     def __repr__(self) -> str:
         return f"Trace({self.rows()!r})"
+
+
+def check_kind(operator: str, value: object, *kinds: type) -> None:
+    """Raises CircuitError if the operator is given a value of another kind."""
+    if not isinstance(value, kinds):
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        remedy = MAKES.get(kinds[0]) if len(kinds) == 1 else None
+        raise CircuitError(f"{operator} is given {value!r}", expected=expected, remedy=remedy)
+
+
+MAKES: Final = {IndexedZSet: "index_with puts elements under keys", Trace: "trace_append makes a Trace"}
+"""What makes values of these kinds."""

@@ -22,7 +22,7 @@ from deltic.expr.failing import can_fail
 from deltic.expr.failures import at_row, row_of
 from deltic.expr.interpreter import DIVISIONS
 from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction
-from deltic.expr.python import array_of_function
+from deltic.expr.python import Answers, array_of_function, asked
 from deltic.schema import BOOLEAN, Type
 
 _KERNELS: Final[Mapping[str, Kernel]] = {**compare.KERNELS, **arithmetic.KERNELS, **text.KERNELS, **dates.KERNELS}
@@ -30,11 +30,15 @@ _SEES_NULLS: Final = frozenset(("same", "is_null", "is_not_null", "isnan", "grea
 
 
 class Frame:
-    """Rows that an expression is evaluated on: columns of equal length, taken from wider ones only when they are read."""
+    """Rows that an expression is evaluated on: columns of equal length, taken from wider ones only when they are read.
 
-    __slots__ = ("_base", "_columns", "_rows", "length")
+    answers: what users' functions gave for all of the rows.
+    """
 
-    def __init__(self, columns: Sequence[pa.Array | None], length: int) -> None:
+    __slots__ = ("_base", "_columns", "_rows", "answers", "length")
+
+    def __init__(self, columns: Sequence[pa.Array | None], length: int, answers: Answers | None = None) -> None:
+        self.answers: Answers = {} if answers is None else answers
         self._columns: dict[int, pa.Array] = {i: column for i, column in enumerate(columns) if column is not None}
         self.length = length
         self._base: Frame | None = None
@@ -52,14 +56,18 @@ class Frame:
         return part
 
 
-def evaluate_columns(expr: Expr, columns: Sequence[pa.Array | None], length: int) -> pa.Array:
+def evaluate_columns(expr: Expr, columns: Sequence[pa.Array | None], length: int, answers: Answers | None = None) -> pa.Array:
     """The expression on each of `length` rows, of exactly `expr.type.arrow`; columns that it does not read may be None.
 
+    answers: of the expressions before on the same rows. What a user's function has answered there it is not asked again; if it is all of
+    the expression, its columns may be None as well.
     Raises EvaluationError with the least row that fails, in its `row`.
     """
+    if answers is not None and isinstance(expr, PythonFunction) and (given := answers.get(asked(expr))):
+        return array_of_function(expr, (), length, given)  # row by row, so that the first failure is the least
     whole: list[pa.Array | None] = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
     try:
-        return dense(_value(expr, Frame(whole, length)), length)
+        return dense(_value(expr, Frame(whole, length, answers)), length)
     except EvaluationError as error:
         raise _least_failure(expr, whole, error) from None
 
@@ -90,9 +98,15 @@ def _value(expr: Expr, frame: Frame) -> Datum:
         case Call():
             return _call(expr, frame)
         case PythonFunction():
-            return array_of_function(expr, [dense(_value(argument, frame), frame.length) for argument in expr.arguments], frame.length)
+            return _function(expr, frame)
         case _:
             assert_never(expr)
+
+
+def _function(expr: PythonFunction, frame: Frame) -> pa.Array:
+    given = frame.answers.setdefault(asked(expr), [])
+    arguments = () if given else [dense(_value(argument, frame), frame.length) for argument in expr.arguments]
+    return array_of_function(expr, arguments, frame.length, given)
 
 
 def _on_arrays(kernel: Callable[..., Datum], length: int, type: Type, *arguments: Datum) -> Datum:

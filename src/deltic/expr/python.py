@@ -14,21 +14,26 @@ from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deltic.errors import EvaluationError
 from deltic.expr.failures import at_row
-from deltic.expr.nodes import PythonFunction, UserFunction, Value
+from deltic.expr.nodes import Expr, PythonFunction, UserFunction, Value
 from deltic.expr.rows.ordering import total_key
-from deltic.schema import BOOLEAN, DATE, DOUBLE, FLOAT, INTEGER_BITS, STRING, TIMESTAMP, Schema, Type
+from deltic.purity import shown
+from deltic.schema import BOOLEAN, DATE, DOUBLE, INTEGER_BITS, STRING, TIMESTAMP, Schema, Type
 
-CLASSES: Final[dict[Type, type | tuple[type, ...]]] = {
-    BOOLEAN: bool,
-    STRING: str,
-    DATE: datetime.date,
-    TIMESTAMP: datetime.datetime,
-    FLOAT: (int, float),
-    DOUBLE: (int, float),
+CALENDAR: Final[dict[Type, tuple[datetime.date, datetime.date]]] = {
+    DATE: (datetime.date.min, datetime.date.max),
+    TIMESTAMP: (datetime.datetime.min.replace(tzinfo=datetime.UTC), datetime.datetime.max.replace(tzinfo=datetime.UTC)),
 }
+"""The first and the last of what has a year."""
+Asked = tuple[UserFunction, tuple[Expr, ...]]
+"""A function and its arguments."""
+Answers = dict[Asked, list[Any]]
+"""What functions gave for the rows of one change: one that gives several columns is called once for them all."""
+EXACT: Final = decimal.Context(prec=decimal.MAX_PREC, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[])
+"""Decimals as they are: the default context rounds to 28 digits."""
 
 
 def value_of_function(expr: PythonFunction, arguments: Sequence[Value]) -> Value:
@@ -37,7 +42,7 @@ def value_of_function(expr: PythonFunction, arguments: Sequence[Value]) -> Value
         return _fitting(expr, _part(expr, _called(expr, _rows_of(expr, arguments))))
     types = [argument.type.arrow for argument in expr.arguments]
     arrays = [pa.array([value], type) for value, type in zip(arguments, types, strict=True)]
-    value: Value = array_of_function(expr, arrays, 1)[0].as_py()
+    value: Value = array_of_function(expr, arrays, 1, [])[0].as_py()
     return value
 
 
@@ -62,28 +67,38 @@ def inspected(function: UserFunction, rows: Iterable[tuple[tuple[Value, ...], in
     return tuple((row(*values), weight) for values, weight in ordered)
 
 
-def array_of_function(expr: PythonFunction, arguments: Sequence[pa.Array], length: int) -> pa.Array:
+def asked(expr: PythonFunction) -> Asked:
+    """What the columns that one call gives have in common."""
+    return expr.function, expr.arguments
+
+
+def array_of_function(expr: PythonFunction, arguments: Sequence[pa.Array], length: int, answers: list[Any]) -> pa.Array:
     """The function's values for `length` rows: one call for each of them, or one for all if it is on batches.
 
+    answers: what it gave for these rows where it was asked for another part of them, which are not asked for again; they are added to.
     Raises EvaluationError, with the row of a function of rows.
     """
     if expr.function.on_batches:
-        return _array_of_batches(expr, arguments, length)
-    columns = [argument.to_pylist() for argument in arguments]
+        return _array_of_batches(expr, arguments, length, answers)
+    columns = [argument.to_pylist() for argument in arguments] if len(answers) < length else []
     values: list[Value] = []
     for i in range(length):
         try:
-            values.append(_fitting(expr, _part(expr, _called(expr, _rows_of(expr, [column[i] for column in columns])))))
+            if i == len(answers):
+                answers.append(_called(expr, _rows_of(expr, [column[i] for column in columns])))
+            values.append(_fitting(expr, _part(expr, answers[i])))
         except EvaluationError as error:
             raise at_row(error, i) from error.__cause__
     return pa.array(values, expr.type.arrow)
 
 
-def _array_of_batches(expr: PythonFunction, arguments: Sequence[pa.Array], length: int) -> pa.Array:
+def _array_of_batches(expr: PythonFunction, arguments: Sequence[pa.Array], length: int, answers: list[Any]) -> pa.Array:
     if not length:
         return pa.array([], expr.type.arrow)
     try:
-        given = _part(expr, _called(expr, _batches_of(expr, arguments)))
+        if not answers:
+            answers.append(_called(expr, _batches_of(expr, arguments)))
+        given = _part(expr, answers[0])
     except EvaluationError as error:
         raise at_row(error, 0) from error.__cause__
     return _array(expr, given, length)
@@ -135,7 +150,9 @@ def _part(expr: PythonFunction, given: Any) -> Any:
         given = tuple(given.columns)
     if not isinstance(given, tuple) or len(given) != width:
         raise EvaluationError(
-            f"the function {expr.function.name} gave {given!r}", span=expr.span, expected=f"a tuple of {width} values, one for each column"
+            f"the function {expr.function.name} gave {shown(given)}",
+            span=expr.span,
+            expected=f"a tuple of {width} values, one for each column",
         )
     return given[expr.part]
 
@@ -143,45 +160,75 @@ def _part(expr: PythonFunction, given: Any) -> Any:
 def _array(expr: PythonFunction, given: Any, length: int) -> pa.Array:
     array = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
     if not isinstance(array, pa.Array) or len(array) != length:
-        found = f"{len(array)} values" if isinstance(array, pa.Array) else repr(array)
+        found = f"{len(array)} values" if isinstance(array, pa.Array) else f"{type(array).__name__} {shown(array)}"
         raise at_row(_misfit(expr, found, f"an Arrow array of {length} values"), 0)
     try:
         array = array.cast(expr.type.arrow)
-    except pa.ArrowInvalid as error:
+    except pa.ArrowException as error:
         raise at_row(_misfit(expr, f"an array of {array.type}", expr.type.sql), 0) from error
+    if expr.type in CALENDAR and len(array):
+        _check_calendar(expr, array)
     if array.null_count and not expr.nullable:
         raise at_row(_misfit(expr, "NULL", f"{expr.type.sql} NOT NULL"), int(array.is_null().index(True).as_py()))
     return array
 
 
-def _fitting(expr: PythonFunction, value: Any) -> Value:
-    """The value as one of the expression's type. Raises EvaluationError if it is none."""
-    type = expr.type
-    if value is None and expr.nullable:
+def _check_calendar(expr: PythonFunction, array: pa.Array) -> None:
+    """Arrow's dates and timestamps go beyond the years that Deltic holds."""
+    first, last = CALENDAR[expr.type]
+    outside = pc.or_(pc.less(array, pa.scalar(first, array.type)), pc.greater(array, pa.scalar(last, array.type)))
+    if pc.any(outside).as_py():
+        raise at_row(_misfit(expr, "a time outside the years 1 to 9999", expr.type.sql), int(outside.index(True).as_py()))
+
+
+def _fitting(expr: PythonFunction, given: Any) -> Value:
+    """The value as one of the expression's type; a NumPy scalar is what it holds. Raises EvaluationError if it is none."""
+    if given is None and expr.nullable:
         return None
+    try:
+        value = _value_of(expr.type, given.item() if _is_numpy_scalar(given) else given)
+    except (OverflowError, UnicodeEncodeError):  # an int beyond all floats, an instant outside the calendar in UTC, half a character
+        value = None
+    if value is None:
+        raise _misfit(expr, shown(given), expr.type.sql + ("" if expr.nullable else " NOT NULL"))
+    return value
+
+
+def _value_of(type: Type, value: Any) -> Value:
+    """The value as the type holds it; None if it is of another class or leaves the type."""
     if type.is_integer:
-        fits = (
-            isinstance(value, int)
-            and not isinstance(value, bool)
-            and -(2 ** (INTEGER_BITS[type.name] - 1)) <= value < 2 ** (INTEGER_BITS[type.name] - 1)
-        )
-    elif type.is_decimal:
-        fits = isinstance(value, decimal.Decimal) and _is_decimal(value, type)
-    else:
-        fits = isinstance(value, CLASSES[type]) and (type == BOOLEAN or not isinstance(value, bool))
-        fits = fits and (type != DATE or not isinstance(value, datetime.datetime)) and (type != TIMESTAMP or value.tzinfo is not None)
-    if not fits:
-        raise _misfit(expr, repr(value), type.sql + ("" if expr.nullable else " NOT NULL"))
-    if type == FLOAT:
-        return float(struct.unpack("f", struct.pack("f", value))[0])
-    return float(value) if type == DOUBLE else value
+        greatest = 2 ** (INTEGER_BITS[type.name] - 1)
+        return value if isinstance(value, int) and not isinstance(value, bool) and -greatest <= value < greatest else None
+    if type.is_decimal:
+        return _decimal(decimal.Decimal(value), type) if isinstance(value, decimal.Decimal | int) and not isinstance(value, bool) else None
+    match value:
+        case bool():
+            return value if type == BOOLEAN else None
+        case int() | float() if type.is_float:
+            return float(value) if type == DOUBLE else float(struct.unpack("f", struct.pack("f", value))[0])
+        case str() if type == STRING:
+            value.encode()
+            return value
+        case datetime.datetime():
+            return value.astimezone(datetime.UTC) if type == TIMESTAMP and value.utcoffset() is not None else None
+        case datetime.date() if type == DATE:
+            return value
+        case _:
+            return None
 
 
-def _is_decimal(value: decimal.Decimal, type: Type) -> bool:
-    if not value.is_finite():
-        return False
-    scaled = value.scaleb(type.scale)
-    return scaled == scaled.to_integral_value() and abs(scaled) < 10**type.precision
+def _is_numpy_scalar(value: Any) -> bool:
+    return type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
+
+
+def _decimal(value: decimal.Decimal, type: Type) -> decimal.Decimal | None:
+    """The value with as many digits behind the point as the type has; None if it has more that count, or more before it."""
+    if not value.is_finite() or (value and value.adjusted() >= type.precision):
+        return None
+    scaled = EXACT.scaleb(value, type.scale)
+    if scaled != EXACT.to_integral_value(scaled) or scaled.copy_abs() >= 10**type.precision:
+        return None
+    return EXACT.quantize(value, decimal.Decimal((0, (1,), -type.scale)))
 
 
 def _misfit(expr: PythonFunction, found: str, expected: str) -> EvaluationError:

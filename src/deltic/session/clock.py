@@ -35,7 +35,9 @@ def checked_clock(clock: Clock | Watermark | Iterable[Watermark]) -> tuple[Clock
 
 def microseconds(moment: datetime) -> int:
     """Since 1970 UTC. Raises ClockError for a datetime without a zone."""
-    if moment.tzinfo is None:
+    if not isinstance(moment, datetime):
+        raise ClockError(f"{moment!r} is no time", expected="datetime(…, tzinfo=datetime.UTC)")
+    if moment.utcoffset() is None:
         raise ClockError(f"the time {moment} has no zone", expected="datetime(…, tzinfo=datetime.UTC)")
     return (moment - EPOCH) // timedelta(microseconds=1)
 

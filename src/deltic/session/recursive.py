@@ -15,8 +15,8 @@ from deltic.plan.walk import nodes, transform
 
 def checked_limit(limit: int | None) -> int | None:
     """Raises SetupError for what is no number of iterations."""
-    if limit is not None and limit < 0:
-        raise SetupError(f"iteration_limit={limit}", expected="iteration_limit=0 or more")
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
+        raise SetupError(f"iteration_limit={limit!r}", expected="iteration_limit=0 or more")
     return limit
 
 

@@ -18,7 +18,7 @@ from deltic.circuit.nodes import ArrangementSpec, Circuit
 from deltic.circuit.operators.table import TableInput
 from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
-from deltic.errors import CatalogError, CorruptState, DelticError, SubscriberError, UnknownName
+from deltic.errors import CatalogError, CircuitError, CorruptState, DelticError, SubscriberError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.python import Circuit as PythonCircuit
 from deltic.frontends.sql import FileSource, parse_script
@@ -127,6 +127,8 @@ class Session:
         """
         with self._lock:
             self._check_open()
+            if not isinstance(circuit, PythonCircuit):
+                raise CircuitError(f"{circuit!r} is no circuit", expected="a deltic.Circuit")
             draft = Draft(self._catalog, self._kept())
             for statement in circuit_statements(circuit, self._catalog.tables):
                 draft.apply(statement)

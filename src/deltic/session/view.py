@@ -19,7 +19,7 @@ from deltic.trace.counters import Counters
 from deltic.trace.encoding import encode
 from deltic.trace.merge import merge
 from deltic.trace.probe import probe
-from deltic.trace.reading import Reader
+from deltic.trace.reading import Reader, copied
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
@@ -101,8 +101,7 @@ class View:
             rows = Rows(columns, weights)
             parts.append(rows if spine.share is None else spine.share.of(rows))
         found = consolidate(Rows.concat(parts))
-        repeated = [np.repeat(c, found.weights[0]) for c in found.columns]
-        return _pylist(stored.reader.table(repeated, self._session.strings))
+        return _pylist(stored.reader.table(copied(found.columns, found.weights[0]), self._session.strings))
 
     @property
     def key_columns(self) -> tuple[str, ...]:

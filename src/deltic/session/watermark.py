@@ -46,7 +46,7 @@ class Watermark:
     @property
     def delay_us(self) -> int:
         """Raises SetupError for what is no delay."""
-        found = parsed_us(self.delay) if isinstance(self.delay, str) else self.delay // timedelta(microseconds=1)
+        found = self.delay // timedelta(microseconds=1) if isinstance(self.delay, timedelta) else parsed_us(str(self.delay))
         if found is None or found < 0:
             raise SetupError(f"the delay of the watermark {self.table}.{self.column} is {self.delay!r}", expected=DELAY_FORM)
         return found

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from deltic.errors import DelticError
 from deltic.schema import Schema
 from deltic.trace.batch import Batch
 from deltic.trace.encoding import Layout, decode
@@ -15,6 +16,22 @@ from deltic.trace.strings import StringTable
 
 WEIGHT: Final = "_weight"
 """The column that a change has behind the relation's own."""
+
+
+ROWS_AT_MOST: Final = 2**31 - 1
+"""As many as an Arrow array of texts can have."""
+
+
+def copied(words: Sequence[np.ndarray], weights: np.ndarray) -> Sequence[np.ndarray]:
+    """Each row as often as its weight says. Raises DelticError where that is more than can be listed."""
+    if (weights == 1).all():
+        return words
+    if (rows := float(weights.sum(dtype=np.float64))) > ROWS_AT_MOST:
+        raise DelticError(
+            f"there are about {rows:.3g} rows, each as often as its weight says, and at most {ROWS_AT_MOST:,} can be listed",
+            remedy="read a view that counts equal rows: GROUP BY its columns; of a stream in Python weighted()",
+        )
+    return [np.repeat(word, weights) for word in words]
 
 
 class Reader:
@@ -34,9 +51,7 @@ class Reader:
 
     def content(self, whole: Batch, strings: StringTable) -> pa.Table:
         """A whole relation as the user's columns; a row that is there w times stands w times."""
-        (weights,) = whole.weights
-        columns = whole.columns if (weights == 1).all() else [np.repeat(c, weights) for c in whole.columns]
-        return self.table(columns, strings)
+        return self.table(copied(whole.columns, whole.weights[0]), strings)
 
     def changes(self, change: Batch | None, strings: StringTable) -> pa.Table:
         """A change as the user's columns, then `_weight`."""

@@ -6,11 +6,14 @@ among them are composed. So a chain of steps reads of its input what its express
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 import pyarrow as pa
 
 from deltic.expr.columns import evaluate_columns
-from deltic.expr.nodes import Column, Expr, columns_of
+from deltic.expr.nodes import Column, Expr, PythonFunction, columns_of
+from deltic.expr.python import Answers, asked
 from deltic.schema import STRING, Schema
 from deltic.trace.batch import Batch
 from deltic.trace.encoding import Layout, Words, decode
@@ -27,13 +30,15 @@ class Gathered:
     """n rows of `schema`. fields: for each field its words, and the number of their source; weights likewise.
 
     sources: the positions of the rows in each source; None is all of it as it is. whole: the rows, if they are a change as it came.
-    ordered: they are some of a Batch's, in its order and with all of its words.
+    ordered: they are some of a Batch's, in its order and with all of its words. answers: what users' functions gave
+    for the rows, and by text columns for the different texts in them.
     """
 
-    __slots__ = ("fields", "length", "ordered", "schema", "sources", "weights", "whole")
+    __slots__ = ("answers", "fields", "length", "ordered", "schema", "sources", "weights", "whole")
 
     def __init__(self, schema: Schema, fields: list[Part], weights: Part, sources: list[Positions | None], length: int) -> None:
         self.schema, self.fields, self.weights, self.sources, self.length = schema, fields, weights, sources, length
+        self.answers: defaultdict[int | None, Answers] = defaultdict(dict)
         self.whole: Rows | None = None
         self.ordered = False
 
@@ -91,14 +96,17 @@ class Gathered:
         if isinstance(expr, Column):
             return decode(self.words(expr.index), self.schema[expr.index], strings)
         used = columns_of(expr)
+        only = next(iter(used)) if len(used) == 1 and self.schema[next(iter(used))].type == STRING else None
+        answers = self.answers[only]
+        answered = isinstance(expr, PythonFunction) and bool(answers.get(asked(expr)))
         columns: list[pa.Array | None] = [None] * len(self.schema)
-        if len(used) == 1 and self.schema[only := next(iter(used))].type == STRING:
+        if only is not None:
             ids, inverse = np.unique(self.words(only)[0], return_inverse=True)
-            columns[only] = decode((ids,), self.schema[only], strings)
-            return evaluate_columns(expr, columns, len(ids)).take(pa.array(inverse))
-        for i in used:
+            columns[only] = None if answered else decode((ids,), self.schema[only], strings)
+            return evaluate_columns(expr, columns, len(ids), answers).take(pa.array(inverse))
+        for i in () if answered else used:
             columns[i] = decode(self.words(i), self.schema[i], strings)
-        return evaluate_columns(expr, columns, self.length)
+        return evaluate_columns(expr, columns, self.length, answers)
 
     def rows(self) -> Rows:
         """The rows, written out: a Batch if they are some of a Batch's."""

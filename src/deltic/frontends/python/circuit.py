@@ -19,12 +19,12 @@ from typing import Any
 
 from deltic.errors import CircuitError
 from deltic.frontends.python.schemas import Columns, schema_of
-from deltic.frontends.python.stream import Stream
+from deltic.frontends.python.stream import Stream, expected
 from deltic.plan.monotone import check_monotone
-from deltic.plan.nodes import ITERATION_LIMIT, Plan, Recursion, Reference, Table
+from deltic.plan.nodes import ITERATION_LIMIT, Plan, Recursion, Reference, Table, references
 from deltic.plan.recursion import has_base
 from deltic.plan.signs import as_view
-from deltic.schema import Schema, TableSchema
+from deltic.schema import Field, Schema, TableSchema
 
 
 class Circuit:
@@ -36,25 +36,31 @@ class Circuit:
         self._around: list[str] = []
 
     def input(self, name: str, *, schema: Columns, key: Iterable[str] = ()) -> Stream:
-        """A table. key: the columns of its primary key; without any it is a multiset."""
+        """A table. key: the columns of its primary key, which are NOT NULL; without any it is a multiset."""
         self._check_free(name)
         columns = schema_of(schema)
         _check_columns(name, columns)
-        found = [columns.find(column) for column in key]
+        found = [columns.find(column) for column in ((key,) if isinstance(key, str) else key)]
         if any(len(positions) != 1 for positions in found):
             raise CircuitError(f"the key of input {name} names a column that is not there", expected=f"of {', '.join(columns.names)}")
-        table = TableSchema(name, columns, tuple(positions[0] for positions in found))
+        positions = tuple(dict.fromkeys(at for (at,) in found))
+        fields = [Field(f.name, f.type, f.nullable and i not in positions) for i, f in enumerate(columns)]
+        table = TableSchema(name, Schema(tuple(fields)), positions)
         self.inputs[name] = table
         return Stream(Table(table))
 
     def output(self, name: str, stream: Stream) -> None:
         """Keeps the stream's content, as a view of this name."""
         self._check_free(name)
+        expected(stream, Stream)
         if self._around:
             raise CircuitError(
                 f"output {name} inside of the recursion {self._around[-1]}", remedy="return the stream, and put it out behind it"
             )
         _check_columns(name, stream.schema)
+        if inner := sorted(relation for relation, _ in references(stream.plan)):
+            remedy = f"the decorator makes the finished {inner[0]} of its function"
+            raise CircuitError(f"output {name} reads {inner[0]} as it is within its recursion", remedy=remedy)
         self.outputs[name] = as_view(stream.plan)
 
     def recursive(self, name: str, *, schema: Columns, limit: int = ITERATION_LIMIT) -> Callable[[Callable[[Stream], Stream]], Stream]:
@@ -77,7 +83,10 @@ class Circuit:
         What it decorates becomes the streams by their names.
         """
         names = list(schemas)
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+            raise CircuitError(f"limit={limit!r}", expected="a number of iterations, 0 or more")
         for name in names:
+            _check_name(name)
             if name in self._around:
                 raise CircuitError(f"the recursion {name} lies in another one of this name", remedy="give it another name")
 
@@ -114,8 +123,14 @@ class Circuit:
         return {name: stream.plan for name, stream in zip(schemas, streams, strict=True)}
 
     def _check_free(self, name: str) -> None:
+        _check_name(name)
         if name.lower() in (other.lower() for other in (*self.inputs, *self.outputs)):
             raise CircuitError(f"{name} is there already", remedy="give it another name")
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise CircuitError(f"{name!r} is no name", expected="a text")
 
 
 def _check_columns(name: str, schema: Schema) -> None:

@@ -15,8 +15,9 @@ import sys
 import sysconfig
 import zoneinfo
 from collections.abc import Callable, Sequence
-from functools import partial
-from inspect import unwrap
+from dataclasses import dataclass
+from functools import partial, wraps
+from inspect import signature, unwrap
 from pathlib import Path
 from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, Final, NoReturn
@@ -45,14 +46,40 @@ PICKS: Final = frozenset(
 """Instructions that cannot branch, call or compute."""
 
 
+STANDING: Final = "_deltic_standing"
+OURS: Final = __name__.partition(".")[0]
+"""Deltic's own package: what a release of it changes is no change of a user's function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a function of Deltic's own that stands around users' is known by: what it makes of them, and they."""
+
+    role: str
+    functions: tuple[Callable[..., Any], ...]
+
+
+def standing_for(role: str, *functions: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator of Deltic's own functions around users': such a one has the name of the first, and the digest is of the users' alone."""
+
+    def decorate(around: Callable[..., Any]) -> Callable[..., Any]:
+        found = wraps(functions[0])(around)
+        vars(found)[STANDING] = Standing(role, functions)
+        return found
+
+    return decorate
+
+
 class Picked:
-    """A row that gives its columns as expressions. names: those that may stand behind the dot."""
+    """A row that gives its columns as expressions."""
 
     def __init__(self, schema: Schema, positions: Sequence[int]) -> None:
         self._schema, self._positions = schema, tuple(positions)
 
     def __getattr__(self, name: str) -> Column:
         found = [i for i in self._positions if self._schema[i].name == name]
+        if not found and re.fullmatch("_[0-9]+", name):  # as in the rows of a function: what is no name in Python goes by its place
+            found = [*self._positions[int(name[1:]) :][:1]]
         if len(found) != 1:
             unknown_column(name, [self._schema[i].name for i in self._positions])
         return column_at(self._schema, found[0])
@@ -95,6 +122,20 @@ def _columns(given: Any) -> tuple[Expr, ...] | None:
     return tuple(found)
 
 
+def taking(function: object, *parameters: str) -> Callable[..., Any]:
+    """The function itself. Raises CircuitError if it is none, or not one that can be called with these."""
+    if not callable(function):
+        raise CircuitError(f"{function!r} is no function", expected=f"a function of ({', '.join(parameters)})")
+    try:
+        signature(function).bind(*parameters)
+    except ValueError:  # a compiled function that does not say what it takes
+        pass
+    except TypeError as error:
+        found = f"the function {name_of(function)} cannot be called with ({', '.join(parameters)}): {error}"
+        raise CircuitError(found, expected=f"a function of {len(parameters)} argument{'s' * (len(parameters) > 1)}") from error
+    return function
+
+
 def user_function(
     function: Callable[..., Any], parameters: Sequence[tuple[str, ...] | None], width: int, *, on_batches: bool = False
 ) -> UserFunction:
@@ -125,6 +166,8 @@ def _meaning(value: Any, function: Callable[..., Any], around: tuple[int, ...]) 
     def inner(part: Any) -> Any:
         return _meaning(part, function, (*around, id(value)))
 
+    if isinstance(value, FunctionType) and isinstance(standing := vars(value).get(STANDING), Standing):
+        return ("standing", standing.role, [inner(part) for part in standing.functions])
     match value:
         case None | bool() | int() | float() | str() | bytes() | decimal.Decimal() | re.Pattern():
             return repr(value)
@@ -174,6 +217,8 @@ def _is_library(value: Any) -> bool:
         return False
     if isinstance(value, FunctionType) and _named(module, value.__qualname__) is not value:
         return False
+    if module.__name__.partition(".")[0] == OURS:
+        return True
     file = getattr(module, "__file__", None)
     installed = file is None or Path(file).is_relative_to(sysconfig.get_path("stdlib")) or "site-packages" in Path(file).parts
     return module.__name__ != "__main__" and installed

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
 from typing import Any, Final
 
 from deltic.expr.nodes import Call, Case, Literal
+from deltic.frontends.python.functions import standing_for
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Bound, FlatMap, Plan, Project, TemporalFilter
 from deltic.schema import BIGINT, BOOLEAN, TIMESTAMP, Field, Schema
@@ -26,7 +26,7 @@ def composed(logics: tuple[Logic, ...]) -> Logic:
     """One logic that does in one pass what these do one after the other: times are joined, weights multiplied."""
     first, *others = logics
 
-    @wraps(first)
+    @standing_for("followed_by", *logics)
     def logic(row: Any) -> list[Update]:
         found = list(first(row))
         for other in others:
@@ -44,7 +44,7 @@ def joined(one: datetime.datetime | None, other: datetime.datetime | None) -> da
 def updates(logic: Logic) -> Callable[[Any], list[tuple[Any, ...]]]:
     """The logic's updates as rows of the columns, the time and the weight."""
 
-    @wraps(logic)
+    @standing_for("updates", logic)
     def rows(row: Any) -> list[tuple[Any, ...]]:
         return [((*made, time, weight) if isinstance(made, tuple) else (made, time, weight)) for made, time, weight in logic(row)]
 

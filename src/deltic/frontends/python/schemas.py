@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, Final, Union, get_args, get_origin
 
 from deltic.errors import CircuitError
@@ -31,8 +31,10 @@ def schema_of(columns: Columns | Schema) -> Schema:
     """
     if isinstance(columns, Schema):
         return columns
-    if not columns:
-        raise CircuitError("a schema without columns", expected='{"column": type, …}')
+    if not isinstance(columns, Mapping) or not columns:
+        raise CircuitError("a schema without columns" if columns == {} else f"{columns!r} is no schema", expected='{"column": type, …}')
+    if bad := [name for name in columns if not isinstance(name, str) or not name]:
+        raise CircuitError(f"{bad[0]!r} is no name of a column", expected="a text")
     return Schema(tuple(_field(name, given) for name, given in columns.items()))
 
 
@@ -50,7 +52,7 @@ def _type(given: Any) -> Type | None:
     if isinstance(given, Type):
         return given
     if not isinstance(given, str):
-        return PYTHON.get(given)
+        return PYTHON.get(given) if isinstance(given, Hashable) else None
     sql = given.upper()
     if sql in NAMES:
         return Type(sql)

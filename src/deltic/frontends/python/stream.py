@@ -6,21 +6,19 @@ only picks columns needs no schema. Where a text is given it is SQL over the str
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
-from inspect import isgeneratorfunction
-from typing import Any, get_args
+from typing import Any, Final, TypeVar, get_args
 
 from deltic.errors import CircuitError
 from deltic.expr.nodes import Column, Expr, Literal, PythonFunction
-from deltic.frontends.python.functions import Picked, column_at, picked, unknown_column, user_function
+from deltic.frontends.python.functions import Picked, column_at, picked, standing_for, taking, unknown_column, user_function
 from deltic.frontends.python.linear import Logic, bounded, composed, updated, updates, with_update
 from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.ticks import OverTime
 from deltic.frontends.python.trace import Trace, distinct_change, stamped
 from deltic.frontends.python.tuples import Tuples
-from deltic.frontends.sql import bind_query
+from deltic.frontends.sql import Form, bind_query
 from deltic.plan.nodes import (
     Distinct,
     Filter,
@@ -42,6 +40,10 @@ from deltic.schema import BIGINT, BOOLEAN, TIMESTAMP, Field, Schema
 
 INPUT = "input"
 """The name of a stream in the SQL over it."""
+ROW, BATCH = "row", "batch"
+T = TypeVar("T")
+CONDITION: Final = Form("one condition on a row", frozenset(("from_", "where")))
+ORDER: Final = Form("terms of ORDER BY, such as amount DESC, id", frozenset(("from_", "order", "limit")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,30 +58,31 @@ class Stream(OverTime):
 
     def sql(self, query: str) -> Stream:
         """What a query makes of it; the query calls it `input`."""
-        return Stream(bound_to(bind_query(query, "<circuit>", _Only(self.schema)), {INPUT: self.plan}))
+        return self._queried(query)
 
     def map(self, function: Callable[..., Any] | Mapping[str, str], *, schema: Columns | None = None, on_batches: bool = False) -> Stream:
         """A row for each: the function's, or SQL expressions by the names of their columns."""
         if isinstance(function, Mapping):
-            return self.sql(f"SELECT {', '.join(f'{expr} AS {_quoted(name)}' for name, expr in function.items())} FROM {INPUT}")
+            return self._mapped(function)
+        taking(function, BATCH if on_batches else ROW)
         return Stream(_projected(self.plan, function, (self._whole(),), schema, on_batches))
 
     def filter(self, predicate: Callable[..., Any] | str, *, on_batches: bool = False) -> Stream:
         """The rows on which it is true."""
         if isinstance(predicate, str):
-            return self.sql(f"SELECT * FROM {INPUT} WHERE {predicate}")
-        function = user_function(predicate, (self.schema.names,), 0, on_batches=on_batches)
+            return self._queried(f"SELECT * FROM {INPUT} WHERE {predicate}", CONDITION)
+        function = user_function(taking(predicate, BATCH if on_batches else ROW), (self.schema.names,), 0, on_batches=on_batches)
         return Stream(Filter(self.plan, PythonFunction(function, _all(self.schema), 0, BOOLEAN, False)))
 
     def flat_map(self, function: Callable[..., Iterable[tuple[Any, ...]]], *, schema: Columns) -> Stream:
         """Every tuple that the function makes of each row."""
-        return Stream(_flattened(self.plan, function, schema_of(schema)))
+        return Stream(_flattened(self.plan, taking(function, ROW), schema_of(schema)))
 
     def explode(self, function: Callable[..., Iterable[tuple[Any, ...]]], *, schema: Columns) -> Stream:
         """As flat_map of tuples that have a weight at their end; it is multiplied with the row's, and may be negative."""
         made = schema_of(schema)
         weight = "weight" if "weight" not in made.names else "weight_"
-        plan = _flattened(self.plan, function, Schema((*made, Field(weight, BIGINT, False))))
+        plan = _flattened(self.plan, taking(function, ROW), Schema((*made, Field(weight, BIGINT, False))))
         repeated = FlatMap(plan, "repeat_row", (column_at(plan.schema, len(made)),), ())
         return Stream(Project(repeated, tuple((f.name, column_at(repeated.schema, i)) for i, f in enumerate(made))))
 
@@ -87,6 +90,8 @@ class Stream(OverTime):
         """The rows under a key: some of their columns, or what a function makes of a row."""
         if len(key) == 1 and callable(key[0]):
             return self._indexed_by(key[0], schema)
+        if schema is not None:
+            raise CircuitError("a key of columns with a schema", remedy="schema= is for a key that a function makes")
         return IndexedStream(self.plan, tuple(self._position(name) for name in key), tuple(range(len(self.schema))))
 
     def plus(self, *others: Stream) -> Stream:
@@ -96,7 +101,7 @@ class Stream(OverTime):
 
     def minus(self, other: Stream) -> Stream:
         """The rows with their weights less the other's. What is below 0 at an output, or where rows are counted, is an error."""
-        return self.plus(other.negate())
+        return self.plus(_like(self, other).negate())
 
     def distinct(self) -> Stream:
         """Each row once."""
@@ -104,7 +109,9 @@ class Stream(OverTime):
 
     def top_k(self, limit: int, order: str) -> Stream:
         """The first rows by `order`, SQL's ORDER BY."""
-        return self.sql(f"SELECT * FROM {INPUT} ORDER BY {order} LIMIT {limit:d}")
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+            raise CircuitError(f"the first {limit!r} rows", expected="a whole number of them")
+        return self._queried(f"SELECT * FROM {INPUT} ORDER BY {order}\nLIMIT {limit}", ORDER)
 
     def aggregate(self, **aggregates: str) -> Stream:
         """One row of SQL aggregates: `aggregate(n="count(*)", most="max(amount)")`."""
@@ -126,13 +133,13 @@ class Stream(OverTime):
         Each row counts from its time on (None is always), as often as its own weight times the update's. Needs a session's time.
         """
         made = schema_of(schema)
-        return Stream(updated(_flattened(self.plan, updates(logic), with_update(made)), made))
+        return Stream(updated(_flattened(self.plan, updates(taking(logic, ROW)), with_update(made)), made))
 
     def followed_by(self, *logics: Logic, schema: Columns) -> Stream:
         """join_function of logics one after the other, in one pass; each but the first gets the rows that the one before it gives."""
         if not logics:
             raise CircuitError("followed_by of nothing", expected="one logic or more")
-        return self.join_function(composed(logics), schema=schema)
+        return self.join_function(composed(tuple(taking(logic, ROW) for logic in logics)), schema=schema)
 
     def temporal_filter(self, *, lower: str | Callable[..., Any] | None = None, upper: str | Callable[..., Any] | None = None) -> Stream:
         """The rows while lower ≤ now < upper: SQL expressions, or functions of the row that give a datetime with its zone.
@@ -151,9 +158,10 @@ class Stream(OverTime):
 
     def _moment(self, given: str | Callable[..., Any]) -> Expr:
         if not isinstance(given, str):
-            function = user_function(given, (self.schema.names,), 0)
+            function = user_function(taking(given, ROW), (self.schema.names,), 0)
             return PythonFunction(function, _all(self.schema), 0, TIMESTAMP, True)
-        bound = self.sql(f"SELECT CAST({given} AS TIMESTAMP) AS moment FROM {INPUT}").plan
+        form = Form("one expression of the row", frozenset(("from_",)), 1)
+        bound = self._queried(f"SELECT CAST({given}\nAS TIMESTAMP) AS moment FROM {INPUT}", form).plan
         if not isinstance(bound, Project) or bound.input != self.plan:
             raise CircuitError(f"the bound {given} is not an expression of the row", remedy="compute it before, with map")
         return bound.columns[0][1]
@@ -167,7 +175,7 @@ class Stream(OverTime):
 
     def distinct_trace(self, trace: Trace) -> Stream:
         """distinct_incremental by what the trace has of earlier times, whether or not it has what is new now."""
-        return Stream(distinct_change(self.plan, _like(self, Stream(trace.earlier())).plan))
+        return Stream(distinct_change(self.plan, _like(self, Stream(expected(trace, Trace).earlier())).plan))
 
     def trace_append(self, trace: Trace | None = None) -> Trace:
         """The trace with this tick's rows in it, at its time; without one, the trace of all rows since tick 0. A row is its key."""
@@ -180,19 +188,43 @@ class Stream(OverTime):
     def _over(self, plan: Plan) -> Stream:
         return Stream(plan)
 
+    def _queried(self, query: str, form: Form | None = None) -> Stream:
+        if not isinstance(query, str):
+            raise CircuitError(f"{query!r} is no SQL", expected="a text")
+        return Stream(bound_to(bind_query(query, "<circuit>", _Only(self.schema), form), {INPUT: self.plan}))
+
+    def _mapped(self, columns: Mapping[str, str]) -> Stream:
+        found = self._selected([f"{_text(expr)}\nAS {_quoted(name)}" for name, expr in columns.items()], "")
+        plan = found.plan
+        while plan != self.plan and isinstance(plan, Project | FlatMap):
+            plan = plan.input
+        if plan != self.plan:
+            raise CircuitError(
+                f"map makes something of each row, and one of {', '.join(columns.values())} takes several",
+                remedy='aggregate(name="sum(column)")',
+            )
+        return found
+
+    def _selected(self, columns: Sequence[str], behind: str) -> Stream:
+        """What SELECT makes of these columns. behind: the query behind FROM."""
+        if not columns:
+            raise CircuitError("no columns", expected='{"name": "SQL expression"}')
+        form = Form("one expression for each column", frozenset(("from_", *(("group",) if behind else ()))), len(columns))
+        return self._queried(f"SELECT {', '.join(columns)} FROM {INPUT}{behind}", form)
+
     def _whole(self) -> Part:
         return Part(self.schema.names, tuple(range(len(self.schema))))
 
     def _position(self, name: str | Callable[..., Any]) -> int:
         if not isinstance(name, str):
-            raise CircuitError("a key of several functions", remedy="one function can give a tuple")
+            raise CircuitError(f"{name!r} is no column of a key", expected="names of columns, or one function, which may give a tuple")
         found = self.schema.find(name)
         if len(found) != 1:
             unknown_column(name, self.schema.names)
         return found[0]
 
     def _indexed_by(self, function: Callable[..., Any], schema: Columns | None) -> IndexedStream:
-        keys = _made(self.plan, function, (self._whole(),), schema, False)
+        keys = _made(self.plan, taking(function, ROW), (self._whole(),), schema, False)
         if all(isinstance(expr, Column) for _, expr in keys):
             return IndexedStream(self.plan, tuple(expr.index for _, expr in keys if isinstance(expr, Column)), self._whole().positions)
         if taken := [name for name, _ in keys if self.schema.find(name)]:
@@ -243,6 +275,7 @@ class IndexedStream(OverTime):
         key = Part(tuple(schema_here[i].name for i in self.keys) if len(self.keys) != 1 else None, self.keys)
         row = Part(tuple(schema_here[i].name for i in self.values), self.values)
         match = Part(tuple(other.plan.schema[i].name for i in other.values), theirs)
+        taking(function, *(("keys", "rows", "other rows") if on_batches else ("key", "row", "other row")))
         return Stream(_projected(joined, function, (key, row, match), schema, on_batches))
 
     def join_stream(
@@ -260,7 +293,9 @@ class IndexedStream(OverTime):
         on_batches: bool = False,
     ) -> Stream:
         """The rows of this tick with all that the trace has: a[t] ⋈ Σ trace[t], each product at now ∨ its time there, which is now."""
-        other = IndexedStream(trace.untimed(), trace.keys, trace.values) if isinstance(trace, Trace) else trace
+        other = (
+            IndexedStream(trace.untimed(), trace.keys, trace.values) if isinstance(trace, Trace) else expected(trace, Trace, IndexedStream)
+        )
         return self.join(other, function, schema=schema, on_batches=on_batches)
 
     def trace_append(self, trace: Trace | None = None) -> Trace:
@@ -268,7 +303,7 @@ class IndexedStream(OverTime):
         plan = stamped(self.plan)
         if trace is None:
             return Trace(Stream(plan).integrate().plan, self.keys, self.values)
-        _check_alike(self, trace)
+        _check_alike(self, expected(trace, Trace))
         return replace(trace, plan=Stream(trace.plan).plus(Stream(plan)).plan)
 
     def untimed_trace_append(self, trace: IndexedStream | None = None) -> IndexedStream:
@@ -287,6 +322,7 @@ class IndexedStream(OverTime):
 
     def minus(self, other: IndexedStream) -> IndexedStream:
         """The rows with their weights less the other's."""
+        _check_alike(self, other)
         return self.plus(other.negate())
 
     def top_k(self, limit: int, order: str) -> Stream:
@@ -337,9 +373,8 @@ class IndexedStream(OverTime):
     def by_sql(self, aggregates: Mapping[str, str]) -> Stream:
         """A row for each key, of SQL aggregates by their names."""
         names = [_quoted(self.plan.schema[i].name) for i in self.keys]
-        calls = [f"{call} AS {_quoted(name)}" for name, call in aggregates.items()]
-        group = f" GROUP BY {', '.join(names)}" if names else ""
-        return Stream(self.plan).sql(f"SELECT {', '.join([*names, *calls])} FROM {INPUT}{group}")
+        calls = [f"{_text(call)}\nAS {_quoted(name)}" for name, call in aggregates.items()]
+        return Stream(self.plan)._selected([*names, *calls], f" GROUP BY {', '.join(names)}" if names else "")
 
     def _reduced(self, function: Callable[..., Any] | None, schema: Columns | None, aggregates: Mapping[str, str]) -> Stream:
         if function is None or schema is None or aggregates:
@@ -349,7 +384,7 @@ class IndexedStream(OverTime):
             )
         made = schema_of(schema)
         names = tuple(self.plan.schema[i].name for i in self.values)
-        called = user_function(_at_once(function), (names,), 0 if len(made) == 1 else len(made))
+        called = user_function(_at_once(taking(function, "group")), (names,), 0 if len(made) == 1 else len(made))
         keys = tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.keys)
         return Stream(Reduce(self.plan, keys, self.values, called, made))
 
@@ -357,6 +392,7 @@ class IndexedStream(OverTime):
         return replace(self, plan=plan)
 
     def _joined(self, other: IndexedStream, kind: JoinKind) -> Join:
+        expected(other, IndexedStream)
         ours = [column_at(self.plan.schema, i) for i in self.keys]
         theirs = [column_at(other.plan.schema, i) for i in other.keys]
         if [key.type for key in ours] != [key.type for key in theirs]:
@@ -420,11 +456,11 @@ def _made(
 def _flattened(plan: Plan, function: Callable[..., Iterable[tuple[Any, ...]]], made: Schema) -> Plan:
     """Each row once for each number up to how many tuples there are, then of that one its parts."""
 
-    @wraps(function)
+    @standing_for("how many", function)
     def count(row: Any) -> int:
         return len(tuples(row))
 
-    @wraps(function)
+    @standing_for("one of them", function)
     def chosen(row: Any, number: int) -> Any:
         found = tuples(row)[number - 1]
         return found[0] if single and isinstance(found, tuple) else found
@@ -439,18 +475,35 @@ def _flattened(plan: Plan, function: Callable[..., Iterable[tuple[Any, ...]]], m
 
 
 def _at_once(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A generator with all that it gives as a list, so that two answers can be compared."""
-    if not isgeneratorfunction(function):
-        return function
+    """The function with all that it goes through as a list, so that two answers can be compared."""
 
-    @wraps(function)
-    def whole(group: Any) -> list[Any]:
-        return list(function(group))
+    @standing_for("all of a group", function)
+    def whole(group: Any) -> Any:
+        given = function(group)
+        return list(given) if isinstance(given, Iterator) else given
 
     return whole
 
 
+def expected(given: T, *kinds: type) -> T:
+    """What was given, which is of one of these kinds. Raises CircuitError if it is not."""
+    if isinstance(given, kinds):
+        return given
+    known = isinstance(given, Stream | IndexedStream | Trace)
+    makes = {
+        Stream: "rows() of an IndexedStream makes one",
+        IndexedStream: "index_with() of a Stream makes one",
+        Trace: "trace_append() makes one",
+    }
+    raise CircuitError(
+        f"{'this ' * known}{type(given).__name__ if known else repr(given)} stands where another kind of stream belongs",
+        expected=" or ".join(kind.__name__ for kind in kinds),
+        remedy=makes[kinds[0]],
+    )
+
+
 def _check_alike(stream: IndexedStream, other: IndexedStream | Trace) -> None:
+    expected(other, IndexedStream, Trace)
     if (stream.keys, stream.values) != (other.keys, other.values):
         raise CircuitError("two indexed streams have other keys", expected="the same columns as keys, in the same order")
 
@@ -471,11 +524,17 @@ def _named(columns: Sequence[Expr]) -> tuple[tuple[str, Expr], ...]:
 
 
 def _like(stream: Stream, other: Stream) -> Stream:
-    ours, theirs = ([field.type for field in one.schema] for one in (stream, other))
+    ours, theirs = ([field.type for field in one.schema] for one in (stream, expected(other, Stream)))
     if ours != theirs:
         found = " and ".join(f"({', '.join(f'{f.name} {f.type}' for f in one.schema)})" for one in (stream, other))
         raise CircuitError(f"the streams {found} have different columns", expected="the same types in the same order")
     return other
+
+
+def _text(expr: object) -> str:
+    if not isinstance(expr, str):
+        raise CircuitError(f"{expr!r} is no SQL", expected="the text of an expression")
+    return expr
 
 
 def _quoted(name: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from deltic.expr.nodes import Literal
-from deltic.frontends.python.functions import inspector
+from deltic.frontends.python.functions import inspector, taking
 from deltic.plan.nodes import FlatMap, Inspect, OverTicks, Plan, Union
 from deltic.schema import BIGINT
 
@@ -60,7 +60,7 @@ class OverTime(ABC):
         fails later, or a task that Spark repeats, has been seen nevertheless; what fills a new view is not. Subscribe to a view for what
         must happen once.
         """
-        return self._over(Inspect(self.plan, inspector(callback, self.plan.schema.names)))
+        return self._over(Inspect(self.plan, inspector(taking(callback, "change"), self.plan.schema.names)))
 
 
 def negated(plan: Plan) -> Plan:

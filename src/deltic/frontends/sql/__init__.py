@@ -18,6 +18,7 @@ from deltic.frontends.sql.ddl import bind_declaration, bind_statement, bind_view
 from deltic.frontends.sql.delays import FORM as DELAY_FORM
 from deltic.frontends.sql.delays import delay_us
 from deltic.frontends.sql.environment import Catalog, Environment
+from deltic.frontends.sql.form import Form, check_form
 from deltic.frontends.sql.parse import Parsed, parse
 from deltic.frontends.sql.precedence import check_precedence
 from deltic.frontends.sql.refuse import refuse_unknown
@@ -51,6 +52,7 @@ __all__ = [
     "DropView",
     "FileSink",
     "FileSource",
+    "Form",
     "Statement",
     "Timed",
     "bind_query",
@@ -71,14 +73,16 @@ def parse_script(text: str, name: str, catalog: Catalog) -> Iterator[Statement]:
     return (_statement(one, catalog) for one in parsed)
 
 
-def bind_query(text: str, name: str, catalog: Catalog) -> Plan:
-    """The plan of one query; of CREATE VIEW, the plan of its query under the view's column names."""
+def bind_query(text: str, name: str, catalog: Catalog, form: Form | None = None) -> Plan:
+    """The plan of one query; of CREATE VIEW, the plan of its query under the view's column names. form: what else it may not be."""
     parsed = parse(text, name)
     tree = parsed[0].tree if len(parsed) == 1 else None
     if not isinstance(tree, exp.Query | exp.Values | exp.Create) or (isinstance(tree, exp.Create) and not is_view(tree)):
         span = parsed[-1].places.statement if parsed else None
         raise SyntaxFailure("this is not one query", span=span, expected="SELECT …")
     one = _checked(parsed[0])
+    if form is not None:
+        check_form(tree, one.places, form)
     env = Environment(one.places, catalog, levels=one.levels)
     with _shallow(one.places):
         return bind_view(tree, env) if isinstance(tree, exp.Create) else as_view(bind_tree(tree, env))

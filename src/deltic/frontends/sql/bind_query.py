@@ -24,6 +24,8 @@ from deltic.plan.columns import reference
 from deltic.plan.nodes import Distinct, Order, Plan, Project, SetKind, SetOperation, TopK, Union
 from deltic.schema import Type
 
+GREATEST_LIMIT: Final = 2**31 - 1
+"""As in Spark."""
 _KINDS: Final[dict[tuple[type[exp.Expr], bool], SetKind]] = {
     (exp.Except, True): "except",
     (exp.Except, False): "except_all",
@@ -115,6 +117,8 @@ def _limit(node: exp.Expr, env: Environment) -> int | None:
     count = limit.expression
     if not (isinstance(count, exp.Literal) and not count.is_string and count.name.isdigit()):
         raise Unsupported("LIMIT wants a whole number", span=span, expected="LIMIT 10")
+    if int(count.name) > GREATEST_LIMIT:
+        raise Unsupported("LIMIT is too great a number", span=span, expected=f"at most {GREATEST_LIMIT:,}, as in Spark")
     if not node.args.get("order"):
         raise Unsupported("LIMIT without ORDER BY keeps rows by chance", span=span, remedy="ORDER BY … LIMIT n keeps the first n rows")
     return int(count.name)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
@@ -41,7 +40,7 @@ from deltic.runtimes.spark.read_options import ReadOptions
 from deltic.runtimes.spark.scan import StoredView, ViewScan
 from deltic.schema import BIGINT, Field, Schema, Type, decimal
 from deltic.storage.reader import StateReader
-from deltic.trace.reading import WEIGHT
+from deltic.trace.reading import WEIGHT, copied
 
 FORMAT: Final = "deltic"
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
@@ -135,7 +134,7 @@ class ViewReader(DataSourceReader):
             arrow = _arrow(self._schema, scan.view.schema)
             names = {*arrow.names, *columns_of(self._filters, scan.view.schema)}
             for words, weights, strings in scan.read(shards, wanted):
-                copies = words if (weights == 1).all() else [np.repeat(word, weights) for word in words]
+                copies = copied(words, weights)
                 table = scan.view.decoded(copies, names, strings)
                 yield from _batches(passing(table, self._filters, scan.view.schema), arrow)
 

@@ -1,0 +1,42 @@
+"""Rows that are there so often that nobody could list them: the view is kept exact, and reading says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import deltic
+from deltic.errors import DelticError, WeightOverflow
+
+
+@pytest.fixture
+def session() -> deltic.Session:
+    session = deltic.Session()
+    session.sql("""
+        CREATE TABLE t (a BIGINT NOT NULL);
+        CREATE MATERIALIZED VIEW v AS SELECT a FROM t;
+        CREATE MATERIALIZED VIEW n AS SELECT a, count(*) AS n FROM t GROUP BY a;
+    """)
+    return session
+
+
+@pytest.mark.parametrize("weights", [(2**63 - 1,), (2**31,), (2**62, 2**62, 2**62)])
+@pytest.mark.parametrize("read", [lambda view: view.rows(), lambda view: view.to_arrow(), lambda view: view.lookup(1)])
+def test_what_cannot_be_listed_says_so(session: deltic.Session, weights: tuple[int, ...], read: Callable[[deltic.View], object]) -> None:
+    same = len(weights) == 1
+    session.apply({"t": [{"a": 1 if same else i, "_weight": weight} for i, weight in enumerate(weights, 1)]})
+    with pytest.raises(DelticError, match=r"there are about .* rows.*at most 2,147,483,647") as caught:
+        read(session.view("v"))
+    assert "GROUP BY" in str(caught.value)
+    assert session.view("n").lookup(1) == [{"a": 1, "n": weights[0]}]
+    assert session.view("v").changes()["_weight"].to_pylist() == list(weights)
+    session.apply({"t": [{"a": 1, "_weight": 1 - weights[0]}]})
+    assert session.view("v").lookup(1) == [{"a": 1}]
+
+
+def test_a_weight_that_leaves_64_bits_names_the_row_and_nothing_has_happened(session: deltic.Session) -> None:
+    session.apply({"t": [{"a": 1, "_weight": 2**63 - 1}]})
+    with pytest.raises(WeightOverflow, match=r"a=1"):
+        session.apply({"t": [{"a": 1, "_weight": 1}, {"a": 2, "_weight": 1}]})
+    assert session.view("n").rows() == [{"a": 1, "n": 2**63 - 1}]
