@@ -171,9 +171,16 @@ def test_a_key_that_can_fail_is_computed_below_where_it_is_computed_on_every_row
     assert len(formed(plan)) == 1 and not list(binary_cycles(optimize(plan)))
     tables = {"g": Relation([((1, 2), 1), ((3, 4), 2), ((4, 1), 1), ((5, None), 1)])}
     assert evaluate(optimize(plan), tables) == evaluate(plan, tables) == Relation([((1, 2, 3, 4, 4, 1), 2)])
+    last = ((0, 2**63 - 1), 1)
     for each in (plan, optimize(plan)):
         with pytest.raises(EvaluationError):
-            evaluate(each, {"g": Relation([((0, 2**63 - 1), 1)])})
+            evaluate(each, {"g": Relation([last])})
+    for shards in (1, 3):
+        engine = embedded({"g": graph().table}, {"view": plan}, shards)
+        engine.tick({"g": tables["g"].pairs()})
+        with pytest.raises(EvaluationError):
+            engine.tick({"g": [last]})
+        assert engine.view("view") == evaluate(plan, tables)
 
 
 def test_a_key_that_can_fail_is_not_computed_where_another_join_guards_it() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cyclic_programs import consumed, cyclic, recursive
 from engines import durable, embedded, restarts, run
-from programs import Case, Mix, applied, empty, expected
+from programs import KINDS, Case, Mix, applied, empty, expected
 
 from deltic.circuit.nodes import Node
 from deltic.circuit.operators.child import Child
@@ -98,7 +98,8 @@ def test_much_that_reads_cyclic_joins() -> None:
     mix = Mix()
     for seed in range(10_000, 10_000 + SLOW):
         check(consumed(seed), every=3, mix=mix)
-    mix.assert_fair()
+    rare = [kind for kind in KINDS if mix.shown[kind] < 0.05 * mix.cases]
+    assert not rare and mix.retracting >= 0.3 * mix.ticks, f"{rare}: {mix}"
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cyclic_programs import cyclic, recursive
+from cyclic_programs import consumed, cyclic, recursive
 from pyspark.sql import SparkSession
 from test_spark_differential import check
 
@@ -22,4 +22,4 @@ def test_cyclic_programs_on_spark(spark: SparkSession, tmp_path: Path, seed: int
 @pytest.mark.slow
 def test_many_cyclic_programs_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     for seed in range(200, 200 + MANY):
-        check(spark, tmp_path, cyclic(seed) if seed % 3 else recursive(seed))
+        check(spark, tmp_path, (recursive, cyclic, consumed)[seed % 3](seed))
