@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -165,6 +166,37 @@ def test_a_function_of_a_text_is_asked_anew_beside_other_columns() -> None:
         session.install(circuit)
         session.apply({"t": [{"n": i, "s": "a" * (i % 3), "_weight": 1} for i in range(9)]})
         assert [tuple(row.values()) for row in session.view("out").rows()] == [(0, 0, 3), (1, 3, 6), (2, 6, 9)]
+
+
+def test_a_function_that_takes_the_variable_of_a_loop_is_told_so() -> None:
+    def looped(given: Callable[[int], Callable[[Any], int]]) -> list[int]:
+        circuit = deltic.Circuit()
+        t = circuit.input("t", schema={"a": int})
+        for k in range(3):
+            circuit.output(f"v{k}", t.map(given(k), schema={"x": int}))
+        with deltic.Session() as session:
+            session.install(circuit)
+            session.apply({"t": [{"a": 5, "_weight": 1}]})
+            return [row["x"] for k in range(3) for row in session.view(f"v{k}").rows()]
+
+    assert looped(lambda k: lambda row, k=k: row.a * k) == [0, 5, 10]
+
+    circuit = deltic.Circuit()
+    t = circuit.input("t", schema={"a": int})
+    for k in range(3):
+        circuit.output(f"v{k}", t.map(lambda row: row.a * k, schema={"x": int}))  # noqa: B023  what it is about
+    with deltic.Session() as session, pytest.raises(CircuitError, match=r"<lambda> .* takes from outside has changed") as caught:
+        session.install(circuit)
+    assert "lambda row, k=k" in str(caught.value)
+
+
+def test_getters_of_the_library_are_functions_by_what_they_get() -> None:
+    one, other = operator.itemgetter(0), operator.itemgetter(1)
+    made = {"x": int}
+    assert installed(lambda t: t.map(one, schema=made).plus(t.map(other, schema=made))) == [{"x": x} for x in (1, 2, 5, 6)]
+    assert installed(lambda t: t.map(operator.attrgetter("b"), schema=made)) == [{"x": 5}, {"x": 6}]
+    assert len({functions.digest_of(f) for f in (one, other, operator.attrgetter("a"), operator.methodcaller("index", 1))}) == 4
+    assert functions.digest_of(operator.itemgetter(0)) == functions.digest_of(one)
 
 
 def _note(asked: list[int]) -> None:

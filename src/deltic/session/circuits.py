@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from deltic.errors import CircuitError, Span
-from deltic.frontends.python import Circuit
+from deltic.frontends.python import Circuit, check_unchanged
 from deltic.frontends.sql import CreateTable, CreateView, Statement
 from deltic.plan.nodes import Table
 from deltic.plan.walk import nodes, tables
@@ -15,8 +15,9 @@ from deltic.schema import TableSchema
 def circuit_statements(circuit: Circuit, known: Mapping[str, TableSchema]) -> Iterator[Statement]:
     """A table for each input that is not just so in `known`, by names in lower case, and a materialized view for each output.
 
-    Raises CircuitError where an output reads the input of a circuit that is not there.
+    Raises CircuitError where an output reads the input of a circuit that is not there, or by a function that is not what it was.
     """
+    check_unchanged(circuit.outputs.values())
     for name, table in circuit.inputs.items():
         if known.get(name.lower()) != table:
             yield CreateTable(table, False, _place(name))

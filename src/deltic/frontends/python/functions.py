@@ -10,12 +10,13 @@ import datetime
 import decimal
 import dis
 import hashlib
+import operator
 import re
 import sys
 import sysconfig
 import zoneinfo
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial, wraps
 from inspect import signature, unwrap
 from pathlib import Path
@@ -25,6 +26,7 @@ from typing import Any, Final, NoReturn
 from deltic.errors import CircuitError, UnknownName
 from deltic.expr.nodes import Column, Expr, Literal, UserFunction
 from deltic.frontends.python.schemas import PYTHON
+from deltic.plan.nodes import Plan
 from deltic.purity import Pure, name_of, pure
 from deltic.schema import Schema
 
@@ -145,6 +147,36 @@ def user_function(
     return UserFunction(name, digest_of(function), tuple(parameters), width, on_batches, pure(function))
 
 
+def check_unchanged(plans: Iterable[Plan]) -> None:
+    """Raises CircuitError where what a function takes from outside is not what it was when it was given to a stream.
+
+    So it is with one that is made in a loop and takes the loop's variable: a state would know it by what it does not do.
+    """
+    for function in set(_functions(tuple(plans), set())):
+        call = function.call
+        if isinstance(call, Pure) and digest_of(call.function) != function.digest:
+            raise CircuitError(
+                f"what the function {call.name} takes from outside has changed since it was given to a stream",
+                expected="values that stay as they are",
+                remedy="a default keeps what a variable is now: lambda row, k=k: …",
+            )
+
+
+def _functions(value: object, seen: set[int]) -> Iterator[UserFunction]:
+    """Those in frozen data."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, UserFunction):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _functions(part, seen)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            yield from _functions(getattr(value, field.name), seen)
+
+
 def inspector(callback: Callable[..., Any], names: tuple[str, ...]) -> UserFunction:
     """A function that only looks at rows of these columns. It is no part of what a state holds, so it counts by itself."""
     return UserFunction(name_of(callback), f"{id(callback):x}", (names,), 0, False, callback)
@@ -187,6 +219,8 @@ def _meaning(value: Any, function: Callable[..., Any], around: tuple[int, ...]) 
             return ("partial", inner(value.func), inner(value.args), inner(value.keywords))
         case MethodType():
             return ("method", inner(value.__func__), inner(value.__self__))
+        case operator.itemgetter() | operator.attrgetter() | operator.methodcaller():
+            return inner(value.__reduce__())
         case Pure():
             return inner(value.function)
     if _is_library(value):
