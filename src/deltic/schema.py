@@ -6,12 +6,14 @@ This module knows nothing of how values are stored (trace/encoding.py does).
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 INTEGER_BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
@@ -108,6 +110,21 @@ _ARROW: Final = {
     "TIMESTAMP": pa.timestamp("us", tz="UTC"),
     "VOID": pa.null(),
 }
+
+_CALENDAR: Final[dict[Type, tuple[datetime.date, datetime.date]]] = {
+    DATE: (datetime.date.min, datetime.date.max),
+    TIMESTAMP: (datetime.datetime.min.replace(tzinfo=datetime.UTC), datetime.datetime.max.replace(tzinfo=datetime.UTC)),
+}
+"""The first and the last of what has a year."""
+
+
+def outside_calendar(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> int:
+    """The first row with a date or timestamp outside the years 1 to 9999, or -1. Arrow has such; Python could never read them."""
+    if type not in _CALENDAR or column.null_count == len(column):
+        return -1
+    first, last = (pa.scalar(end, column.type) for end in _CALENDAR[type])
+    row: int = pc.index(pc.or_(pc.less(column, first), pc.greater(column, last)), True).as_py()
+    return row
 
 
 def decimal(precision: int, scale: int) -> Type:

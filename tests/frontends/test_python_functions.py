@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ import pytest
 
 import deltic
 from deltic.errors import CircuitError, EvaluationError, ImpureFunction
-from deltic.expr.nodes import UserFunction
+from deltic.expr.nodes import user_functions
 from deltic.frontends.python import functions
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -238,18 +237,7 @@ def test_a_function_is_known_by_what_is_the_users_of_it_and_not_by_what_deltic_p
     t = circuit.input("t", schema={"a": int, "b": int})
     streams = t.flat_map(one, schema=made), t.explode(one, schema=made), t.join_function(one, schema=made)
     streams = *streams, t.followed_by(one, one, schema=made), t.index_with("a").aggregate(one, schema=made)
-    called = [function for stream in streams for function in _functions(stream.plan)]
+    called = [function for stream in streams for function in user_functions(stream.plan)]
     assert len(called) >= 5
     for function in called:
         assert isinstance(vars(function.call.function)[functions.STANDING], functions.Standing), function
-
-
-def _functions(value: object) -> Iterator[UserFunction]:
-    if isinstance(value, UserFunction):
-        yield value
-    elif isinstance(value, tuple):
-        for part in value:
-            yield from _functions(part)
-    elif dataclasses.is_dataclass(value):
-        for field in dataclasses.fields(value):
-            yield from _functions(getattr(value, field.name))

@@ -8,7 +8,7 @@ that does not fit, and NULL in a NOT NULL column, is a ConstraintViolation. Rows
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from deltic.connectors.recognise import Column
 from deltic.errors import ConstraintViolation, FrameError
-from deltic.schema import INTEGER_BITS, Field, Type
+from deltic.schema import INTEGER_BITS, Field, Type, outside_calendar
 
 _EXACT_FLOAT: Final = {"FLOAT": 24, "DOUBLE": 53}
 _MOST_PLACES: Final = 38
@@ -31,11 +31,6 @@ _PYTHON: Final[dict[str, tuple[type, ...]]] = {
     "DATE": (date,),
     "TIMESTAMP": (datetime,),
 }
-_CALENDAR: Final[dict[str, tuple[date, date]]] = {
-    "DATE": (date.min, date.max),
-    "TIMESTAMP": (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)),
-}
-"""The first and the last of each."""
 
 
 def fit(column: Column, field: Field, where: str) -> pa.ChunkedArray[Any]:
@@ -64,11 +59,8 @@ def check_nulls(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
 
 
 def check_calendar(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
-    """Raises ConstraintViolation for a date or timestamp outside the years 1 to 9999. Arrow has such; they could never be read again."""
-    if field.type.name not in _CALENDAR or column.null_count == len(column):
-        return
-    first, last = (pa.scalar(end, column.type) for end in _CALENDAR[field.type.name])
-    row = pc.index(pc.or_(pc.less(column, first), pc.greater(column, last)), True).as_py()
+    """Raises ConstraintViolation for a date or timestamp outside the years 1 to 9999. They could never be read again."""
+    row = outside_calendar(field.type, column)
     if row >= 0:
         message = f"{where}, row {row}, column {field.name}: a {field.type.sql} outside the years 1 to 9999"
         raise ConstraintViolation(message, expected=expected_values(field.type))

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from deltic.errors import Span
@@ -133,3 +133,20 @@ def columns_of(expr: Expr) -> frozenset[int]:
     if isinstance(expr, Column):
         return frozenset((expr.index,))
     return frozenset().union(*(columns_of(part) for part in children(expr)))
+
+
+def user_functions(value: object, outside: tuple[type, ...] = ()) -> Iterator[UserFunction]:
+    """The users' functions in frozen data, whose parts are walked once each; not those in what is of a type `outside`."""
+    seen: set[int] = set()
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen or isinstance(part, outside):
+            continue
+        seen.add(id(part))
+        if isinstance(part, UserFunction):
+            yield part
+        elif isinstance(part, tuple):
+            waiting += part
+        elif is_dataclass(part) and not isinstance(part, type):
+            waiting += [getattr(part, one.name) for one in fields(part)]

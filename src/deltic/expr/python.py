@@ -14,20 +14,14 @@ from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltic.errors import EvaluationError
 from deltic.expr.failures import at_row
 from deltic.expr.nodes import Expr, PythonFunction, UserFunction, Value
 from deltic.expr.rows.ordering import total_key
 from deltic.purity import shown
-from deltic.schema import BOOLEAN, DATE, DOUBLE, INTEGER_BITS, STRING, TIMESTAMP, Schema, Type
+from deltic.schema import BOOLEAN, DATE, DOUBLE, INTEGER_BITS, STRING, TIMESTAMP, Schema, Type, outside_calendar
 
-CALENDAR: Final[dict[Type, tuple[datetime.date, datetime.date]]] = {
-    DATE: (datetime.date.min, datetime.date.max),
-    TIMESTAMP: (datetime.datetime.min.replace(tzinfo=datetime.UTC), datetime.datetime.max.replace(tzinfo=datetime.UTC)),
-}
-"""The first and the last of what has a year."""
 Asked = tuple[UserFunction, tuple[Expr, ...]]
 """A function and its arguments."""
 Answers = dict[Asked, list[Any]]
@@ -166,19 +160,11 @@ def _array(expr: PythonFunction, given: Any, length: int) -> pa.Array:
         array = array.cast(expr.type.arrow)
     except pa.ArrowException as error:
         raise at_row(_misfit(expr, f"an array of {array.type}", expr.type.sql), 0) from error
-    if expr.type in CALENDAR and len(array):
-        _check_calendar(expr, array)
+    if (row := outside_calendar(expr.type, array)) >= 0:  # Arrow's years go beyond those that Deltic holds
+        raise at_row(_misfit(expr, "a time outside the years 1 to 9999", expr.type.sql), row)
     if array.null_count and not expr.nullable:
         raise at_row(_misfit(expr, "NULL", f"{expr.type.sql} NOT NULL"), int(array.is_null().index(True).as_py()))
     return array
-
-
-def _check_calendar(expr: PythonFunction, array: pa.Array) -> None:
-    """Arrow's dates and timestamps go beyond the years that Deltic holds."""
-    first, last = CALENDAR[expr.type]
-    outside = pc.or_(pc.less(array, pa.scalar(first, array.type)), pc.greater(array, pa.scalar(last, array.type)))
-    if pc.any(outside).as_py():
-        raise at_row(_misfit(expr, "a time outside the years 1 to 9999", expr.type.sql), int(outside.index(True).as_py()))
 
 
 def _fitting(expr: PythonFunction, given: Any) -> Value:

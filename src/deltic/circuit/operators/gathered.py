@@ -30,8 +30,8 @@ class Gathered:
     """n rows of `schema`. fields: for each field its words, and the number of their source; weights likewise.
 
     sources: the positions of the rows in each source; None is all of it as it is. whole: the rows, if they are a change as it came.
-    ordered: they are some of a Batch's, in its order and with all of its words. answers: what users' functions gave
-    for the rows, and by text columns for the different texts in them.
+    ordered: they are some of a Batch's, in its order and with all of its words. answers: what users' functions gave for the rows, and by
+    text columns for the different texts in them.
     """
 
     __slots__ = ("answers", "fields", "length", "ordered", "schema", "sources", "weights", "whole")

@@ -15,8 +15,8 @@ import re
 import sys
 import sysconfig
 import zoneinfo
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import signature, unwrap
 from pathlib import Path
@@ -24,7 +24,7 @@ from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleTy
 from typing import Any, Final, NoReturn
 
 from deltic.errors import CircuitError, UnknownName
-from deltic.expr.nodes import Column, Expr, Literal, UserFunction
+from deltic.expr.nodes import Column, Expr, Literal, UserFunction, user_functions
 from deltic.frontends.python.schemas import PYTHON
 from deltic.plan.nodes import Plan
 from deltic.purity import Pure, name_of, pure
@@ -152,7 +152,7 @@ def check_unchanged(plans: Iterable[Plan]) -> None:
 
     So it is with one that is made in a loop and takes the loop's variable: a state would know it by what it does not do.
     """
-    for function in set(_functions(tuple(plans), set())):
+    for function in set(user_functions(tuple(plans))):
         call = function.call
         if isinstance(call, Pure) and digest_of(call.function) != function.digest:
             raise CircuitError(
@@ -160,21 +160,6 @@ def check_unchanged(plans: Iterable[Plan]) -> None:
                 expected="values that stay as they are",
                 remedy="a default keeps what a variable is now: lambda row, k=k: …",
             )
-
-
-def _functions(value: object, seen: set[int]) -> Iterator[UserFunction]:
-    """Those in frozen data."""
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, UserFunction):
-        yield value
-    elif isinstance(value, tuple):
-        for part in value:
-            yield from _functions(part, seen)
-    elif is_dataclass(value) and not isinstance(value, type):
-        for field in fields(value):
-            yield from _functions(getattr(value, field.name), seen)
 
 
 def inspector(callback: Callable[..., Any], names: tuple[str, ...]) -> UserFunction:
