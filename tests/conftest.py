@@ -1,18 +1,14 @@
-"""Puts this folder on sys.path, so that tests of every room can import the test support that stands in it; golden files; Spark."""
+"""Fixtures for the tests of every room: golden files, and Spark."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from goldens import Goldens
 

@@ -10,8 +10,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from engines import embedded
-from programs import Case, applied, empty
 
 from deltic.circuit.cube import Cube, Replicate
 from deltic.circuit.operators.linear import Exchange
@@ -21,6 +19,8 @@ from deltic.plan.nodes import Aggregate, AggregateCall, MultiwayJoin, Plan, Tabl
 from deltic.plan.relation import Relation
 from deltic.schema import BIGINT, Field, Schema, TableSchema
 from deltic.trace.rows import Rows
+from engines import embedded
+from programs import Case, applied, empty
 
 EDGES = tuple((pair, 1.0) for pair in ((0, 1), (0, 2), (1, 2)))
 TRIANGLE = Cube(3, EDGES)

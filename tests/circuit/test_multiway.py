@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from multiway_queries import SHAPES, Running, brute_force, difference, random_change, random_query
 
 from deltic.circuit.operator import Context, Tick
 from deltic.circuit.operators.join import Join
@@ -26,6 +25,7 @@ from deltic.trace.share import Share
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 from deltic.trace.sums import split64
+from multiway_queries import SHAPES, Running, brute_force, difference, random_change, random_query
 
 TICKS = 6
 

@@ -9,7 +9,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from multiway_queries import SHAPES, Compiling, Order, Query, Row, ZSet, random_query, rules_of
 
 from deltic.circuit.clock import Clock
 from deltic.circuit.operator import Context, Tick
@@ -23,6 +22,7 @@ from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 from deltic.trace.time import Time, join
+from multiway_queries import SHAPES, Compiling, Order, Query, Row, ZSet, random_query, rules_of
 
 EPOCHS, ITERATIONS = 3, 3
 Update = tuple[Row, Time, int]

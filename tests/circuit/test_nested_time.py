@@ -7,14 +7,14 @@ from collections import Counter as Tally
 
 import numpy as np
 import pytest
-from nested_circuits import PAIR, build, tables_alone
-from nested_programs import Diverges, Heavy, Scope, ZSet, add, live, meaning, random_changes, random_content, random_program, with_multiway
 
 from deltic.errors import Divergence
 from deltic.runtimes.embedded import Embedded
 from deltic.schema import Op
 from deltic.trace.counters import Counters
 from deltic.trace.rows import Rows
+from nested_circuits import PAIR, build, tables_alone
+from nested_programs import Diverges, Heavy, Scope, ZSet, add, live, meaning, random_changes, random_content, random_program, with_multiway
 
 TICKS = 5
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hand_circuit import CUSTOMERS, ORDERS, asked, spend_circuit
 
 from deltic.circuit.operators.table import UNORDERED
 from deltic.errors import DataError
 from deltic.runtimes.embedded import Embedded
 from deltic.schema import Op, TableSchema
 from deltic.trace.rows import Rows
+from hand_circuit import CUSTOMERS, ORDERS, asked, spend_circuit
 
 
 def changes(table: TableSchema, rows: Sequence[tuple[object, ...]], ops: Sequence[Op], ordinals: Sequence[int], runtime: Embedded) -> Rows:

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import IO, Self
 
 import pytest
-from shop import EXPECTED, FAILING, SCRIPT, Shop
 
 import deltic
 from deltic.cli import main
 from deltic.cli.exits import Exit
 from deltic.pipeline import Pipeline
+from shop import EXPECTED, FAILING, SCRIPT, Shop
 
 
 @pytest.fixture

@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from file_data import letters, read, rows
-from goldens import Goldens
 
 import deltic.connectors.files.json
 from deltic.connectors.files import Entry, FileReader
 from deltic.connectors.frames import change_frame
 from deltic.errors import ConstraintViolation, DelticError, FrameError, SourceError
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Op, Schema, TableSchema, decimal
+from file_data import letters, read, rows
+from goldens import Goldens
 
 ORDERS = TableSchema("orders", Schema((Field("id", BIGINT, False), Field("n", INT), Field("s", STRING, False))), (0,))
 LOG = TableSchema("log", Schema((Field("line", STRING),)))

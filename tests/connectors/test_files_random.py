@@ -10,13 +10,13 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from file_data import EVERY, random_rows, read, rows, same
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from deltic.connectors.files import csv
 from deltic.connectors.writing import encoded
 from deltic.schema import STRING, Field, Schema, TableSchema
+from file_data import EVERY, random_rows, read, rows, same
 
 SEEDS = range(6)
 STRICT = TableSchema("strict", Schema(tuple(Field(f.name, f.type, nullable=i % 2 == 0) for i, f in enumerate(EVERY.schema))))

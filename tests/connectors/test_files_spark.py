@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from file_data import EVERY, letters, random_rows, read, rows, same
-from goldens import Goldens
 
 from deltic.connectors.writing import encoded
 from deltic.schema import BOOLEAN, DATE, DOUBLE, FLOAT, INT, STRING, TIMESTAMP, TINYINT, Field, Schema, TableSchema, Type, decimal
+from file_data import EVERY, letters, random_rows, read, rows, same
+from goldens import Goldens
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 

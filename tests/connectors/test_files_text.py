@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from file_data import TYPES
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from deltic.connectors.files.portions import Fault
 from deltic.connectors.files.text import from_text, parse
 from deltic.schema import BOOLEAN, DATE, DOUBLE, FLOAT, INT, STRING, TIMESTAMP, TINYINT, Type, decimal
+from file_data import TYPES
 
 MIDNIGHT = dt.datetime(2024, 2, 29, tzinfo=dt.UTC)
 

@@ -15,13 +15,13 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from file_data import EVERY, as_json, random_rows, read, rows, same, summed
-from goldens import Goldens
 
 from deltic import disk
 from deltic.connectors.sinks import MARKER, ChangesSink, SnapshotSink
 from deltic.errors import SinkError
 from deltic.schema import BIGINT, Field, Schema, TableSchema
+from file_data import EVERY, as_json, random_rows, read, rows, same, summed
+from goldens import Goldens
 
 OWN = {"state": "ab12", "sink": "out", "mode": "changes", "view": "totals"}
 CHANGE = pa.table({"k": [1, 2], "s": ["a", None], "_weight": [1, -1]})

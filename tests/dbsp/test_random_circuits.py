@@ -6,9 +6,6 @@ import random
 from collections import Counter as Tally
 
 import pytest
-from nested_programs import FILTERS, LIMIT, MAPS, Diverges, Heavy, Row, Scope, Spec, add, live, meaning, random_changes, random_content
-from nested_programs import ZSet as Content
-from nested_programs import random_program as random_scope
 
 from deltic.dbsp.circuit import Circuit
 from deltic.dbsp.nested import DistinctTrace, JoinTrace
@@ -17,6 +14,9 @@ from deltic.dbsp.operators import count, greatest, least, total
 from deltic.dbsp.streams import DelayTrace, TraceAppend
 from deltic.dbsp.zset import ZSet
 from deltic.errors import Divergence
+from nested_programs import FILTERS, LIMIT, MAPS, Diverges, Heavy, Row, Scope, Spec, add, live, meaning, random_changes, random_content
+from nested_programs import ZSet as Content
+from nested_programs import random_program as random_scope
 
 REDUCTIONS = {"min": least, "max": greatest, "count": count, "sum": total}
 ROWS = 3

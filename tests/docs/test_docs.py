@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
 from connect_server import connect_server
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from expr_check import check
 from expr_terms import SCHEMA, all_terms, edge_rows
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import duckdb
 import pytest
-from expr_terms import COLUMN, Term, alike, call, edge_rows, infix, literal, number, outcome, string, table_of
 
 from deltic.errors import EvaluationError
 from deltic.expr.functions import resolve
 from deltic.schema import BOOLEAN
+from expr_terms import COLUMN, Term, alike, call, edge_rows, infix, literal, number, outcome, string, table_of
 
 ROWS = edge_rows(80, seed=3)
 PAIRS = ("ij", "lm", "il", "xy", "fg", "pq", "sa")

@@ -6,8 +6,6 @@ import datetime
 from decimal import Decimal
 
 import pytest
-from expr_check import check
-from expr_terms import COLUMN, COLUMNS, Term, call, casting, choose, infix, literal, prefix
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +13,8 @@ from deltic.errors import QueryError
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Value
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTEGER_BITS, STRING, TIMESTAMP, Type, decimal
+from expr_check import check
+from expr_terms import COLUMN, COLUMNS, Term, call, casting, choose, infix, literal, prefix
 
 _SYMBOLS = ("+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">=", "<=>", "and", "or", "||", "&", "|", "^")
 _CALLS = {

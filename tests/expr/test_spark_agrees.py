@@ -13,10 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from expr_terms import SCHEMA, Term, alike, all_terms, edge_rows, outcome, table_of
 
 from deltic.errors import ArithmeticOverflow, EvaluationError
 from deltic.expr.nodes import Value
+from expr_terms import SCHEMA, Term, alike, all_terms, edge_rows, outcome, table_of
 
 pyspark = pytest.importorskip("pyspark")
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.filterwarnings("ignore")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from sql_data import TestCatalog
 
 import deltic
 from deltic.errors import CircuitError, QueryError, SyntaxFailure, UnknownName, Unsupported
@@ -11,6 +10,7 @@ from deltic.frontends.sql import bind_query
 from deltic.optimizer import optimize
 from deltic.plan.nodes import Join, MultiwayJoin, Plan
 from deltic.plan.walk import nodes
+from sql_data import TestCatalog
 
 TRIANGLE = "t a JOIN t b ON a.id = b.k JOIN t c ON c.id = b.id AND c.k = a.k"
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from goldens import Goldens
 
 import deltic
 from deltic.errors import DelticError
+from goldens import Goldens
 
 SCRIPT = """
 CREATE TABLE orders (id BIGINT, amount INT, PRIMARY KEY (id))

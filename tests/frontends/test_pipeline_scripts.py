@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
-from random_options import TEXTS, random_csv, random_source, written_options
-from sql_data import TestCatalog
 
 import deltic
 from deltic.errors import QueryError
 from deltic.frontends.sql import CreateSink, CreateTable, DropSink, FileSink, FileSource, Statement, bind_query, parse_script
 from deltic.schema import BIGINT, INT, Field, Schema, TableSchema
+from random_options import TEXTS, random_csv, random_source, written_options
+from sql_data import TestCatalog
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from python_ticks import Ticking
 
 import deltic
 from deltic.errors import CircuitError, ClockError, EvaluationError
+from python_ticks import Ticking
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from python_ticks import PAIR, Build, Ticking, random_stream
 
 import deltic
 from deltic.errors import CircuitError, EvaluationError, ImpureFunction, NegativeWeight, Unsupported
 from deltic.plan.relation import Relation, Row
+from python_ticks import PAIR, Build, Ticking, random_stream
 
 EMPTY = Relation()
 History = list[Relation]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from sql_errors import FOLDER, Case, cases, error_of, rewrite
 
 ALL = [pytest.param(case, id=f"{path.stem}-{i}") for path in sorted(FOLDER.glob("*.txt")) for i, case in enumerate(cases(path), 1)]

@@ -7,9 +7,6 @@ from typing import Any
 
 import duckdb
 import pytest
-from goldens import Goldens
-from linear_queries import linear_queries
-from sql_data import ROWS, TestCatalog, weighted
 
 from deltic.errors import EvaluationError
 from deltic.frontends.sql import bind_query
@@ -19,6 +16,9 @@ from deltic.plan.evaluate import evaluate
 from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.schema import BIGINT, STRING, Field, Schema, TableSchema
+from goldens import Goldens
+from linear_queries import linear_queries
+from sql_data import ROWS, TestCatalog, weighted
 
 SHOWN = {
     "a select item": "SELECT id, explode(array(k, id)) AS n FROM t WHERE k > 0",

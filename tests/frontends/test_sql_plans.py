@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from sql_data import ROWS, TABLES, TestCatalog, weighted
-from sql_queries import queries
 
 from deltic.errors import QueryError
 from deltic.frontends.sql import CreateTable, CreateView, DropTable, DropView, bind_query, parse_script
@@ -13,6 +11,8 @@ from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, SetOperation, Table, TopK, Union
 from deltic.plan.walk import nodes
 from deltic.schema import BIGINT, INT, Field, Schema, decimal
+from sql_data import ROWS, TABLES, TestCatalog, weighted
+from sql_queries import queries
 
 
 def bound(sql: str) -> Plan:

@@ -14,15 +14,15 @@ from random import Random
 from typing import Any
 
 import pytest
-from linear_queries import linear_queries
-from sql_data import TABLES
-from sql_queries import queries
 from test_sql_spark import _multiset, spark  # noqa: F401  the fixture
-from timed import QUERIES as TIMED
-from timed import START, TABLE, Timed
 
 import deltic
 from deltic.errors import EvaluationError, QueryError
+from linear_queries import linear_queries
+from sql_data import TABLES
+from sql_queries import queries
+from timed import QUERIES as TIMED
+from timed import START, TABLE, Timed
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 

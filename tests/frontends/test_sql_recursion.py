@@ -8,9 +8,6 @@ from typing import Any
 
 import duckdb
 import pytest
-from goldens import Goldens
-from recursive_queries import GRAPH, LINEAR
-from sql_data import ROWS, TestCatalog, weighted
 
 from deltic.errors import Divergence, QueryError
 from deltic.frontends.sql import bind_query
@@ -23,6 +20,9 @@ from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.plan.walk import nodes
 from deltic.schema import BIGINT, Field, Schema, TableSchema
+from goldens import Goldens
+from recursive_queries import GRAPH, LINEAR
+from sql_data import ROWS, TestCatalog, weighted
 
 SHOWN = {
     "closure": GRAPH[0],

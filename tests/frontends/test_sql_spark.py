@@ -10,15 +10,15 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from linear_queries import linear_queries
-from random_options import random_source, written_options, written_string
-from sql_data import ROWS, TABLES, TestCatalog, weighted
-from sql_queries import queries
 
 from deltic.errors import QueryError
 from deltic.frontends.sql import CreateTable, bind_query, parse_script
 from deltic.frontends.sql.dialect import DelticDialect
 from deltic.plan.evaluate import evaluate
+from linear_queries import linear_queries
+from random_options import random_source, written_options, written_string
+from sql_data import ROWS, TABLES, TestCatalog, weighted
+from sql_queries import queries
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 

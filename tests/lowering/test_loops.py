@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from engines import Engine, embedded
-from recursive_plans import TABLES, plans
 from test_recursion import random_ticks
 
 from deltic.circuit.operator import Delta
@@ -25,6 +23,8 @@ from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.guard import Guard
 from deltic.trace.spine import Spine
+from engines import Engine, embedded
+from recursive_plans import TABLES, plans
 
 PLANS = plans()
 LOOPS = ("closure", "left_closure", "reachable", "both_ends", "connected", "few_steps")

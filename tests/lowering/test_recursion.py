@@ -6,14 +6,14 @@ import random
 from collections.abc import Mapping
 
 import pytest
-from engines import embedded
-from recursive_plans import NODES, TABLES, plans
 
 from deltic.errors import Divergence
 from deltic.explain import explain
 from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import Plan
 from deltic.plan.relation import Relation
+from engines import embedded
+from recursive_plans import NODES, TABLES, plans
 
 PLANS = plans()
 Edge = tuple[int, int]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from engines import Engine, embedded
-from recursive_plans import TABLES, plans
 
 from deltic.plan.evaluate import evaluate
 from deltic.plan.relation import Relation
 from deltic.runtimes import TickResult
+from engines import Engine, embedded
+from recursive_plans import TABLES, plans
 
 PLANS = plans()
 PIECE = ((0, 1), (1, 2), (2, 3), (3, 1), (2, 4))

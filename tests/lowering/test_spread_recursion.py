@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from engines import Engine, durable, embedded
-from recursive_plans import NODES, TABLES, plans
 from test_recursion import Edge, random_ticks
 
 import deltic
@@ -19,6 +17,8 @@ from deltic.plan.nodes import Plan
 from deltic.plan.relation import Relation
 from deltic.runtimes.embedded import DurableEmbedded
 from deltic.trace.counters import Counters
+from engines import Engine, durable, embedded
+from recursive_plans import NODES, TABLES, plans
 
 PLANS = plans()
 EDGES = "CREATE TABLE edges (src BIGINT, dst BIGINT, kind STRING NOT NULL, length DOUBLE NOT NULL);"

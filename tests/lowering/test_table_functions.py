@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from engines import Engine, embedded
 
 from deltic.circuit.operators.chain import temporal_filter
 from deltic.errors import EvaluationError, NegativeWeight
@@ -20,6 +19,7 @@ from deltic.plan.nodes import Aggregate, AggregateCall, Bound, Distinct, FlatMap
 from deltic.plan.relation import Relation
 from deltic.plan.signs import as_view
 from deltic.schema import BIGINT, DATE, INT, STRING, TIMESTAMP, Field, Schema, TableSchema, Type
+from engines import Engine, embedded
 
 FIELDS = {"a": BIGINT, "b": BIGINT, "d": DATE, "e": DATE, "s": STRING, "t": TIMESTAMP, "u": TIMESTAMP, "n": BIGINT}
 SCHEMA = TableSchema("r", Schema((*(Field(name, type) for name, type in FIELDS.items()), Field("k", BIGINT, False))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from checked import Checked
 
 TABLE = "CREATE TABLE f (a BIGINT, b BIGINT NOT NULL, c STRING, d BIGINT);\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from goldens import Goldens
 
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Expr, Literal
@@ -14,6 +13,7 @@ from deltic.plan.columns import agrees, conjunction, reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Distinct, Filter, Join, Order, Plan, Project, SetOperation, Table, TopK, Union
 from deltic.plan.show import show
 from deltic.schema import BIGINT, BOOLEAN, DATE, INT, STRING, Field, Schema, TableSchema, Type
+from goldens import Goldens
 
 
 def table(name: str, key: tuple[int, ...], /, **columns: Type) -> Table:

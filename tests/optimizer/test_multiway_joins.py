@@ -7,7 +7,6 @@ import importlib
 from math import nan
 
 import pytest
-from engines import embedded
 from test_goldens import PLANS
 
 from deltic.errors import EvaluationError, Unsupported
@@ -25,6 +24,7 @@ from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.plan.walk import map_inputs, nodes
 from deltic.schema import BIGINT, DOUBLE, INT, STRING, Field, Schema, TableSchema, Type, decimal
+from engines import embedded
 
 
 def graph(name: str = "g", source: Type = BIGINT, target: Type = BIGINT) -> Table:

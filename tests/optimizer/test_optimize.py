@@ -7,8 +7,6 @@ import importlib
 from collections.abc import Iterator
 
 import pytest
-from program_data import INSTANTS
-from programs import Case, applied, case, daring, empty, expected, mixed, outcome
 
 from deltic.errors import EvaluationError
 from deltic.expr.failing import can_fail
@@ -22,6 +20,8 @@ from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.plan.walk import expressions, nodes
 from deltic.schema import TIMESTAMP
+from program_data import INSTANTS
+from programs import Case, applied, case, daring, empty, expected, mixed, outcome
 
 
 @pytest.mark.parametrize("name", [*(rule.__name__ for rule in RULES), "fold"])

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from goldens import Goldens
-from shop import FAILING, SCRIPT, Shop, views
 
 from deltic.errors import DelticError, SinkError, StateError, StateTakenOver
 from deltic.runtimes.stored_view import StoredView
 from deltic.storage import manifest
 from deltic.storage.local import LocalFolder
 from deltic.storage.reader import StateReader
+from goldens import Goldens
+from shop import FAILING, SCRIPT, Shop, views
 
 GOOD = "insert,4,2,40"
 BAD = {

@@ -7,10 +7,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from shop import EXPECTED, SCRIPT, SPEND_OUT, TOP_OUT, Shop, views
 
 from deltic.errors import SinkError
 from deltic.pipeline.delivery import Delivery
+from shop import EXPECTED, SCRIPT, SPEND_OUT, TOP_OUT, Shop, views
 
 WITHOUT_SINKS = SCRIPT.replace(SPEND_OUT, "").replace(TOP_OUT, "")
 DOUBLE = SCRIPT.replace("SUM(o.amount) AS total", "SUM(2 * o.amount) AS total")

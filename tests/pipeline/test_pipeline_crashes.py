@@ -11,14 +11,14 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from crashes import Disk, Image, PowerLoss, Told, watching
-from shop import Shop
 
+from crashes import Disk, Image, PowerLoss, Told, watching
 from deltic import disk
 from deltic.connectors.letters import DeadLetters
 from deltic.errors import DelticError, StateTakenOver
 from deltic.pipeline.delivery import Delivery
 from deltic.storage.local import LocalFolder
+from shop import Shop
 
 RIGHT = {"spend": {("ann", 20, 1): 1}, "top": {(1, 20): 1}}
 RIGHT_LETTERS = {("a.csv", 2): 1}

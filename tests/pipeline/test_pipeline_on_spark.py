@@ -6,9 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from shop import EXPECTED, EXPECTED_LETTERS, Shop, views
 
 from deltic.errors import StateError
+from shop import EXPECTED, EXPECTED_LETTERS, Shop, views
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from shop import EXPECTED, EXPECTED_LETTERS, FAILING, SCRIPT, Shop, views
 
 from deltic.errors import SourceError
 from deltic.pipeline import Pipeline, Progress
+from shop import EXPECTED, EXPECTED_LETTERS, FAILING, SCRIPT, Shop, views
 
 
 @pytest.fixture

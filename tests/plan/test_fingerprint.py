@@ -6,14 +6,13 @@ import subprocess
 import sys
 from dataclasses import replace
 
-from programs import case
-
 from deltic.errors import Span
 from deltic.expr.nodes import Column, Expr, Literal
 from deltic.plan.fingerprint import fingerprint
 from deltic.plan.nodes import Filter, Join, Order, Plan, Project, Table, TopK, Values
 from deltic.plan.walk import nodes
 from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, Field, Schema, TableSchema
+from programs import case
 
 T = Table(TableSchema("t", Schema((Field("a", BIGINT), Field("b", BOOLEAN)))))
 SPAN = Span("SELECT", 0, 6)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from programs import KINDS, Mix, applied, case, empty, expected, mixed
 
 from deltic.plan.columns import agrees
 from deltic.plan.monotone import check_monotone
@@ -11,6 +10,7 @@ from deltic.plan.nodes import Recursion, references
 from deltic.plan.recursion import has_base
 from deltic.plan.relation import Relation
 from deltic.plan.walk import nodes
+from programs import KINDS, Mix, applied, case, empty, expected, mixed
 
 
 def test_a_seed_gives_the_same_case() -> None:

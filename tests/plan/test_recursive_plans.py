@@ -7,7 +7,6 @@ from random import Random
 
 import duckdb
 import pytest
-from recursive_plans import EDGES, columns, extreme, join, number, path, plans, union
 
 from deltic.errors import Divergence, Unsupported
 from deltic.expr.functions import resolve
@@ -39,6 +38,7 @@ from deltic.plan.relation import Relation, Row
 from deltic.plan.show import show
 from deltic.plan.walk import tables, transform
 from deltic.schema import BIGINT, Field, Schema
+from recursive_plans import EDGES, columns, extreme, join, number, path, plans, union
 
 GRAPH: Plan = columns(Table(EDGES), 0, 1)
 BOTH = GRAPH.schema

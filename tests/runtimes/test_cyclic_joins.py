@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from cyclic_programs import consumed, cyclic, recursive
-from engines import durable, embedded, restarts, run
-from programs import KINDS, Case, Mix, applied, empty, expected
 
+from cyclic_programs import consumed, cyclic, recursive
 from deltic.circuit.nodes import Node
 from deltic.circuit.operators.child import Child
 from deltic.optimizer import optimize
@@ -17,6 +15,8 @@ from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import MultiwayJoin
 from deltic.plan.walk import nodes
 from deltic.runtimes.embedded import DurableEmbedded
+from engines import durable, embedded, restarts, run
+from programs import KINDS, Case, Mix, applied, empty, expected
 
 FAST = 24
 FEW = 6

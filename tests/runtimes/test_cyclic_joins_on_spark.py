@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cyclic_programs import consumed, cyclic, recursive
 from pyspark.sql import SparkSession
 from test_spark_differential import check
+
+from cyclic_programs import consumed, cyclic, recursive
 
 pytestmark = pytest.mark.spark
 FEW = 1

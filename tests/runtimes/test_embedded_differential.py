@@ -8,10 +8,10 @@ from pathlib import Path
 from shutil import rmtree
 
 import pytest
-from engines import durable, embedded, restarts, run
-from programs import Case, Mix, Outcome, case, expected, mixed
 
 from deltic.runtimes.embedded import DurableEmbedded
+from engines import durable, embedded, restarts, run
+from programs import Case, Mix, Outcome, case, expected, mixed
 
 FAST = 120
 FEW = 36

@@ -7,9 +7,9 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from goldens import Goldens
 
 from deltic.errors import SetupError
+from goldens import Goldens
 
 pytest.importorskip("pyspark")
 

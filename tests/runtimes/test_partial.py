@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from programs import case
-
 from deltic.circuit.nodes import Circuit
 from deltic.circuit.operators.aggregate import Aggregate
 from deltic.circuit.operators.join import Join
@@ -16,6 +14,7 @@ from deltic.circuit.operators.top_k import TopK
 from deltic.lowering import lower
 from deltic.optimizer import optimize
 from deltic.runtimes.durable.partial import partial
+from programs import case
 
 
 def circuit_of(seed: int) -> Circuit:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from python_ticks import Build, Ticking, random_stream
 
 import deltic
+from python_ticks import Build, Ticking, random_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from checked import Checked, edges
-from recursive_scripts import CLOSURE, EDGES, NON_LINEAR, PARITY, REACHABLE, SAME_GENERATION, SHORTEST
 
 import deltic
+from checked import Checked, edges
 from deltic.errors import Divergence
+from recursive_scripts import CLOSURE, EDGES, NON_LINEAR, PARITY, REACHABLE, SAME_GENERATION, SHORTEST
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engines import Engine, restarts, run
-from programs import Case, Mix, case, expected, mixed
 from pyspark.sql import SparkSession
 
 from deltic.runtimes import Runtime
 from deltic.runtimes.embedded import DurableEmbedded
 from deltic.runtimes.spark import SparkRuntime
+from engines import Engine, restarts, run
+from programs import Case, Mix, case, expected, mixed
 
 pytestmark = pytest.mark.spark
 FEW = 3

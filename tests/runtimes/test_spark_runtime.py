@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import hand_circuit
 import numpy as np
 import pytest
-from hand_circuit import CUSTOMERS, ORDERS, FailOnce, asked, shown, spend_circuit
 
+import hand_circuit
 from deltic.errors import AbsentRow, CorruptState, DataError, DuplicateKey, FrameError, StateInUse
 from deltic.runtimes import Runtime, TickResult
 from deltic.runtimes.embedded import Embedded
@@ -20,6 +19,7 @@ from deltic.storage.merging import RATIO
 from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
+from hand_circuit import CUSTOMERS, ORDERS, FailOnce, asked, shown, spend_circuit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from timed import QUERIES, START, TABLE, Timed
 
 import deltic
 from deltic.errors import ClockError, NegativeWeight
+from timed import QUERIES, START, TABLE, Timed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

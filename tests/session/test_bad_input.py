@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from goldens import Goldens
 
 import deltic
 from deltic import errors
+from goldens import Goldens
 
 SCRIPT = """
 CREATE TABLE orders (id INT, customer BIGINT, amount DOUBLE NOT NULL, note STRING, PRIMARY KEY (id));

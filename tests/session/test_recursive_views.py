@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from checked import Checked, Draft, edges
-from recursive_scripts import CLOSURE, EDGES, NON_LINEAR, PARITY, REACHABLE, SAME_GENERATION, SHORTEST
 
 import deltic
+from checked import Checked, Draft, edges
 from deltic.errors import CatalogError, Divergence, TypeMismatch, Unsupported
 from deltic.plan.nodes import Recursion
 from deltic.plan.walk import nodes
+from recursive_scripts import CLOSURE, EDGES, NON_LINEAR, PARITY, REACHABLE, SAME_GENERATION, SHORTEST
 
 
 @pytest.mark.parametrize("script", [CLOSURE, NON_LINEAR])

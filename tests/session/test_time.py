@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from timed import MICROSECOND, QUERIES, SCRIPT, START, TABLE, Timed, random_row
 
 import deltic
 from deltic.errors import ClockError, SetupError
 from deltic.frontends.sql import bind_query
 from deltic.plan.evaluate import evaluate
+from timed import MICROSECOND, QUERIES, SCRIPT, START, TABLE, Timed, random_row
 
 
 @pytest.fixture

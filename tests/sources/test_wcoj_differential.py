@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 from itertools import permutations
 
-from join_shapes import added, atoms, joined, nothing, random_changes
-
 from deltic.wcoj.index import IncrementalIndex, Variable
 from deltic.wcoj.join import IncrementalGenericJoin, Work, generic_join
 from deltic.wcoj.naive import NaiveJoin
 from deltic.wcoj.trie import ZSet
+from join_shapes import added, atoms, joined, nothing, random_changes
 
 X, Y, Z = (Variable(name) for name in "xyz")
 TRIANGLES = atoms("g(x,y) g(x,z) g(y,z)")

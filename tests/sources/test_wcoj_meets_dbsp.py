@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 
-from join_shapes import added, atoms, joined, nothing, random_changes
-
 from deltic.wcoj.edn import Keyword
 from deltic.wcoj.extender import ZSetPrefixExtender
 from deltic.wcoj.index import Atom, IncrementalIndex, Variable
 from deltic.wcoj.join import IncrementalGenericJoin, Work, generic_join
 from deltic.wcoj.query import FACTS, IncrementalQuery
 from deltic.wcoj.trie import ZSet, trie
+from join_shapes import added, atoms, joined, nothing, random_changes
 
 A, B, C = (Variable(name) for name in "abc")
 TO = Keyword("g/to")

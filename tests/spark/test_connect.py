@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from connect_server import connect_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from moto.server import ThreadedMotoServer
-from stored import dictionary_of
 
 from deltic.storage.files import Content, FileRef, Origin, write_file
 from deltic.storage.folder import open_folder
 from deltic.storage.manifest import SegmentRef
 from deltic.trace.batch import Batch
+from stored import dictionary_of
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from crashes import watching
-from stored import append, keys_of
 
+from crashes import watching
 from deltic.errors import StateError
 from deltic.storage.files import DataFile
 from deltic.storage.state import State
+from stored import append, keys_of
 
 
 def _mount(*arguments: str) -> None:

@@ -8,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from stored import append, keys_of
 
 from deltic.errors import StateError, StateInUse
 from deltic.storage.care import compact, gc, size_of
@@ -18,6 +17,7 @@ from deltic.storage.reader import StateReader
 from deltic.storage.state import State
 from deltic.storage.survey import arrangement_lines, epoch_lines, sources
 from deltic.storage.verify import Checked, Finding, verify
+from stored import append, keys_of
 
 NOTES = {
     "arrangements": {

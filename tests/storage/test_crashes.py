@@ -11,15 +11,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import crashes
 import pytest
-from crashes import PowerLoss, Told, images_of_a_life, live_until, steps_of_a_life, what_is_wrong
-from stored import append, keys_of
 
+import crashes
+from crashes import PowerLoss, Told, images_of_a_life, live_until, steps_of_a_life, what_is_wrong
 from deltic import disk
 from deltic.errors import StateTakenOver
 from deltic.storage.local import LocalFolder
 from deltic.storage.state import State
+from stored import append, keys_of
 
 STEPS = ["write", "sync", "link", "unlink", "folder-sync", "make-folder"]
 

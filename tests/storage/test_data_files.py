@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stored import as_rows, batch_of, dictionary_of
 
 from deltic.errors import CorruptState, StateError
 from deltic.storage.dictionary import Dictionary
@@ -23,6 +22,7 @@ from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.probe import lookup
 from deltic.trace.spine import Spine
+from stored import as_rows, batch_of, dictionary_of
 
 ORIGIN = Origin(3, 7, 1, 2)
 WORDS = st.integers(-(2**63), 2**63 - 1)

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from stored import dictionary_of
 
 from deltic.storage.dictionary import NULL_ID, Dictionary, named
 from deltic.trace.rows import Rows
+from stored import dictionary_of
 
 STRINGS = st.dictionaries(st.text("abcxyz", min_size=1, max_size=5), st.integers(-(2**40), 2**40), max_size=20).filter(
     lambda found: len(set(found.values())) == len(found)

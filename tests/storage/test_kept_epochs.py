@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stored import append, keys_of
-
 from deltic.storage.manifest import Change
 from deltic.storage.reader import StateReader
 from deltic.storage.state import KEEP, State
+from stored import append, keys_of
 
 
 def test_a_noted_epoch_stays_readable_until_the_note_goes(tmp_path: Path) -> None:

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stored import as_rows, batch_of
 
 from deltic.errors import WeightOverflow
 from deltic.storage.files import DataFile, Origin
 from deltic.storage.manifest import Change, Manifest, SegmentRef
 from deltic.storage.merging import RATIO, TICK_ROWS, due, large_merges, merge_segments, own_rows, small_merge, tier
 from deltic.trace.partition import partition
+from stored import as_rows, batch_of
 
 ORIGIN = Origin(1, 2, 0, 0)
 Store = Callable[..., tuple]

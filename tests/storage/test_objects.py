@@ -8,10 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from crashes import PowerLoss, Told, live_until, steps_of_a_life, what_is_wrong
 from obstore.store import ObjectStore, from_url
-from stored import append, as_rows, batch_of, dictionary_of, keys_of
 
+from crashes import PowerLoss, Told, live_until, steps_of_a_life, what_is_wrong
 from deltic.errors import CorruptState, StateError, StateTakenOver
 from deltic.storage.copies import Copies
 from deltic.storage.dictionary import Dictionary
@@ -20,6 +19,7 @@ from deltic.storage.folder import open_folder
 from deltic.storage.manifest import manifest_name
 from deltic.storage.reader import StateReader
 from deltic.storage.state import State
+from stored import append, as_rows, batch_of, dictionary_of, keys_of
 
 ORIGIN = Origin(1, 1, 0, 0)
 

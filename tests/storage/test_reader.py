@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-from stored import as_rows, batch_of
 
 from deltic.errors import CorruptState, StateError
 from deltic.storage import reader as reading
@@ -20,6 +19,7 @@ from deltic.storage.leases import Lease, oldest_leased
 from deltic.storage.manifest import Change, Manifest, SegmentRef, manifest_name
 from deltic.storage.reader import StateReader
 from deltic.storage.state import State
+from stored import as_rows, batch_of
 
 
 def replace(state: State, key: int) -> SegmentRef:

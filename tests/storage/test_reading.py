@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from stored import as_rows, batch_of
 
 from deltic.storage.files import FileRef
 from deltic.storage.manifest import SegmentRef
@@ -13,6 +12,7 @@ from deltic.trace.counters import Counters
 from deltic.trace.probe import lookup
 from deltic.trace.share import Share
 from deltic.trace.spine import Spine
+from stored import as_rows, batch_of
 
 Store = Callable[..., tuple[FileRef, SegmentRef]]
 WIDTHS = {"a": (1, 1), "none": (2, 1)}

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stored import as_rows, batch_of
 
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Content, DataFile, write_file
@@ -20,6 +19,7 @@ from deltic.storage.state import State
 from deltic.trace.batch import Batch
 from deltic.trace.partition import partition
 from deltic.trace.rows import Rows
+from stored import as_rows, batch_of
 
 SPREAD = {"a": [0], "home": [], "any": None, "every": None}
 NOTE = {

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stored import as_rows, batch_of
 
 from deltic.errors import CorruptState, StateError, StateInUse, StateTakenOver
 from deltic.storage.dictionary import Dictionary
@@ -28,6 +27,7 @@ from deltic.storage.manifest import Change, Manifest, SegmentRef
 from deltic.storage.names import ENTRIES
 from deltic.storage.notes import Notes
 from deltic.storage.state import State
+from stored import as_rows, batch_of
 
 
 def put(state: State, key: int, *, drop: tuple[SegmentRef, ...] = (), view: bool = False) -> SegmentRef:

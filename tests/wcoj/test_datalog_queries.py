@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from join_shapes import joined
 
 from deltic.dbsp.weights import summed
 from deltic.errors import DataError, QueryError, SyntaxFailure, UnknownName, Unsupported
 from deltic.wcoj.edn import Keyword, Map, Symbol, Vector, read
 from deltic.wcoj.query import FACTS, IncrementalQuery, parse
 from deltic.wcoj.trie import ZSet
+from join_shapes import joined
 
 TO, AGE = Keyword("g/to"), Keyword("person/age")
 

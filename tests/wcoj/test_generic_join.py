@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from join_shapes import SHAPES, SIZES, added, atoms, joined, nothing, random_changes, variables
 
 from deltic.errors import CircuitError, DataError, WeightOverflow
 from deltic.wcoj.index import Atom, IncrementalIndex, Variable
 from deltic.wcoj.join import IncrementalGenericJoin, Work, generic_join, rule_order
 from deltic.wcoj.trie import ZSet
+from join_shapes import SHAPES, SIZES, added, atoms, joined, nothing, random_changes, variables
 
 X, Y, Z = (Variable(name) for name in "xyz")
 G = [Atom("g", (X, Y)), Atom("g", (X, Z)), Atom("g", (Y, Z))]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
-from join_shapes import SHAPES, SIZES, atoms, random_changes
 
 from deltic.wcoj.join import IncrementalGenericJoin
 from deltic.wcoj.naive import NaiveJoin
 from deltic.wcoj.trie import ZSet
+from join_shapes import SHAPES, SIZES, atoms, random_changes
 
 FEW = ["triangle", "triangle of one relation", "4-cycle of one relation", "Loomis–Whitney 4", "star", "constants"]
 

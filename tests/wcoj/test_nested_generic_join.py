@@ -7,13 +7,13 @@ from collections.abc import Callable
 from itertools import product
 
 import pytest
-from join_shapes import atoms, joined, variables
 
 from deltic.dbsp.circuit import Circuit
 from deltic.dbsp.nodes import Stream
 from deltic.dbsp.zset import ZSet as Changes
 from deltic.wcoj.index import Atom
 from deltic.wcoj.nested import GenericJoin
+from join_shapes import atoms, joined, variables
 
 Pairs = set[tuple[int, int]]
 PAIRS = [*product(range(4), repeat=2)]

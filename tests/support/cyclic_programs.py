@@ -9,10 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from program_data import Content, Source, domain
-from program_plans import CROWD, Programs, Sized
-from programs import LARGEST, Case, Tables, Tick, applied, empty, explodes
-
 from deltic.expr.aggregates import result_type
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Expr, Literal
@@ -34,6 +30,9 @@ from deltic.plan.nodes import (
     Union,
 )
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Schema, TableSchema, Type, decimal
+from program_data import Content, Source, domain
+from program_plans import CROWD, Programs, Sized
+from programs import LARGEST, Case, Tables, Tick, applied, empty, explodes
 
 SHAPES: dict[str, tuple[str, ...]] = {
     "triangle": ("xy", "xz", "yz"),

@@ -15,16 +15,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from random import Random
 
-from program_data import KEY_TYPES, Content, Source, Tick, random_graph, random_source
-from program_plans import Programs
-from program_recursion import RecursivePrograms
-
 from deltic.errors import EvaluationError
 from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import Join, Plan, Recursion, SetOperation, inputs, references
 from deltic.plan.relation import Relation
 from deltic.plan.walk import nodes
 from deltic.schema import TableSchema
+from program_data import KEY_TYPES, Content, Source, Tick, random_graph, random_source
+from program_plans import Programs
+from program_recursion import RecursivePrograms
 
 Tables = dict[str, Relation]
 Outcome = dict[str, Relation] | type[EvaluationError]

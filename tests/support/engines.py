@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from programs import Case, Outcome
 
 from deltic.circuit.nodes import Circuit
 from deltic.lowering import lower
@@ -23,6 +22,7 @@ from deltic.trace.counters import Counters
 from deltic.trace.encoding import decode, encode_rows
 from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
+from programs import Case, Outcome
 
 Row = tuple[Any, ...]
 Changes = Mapping[str, Iterable[tuple[Row, int]]]

@@ -6,9 +6,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from multiway_queries import Compiling, Order, Query, rules_of
-from nested_programs import DOMAIN, LIMIT, MULTIWAY, Scope, Spec, live
-
 from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.extremes import Extreme
 from deltic.circuit.measures import Measure
@@ -27,6 +24,8 @@ from deltic.circuit.operators.top_k import TopK
 from deltic.circuit.results import Result
 from deltic.expr import Column, Expr, Literal, resolve
 from deltic.schema import BIGINT, Field, Schema, TableSchema
+from multiway_queries import Compiling, Order, Query, rules_of
+from nested_programs import DOMAIN, LIMIT, MULTIWAY, Scope, Spec, live
 
 PAIR = Schema((Field("a", BIGINT, False), Field("b", BIGINT, False)))
 SHAPE = Shape(PAIR)

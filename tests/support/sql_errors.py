@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sql_data import TestCatalog
-
 from deltic.errors import DelticError
 from deltic.frontends.sql import bind_query, parse_script
+from sql_data import TestCatalog
 
-FOLDER = Path(__file__).parent / "errors"
+FOLDER = Path(__file__).parents[1] / "frontends" / "errors"
 QUERIES = ("SELECT", "WITH", "VALUES", "(", "FROM")
 
 

@@ -12,9 +12,6 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Literal as OneOf
 
-from program_data import Source, domain
-from program_plans import Bound, Programs, Scalar, Sized, holds
-
 from deltic.errors import Unsupported
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Expr, Literal
@@ -36,6 +33,8 @@ from deltic.plan.nodes import (
     references,
 )
 from deltic.schema import BIGINT, BOOLEAN, INT, Field, Schema
+from program_data import Source, domain
+from program_plans import Bound, Programs, Scalar, Sized, holds
 
 Bodies = Callable[[dict[str, Sized]], dict[str, Sized]]
 """Bodies of relations, given the relations."""

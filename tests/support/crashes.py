@@ -1,7 +1,7 @@
 """The life of a state folder, stopped at every step of it: what a kill leaves, and what a power failure could leave.
 
-`python tests/crashes.py FOLDER STRIDE` is the part that kills for real: for each STRIDE-th step it forks a process, which lives the life
-in a folder of its own below FOLDER and kills itself at that step.
+`python tests/support/crashes.py FOLDER STRIDE` is the part that kills for real: for each STRIDE-th step it forks a process, which lives
+the life in a folder of its own below FOLDER and kills itself at that step.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from stored import append, keys_of
-
 from deltic import disk
 from deltic.errors import DelticError
 from deltic.storage.manifest import Change
 from deltic.storage.merging import merge_segments
 from deltic.storage.state import State
+from stored import append, keys_of
 
 
 class PowerLoss(BaseException):

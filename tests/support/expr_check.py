@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
-from expr_terms import SCHEMA, Term, alike, outcome, table_of
 
 from deltic.errors import EvaluationError
 from deltic.expr.columns import evaluate_columns
 from deltic.expr.failing import can_fail
 from deltic.expr.failures import row_of
 from deltic.expr.nodes import Value
+from expr_terms import SCHEMA, Term, alike, outcome, table_of
 
 
 def check(term: Term, rows: Sequence[tuple[Value, ...]]) -> None:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import get_args
 
-from program_data import Source, domain
-
 from deltic.expr.aggregates import result_type
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Column, Expr, Literal, Value
@@ -37,6 +35,7 @@ from deltic.plan.nodes import (
     Values,
 )
 from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, INTEGER_BITS, STRING, Field, Schema, Type
+from program_data import Source, domain
 
 MANY = 10**6  # more rows than any group of these programs has
 CROWD = 250  # where a join may have about this many rows, something else is made instead
