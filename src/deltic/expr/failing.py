@@ -6,13 +6,14 @@ import decimal
 from typing import Final
 
 from deltic.expr.nodes import Call, Cast, Expr, Literal, PythonFunction, children
+from deltic.expr.rows.text import MAX_LENGTH
 from deltic.expr.typing import cast_can_fail
 from deltic.schema import TIMESTAMP
 
 _RANGED: Final = frozenset(("add", "subtract", "multiply", "negate", "abs"))
 _DIVISIONS: Final = frozenset(("divide", "integral_divide", "remainder", "pmod"))
 _ROUNDINGS: Final = frozenset(("round", "bround", "ceil", "floor"))
-_ALWAYS: Final = frozenset(("add_days", "subtract_days", "add_months", "add_microseconds", "make_date"))
+_ALWAYS: Final = frozenset(("add_days", "subtract_days", "add_months", "add_microseconds", "make_date", "repeat"))
 _MAX_PRECISION: Final = 38
 
 
@@ -51,9 +52,23 @@ def _call_can_fail(call: Call) -> bool:
         return _division_can_fail(call)
     if name in _ROUNDINGS:
         return call.type.precision == _MAX_PRECISION or (call.type.is_integer and _negative(call.arguments[-1]))
+    if name in ("lpad", "rpad"):
+        return not _is_at_most(call.arguments[1], MAX_LENGTH)
+    if name == "replace":
+        return not _shortens(call)
     if name == "split_part":
         return not _is_number(call.arguments[2])
     return name == "like" and not isinstance(call.arguments[1], Literal)
+
+
+def _is_at_most(expr: Expr, most: int) -> bool:
+    return isinstance(expr, Literal) and isinstance(expr.value, int) and expr.value <= most
+
+
+def _shortens(call: Call) -> bool:
+    """A REPLACE by constants that makes no string longer."""
+    _, search, by = (part.value if isinstance(part, Literal) else None for part in call.arguments)
+    return isinstance(search, str) and isinstance(by, str) and len(by) <= len(search)
 
 
 def _sum_fits(call: Call) -> bool:

@@ -48,6 +48,12 @@ def invalid(message: str, span: Span | None) -> EvaluationError:
     return EvaluationError(message, span=span)
 
 
+def too_long(function: str, length: int, most: int, span: Span | None) -> EvaluationError:
+    """A string that a function would make, of `length` characters."""
+    message = f"{function} would make a string of {length:,} characters"
+    return EvaluationError(message, span=span, expected=f"at most {most:,} characters")
+
+
 def illegal_sequence(start: Value, stop: Value, step: int, span: Span | None) -> EvaluationError:
     message = f"a sequence from {start} to {stop} by {step} never gets there"
     return EvaluationError(message, span=span, expected="a step towards the end", remedy="generate_series gives no rows there")

@@ -33,11 +33,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant. 0.0 and -0.0, and 1 and 1.0, are different literals when their types or signs differ (see `identity`)."""
+    """A constant. 0.0 and -0.0, and 1 and 1.0, are different literals when their types or signs differ (see `identity`).
+
+    derived: computed from an expression, such as a cast of a constant; where a type depends on the digits of a literal as it is
+    written, this one has the digits of its type.
+    """
 
     value: Value
     type: Type
     span: Span | None = field(default=None, compare=False, repr=False)
+    derived: bool = field(default=False, compare=False, repr=False, kw_only=True)
     identity: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -150,7 +150,7 @@ def cast(expr: Expr, type: Type, span: Span | None = None, *, lenient: bool = Fa
 
 def _folded(node: Cast) -> Expr:
     try:
-        return Literal(evaluate(node, ()), node.type, node.span)
+        return Literal(evaluate(node, ()), node.type, node.span, derived=True)
     except EvaluationError:
         return node
 

@@ -12,7 +12,7 @@ from deltic.expr.arrays.datum import Datum, Kernel
 from deltic.expr.arrays.distinct import apply_distinct
 from deltic.expr.interpreter import STRICT
 from deltic.expr.nodes import Call
-from deltic.expr.rows.text import like_regex
+from deltic.expr.rows.text import MAX_LENGTH, like_regex
 
 
 def per_distinct(call: Call, length: int, *arguments: Datum) -> Datum:
@@ -59,8 +59,12 @@ def _right(value: pa.Array, count: int) -> Datum:
     return pc.utf8_slice_codeunits(value, -count) if count > 0 else pc.utf8_slice_codeunits(value, 0, 0)
 
 
-def _replace(value: pa.Array, search: str, replacement: str) -> Datum:
-    return pc.replace_substring(value, pattern=search, replacement=replacement) if search else value
+def _replace(value: pa.Array, search: str, replacement: str) -> Datum | None:
+    if not search:
+        return value
+    if len(replacement) > len(search) and (pc.max(pc.utf8_length(value)).as_py() or 0) * len(replacement) > MAX_LENGTH:
+        return None  # some string may become too long
+    return pc.replace_substring(value, pattern=search, replacement=replacement)
 
 
 def _like(value: pa.Array, pattern: str, escape: str) -> Datum:

@@ -53,10 +53,10 @@ _DECIMAL_RESULT: Final = {
 
 
 def exact_operand(expr: Expr, other: Type) -> Expr:
-    """An integer that meets a decimal, as a decimal; a literal takes no more digits than it has."""
+    """An integer that meets a decimal, as a decimal; a literal takes the digits that it is written with."""
     if not expr.type.is_integer or not other.is_decimal:
         return expr
-    if isinstance(expr, Literal) and isinstance(expr.value, int):
+    if isinstance(expr, Literal) and isinstance(expr.value, int) and not expr.derived:
         return cast(expr, decimal(len(str(abs(expr.value))), 0))
     return cast(expr, decimal_of(expr.type))
 

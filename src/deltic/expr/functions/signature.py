@@ -104,6 +104,6 @@ def constant(expr: Expr) -> Literal | None:
     if columns_of(expr):
         return None
     try:
-        return Literal(evaluate(expr, ()), expr.type, expr.span)
+        return Literal(evaluate(expr, ()), expr.type, expr.span, derived=True)
     except EvaluationError:
         return None

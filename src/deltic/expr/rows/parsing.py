@@ -35,7 +35,8 @@ _SPECIAL: Final = {
     "-infinity": -math.inf,
     "nan": math.nan,
 }
-_MOST_EXPONENT: Final = 5000  # beyond it a number is zero or infinite in every type; the exact fraction would be huge
+_MOST_EXPONENT: Final = 6000  # beyond it a number is zero or infinite in every type; the exact fraction would be huge
+_MOST_DIGITS: Final = 1000  # a tie between two doubles has at most 767 significant digits, one between two decimals 77
 
 
 def parse_boolean(text: str) -> bool | None:
@@ -86,9 +87,23 @@ def _hexadecimal(word: str) -> float:
 
 
 def _fraction(word: str) -> Fraction:
+    """The number; of more than _MOST_DIGITS significant digits, one that lies on the same side of every value it could be rounded to."""
     mantissa, _, exponent = word.lower().partition("e")
-    power = max(-_MOST_EXPONENT, min(int(exponent or 0), _MOST_EXPONENT))
-    return Fraction(mantissa.rstrip(".")) * Fraction(10) ** power
+    whole, _, places = mantissa.lstrip("+-").partition(".")
+    digits = (whole + places).lstrip("0")
+    power = _exponent(exponent) - len(places)
+    if len(digits) > _MOST_DIGITS:
+        rest = digits[_MOST_DIGITS:]
+        digits = digits[:_MOST_DIGITS] + ("1" if rest.strip("0") else "0")
+        power += len(rest) - 1
+    size = int(digits or 0) * Fraction(10) ** max(-_MOST_EXPONENT, min(power, _MOST_EXPONENT))
+    return -size if word.startswith("-") else size
+
+
+def _exponent(word: str) -> int:
+    """An exponent, of any number of digits; those of more than nine are cut down to nine."""
+    size = int(word.lstrip("+-").lstrip("0")[:9] or 0)
+    return -size if word.startswith("-") else size
 
 
 def parse_date(text: str) -> datetime.date | None:

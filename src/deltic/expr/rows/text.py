@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Final
 
 from deltic.errors import Span
-from deltic.expr.failures import invalid
+from deltic.expr.failures import invalid, too_long
+
+MAX_LENGTH: Final = 2**24
+"""Characters of a string that a function multiplies: REPEAT, LPAD, RPAD, REPLACE."""
 
 
 def substring(text: str, position: int, length: int) -> str:
@@ -28,23 +32,34 @@ def right(text: str, length: int) -> str:
     return text[max(len(text) - length, 0) :] if length > 0 else ""
 
 
-def replace(text: str, search: str, replacement: str) -> str:
+def checked_length(function: str, length: int, span: Span | None) -> None:
+    """Raises EvaluationError where a function would make a string of more than MAX_LENGTH characters."""
+    if length > MAX_LENGTH:
+        raise too_long(function, length, MAX_LENGTH, span)
+
+
+def replace(text: str, search: str, replacement: str, span: Span | None = None) -> str:
     """Nothing is replaced where the search string is empty."""
-    return text.replace(search, replacement) if search else text
+    if not search:
+        return text
+    if len(replacement) > len(search):
+        checked_length("replace", len(text) + text.count(search) * (len(replacement) - len(search)), span)
+    return text.replace(search, replacement)
 
 
-def pad_left(text: str, length: int, pad: str) -> str:
-    return _padding(text, length, pad) + text[: max(length, 0)]
+def pad_left(text: str, length: int, pad: str, span: Span | None = None) -> str:
+    return _padding("lpad", text, length, pad, span) + text[: max(length, 0)]
 
 
-def pad_right(text: str, length: int, pad: str) -> str:
-    return text[: max(length, 0)] + _padding(text, length, pad)
+def pad_right(text: str, length: int, pad: str, span: Span | None = None) -> str:
+    return text[: max(length, 0)] + _padding("rpad", text, length, pad, span)
 
 
-def _padding(text: str, length: int, pad: str) -> str:
+def _padding(function: str, text: str, length: int, pad: str, span: Span | None) -> str:
     missing = length - len(text)
     if missing <= 0 or not pad:
         return ""
+    checked_length(function, length, span)
     return (pad * (missing // len(pad) + 1))[:missing]
 
 
@@ -55,13 +70,23 @@ def locate(search: str, text: str, position: int) -> int:
     return 1 if not search else text.find(search, position - 1) + 1
 
 
-def repeat(text: str, times: int) -> str:
+def repeat(text: str, times: int, span: Span | None = None) -> str:
+    checked_length("repeat", len(text) * times, span)
     return text * max(times, 0)
 
 
 def initcap(text: str) -> str:
-    """The first letter of each word in upper case, the others in lower case; words are parted by spaces."""
-    return " ".join(word[:1].title() + word[1:].lower() for word in text.split(" "))
+    """The first letter of each word in title case, the others in lower case; words are separated by spaces.
+
+    >>> initcap("ΟΔΟΣ ΣΑΣ"), initcap("ΑΣ")
+    ('Οδος Σας', 'Ας')
+    """
+    return " ".join(map(_capitalized, text.split(" ")))
+
+
+def _capitalized(word: str) -> str:
+    """The whole word is lowered: a sigma at its end has a form of its own."""
+    return word[:1].title() + word.lower()[len(word[:1].lower()) :]
 
 
 def ascii_code(text: str) -> int:

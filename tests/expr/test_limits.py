@@ -1,0 +1,95 @@
+"""What is very long, and what only looks like a literal: an answer or one clear error, in no time."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from deltic import Session
+from deltic.errors import EvaluationError
+from deltic.expr import Column, Literal, can_fail, cast, resolve
+from deltic.expr.columns import evaluate_columns
+from deltic.expr.interpreter import evaluate
+from deltic.expr.rows.text import MAX_LENGTH
+from deltic.schema import BIGINT, DOUBLE, INT, STRING, Type, decimal
+
+TEXT = Column(0, STRING, True)
+
+
+def of(value: str | int | None) -> Literal:
+    return Literal(value, STRING if isinstance(value, str) else INT)
+
+
+MULTIPLYING = [
+    ("repeat", "x", [of(2_000_000_000)]),
+    ("lpad", "x", [of(2_000_000_000), of("ab")]),
+    ("rpad", "x", [of(MAX_LENGTH + 1), of(" ")]),
+    ("replace", "x" * 20_000, [of("x"), of("y" * 1000)]),
+]
+
+
+@pytest.mark.parametrize(("function", "value", "others"), MULTIPLYING)
+def test_a_string_that_a_function_multiplies_is_limited(function: str, value: str, others: list[Literal]) -> None:
+    expr = resolve(function, [TEXT, *others])
+    assert can_fail(expr)
+    with pytest.raises(EvaluationError, match=f"{function} would make a string of [0-9,]+ characters") as by_row:
+        evaluate(expr, (value,))
+    with pytest.raises(EvaluationError) as by_column:
+        evaluate_columns(expr, [pa.array(["", value])], 2)
+    assert str(by_row.value) == str(by_column.value) and by_row.value.expected == f"at most {MAX_LENGTH:,} characters"
+
+
+def test_strings_at_the_limit_are_made() -> None:
+    for expr in (resolve("repeat", [TEXT, of(MAX_LENGTH // 2)]), resolve("lpad", [TEXT, of(MAX_LENGTH), of("x")])):
+        assert len(str(evaluate(expr, ("ab",)))) == MAX_LENGTH
+        assert evaluate_columns(expr, [pa.array(["ab"])], 1)[0].as_py() == evaluate(expr, ("ab",))
+    assert not can_fail(resolve("lpad", [TEXT, of(MAX_LENGTH)])) and not can_fail(resolve("replace", [TEXT, of("ab"), of("c")]))
+
+
+LONG = [
+    ("9" * 100_000, DOUBLE, float("inf")),
+    ("-1." + "3" * 100_000, decimal(6, 4), Decimal("-1.3333")),
+    ("0." + "0" * 100_000 + "1", DOUBLE, 0.0),
+    ("0" * 100_000 + "7", decimal(38, 0), Decimal(7)),
+    ("0." + "0" * 50_000 + "25e50001", decimal(3, 1), Decimal("2.5")),
+    ("2." + "5" + "0" * 5_000, decimal(1, 0), Decimal(3)),
+    ("1." + "4" + "9" * 5_000, decimal(1, 0), Decimal(1)),
+    # 1 + 2^-53 lies midway between two doubles; one more digit, however far, decides.
+    ("1.00000000000000011102230246251565404236316680908203125" + "0" * 5_000, DOUBLE, 1.0),
+    ("1.00000000000000011102230246251565404236316680908203125" + "0" * 5_000 + "1", DOUBLE, 1.0000000000000002),
+    ("1e" + "9" * 100_000, DOUBLE, float("inf")),
+    ("1e-" + "9" * 100_000, DOUBLE, 0.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "type", "value"), LONG, ids=range(len(LONG)))
+def test_numbers_of_a_hundred_thousand_digits(text: str, type: Type, value: float | Decimal) -> None:
+    made = cast(of(text), type)
+    assert isinstance(made, Literal) and made.value == value
+    with pytest.raises(EvaluationError):
+        evaluate(cast(of("9" * 100_000), BIGINT), ())
+    with pytest.raises(EvaluationError):
+        evaluate(cast(of("9" * 100_000), decimal(38, 0)), ())
+
+
+def test_a_cast_of_a_literal_has_the_digits_of_its_type() -> None:
+    d = Column(0, decimal(3, 0), True)
+    assert resolve("/", [d, of(3)]).type == decimal(9, 6)
+    assert resolve("/", [d, cast(of(3), BIGINT)]).type == decimal(24, 21)
+    assert resolve("+", [d, cast(Literal("3", STRING), INT)]).type == decimal(11, 0)
+
+
+def test_a_cast_of_a_literal_in_sql() -> None:
+    session = Session()
+    session.sql("CREATE TABLE t (d DECIMAL(3,0)); CREATE MATERIALIZED VIEW v AS SELECT d / CAST(3 AS BIGINT) AS q, d / 3 AS r FROM t")
+    with session.transaction() as tx:
+        tx.insert("t", [{"d": Decimal(2)}])
+    table = session.view("v").to_arrow()
+    assert [field.type for field in table.schema] == [pa.decimal128(24, 21), pa.decimal128(9, 6)]
+    assert table.to_pylist() == [{"q": Decimal("0.666666666666666666667"), "r": Decimal("0.666667")}]
+
+
+def test_initcap_knows_the_final_sigma() -> None:
+    assert evaluate(resolve("initcap", [TEXT]), ("ΑΣ ΣΑΣ ΣΑ Σ",)) == "Ας Σας Σα Σ"
