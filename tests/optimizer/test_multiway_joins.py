@@ -15,7 +15,7 @@ from deltic.expr.nodes import Expr, Literal
 from deltic.expr.typing import cast
 from deltic.optimizer import optimize
 from deltic.optimizer.form_multiway_joins import binary_cycles
-from deltic.optimizer.hypergraph import cyclic_core, is_connected
+from deltic.optimizer.hypergraph import components, cyclic_core
 from deltic.plan.columns import agrees, conjunction, reference
 from deltic.plan.evaluate import evaluate
 from deltic.plan.fingerprint import fingerprint
@@ -90,10 +90,9 @@ def test_an_acyclic_hypergraph_has_none(name: str) -> None:
     assert cyclic_core([frozenset(map(ord, edge)) for edge in ACYCLIC[name]]) == ()
 
 
-def test_what_shares_no_vertex_is_not_connected() -> None:
-    assert is_connected([frozenset("ab"), frozenset("cd"), frozenset("bc")])  # type: ignore[list-item]
-    assert is_connected([frozenset("ab"), frozenset("bc"), frozenset("cd"), frozenset("de")])  # type: ignore[list-item]
-    assert not is_connected([frozenset("ab"), frozenset("cd")])  # type: ignore[list-item]
+def test_what_shares_no_vertex_is_another_component() -> None:
+    edges = [frozenset(map(ord, edge)) for edge in ("ab", "cd", "de", "xy", "bc", "ef", "x")]
+    assert components(edges) == [[0, 1, 2, 4, 5], [3, 6]]
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.__name__)
@@ -209,7 +208,11 @@ def test_a_cycle_that_is_left_as_it_is_says_why() -> None:
     assert "computed between" in why
 
 
-@pytest.mark.parametrize("plan", [joined("ab", "bc", "cd"), joined("xa", "xb", "xc"), joined("xy", "yz", "zx", kind="binary")])
+def test_a_cycle_that_a_hint_keeps_binary_says_so() -> None:
+    assert list(binary_cycles(optimize(joined("xy", "yz", "zx", kind="binary")))) == ["a hint asks for it"]
+
+
+@pytest.mark.parametrize("plan", [joined("ab", "bc", "cd"), joined("xa", "xb", "xc")])
 def test_joins_of_two_that_are_as_they_should_be_say_nothing(plan: Plan) -> None:
     assert not list(binary_cycles(optimize(plan)))
 

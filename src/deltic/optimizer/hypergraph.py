@@ -33,14 +33,18 @@ def _within(i: int, edge: frozenset[int], j: int, other: frozenset[int]) -> bool
     return edge < other or (edge == other and j < i)
 
 
-def is_connected(edges: Sequence[frozenset[int]]) -> bool:
-    """Whether every edge is reached from the first one by shared vertices.
+def components(edges: Sequence[frozenset[int]]) -> list[list[int]]:
+    """The numbers of the edges that shared vertices connect, component by component, in order of their first edges.
 
-    >>> is_connected([frozenset({0, 1}), frozenset({2}), frozenset({1, 2})]), is_connected([frozenset({0}), frozenset({1})])
-    (True, False)
+    >>> components([frozenset({0, 1}), frozenset({2}), frozenset({1, 3}), frozenset()])
+    [[0, 2], [1], [3]]
     """
-    reached, rest = edges[0], list(edges[1:])
-    while near := [edge for edge in rest if edge & reached]:
-        rest = [edge for edge in rest if not edge & reached]
-        reached = reached.union(*near)
-    return not rest
+    left, parts = dict(enumerate(edges)), []
+    while left:
+        first = min(left)
+        part, reached = [first], left.pop(first)
+        while near := [i for i, edge in left.items() if edge & reached]:
+            reached = reached.union(*(left.pop(i) for i in near))
+            part += near
+        parts.append(sorted(part))
+    return parts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from deltic.expr.failing import can_fail
@@ -13,7 +13,8 @@ from deltic.plan.nodes import Bound, Filter, FlatMap, Join, Plan, Project, Tempo
 from deltic.plan.traits import is_cheap
 from deltic.plan.walk import transform
 
-Bounds = Sequence[Bound]
+Bounds = tuple[tuple[Bound, ...], tuple[Bound, ...]]
+"""The lower and the upper bounds of a temporal filter."""
 
 
 def push_time_down(plan: Plan) -> Plan:
@@ -46,28 +47,24 @@ def _sink(plan: TemporalFilter) -> Plan:
             inner = _sink(replace(plan, input=behind))
             staying = (inner.lower, inner.upper) if isinstance(inner, TemporalFilter) else ((), ())
             rest = inner.input if isinstance(inner, TemporalFilter) else inner
-            return plan if rest == behind else _timed(replace(below, input=rest), staying)
+            return plan if rest == behind else with_bounds(replace(below, input=rest), staying)
         case Join():
             filtered = _sink_join(plan, below)
-            return plan if filtered is None else _timed(*filtered)
+            return plan if filtered is None else with_bounds(*filtered)
         case Project():
             exprs = [expr for _, expr in below.columns]
             moving, staying = _split(plan, lambda moment: all(is_cheap(exprs[i]) for i in columns_of(moment)))
-            moved = _over(moving, lambda moment: substitute(moment, exprs))
+            moved = map_bounds(moving, lambda moment: substitute(moment, exprs))
         case FlatMap():
             width = len(below.input.schema)
             moving, staying = _split(plan, lambda moment: all(i < width for i in columns_of(moment)))
             moved = moving
         case _:
             return plan
-    return _timed(replace(below, input=_timed(below.input, moved)), staying) if any(moving) else plan
+    return with_bounds(replace(below, input=with_bounds(below.input, moved)), staying) if any(moving) else plan
 
 
-Asked = tuple[tuple[Bound, ...], tuple[Bound, ...]]
-"""The lower and the upper bounds."""
-
-
-def _sink_join(plan: TemporalFilter, join: Join) -> tuple[Join, Asked] | None:
+def _sink_join(plan: TemporalFilter, join: Join) -> tuple[Join, Bounds] | None:
     """The join with filtered sides, and the bounds that stay above; None where none moves."""
     width, sides = len(join.left.schema), FROM_ABOVE[join.kind]
     same = {i: i for i in range(width)}
@@ -77,12 +74,12 @@ def _sink_join(plan: TemporalFilter, join: Join) -> tuple[Join, Asked] | None:
     theirs, rest = _split(above, lambda moment: "right" in sides and all(i >= width for i in columns_of(moment)))
     if not any((*ours, *theirs)):
         return None
-    left = _timed(join.left, _over(ours, lambda moment: remap(moment, same, join.left.schema)))
-    right = _timed(join.right, _over(theirs, lambda moment: remap(moment, back, join.right.schema)))
+    left = with_bounds(join.left, map_bounds(ours, lambda moment: remap(moment, same, join.left.schema)))
+    right = with_bounds(join.right, map_bounds(theirs, lambda moment: remap(moment, back, join.right.schema)))
     return replace(join, left=left, right=right), rest
 
 
-def _split(plan: TemporalFilter, may_move: Callable[[Expr], bool]) -> tuple[Asked, Asked]:
+def _split(plan: TemporalFilter, may_move: Callable[[Expr], bool]) -> tuple[Bounds, Bounds]:
     """The bounds that may move and cannot fail, and the rest."""
 
     def moves(bound: Bound) -> bool:
@@ -93,10 +90,12 @@ def _split(plan: TemporalFilter, may_move: Callable[[Expr], bool]) -> tuple[Aske
     return (moving[0], moving[1]), (staying[0], staying[1])
 
 
-def _over(asked: Asked, change: Callable[[Expr], Expr]) -> Asked:
-    lower, upper = (tuple(replace(bound, moment=change(bound.moment)) for bound in bounds) for bounds in asked)
+def map_bounds(bounds: Bounds, change: Callable[[Expr], Expr]) -> Bounds:
+    """The same with `change` applied to each moment."""
+    lower, upper = (tuple(replace(bound, moment=change(bound.moment)) for bound in side) for side in bounds)
     return lower, upper
 
 
-def _timed(plan: Plan, asked: Asked) -> Plan:
-    return TemporalFilter(plan, *asked) if any(asked) else plan
+def with_bounds(plan: Plan, bounds: Bounds) -> Plan:
+    """The rows of the plan that are within the bounds; the plan itself where there are none."""
+    return TemporalFilter(plan, *bounds) if any(bounds) else plan

@@ -1,0 +1,255 @@
+"""Trees of inner joins as conjunctive queries: their leaves, and what must hold of the leaves' columns.
+
+Inner equality joins, with the filters, temporal filters and cheap projections between them, are one query over what they join. Equalities
+of one leaf with another make variables: columns that must be equal. All else that must hold is a condition. What cannot fail may be
+evaluated as soon as its columns are there. What can fail is evaluated last, in the order of the plan: on rows of the whole join, which are
+among those that the plan evaluates it on.
+
+A join is a leaf if it compares values that are more than a word, or if one of its keys can fail and is computed only on rows that other
+joins let through. `beyond` looks past what makes a leaf of a join, and notes why it does: to tell of a cycle that is not seen otherwise.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Final, NoReturn, assert_never
+
+from deltic.errors import Unsupported
+from deltic.expr.failing import can_fail
+from deltic.expr.functions import resolve
+from deltic.expr.nodes import Call, Expr, Literal, columns_of
+from deltic.optimizer.push_time_down import Bounds, map_bounds
+from deltic.plan.columns import conjuncts, reference, shift, substitute
+from deltic.plan.nodes import Filter, FlatMap, Hint, Join, Plan, Project, TemporalFilter, is_word
+from deltic.plan.traits import is_cheap
+from deltic.schema import BOOLEAN, INT
+
+FALLIBLE: Final = "a condition can fail on rows that other joins or conditions leave out (compute it in a subquery of its relation)"
+COMPUTED: Final = "a column is computed between two of them (compute it in a subquery of its relation)"
+OUTER: Final = "an outer join is between two of them (join it last)"
+SEMI: Final = "EXISTS and IN are joined by themselves (join the relation instead, made DISTINCT)"
+ANTI: Final = "NOT EXISTS or NOT IN is between two of them (apply it last)"
+TABLE_FUNCTION: Final = "a table function is between two of them (apply it in a subquery of its relation)"
+HINTED: Final = "a hint asks for it"
+
+Late = Expr | Bounds
+"""What must hold and can fail: a predicate, or temporal bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTree:
+    """A tree of joins as its leaves. Expressions are over the leaves' columns laid side by side.
+
+    columns: of the result. equal: pairs of what must be equal and not NULL, each of one leaf. conditions: what must be TRUE and is sure
+    not to fail. bounds: temporal ones that cannot fail. late: what is evaluated after all these, in this order. hinted: whether a hint asks
+    for one multiway join. obstacles: what was looked past.
+    """
+
+    leaves: tuple[Plan, ...]
+    columns: tuple[Expr, ...]
+    equal: tuple[tuple[Expr, Expr], ...] = ()
+    conditions: tuple[Expr, ...] = ()
+    bounds: Bounds = ((), ())
+    late: tuple[Late, ...] = ()
+    hinted: bool = False
+    obstacles: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(leaf: Plan) -> JoinTree:
+        """The plan as a tree of its own."""
+        return JoinTree((leaf,), tuple(reference(leaf.schema, i) for i in range(len(leaf.schema))))
+
+    @property
+    def starts(self) -> list[int]:
+        """The position of each leaf's first column, and that past the last."""
+        return [0, *accumulate(len(leaf.schema) for leaf in self.leaves)]
+
+    def moved(self, by: int) -> JoinTree:
+        """The same, `by` columns further to the right."""
+        return replace(
+            self,
+            columns=tuple(shift(expr, by) for expr in self.columns),
+            equal=tuple((shift(a, by), shift(b, by)) for a, b in self.equal),
+            conditions=tuple(shift(expr, by) for expr in self.conditions),
+            bounds=map_bounds(self.bounds, lambda moment: shift(moment, by)),
+            late=tuple(map_late(each, lambda expr: shift(expr, by)) for each in self.late),
+        )
+
+    def with_conditions(self, parts: Sequence[Expr]) -> JoinTree:
+        """With more that must be TRUE, over the tree's columns, evaluated in this order."""
+        over = [substitute(part, self.columns) for part in parts]
+        sure, late = (tuple(part for part in over if can_fail(part) is fallible) for fallible in (False, True))
+        return replace(self, conditions=(*self.conditions, *sure), late=(*self.late, *late))
+
+    def with_bounds(self, bounds: Bounds) -> JoinTree:
+        """With more temporal bounds, over the tree's columns."""
+        lower, upper = map_bounds(bounds, lambda moment: substitute(moment, self.columns))
+        if any(can_fail(bound.moment) for bound in (*lower, *upper)):
+            return replace(self, late=(*self.late, (lower, upper)))
+        return replace(self, bounds=(self.bounds[0] + lower, self.bounds[1] + upper))
+
+    def leaf_of(self, expr: Expr) -> int | None:
+        """The leaf whose columns the expression reads; None unless it is exactly one."""
+        starts = self.starts
+        leaves = {bisect_right(starts, column) - 1 for column in columns_of(expr)}
+        return leaves.pop() if len(leaves) == 1 else None
+
+    def classes(self) -> list[list[Expr]]:
+        """The expressions that must be equal to one another, class by class."""
+        classes: list[list[Expr]] = []
+        for pair in self.equal:
+            touched = [members for members in classes if any(expr in members for expr in pair)]
+            merged = list(dict.fromkeys(expr for part in (*touched, pair) for expr in part))
+            classes = [members for members in classes if members not in touched] + [merged]
+        return classes
+
+    def edges(self) -> list[frozenset[int]]:
+        """For each leaf the classes that have a part in it."""
+        classes = [{self.leaf_of(expr) for expr in members} for members in self.classes()]
+        return [frozenset(c for c, members in enumerate(classes) if i in members) for i in range(len(self.leaves))]
+
+    def with_all_equalities(self) -> JoinTree:
+        """With those among its conditions, and those that can fail, held to make variables too; the latter are obstacles."""
+        sure, late = ([pair for part in parts if (pair := self._equality(part))] for parts in (self.conditions, self.late))
+        return replace(self, equal=(*self.equal, *sure, *late), obstacles=(*self.obstacles, *([FALLIBLE] if late else [])))
+
+    def _equality(self, part: Late) -> tuple[Expr, Expr] | None:
+        if isinstance(part, Call) and part.function == "equal" and all(self.leaf_of(side) is not None for side in part.arguments):
+            return part.arguments[0], part.arguments[1]
+        return None
+
+
+def map_late(late: Late, change: Callable[[Expr], Expr]) -> Late:
+    """The same with `change` applied to the predicate, or to each moment."""
+    return map_bounds(late, change) if isinstance(late, tuple) else change(late)
+
+
+def join_tree(plan: Plan, *, beyond: bool = False) -> JoinTree | None:
+    """The tree of joins whose root the plan is; None if it is none. beyond: looks past what makes a leaf of a join.
+
+    Raises Unsupported, with the hint's place, where a hint asks for a multiway join of what has to be a leaf.
+    """
+    match plan:
+        case Join(kind="inner") if plan.hint is None or plan.hint.kind != "binary":
+            return _of_join(plan, beyond)
+        case Filter():
+            below = join_tree(plan.input, beyond=beyond)
+            return None if below is None else below.with_conditions(conjuncts(plan.predicate))
+        case TemporalFilter():
+            below = join_tree(plan.input, beyond=beyond)
+            return None if below is None else below.with_bounds((plan.lower, plan.upper))
+        case Project():
+            below = join_tree(plan.input, beyond=beyond)
+            return None if below is None else _of_projection(plan, below, beyond)
+        case Join() if beyond:
+            return _past_join(plan)
+        case FlatMap() if beyond:
+            below = join_tree(plan.input, beyond=True)
+            return None if below is None else _past_table_function(plan, below)
+        case _:
+            return None
+
+
+def _of_join(plan: Join, beyond: bool) -> JoinTree | None:
+    left, right = (join_tree(side, beyond=beyond) or JoinTree.of(side) for side in (plan.left, plan.right))
+    why = _obstacle(plan, left, right)
+    if why is not None and not beyond:
+        if plan.hint is not None:
+            refuse_hint(plan.hint, why)
+        return None
+    return _joined(plan, left, right, why)
+
+
+def _joined(plan: Join, left: JoinTree, right: JoinTree, obstacle: str | None = None) -> JoinTree:
+    right = right.moved(left.starts[-1])
+    tree = JoinTree(
+        (*left.leaves, *right.leaves),
+        (*left.columns, *right.columns),
+        (*left.equal, *right.equal),
+        (*left.conditions, *right.conditions),
+        (left.bounds[0] + right.bounds[0], left.bounds[1] + right.bounds[1]),
+        (*left.late, *right.late),
+        plan.hint is not None or left.hinted or right.hinted,
+        (*left.obstacles, *right.obstacles, *([] if obstacle is None else [obstacle])),
+    )
+    pairs = [(substitute(ours, left.columns), substitute(theirs, right.columns)) for ours, theirs in plan.keys]
+    keys = [pair for pair in pairs if all(tree.leaf_of(side) is not None for side in pair)]
+    others = tuple(equality(*pair) for pair in pairs if pair not in keys)
+    tree = replace(
+        tree,
+        equal=(*tree.equal, *((_key(ours), _key(theirs)) for ours, theirs in keys)),
+        conditions=(*tree.conditions, *others),
+    )
+    return tree if plan.residual is None else tree.with_conditions(conjuncts(plan.residual))
+
+
+def _key(expr: Expr) -> Expr:
+    """What is equal where the expression is: of floats -0.0 is 0.0."""
+    return resolve("normalize", [expr])
+
+
+def equality(one: Expr, other: Expr) -> Expr:
+    """That both are equal, as a condition."""
+    return Call("equal", (one, other), BOOLEAN, one.nullable or other.nullable)
+
+
+def _obstacle(plan: Join, left: JoinTree, right: JoinTree) -> str | None:
+    """Why a join of these two is no part of a tree; None if it is."""
+    guarded = [pair[at] for pair in plan.keys for at, side in enumerate((left, right)) if len(side.leaves) > 1]
+    if any(map(can_fail, guarded)):
+        return FALLIBLE
+    wide = next((ours.type for ours, _ in plan.keys if not is_word(ours.type)), None)
+    return None if wide is None else f"values of type {wide} are compared"
+
+
+def _of_projection(plan: Project, below: JoinTree, beyond: bool) -> JoinTree | None:
+    exprs = [expr for _, expr in plan.columns]
+    cheap = all(map(is_cheap, exprs))
+    if not cheap and not beyond:
+        return None
+    obstacles = below.obstacles if cheap else (*below.obstacles, COMPUTED)
+    return replace(below, columns=tuple(substitute(expr, below.columns) for expr in exprs), obstacles=obstacles)
+
+
+def _past_join(plan: Join) -> JoinTree | None:
+    """A join that is no part of a tree, as one. Of an outer join, or NOT EXISTS, the other side than the one whose rows stay is a leaf."""
+    left, right = (join_tree(side, beyond=True) or JoinTree.of(side) for side in (plan.left, plan.right))
+    match plan.kind:
+        case "inner":
+            return _joined(plan, left, right, HINTED)
+        case "semi":
+            return replace(_joined(plan, left, JoinTree.of(plan.right), SEMI), columns=left.columns)
+        case "left" | "anti" | "not_in":
+            whole = _joined(Join(plan.left, plan.right, "inner"), left, JoinTree.of(plan.right), OUTER if plan.kind == "left" else ANTI)
+            return replace(whole, columns=whole.columns[: len(plan.schema)])
+        case "right":
+            return _joined(Join(plan.left, plan.right, "inner"), JoinTree.of(plan.left), right, OUTER)
+        case "full":
+            return None
+        case _:
+            assert_never(plan.kind)
+
+
+def _past_table_function(plan: FlatMap, below: JoinTree) -> JoinTree:
+    """What a table function makes is told by its arguments."""
+    arguments = tuple(substitute(argument, below.columns) for argument in plan.arguments)
+    made = (Call(plan.function, (*arguments, Literal(i, INT)), field.type, field.nullable) for i, field in enumerate(plan.made))
+    return replace(below, columns=(*below.columns, *made), obstacles=(*below.obstacles, TABLE_FUNCTION))
+
+
+def refuse_hint(hint: Hint, why: str) -> NoReturn:
+    """Raises Unsupported at the hint's place."""
+    raise Unsupported(f"this cannot be one multiway join: {why}", span=hint.span, remedy="leave the hint out")
+
+
+def expressions_above(tree: JoinTree) -> Iterator[Expr]:
+    """All that is evaluated over the joined leaves, but for the conditions."""
+    yield from tree.columns
+    for part in (tree.bounds, *tree.late):
+        if isinstance(part, tuple):
+            yield from (bound.moment for side in part for bound in side)
+        else:
+            yield part
