@@ -5,7 +5,7 @@ nothing behind, as far as the disk lets it; what is killed may leave a file that
 Errors stay OSErrors here: the callers know what the file was for.
 
 Every operation says where it is through `at(step, path)`: "write:before", "write:after", and the same for sync, link, rename, unlink,
-folder-sync, make-folder and read. It does nothing; tests put something in its place, to stop there or to fail there.
+overwrite, folder-sync, make-folder and read. It does nothing; tests put something in its place, to stop there or to fail there.
 """
 
 from __future__ import annotations
@@ -93,6 +93,11 @@ def rename(source: Path, target: Path) -> None:
     sync_folder(target.parent)
 
 
+def overwrite(path: Path, content: bytes) -> None:
+    """Writes these bytes at the start of a file, which is made if it is not there, and syncs nothing: a power failure may undo it."""
+    _step("overwrite", path, lambda: _overwrite(path, content))
+
+
 def unlink(path: Path) -> bool:
     """Deletes a file; False if there was none. After a power failure it may be there again, until its folder is synced."""
     try:
@@ -140,6 +145,14 @@ def _write(path: Path, parts: Iterable[Any]) -> None:
     except OSError:
         _forget(path)
         raise
+    finally:
+        os.close(descriptor)
+
+
+def _overwrite(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    try:
+        os.pwrite(descriptor, content, 0)
     finally:
         os.close(descriptor)
 

@@ -21,7 +21,7 @@ from deltic.storage.local import LocalFolder
 from deltic.storage.state import State
 from stored import append, keys_of
 
-STEPS = ["write", "sync", "link", "unlink", "folder-sync", "make-folder"]
+STEPS = ["write", "sync", "link", "unlink", "folder-sync", "make-folder", "overwrite"]
 
 
 def _power_loss() -> None:

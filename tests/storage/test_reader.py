@@ -14,7 +14,7 @@ from deltic.storage import reader as reading
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Content, DataFile, write_file
 from deltic.storage.folder import Folder, open_folder
-from deltic.storage.history import epochs_in
+from deltic.storage.history import committed_epochs, epochs_in
 from deltic.storage.leases import Lease, oldest_leased
 from deltic.storage.manifest import Change, Manifest, SegmentRef, manifest_name
 from deltic.storage.reader import StateReader
@@ -160,12 +160,12 @@ def test_a_manifest_that_is_taken_away_before_it_is_read_is_not_missed(tmp_path:
     def slowly(folder: Folder) -> list[int]:
         """As if the writer went on between the listing and the reading."""
         found = epochs_in(folder)
-        monkeypatch.setattr(reading, "epochs_in", epochs_in)
+        monkeypatch.setattr(reading, "committed_epochs", committed_epochs)
         replace(state, 2)
         state.sweep()
         return found
 
-    monkeypatch.setattr(reading, "epochs_in", slowly)
+    monkeypatch.setattr(reading, "committed_epochs", slowly)
     with StateReader.open(tmp_path) as reader:
         assert key_of(tmp_path, reader.manifest) == 2
     open_folder(tmp_path).delete([manifest_name(state.epoch)])

@@ -381,6 +381,9 @@ class Counting:
         self.written.append(len(content))
         return True
 
+    def overwrite(self, name: str, content: bytes) -> None:
+        self.objects[name] = content
+
     def read(self, name: str) -> bytes | None:
         return self.objects.get(name)
 

@@ -169,7 +169,7 @@ class Disk:
         self._told.step(step, path)
         if step == "write:after":
             self._serial[os.stat(path).st_ino] = next(self._serials)
-        elif step == "sync:after":
+        elif step in ("sync:after", "overwrite:after"):  # what is overwritten may reach the disk at once
             self._synced[self._serial[os.stat(path).st_ino]] = Path(path).read_bytes()
         elif step == "folder-sync:after" and Path(path).is_relative_to(self._root.parent):
             self._names[path] = self._early(path)

@@ -41,6 +41,9 @@ class Folder(Protocol):
     def put(self, name: str, content: bytes) -> None:
         """Makes an object or replaces it; others see the old one or the new one."""
 
+    def overwrite(self, name: str, content: bytes) -> None:
+        """Gives an object other bytes of the same length; a power failure may undo that."""
+
     def read(self, name: str) -> bytes | None:
         """The object's bytes; None if there is none."""
 

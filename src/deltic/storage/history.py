@@ -13,9 +13,10 @@ from typing import Final
 
 from deltic.errors import CorruptState
 from deltic.storage.folder import Folder
+from deltic.storage.generations import marked_epoch
 from deltic.storage.layout import REMEDY
 from deltic.storage.manifest import Manifest, Stored, decode, epoch_of, manifest_name
-from deltic.storage.names import MANIFESTS
+from deltic.storage.names import GENERATIONS, MANIFESTS
 
 LINK_BYTES: Final = 1 << 13
 OBJECT_LINK_BYTES: Final = 1 << 16
@@ -52,6 +53,18 @@ class Pace:
 def epochs_in(folder: Folder) -> list[int]:
     """Those that have manifests, ascending; not all of them are retained."""
     return [epoch_of(name) for name in folder.names(MANIFESTS) if _MANIFEST.fullmatch(name)]
+
+
+def committed_epochs(folder: Folder) -> list[int]:
+    """`epochs_in`. Raises CorruptState if the newest manifest is older than the last epoch that was committed."""
+    marked = marked_epoch(folder)  # first, since a writer may commit meanwhile
+    epochs = epochs_in(folder)
+    if marked is not None and marked > max(epochs, default=-1):
+        raise CorruptState(
+            f"{manifest_name(marked)} is missing, though epoch {marked} was committed",
+            remedy=f"{REMEDY}; to go on from {f'epoch {epochs[-1]}' if epochs else 'nothing'}, delete {GENERATIONS}/",
+        )
+    return epochs
 
 
 def stored_manifest(folder: Folder, epoch: int) -> Stored:

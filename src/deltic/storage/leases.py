@@ -62,8 +62,8 @@ class Lease:
                 _log.warning("the lease of epoch %d of %s could not be renewed: %s", self.epoch, self._folder.root, error)
 
 
-def oldest_leased(folder: Folder) -> int | None:
-    """The oldest epoch that a reader holds; None if there is none. Deletes leases that have ended, or that nothing can be read from."""
+def oldest_leased(folder: Folder, *, clear: bool = True) -> int | None:
+    """The oldest epoch that a reader holds; None if there is none. clear: delete leases that have ended, or that are damaged."""
     now_us = time.time_ns() // 1000
     held: list[int] = []
     ended: list[str] = []
@@ -75,7 +75,8 @@ def oldest_leased(folder: Folder) -> int | None:
             held.append(epoch)
         else:
             ended.append(name)
-    folder.delete(ended)
+    if clear:
+        folder.delete(ended)
     return min(held, default=None)
 
 

@@ -76,6 +76,11 @@ class LocalFolder:
             disk.make_folder(path.parent)
             disk.replace(path, [content])
 
+    def overwrite(self, name: str, content: bytes) -> None:
+        path = self._at(name)
+        with failing(self._subject, "written"):
+            disk.overwrite(path, content)
+
     def read(self, name: str) -> bytes | None:
         path = self._at(name)
         with failing(self._subject, "read"):

@@ -54,6 +54,9 @@ class ObjectFolder:
         with _failing(self.root, "written"):
             self._put(name, content, use_multipart=False)
 
+    def overwrite(self, name: str, content: bytes) -> None:
+        self.put(name, content)
+
     def read(self, name: str) -> bytes | None:
         with _failing(self.root, "read"):
             try:

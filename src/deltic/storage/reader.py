@@ -8,7 +8,7 @@ from typing import Self
 
 from deltic.errors import CorruptState, StateError
 from deltic.storage.folder import Folder, open_folder
-from deltic.storage.history import chain, epochs_in, folded, stored_manifest
+from deltic.storage.history import chain, committed_epochs, epochs_in, folded, stored_manifest
 from deltic.storage.leases import LEASE_S, Lease
 from deltic.storage.manifest import Manifest, Stored
 from deltic.storage.names import MANIFESTS
@@ -98,11 +98,11 @@ class StateReader:
 
 
 def _newest(folder: Folder) -> Stored:
-    while epochs := epochs_in(folder):
+    while epochs := committed_epochs(folder):
         try:
             return stored_manifest(folder, epochs[-1])
         except CorruptState:
-            if epochs_in(folder)[-1:] == epochs[-1:]:
+            if committed_epochs(folder)[-1:] == epochs[-1:]:
                 raise
             # A writer that retains nothing has gone on, and taken the manifest away.
     raise no_state(folder.root)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import secrets
 import time
 from collections import Counter, deque
@@ -25,7 +24,8 @@ from typing import Final
 from deltic.errors import CorruptState, StateError, StateTakenOver
 from deltic.storage.files import Origin, origin_of
 from deltic.storage.folder import Folder, open_folder
-from deltic.storage.history import LINK_BYTES, OBJECT_LINK_BYTES, Pace, chain, epochs_in, stored_manifest
+from deltic.storage.generations import mark, next_generation
+from deltic.storage.history import LINK_BYTES, OBJECT_LINK_BYTES, Pace, chain, committed_epochs, epochs_in, stored_manifest
 from deltic.storage.layout import REMEDY
 from deltic.storage.leases import oldest_leased
 from deltic.storage.manifest import Change, Json, Manifest, Stored, encode, manifest_name
@@ -38,10 +38,8 @@ KEEP: Final = "keep"
 """The note that keeps the epochs from it on readable, however many are retained: somebody has yet to read them."""
 WHOLE_EVERY: Final = 50
 SWEEP_EVERY: Final = 100
-KEPT_GENERATIONS: Final = 64
 COLLECT_EVERY: Final = 16
 """Epochs between looks for garbage on an object store, where each costs a request or two."""
-_GENERATION: Final = re.compile(r"[0-9a-f]{8}")
 _log = logging.getLogger(__name__)
 
 
@@ -110,6 +108,8 @@ class State:
 
     def close(self) -> None:
         """Gives the folder back. The state stays readable."""
+        if not self.folder.local:  # once, since it is a request of its own there
+            mark(self.folder, self.generation, self.epoch)
         self.folder.unlock()
 
     def commit(self, change: Change) -> Manifest:
@@ -148,6 +148,8 @@ class State:
             return False
         self._pace.wrote(len(stored), whole=whole)
         self._advance(after, change, whole=whole)
+        if self.folder.local:
+            mark(self.folder, self.generation, after.epoch)
         return True
 
     def _advance(self, after: Manifest, change: Change, *, whole: bool) -> None:
@@ -160,9 +162,10 @@ class State:
     def _take(self, shards: int | None, facts: Mapping[str, Json]) -> None:
         for prefix in (MANIFESTS, GENERATIONS):
             self.folder.sweep(prefix)
-        self.generation = self._next_generation()
+        epochs = epochs_in(self.folder)
+        self.generation = next_generation(self.folder, stored_manifest(self.folder, epochs[-1]).generation if epochs else 0)
         while True:
-            epochs = epochs_in(self.folder)
+            epochs = committed_epochs(self.folder)
             self.manifest = Manifest.before(shards or 1)
             if epochs:
                 self._replay(epochs)
@@ -205,15 +208,6 @@ class State:
         after = resharded(self.manifest, shards).after(Change(notes={SPREAD: None}), self.generation)
         if not self._store(after, Change(dropped=dropped, notes={SPREAD: None}), whole=True):
             raise StateTakenOver(f"the state folder {self.root} was taken over by a newer writer", remedy="end this process")
-
-    def _next_generation(self) -> int:
-        taken = [name for name in self.folder.names(GENERATIONS) if _GENERATION.fullmatch(name)]
-        generation = int(taken[-1], 16) + 1 if taken else 1
-        while not self.folder.create(f"{GENERATIONS}/{generation:08x}", b"{}\n"):
-            generation += 1
-        # Far behind, so that an opener which has listed them already cannot take a number that was deleted meanwhile.
-        self.folder.delete([f"{GENERATIONS}/{name}" for name in taken if int(name, 16) < generation - KEPT_GENERATIONS])
-        return generation
 
     def _replay(self, epochs: list[int]) -> None:
         """Reads what is retained, from the last whole manifest before it on."""

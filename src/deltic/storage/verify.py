@@ -7,17 +7,19 @@ wrong, not what it was.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from deltic.errors import CorruptState
 from deltic.storage.files import DataFile, FileRef
 from deltic.storage.folder import Folder, open_folder
+from deltic.storage.generations import marked_epoch
 from deltic.storage.history import epochs_in, stored_manifest
 from deltic.storage.layout import Role
-from deltic.storage.leases import LEASE_S, Lease
-from deltic.storage.manifest import Json, Manifest, SegmentRef, Stored, manifest_name
+from deltic.storage.leases import LEASE_S, Lease, oldest_leased
+from deltic.storage.links import Gap, link_name, links_of, states_of
+from deltic.storage.manifest import Json, Manifest, SegmentRef
 from deltic.storage.reader import no_state
 
 
@@ -56,75 +58,62 @@ def verify(
     lease_s: float | None = LEASE_S,
     told: Callable[[Checked], None] = lambda _: None,
 ) -> Iterator[Finding]:
-    """Every finding, as it is found. O(bytes).
+    """Every finding, as it is found; there is one if the state cannot be opened, or opens at an older epoch. O(bytes).
 
     checked: counts what has been read. told: called after each file. lease_s: as in StateReader.open. Raises StateError if there is no
     state, or a newer format.
     """
     folder = open_folder(root)
-    if not (epochs := epochs_in(folder)):
-        raise no_state(folder.root)
     with ExitStack() as stack:
+        epochs, newest, floor = _extent(folder)
         if lease_s is not None:
-            stack.callback(Lease(folder, epochs[0], lease_s).release)
-            epochs = epochs_in(folder)
-        history = _History(epochs[-1])
-        for epoch in range(epochs[0], epochs[-1] + 1):
-            yield from history.read(folder, epoch)
-            checked.manifests += 1
-        yield from history.unreadable()
-        for need in history.needs.values():
-            yield from _file(folder, need, history)
+            stack.callback(Lease(folder, floor, lease_s).release)
+            epochs, newest, _ = _extent(folder)
+        links = links_of(folder, epochs, newest, floor)
+        checked.manifests += sum(link.stored is not None or link.first in epochs for link in links)
+        states, gaps = states_of(links)
+        for gap in gaps:
+            yield from _gap_findings(gap)
+        needs = _Needs(states, newest, floor)
+        for need in needs.by_file.values():
+            yield from _file(folder, need, needs)
             checked.files, checked.bytes = checked.files + 1, checked.bytes + need.ref.size_bytes
             told(checked)
 
 
-class _History:
-    """Folds the manifests as far as they hold together, and notes who needs which file."""
+def _extent(folder: Folder) -> tuple[list[int], int, int]:
+    """(the epochs that have manifests, the last one committed, the first one that must be readable)."""
+    marked = marked_epoch(folder)  # before the manifests are listed, since a writer may commit meanwhile
+    if not (epochs := epochs_in(folder)) and marked is None:
+        raise no_state(folder.root)
+    newest = max([*epochs[-1:], *([] if marked is None else [marked])])
+    try:
+        oldest = stored_manifest(folder, newest).oldest
+    except CorruptState:
+        oldest = epochs[0] if epochs else newest
+    leased = oldest_leased(folder, clear=False)
+    return epochs, newest, oldest if leased is None else min(oldest, leased)
 
-    def __init__(self, last: int) -> None:
-        self.needs: dict[str, _Need] = {}
+
+def _gap_findings(gap: Gap) -> Iterator[Finding]:
+    for link in gap.broken:
+        problem = f"{link.problem}, with all up to epoch {link.last}" if link.first < link.last else link.problem
+        yield _finding(link_name(link), problem or "", f"{_epochs(gap.first, gap.last)}; {gap.later}")
+
+
+class _Needs:
+    """Which file is needed by which epochs, of those from `floor` on that can be read."""
+
+    def __init__(self, states: Sequence[Manifest], newest: int, floor: int) -> None:
+        self.by_file: dict[str, _Need] = {}
         self.names: dict[str, str] = {}
-        self._last = last
-        self._manifest: Manifest | None = None
-        self._states: list[tuple[Stored, Manifest]] = []
-        self._broken: list[tuple[int, str]] = []
-        self._gap: list[int] = []
-
-    def read(self, folder: Folder, epoch: int) -> Iterator[Finding]:
-        """Takes the next manifest; what was broken is told once it is known up to where nothing can be read."""
-        try:
-            stored = stored_manifest(folder, epoch)
-            if self._manifest is None and stored.whole is None:
-                self._gap.append(epoch)
-                return
-            following = stored.onto(self._manifest) if self._manifest is not None else stored.whole
-        except CorruptState as error:
-            self._manifest = None
-            self._gap.append(epoch)
-            self._broken.append((epoch, error.message))
-            return
-        yield from self._gap_ended()
-        self._manifest = following
-        if following is not None:
-            self._states.append((stored, following))
-
-    def unreadable(self) -> Iterator[Finding]:
-        """What is broken up to the end. Then `needs` and `names` are there."""
-        yield from self._gap_ended()
-        if self._states:
-            oldest = self._states[-1][0].oldest
-            for _, manifest in self._states:
-                if manifest.epoch >= oldest:
-                    self._take(manifest)
-
-    def _gap_ended(self) -> Iterator[Finding]:
-        if self._broken:
-            last = self._gap[-1]
-            end = "; the state cannot be opened" if last == self._last else "; the state can be read at later epochs, not written to"
-            for epoch, problem in self._broken:
-                yield _finding(manifest_name(epoch), problem, f"{_epochs(self._gap[0], last)}{end}")
-        self._broken, self._gap = [], []
+        self._last = newest
+        for manifest in states:
+            if manifest.epoch >= floor:
+                self._take(manifest)
+        for name in states[-1].files if states else ():
+            if name not in self.by_file:
+                self.by_file[name] = _Need(states[-1].files[name], states[-1].epoch, states[-1].epoch)
 
     def _take(self, manifest: Manifest) -> None:
         self.names.update(_names(manifest.notes))
@@ -134,9 +123,9 @@ class _History:
             self._need(manifest, segment, "change")
 
     def _need(self, manifest: Manifest, segment: SegmentRef, role: Role) -> None:
-        need = self.needs.get(segment.file)
+        need = self.by_file.get(segment.file)
         if need is None:
-            need = self.needs[segment.file] = _Need(manifest.files[segment.file], manifest.epoch, manifest.epoch)
+            need = self.by_file[segment.file] = _Need(manifest.files[segment.file], manifest.epoch, manifest.epoch)
         need.last = manifest.epoch
         need.rows.add((segment.arrangement, role, segment.rows))
 
@@ -164,28 +153,28 @@ def _finding(file: str, problem: str, lost: str) -> Finding:
     return Finding(file, problem.removeprefix(file).lstrip(": ").removeprefix("is "), lost)
 
 
-def _file(folder: Folder, need: _Need, history: _History) -> Iterator[Finding]:
+def _file(folder: Folder, need: _Need, needs: _Needs) -> Iterator[Finding]:
     folder.forget_data(need.ref.name)
     try:
         file = DataFile(folder.root, need.ref)
     except CorruptState as error:
-        yield _finding(need.ref.name, error.message, history.lost(need, (name for name, _, _ in need.rows)))
+        yield _finding(need.ref.name, error.message, needs.lost(need, (name for name, _, _ in need.rows)))
         return
     for place in file.directory.segments:
         try:
             file.batch(place.arrangement, place.role).verified()
         except CorruptState as error:
-            yield _finding(need.ref.name, error.message, history.lost(need, [place.arrangement]))
+            yield _finding(need.ref.name, error.message, needs.lost(need, [place.arrangement]))
     try:
         file.dictionary().verified()
     except CorruptState as error:
         places = file.directory.segments
         named = [place.arrangement for place in places if place.strings] or [place.arrangement for place in places]
-        yield _finding(need.ref.name, error.message, history.lost(need, named))
-    yield from _promised(file, need, history)
+        yield _finding(need.ref.name, error.message, needs.lost(need, named))
+    yield from _promised(file, need, needs)
 
 
-def _promised(file: DataFile, need: _Need, history: _History) -> Iterator[Finding]:
+def _promised(file: DataFile, need: _Need, needs: _Needs) -> Iterator[Finding]:
     """Whether the batches are in the file that manifests say are, with as many rows."""
     there = {(place.arrangement, place.role): place.rows for place in file.directory.segments}
     for arrangement, role, rows in sorted(need.rows):
@@ -194,4 +183,4 @@ def _promised(file: DataFile, need: _Need, history: _History) -> Iterator[Findin
             found = there.get((arrangement, "batch"))
         if found != rows:
             problem = f"the manifest says {rows} rows of {arrangement}, the file has {'none' if found is None else found}"
-            yield Finding(file.name, problem, history.lost(need, [arrangement]))
+            yield Finding(file.name, problem, needs.lost(need, [arrangement]))

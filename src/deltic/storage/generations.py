@@ -1,0 +1,81 @@
+"""Generations: one object per opener of a state folder. Its number fences off older writers; in it the opener marks what it committed.
+
+The mark is written after the manifest of its epoch is durable, and carried over by the next opener. So it never names an epoch that was
+not committed, and a folder whose newest manifest is older than the mark has lost manifests. It is not synced, and a damaged one is
+ignored: without it only the check is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import zlib
+from typing import Final
+
+from deltic.errors import StateError
+from deltic.storage.folder import Folder
+from deltic.storage.layout import REMEDY
+from deltic.storage.names import GENERATIONS
+
+KEPT_GENERATIONS: Final = 64
+LAST_GENERATION: Final = 0xFFFF_FFFF
+_GENERATION: Final = re.compile(r"[0-9a-f]{8}")
+_RECORD_BYTES: Final = 64
+"""Every mark has this length, so that a new one replaces all bytes of the old one."""
+_log = logging.getLogger(__name__)
+
+
+def next_generation(folder: Folder, above: int = 0) -> int:
+    """Takes a generation greater than `above` and than any before it. Raises StateError if there is none left."""
+    taken = _taken(folder)
+    record = _record(marked_epoch(folder))
+    generation = max([above, *(int(name, 16) for name in taken[-1:])]) + 1
+    while generation <= LAST_GENERATION and not folder.create(generation_name(generation), record):
+        generation += 1
+    if generation > LAST_GENERATION:
+        raise StateError(f"the state folder {folder.root} has no generation left", expected=f"at most {LAST_GENERATION:x}", remedy=REMEDY)
+    # Far behind, so that an opener which has listed them already cannot take a number that was deleted meanwhile.
+    folder.delete([f"{GENERATIONS}/{name}" for name in taken if int(name, 16) < generation - KEPT_GENERATIONS])
+    return generation
+
+
+def marked_epoch(folder: Folder) -> int | None:
+    """The last epoch that the newest opener has marked as committed; None if it has marked none."""
+    taken = _taken(folder)
+    content = folder.read(f"{GENERATIONS}/{taken[-1]}") if taken else None
+    try:
+        found = json.loads(content or b"{}")
+        epoch, crc = found["epoch"], found["crc"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return epoch if type(epoch) is int and crc == _crc(epoch) else None
+
+
+def mark(folder: Folder, generation: int, epoch: int) -> None:
+    """Marks an epoch as committed. What fails is logged: the epoch is real without it."""
+    try:
+        folder.overwrite(generation_name(generation), _record(epoch))
+    except StateError as error:
+        _log.warning("epoch %d of %s could not be marked as committed: %s", epoch, folder.root, error)
+
+
+def generation_name(generation: int) -> str:
+    """
+    >>> generation_name(17)
+    'generations/00000011'
+    """
+    return f"{GENERATIONS}/{generation:08x}"
+
+
+def _taken(folder: Folder) -> list[str]:
+    return [name for name in folder.names(GENERATIONS) if _GENERATION.fullmatch(name)]
+
+
+def _record(epoch: int | None) -> bytes:
+    content = {} if epoch is None else {"epoch": epoch, "crc": _crc(epoch)}
+    return json.dumps(content).encode().ljust(_RECORD_BYTES - 1) + b"\n"
+
+
+def _crc(epoch: int) -> int:
+    return zlib.crc32(b"%d" % epoch)

@@ -1,0 +1,112 @@
+"""Links: the manifests that the retained epochs need, each sound or broken, and what is lost by the broken ones.
+
+The walk is that of opening (state.py): from the newest manifest back to one that holds the whole state and that no retained epoch
+precedes. So what stops opening is broken here as well; so is what keeps a single epoch from being read. Manifests before it are garbage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from deltic.errors import CorruptState
+from deltic.storage.folder import Folder
+from deltic.storage.history import stored_manifest
+from deltic.storage.manifest import Manifest, Stored, manifest_name
+
+_MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The manifests of epochs `first` to `last`: one that was read, or those between two that are listed. problem: None if it is sound."""
+
+    first: int
+    last: int
+    stored: Stored | None
+    problem: str | None = None
+
+    @property
+    def whole(self) -> bool:
+        return self.stored is not None and self.stored.whole is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What cannot be read because of broken links: epochs `first` to `last`. later: what is possible all the same."""
+
+    first: int
+    last: int
+    broken: tuple[Link, ...]
+    later: str
+
+
+def links_of(folder: Folder, epochs: Sequence[int], newest: int, floor: int) -> list[Link]:
+    """Ascending, without a number left out. epochs: those with manifests. newest: the last one committed. floor: the first one needed."""
+    return list(_descending(folder, epochs, newest, floor))[::-1]
+
+
+def _descending(folder: Folder, epochs: Sequence[int], newest: int, floor: int) -> Iterator[Link]:
+    above, link = newest + 1, None
+    for epoch in reversed(epochs):
+        if epoch + 1 < above:
+            yield Link(epoch + 1, above - 1, None, _MISSING)
+        yield (link := _read(folder, epoch))
+        above = epoch
+        if link.whole and epoch <= floor:
+            return
+    if above > floor:
+        yield Link(floor, above - 1, None, _MISSING)
+    elif link is not None and link.problem is None:  # it builds on another, of which nothing is known
+        yield Link(above - 1, above - 1, None, _MISSING)
+
+
+def _read(folder: Folder, epoch: int) -> Link:
+    try:
+        stored = stored_manifest(folder, epoch)
+    except CorruptState as error:
+        return Link(epoch, epoch, None, error.message)
+    if epoch == 0 and stored.whole is None:
+        return Link(epoch, epoch, None, "the first manifest does not hold the whole state")
+    return Link(epoch, epoch, stored)
+
+
+def states_of(links: Iterable[Link]) -> tuple[list[Manifest], list[Gap]]:
+    """The states that can be read, ascending, and the gaps between them."""
+    states: list[Manifest] = []
+    gaps: list[Gap] = []
+    pending: list[Link] = []
+    manifest: Manifest | None = None
+    opens = True
+    for link in links:
+        link, manifest = _followed(link, manifest)
+        if manifest is None:
+            pending.append(link)
+            continue
+        if pending:
+            opens = opens and not gaps and pending[0].problem == _MISSING and len(pending) == 1 and link.whole
+            gaps.append(_gap(pending, "the state can be opened" if opens else "the state can be read at later epochs, not written to"))
+            pending = []
+        states.append(manifest)
+    if pending:
+        gaps.append(_gap(pending, "the state cannot be opened"))
+    return states, gaps
+
+
+def _followed(link: Link, manifest: Manifest | None) -> tuple[Link, Manifest | None]:
+    """The link, broken if it does not follow the one before it, and the state after it."""
+    if link.stored is None or manifest is None:
+        return link, None if link.stored is None else link.stored.whole
+    try:
+        return link, link.stored.onto(manifest)
+    except CorruptState as error:
+        return Link(link.first, link.last, link.stored, error.message), None
+
+
+def _gap(pending: Sequence[Link], later: str) -> Gap:
+    return Gap(pending[0].first, pending[-1].last, tuple(link for link in pending if link.problem is not None), later)
+
+
+def link_name(link: Link) -> str:
+    """Of the first of its manifests."""
+    return manifest_name(link.first)
