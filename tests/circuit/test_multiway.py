@@ -23,9 +23,9 @@ from deltic.trace.guard import Guard
 from deltic.trace.rows import Rows
 from deltic.trace.share import Share
 from deltic.trace.spine import Spine
-from deltic.trace.strings import StringTable
 from deltic.trace.sums import split64
 from multiway_queries import SHAPES, Running, brute_force, difference, random_change, random_query
+from tests.support.strings import string_table
 
 TICKS = 6
 
@@ -102,7 +102,7 @@ def triangle_rules(
 
 
 def stepped(operator: MultiwayJoin, state: dict[str, Spine], change: Batch) -> tuple[Rows, Counters]:
-    context = Context(0, 1, Tick(1), state, StringTable(1))
+    context = Context(0, 1, Tick(1), state, string_table(1))
     return operator.step((change, turned(change)), context), context.counters  # type: ignore[return-value]
 
 
@@ -126,7 +126,7 @@ def test_the_work_of_an_edge_does_not_grow_with_the_degree_of_the_hub(change: tu
     for degree in (1_000, 10_000, 100_000):
         state, batch = star(degree), edges(change)
         work.append(stepped(operator, state, batch)[1].touched)
-        context = Context(0, 1, Tick(1), state, StringTable(1))
+        context = Context(0, 1, Tick(1), state, string_table(1))
         binary.step((turned(batch), batch), context)
         pairs.append(context.counters.touched)
     assert 0 < work[2] <= 1.7 * work[0] <= 700
@@ -204,7 +204,7 @@ def test_a_predicate_drops_prefixes_within_the_step() -> None:
     rule = Rule(0, (0, 1), (Extend((edge_atom("out", 0, False),), Filter(less, (1, 2))),), (0, 1, 2))
     state = {"out": Spine(2, 1)}
     state["out"].append(edges((1, 3), (1, 5), (1, 9), (2, 9)))
-    rows = MultiwayJoin((rule,)).step((edges((1, 4), (2, 9)),), Context(0, 1, Tick(1), state, StringTable(1)))
+    rows = MultiwayJoin((rule,)).step((edges((1, 4), (2, 9)),), Context(0, 1, Tick(1), state, string_table(1)))
     assert [c.tolist() for c in rows.columns] == [[1, 1], [4, 4], [5, 9]]
 
 
@@ -217,7 +217,7 @@ def test_sums_of_a_relation_multiply_with_the_counts_of_others() -> None:
     weights = (Product((0, 0)), Product((0, 1)), Product((0, 2)))
     operator = MultiwayJoin((Rule(0, (0, 1), (Fetch(atom),), (1,), weights, ((1, 2),)),))
     change = edges((1, 8), weight=1 << 33)
-    context = Context(0, 1, Tick(1), {"paid": paid}, StringTable(1))
+    context = Context(0, 1, Tick(1), {"paid": paid}, string_table(1))
     rows = operator.step((change, Rows.empty(2, 3)), context)
     count, high, low = (sum(weight.tolist()) for weight in rows.weights)
     assert (count, (high << 32) + low) == (2 << 33, (7 - (1 << 62)) << 33)

@@ -20,9 +20,9 @@ from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.strings import StringTable
 from deltic.trace.time import Time, join
 from multiway_queries import SHAPES, Compiling, Order, Query, Row, ZSet, random_query, rules_of
+from tests.support.strings import string_table
 
 EPOCHS, ITERATIONS = 3, 3
 Update = tuple[Row, Time, int]
@@ -111,7 +111,7 @@ def check(seed: int, depth: int) -> None:
     found: dict[Time, Counter[Row]] = {}
     for epoch in range(EPOCHS):
         clock = Clock((epoch,))
-        nest = Nest.of(Context(0, 1, Tick(epoch), running.state, StringTable(1)), clock)
+        nest = Nest.of(Context(0, 1, Tick(epoch), running.state, string_table(1)), clock)
         nest.path = (0,) * (depth + 1)
         for time in product(range(ITERATIONS), repeat=depth):
             clock.time = (epoch, *time)

@@ -16,8 +16,8 @@ from deltic.errors import EvaluationError
 from deltic.expr import Column, Literal, resolve
 from deltic.schema import BIGINT, Field, Schema
 from deltic.trace.rows import Rows
-from deltic.trace.strings import StringTable
 from deltic.trace.time import join, less_equal, meet
+from tests.support.strings import string_table
 
 SCHEMA = Schema((Field("n", BIGINT, False),))
 N = Column(0, BIGINT, False, "n")
@@ -43,7 +43,7 @@ def numbers(*values: int, weight: int = 1) -> Rows:
 
 
 def context() -> Context:
-    return Context(0, 1, Tick(4), {}, StringTable(1))
+    return Context(0, 1, Tick(4), {}, string_table(1))
 
 
 def content(rows: object) -> dict[int, int]:

@@ -16,7 +16,7 @@ from deltic.trace.consolidate import consolidate
 from deltic.trace.rows import Rows
 from deltic.trace.share import Share
 from deltic.trace.spine import Spine
-from deltic.trace.strings import StringTable
+from tests.support.strings import string_table
 
 Row = tuple[int, ...]
 ZSet = dict[Row, int]
@@ -181,7 +181,7 @@ class Running:
 
     def said(self, operator: MultiwayJoin, changes: Mapping[str, ZSet]) -> Counter[tuple[Row, int]]:
         """What the operator says of the changes."""
-        context = Context(0, 1, Tick(1), self.state, StringTable(1))
+        context = Context(0, 1, Tick(1), self.state, string_table(1))
         return measured(operator.step(self.batches(changes), context), self.query)
 
     def tick(self, changes: Mapping[str, ZSet]) -> Counter[tuple[Row, int]]:

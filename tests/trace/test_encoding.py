@@ -35,7 +35,7 @@ from deltic.schema import (
     decimal,
 )
 from deltic.trace.encoding import Layout, decode, decode_table, encode, encode_rows, encode_table, words_of
-from deltic.trace.strings import StringTable
+from tests.support.strings import string_table
 
 MARKER = -(2**63)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -88,7 +88,7 @@ def same(a: Any, b: Any) -> bool:
 @example((Field("x", DOUBLE, False), [struct.unpack("d", b"\x01\x00\x00\x00\x00\x00\xf8\xff")[0]]))
 def test_values_come_back(column: tuple[Field, list[Any]]) -> None:
     field, values = column
-    strings = StringTable(1)
+    strings = string_table(1)
     words = encode(pa.array(values, field.type.arrow), field, strings)
     assert len(words) == words_of(field.type, field.nullable)
     assert all(w.dtype == np.int64 and w.flags.c_contiguous and len(w) == len(values) for w in words)
@@ -103,7 +103,7 @@ def test_values_come_back(column: tuple[Field, list[Any]]) -> None:
 @given(columns(), st.integers(0, 20), st.integers(0, 20))
 def test_a_slice_of_an_array_is_read_where_it_begins(column: tuple[Field, list[Any]], start: int, length: int) -> None:
     field, values = column
-    strings = StringTable(1)
+    strings = string_table(1)
     part = pa.array(values, field.type.arrow).slice(start, length)
     back = decode(encode(part, field, strings), field, strings)
     assert all(map(same, back.to_pylist(), values[start : start + length]))
@@ -115,7 +115,7 @@ def test_a_slice_of_an_array_is_read_where_it_begins(column: tuple[Field, list[A
 def test_chunks_are_one_column(column: tuple[Field, list[Any]], cut: int) -> None:
     field, values = column
     chunks = pa.chunked_array([pa.array(part, field.type.arrow) for part in (values[:cut], values[cut:])])
-    strings = StringTable(1)
+    strings = string_table(1)
     apart, together = encode(chunks, field, strings), encode(pa.array(values, field.type.arrow), field, strings)
     assert all(map(np.array_equal, apart, together))
 
@@ -133,7 +133,7 @@ def rank(value: Any) -> tuple[Any, ...]:
 @given(columns(tuple(t for t in VALUES if t != STRING)))
 def test_words_sort_as_values_do(column: tuple[Field, list[Any]]) -> None:
     field, values = column
-    words = encode(pa.array(values, field.type.arrow), field, StringTable(1))
+    words = encode(pa.array(values, field.type.arrow), field, string_table(1))
     keys = list(zip(*(w.tolist() for w in words), strict=True))
     for key, value in zip(keys, values, strict=True):
         for other, another in zip(keys, values, strict=True):
@@ -142,7 +142,7 @@ def test_words_sort_as_values_do(column: tuple[Field, list[Any]]) -> None:
 
 
 def test_words_are_what_the_contract_says() -> None:
-    strings = StringTable(1)
+    strings = string_table(1)
 
     def words(field: Field, values: list[Any]) -> list[list[int]]:
         return [w.tolist() for w in encode(pa.array(values, field.type.arrow), field, strings)]
@@ -162,13 +162,13 @@ def test_words_are_what_the_contract_says() -> None:
 
 def test_void_is_always_null() -> None:
     field = Field("x", NULL)
-    words = encode(pa.nulls(3), field, StringTable(1))
+    words = encode(pa.nulls(3), field, string_table(1))
     assert [w.tolist() for w in words] == [[MARKER] * 3]
-    assert decode(words, field, StringTable(1)).equals(pa.nulls(3))
+    assert decode(words, field, string_table(1)).equals(pa.nulls(3))
 
 
 def test_not_null_bigint_is_not_copied() -> None:
-    field, strings = Field("x", BIGINT, False), StringTable(1)
+    field, strings = Field("x", BIGINT, False), string_table(1)
     array = pa.array(np.arange(10))
     (word,) = encode(pa.chunked_array([array]), field, strings)
     assert word.ctypes.data == array.buffers()[1].address
@@ -178,7 +178,7 @@ def test_not_null_bigint_is_not_copied() -> None:
 def test_unaligned_buffers_are_copied_into_place() -> None:
     data = pa.py_buffer(b"x" + np.arange(4).tobytes())
     array = pa.Array.from_buffers(pa.int64(), 4, [None, data.slice(1)])
-    (word,) = encode(array, Field("x", BIGINT, False), StringTable(1))
+    (word,) = encode(array, Field("x", BIGINT, False), string_table(1))
     assert word.tolist() == [0, 1, 2, 3] and word.flags.aligned
 
 
@@ -186,7 +186,7 @@ def test_unaligned_buffers_are_copied_into_place() -> None:
 def test_null_in_a_not_null_column_is_refused_by_row(type_: Type) -> None:
     array = pa.concat_arrays([pa.array([None, *([_any(type_)] * 3)], type_.arrow), pa.array([None], type_.arrow)]).slice(1)
     with pytest.raises(ConstraintViolation, match="column spent is NOT NULL, and row 3 has NULL") as caught:
-        encode(array, Field("spent", type_, False), StringTable(1))
+        encode(array, Field("spent", type_, False), string_table(1))
     assert caught.value.row == 3
 
 
@@ -207,7 +207,7 @@ def _any(type_: Type) -> Any:
 )
 def test_values_out_of_range_are_refused_by_row(array: pa.Array, type_: Type, row: int) -> None:
     with pytest.raises(ConstraintViolation, match=f"column x, row {row}: ") as caught:
-        encode(array, Field("x", type_), StringTable(1))
+        encode(array, Field("x", type_), string_table(1))
     assert caught.value.row == row
 
 
@@ -216,11 +216,11 @@ def test_values_out_of_range_are_refused_by_row(array: pa.Array, type_: Type, ro
 def test_decimals_with_more_digits_than_their_type_are_refused(precision: int, sign: int) -> None:
     field = Field("x", decimal(precision, 0))
     kept = decimal_array([0, sign * (10**precision - 1), None], precision)
-    back = decode(encode(kept, field, StringTable(1)), field, StringTable(1))
+    back = decode(encode(kept, field, string_table(1)), field, string_table(1))
     assert back.equals(kept)
     bad = decimal_array([None, 0, *([1] * 9), sign * 10**precision], precision)
     with pytest.raises(ConstraintViolation, match="column x, row 10: ") as caught:
-        encode(bad.slice(1), field, StringTable(1))
+        encode(bad.slice(1), field, string_table(1))
     assert caught.value.row == 10
 
 
@@ -233,14 +233,14 @@ def decimal_array(numbers: list[int | None], precision: int) -> pa.Array:
 
 def test_bytes_under_null_are_not_judged() -> None:
     hidden = pa.Array.from_buffers(pa.decimal128(2, 0), 1, [pa.py_buffer(b"\x00"), decimal_array([10**30], 2).buffers()[1]])
-    assert encode(hidden, Field("x", decimal(2, 0)), StringTable(1))[0].tolist() == [MARKER]
+    assert encode(hidden, Field("x", decimal(2, 0)), string_table(1))[0].tolist() == [MARKER]
     moment = pa.Array.from_buffers(pa.timestamp("us", "UTC"), 1, [pa.py_buffer(b"\x00"), pa.py_buffer(np.array([MARKER]))])
-    assert encode(moment, Field("x", TIMESTAMP), StringTable(1))[0].tolist() == [MARKER]
+    assert encode(moment, Field("x", TIMESTAMP), string_table(1))[0].tolist() == [MARKER]
 
 
 def test_kinds_that_never_fit_assert() -> None:
     with pytest.raises(AssertionError, match="Arrow string for INT"):
-        encode(pa.array(["1"]), Field("x", INT), StringTable(1))
+        encode(pa.array(["1"]), Field("x", INT), string_table(1))
 
 
 SCHEMA = Schema(
@@ -264,7 +264,7 @@ def test_layout() -> None:
 
 
 def test_tables_and_rows_have_the_same_words() -> None:
-    strings = StringTable(1)
+    strings = string_table(1)
     columns_ = [pa.array(values, f.type.arrow) for values, f in zip(zip(*ROWS, strict=True), SCHEMA, strict=True)]
     table = pa.Table.from_arrays(columns_, schema=SCHEMA.arrow)
     words = encode_table(table, SCHEMA, strings)
@@ -273,9 +273,9 @@ def test_tables_and_rows_have_the_same_words() -> None:
 
 
 def test_no_rows() -> None:
-    words = encode_rows([], SCHEMA, StringTable(1))
+    words = encode_rows([], SCHEMA, string_table(1))
     assert [len(w) for w in words] == [0] * Layout.of(SCHEMA).width
-    assert decode_table(words, SCHEMA, StringTable(1)).num_rows == 0
+    assert decode_table(words, SCHEMA, string_table(1)).num_rows == 0
 
 
 @pytest.mark.parametrize(
@@ -283,5 +283,5 @@ def test_no_rows() -> None:
 )
 def test_python_values_that_do_not_fit_are_refused_by_row(value: Any, type_: Type) -> None:
     with pytest.raises(ConstraintViolation, match="column x, row 1: ") as caught:
-        encode_rows([(1,), (value,)], Schema((Field("x", type_),)), StringTable(1))
+        encode_rows([(1,), (value,)], Schema((Field("x", type_),)), string_table(1))
     assert caught.value.row == 1

@@ -3,7 +3,7 @@
 A string is a run of bytes in an Arrow buffer: `data` is the address of the first, `offsets` that of the int32 or (`wide`) int64 places
 where each begins and ends. The table is open addressing over ids: `slots` holds entry numbers + 1 (0: free), entry e has ids[e] and
 the bytes arena[starts[e]:starts[e + 1]]. Entries are only ever added, and a slot is written last, so that a thread may read while
-another adds: what it looks for was there before. The hash is the project's own mixing, the same on every machine (little-endian,
+another adds: what it looks for was there before. The hash is SipHash-1-3 under a secret key, the same on every machine (little-endian,
 as Arrow is); it is neither the exchange's nor the radix index's.
 """
 
@@ -64,44 +64,65 @@ def _offset(offsets: int, wide: int, i: int) -> int:
 
 
 @part
-def _tail(address: int, length: int) -> int:
-    """Fewer than 8 bytes as a word, the first lowest."""
-    word = np.int64(0)
-    for i in range(length):
-        word |= load_byte(address + i) << (8 * i)
-    return word
+def _last(address: int, length: int) -> int:
+    """The bytes after the last whole word of a string, length mod 8 of them, as a word, the first lowest. Reads no byte outside it."""
+    rest = length & 7
+    if rest == 0:
+        return np.uint64(0)
+    if length >= 8:
+        return np.uint64(load_unaligned(address + length - 8)) >> np.uint64(64 - 8 * rest)
+    if rest >= 4:
+        low = np.uint64(load_int32(address)) & np.uint64(0xFFFFFFFF)
+        high = np.uint64(load_int32(address + rest - 4)) & np.uint64(0xFFFFFFFF)
+        return low | high << np.uint64(8 * rest - 32)
+    middle = rest >> 1
+    first = np.uint64(load_byte(address)) | np.uint64(load_byte(address + middle)) << np.uint64(8 * middle)
+    return first | np.uint64(load_byte(address + rest - 1)) << np.uint64(8 * rest - 8)
 
 
 @part
-def _mix(h: int) -> int:
-    h ^= h >> np.uint64(29)
-    h *= np.uint64(0xA24BAED4963EE407)
-    h ^= h >> np.uint64(32)
-    h *= np.uint64(0x9FB21C651E98DF25)
-    return h ^ (h >> np.uint64(28))
+def _rotated(word: int, bits: int) -> int:
+    return word << np.uint64(bits) | word >> np.uint64(64 - bits)
 
 
 @part
-def _hash(address: int, length: int, seed: int) -> int:
-    """The id of a string: its hash, never the NULL marker."""
-    h = _mix(np.uint64(seed) ^ (np.uint64(length) * np.uint64(0x9E3779B97F4A7C15)))
-    whole = length >> 3
-    for i in range(whole):
-        h = _mix(h ^ np.uint64(load_unaligned(address + 8 * i))) + np.uint64(0xD1B54A32D192ED03)
-    if length & 7:
-        h = _mix(h ^ np.uint64(_tail(address + 8 * whole, length & 7))) + np.uint64(0xD1B54A32D192ED03)
-    word = np.int64(_mix(h))
-    return np.int64(0) if word == WORD_MIN else word
+def _round(v0: int, v1: int, v2: int, v3: int) -> tuple[int, int, int, int]:
+    """SipRound of "SipHash: a fast short-input PRF" (Aumasson and Bernstein, 2012), section 2."""
+    v0 += v1
+    v2 += v3
+    v1 = _rotated(v1, 13) ^ v0
+    v3 = _rotated(v3, 16) ^ v2
+    v0 = _rotated(v0, 32) + v3
+    v2 += v1
+    v3 = _rotated(v3, 21) ^ v0
+    v1 = _rotated(v1, 17) ^ v2
+    return v0, v1, _rotated(v2, 32), v3
+
+
+@part
+def _siphash(address: int, length: int, key0: int, key1: int) -> int:
+    """SipHash-1-3 of a string."""
+    v0, v1 = np.uint64(key0) ^ np.uint64(0x736F6D6570736575), np.uint64(key1) ^ np.uint64(0x646F72616E646F6D)
+    v2, v3 = np.uint64(key0) ^ np.uint64(0x6C7967656E657261), np.uint64(key1) ^ np.uint64(0x7465646279746573)
+    for i in range(length >> 3):
+        word = np.uint64(load_unaligned(address + 8 * i))
+        v0, v1, v2, v3 = _round(v0, v1, v2, v3 ^ word)
+        v0 ^= word
+    word = _last(address, length) | np.uint64(length) << np.uint64(56)
+    v0, v1, v2, v3 = _round(v0, v1, v2, v3 ^ word)
+    v0 ^= word
+    v2 ^= np.uint64(0xFF)
+    for _ in range(3):
+        v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+    return v0 ^ v1 ^ v2 ^ v3
 
 
 @part
 def _equal(left: int, right: int, length: int) -> bool:
-    whole = length >> 3
-    for i in range(whole):
+    for i in range(length >> 3):
         if load_unaligned(left + 8 * i) != load_unaligned(right + 8 * i):
             return False
-    at = 8 * whole
-    return _tail(left + at, length & 7) == _tail(right + at, length & 7)
+    return _last(left, length) == _last(right, length)
 
 
 @part
@@ -115,17 +136,21 @@ def _find(slots: int, mask: int, ids: int, id_: int) -> int:
         at = (at + 1) & mask
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64[::1])")
-def hash_strings(data: int, offsets: int, wide: int, n: int, validity: int, bit: int, seed: int, bits: int, out: Words) -> int:
-    """out[i] = the id of string i, or the NULL marker where bit `bit` + i of `validity` (0: none is NULL) is not set."""
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64[::1])")
+def hash_strings(data: int, offsets: int, wide: int, n: int, validity: int, bit: int, key0: int, key1: int, bits: int, out: Words) -> int:
+    """out[i] = the last `bits` bits of the hash of string i, 0 instead of the NULL marker; the marker where it is NULL.
+
+    It is NULL where bit `bit` + i of `validity` (0: none is NULL) is not set. key0, key1: the low and the high half of the key.
+    """
     for i in range(n):
         place = bit + i
         if validity and not (load_byte(validity + (place >> 3)) >> (place & 7)) & 1:
             out[i] = WORD_MIN
             continue
         start = _offset(offsets, wide, i)
-        id_ = _hash(data + start, _offset(offsets, wide, i + 1) - start, seed)
-        out[i] = id_ if bits == 64 else id_ & ((np.int64(1) << bits) - 1)
+        hashed = np.int64(_siphash(data + start, _offset(offsets, wide, i + 1) - start, key0, key1))
+        id_ = hashed if bits == 64 else hashed & ((np.int64(1) << bits) - 1)
+        out[i] = 0 if id_ == WORD_MIN else id_
     return n
 
 

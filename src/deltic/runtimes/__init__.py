@@ -17,10 +17,7 @@ from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
-__all__ = ["DEFAULT_SEED", "RETAINED_EPOCHS", "Runtime", "TickResult"]
-
-DEFAULT_SEED = 0x5DEECE66D
-"""Of the strings' hash."""
+__all__ = ["RETAINED_EPOCHS", "Runtime", "TickResult"]
 
 
 @dataclass(frozen=True, slots=True)

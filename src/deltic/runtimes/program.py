@@ -29,7 +29,7 @@ CLOCK = "now_us"
 WATERMARKS = "watermarks"
 """The note of the columns that tell the time: by table in lower case, [column, its greatest value in microseconds]."""
 
-OWN: Final = frozenset((*EMPTY, FUNCTIONS, CLOCK, WATERMARKS, "hash", "id", "seed", "spread"))
+OWN: Final = frozenset((*EMPTY, FUNCTIONS, CLOCK, WATERMARKS, "hash", "id", "strings", "spread"))
 """The notes that only Deltic writes."""
 
 

@@ -61,7 +61,7 @@ class StoredView:
         return Shelved(self._files, manifest.files, segments, {name: (self._width, 1)}, shares=shares)
 
     def _strings(self, dictionaries: dict[str, Any]) -> StringTable:
-        return StringTable(self._reader.manifest.notes["seed"], StateStrings([dictionaries[name] for name in sorted(dictionaries)]))
+        return StringTable(None, StateStrings([dictionaries[name] for name in sorted(dictionaries)]))
 
 
 def _entry(manifest: Manifest, view: str) -> tuple[str, Any]:

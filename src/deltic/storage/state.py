@@ -15,7 +15,7 @@ import os
 import secrets
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -31,6 +31,7 @@ from deltic.storage.leases import oldest_leased
 from deltic.storage.manifest import Change, Json, Manifest, Stored, encode, manifest_name
 from deltic.storage.merging import merge_segments
 from deltic.storage.names import DATA, GENERATIONS, MANIFESTS
+from deltic.storage.notes import Notes
 from deltic.storage.reshard import SPREAD, partitions, resharded, superfluous, torn
 
 RETAINED_EPOCHS: Final = 100
@@ -75,19 +76,21 @@ class State:
         facts: Mapping[str, Json] | None = None,
         retain: int = RETAINED_EPOCHS,
         whole_every: int = WHOLE_EVERY,
+        check: Callable[[Notes], None] = lambda notes: None,
     ) -> State:
         """Opens or makes a state folder, and takes it over from any older writer.
 
         shards: of a new state (default 1); an old one that has others is resharded, in an epoch of its own. facts: notes of a new state,
-        such as the strings' seed; it gets an `id` besides. retain: how many past epochs stay readable. whole_every: fewest epochs from a
-        whole manifest to the next. Raises StateInUse, StateTakenOver, CorruptState; StateError if it cannot be resharded.
+        such as the strings' key; it gets an `id` besides. retain: how many past epochs stay readable. whole_every: fewest epochs from a
+        whole manifest to the next. check: raises if a state with such notes cannot be continued; its epochs are then left as they are.
+        Raises StateInUse, StateTakenOver, CorruptState; StateError if it cannot be resharded.
         """
         folder = open_folder(root)
         folder.make()
         folder.lock()
         try:
             state = cls(folder, retain=retain, whole_every=whole_every)
-            state._take(shards, facts or {})
+            state._take(shards, facts or {}, check)
         except BaseException:
             folder.unlock()
             raise
@@ -159,7 +162,7 @@ class State:
             self._wholes.append(after.epoch)
         self._past.extend(_Past(name, after.epoch) for name in after.superfluous(before, change))
 
-    def _take(self, shards: int | None, facts: Mapping[str, Json]) -> None:
+    def _take(self, shards: int | None, facts: Mapping[str, Json], check: Callable[[Notes], None]) -> None:
         for prefix in (MANIFESTS, GENERATIONS):
             self.folder.sweep(prefix)
         epochs = epochs_in(self.folder)
@@ -169,6 +172,7 @@ class State:
             self.manifest = Manifest.before(shards or 1)
             if epochs:
                 self._replay(epochs)
+                check(self.manifest.notes)
             self._check(shards)
             named = {} if "id" in self.manifest.notes else {"id": secrets.token_hex(16)}
             change = Change(notes=named if epochs else {**facts, **named})

@@ -1,4 +1,4 @@
-"""Strings as ids: seeded 64-bit hashes, the same on every shard, with a table id → bytes that every use is verified against.
+"""Strings as ids: keyed 64-bit hashes, the same on every shard, with a table id → bytes that every use is verified against.
 
 Always: an id that was given out can be decoded, and stands for one string; two strings with one id are an error that names both.
 NULL is the marker INT64_MIN, which is no id. Ids have no order: `order_words` gives words that have.
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from deltic.errors import DataError, StringCollision
 from deltic.kernels import text
 from deltic.kernels.vector import address
+from deltic.trace.identity import Identity
 
 Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -78,18 +79,22 @@ class UnknownString(LookupError):
 class StringTable:
     """Grows by interning. One thread may intern while others decode.
 
-    seed: of the hash, any integer; all that share state share it. parent: where ids that are not here are looked for; what is found
-    is kept here too. hash_bits: fewer than 64 only to provoke collisions.
+    identity: how strings get ids; all that share state share it. None where strings are only decoded. parent: where ids that are not here
+    are looked for; what is found is kept here too.
     """
 
-    def __init__(self, seed: int, parent: StringSource | None = None, hash_bits: int = 64) -> None:
-        assert 1 <= hash_bits <= 64
-        self.seed, self.parent, self.hash_bits = seed, parent, hash_bits
-        self._word = (seed + 2**63) % 2**64 - 2**63
+    def __init__(self, identity: Identity | None, parent: StringSource | None = None) -> None:
+        self._identity, self.parent = identity, parent
         self._lock = RLock()
         self._used = np.zeros(4, np.int64)
         self._entries = _Entries.with_room(1 << 9, 1 << 13)
         self._inherited: list[Words] = []
+
+    @property
+    def identity(self) -> Identity:
+        """How strings get ids here."""
+        assert self._identity is not None, "strings are only decoded here"
+        return self._identity
 
     def __len__(self) -> int:
         """How many strings are here, the parent's that were used included."""
@@ -119,7 +124,7 @@ class StringTable:
     def _intern(self, array: pa.Array) -> Words:
         run = _Run.of(array)
         ids = np.empty(run.n, np.int64)
-        text.hash_strings(*run.place, run.n, run.validity, run.bit, self._word, self.hash_bits, ids)
+        text.hash_strings(*run.place, run.n, run.validity, run.bit, *self.identity.words, self.identity.bits, ids)
         with self._lock:
             if self.parent is not None:
                 self._inherit(ids)
@@ -168,9 +173,9 @@ class StringTable:
 
     def _collision(self, known: bytes, new: bytes) -> StringCollision:
         return StringCollision(
-            f"the strings {_shown(known)} and {_shown(new)} have the same {self.hash_bits}-bit hash under the seed {self.seed}",
+            f"the strings {_shown(known)} and {_shown(new)} have the same hash",
             expected="different hashes for different strings",
-            remedy=f"start a new state with another seed than {self.seed}, and load the data again",
+            remedy="start a new state, which draws another key, and load the data again",
         )
 
     def _look_up(self, ids: Words) -> _Found:
@@ -223,9 +228,9 @@ class StringTable:
         return pa.record_batch([pa.array(distinct), self._locate(distinct).texts(pa.binary())], ["id", "bytes"])
 
     def absorb(self, exported: pa.RecordBatch) -> None:
-        """Takes over what another table of the same seed exported; raises StringCollision where an id stands for other bytes here."""
+        """Takes over what another table of the same identity exported; raises StringCollision where an id stands for other bytes here."""
         found = self._intern(exported.column(1))
-        assert np.array_equal(found, exported.column(0)), "ids made with another seed"
+        assert np.array_equal(found, exported.column(0)), "ids of another state"
 
     def fresh(self) -> pa.RecordBatch:
         """What was added here and is not in the parent, as `export` gives it."""
@@ -235,7 +240,7 @@ class StringTable:
     def retain(self, ids: Words) -> None:
         """Drops all strings but these."""
         with self._lock:
-            kept = StringTable(self.seed, hash_bits=self.hash_bits)
+            kept = StringTable(self._identity)
             exported = self.export(ids)
             left = np.array(exported.column(0), np.int64)
             kept._insert(_Run.of(exported.column(1)), left)

@@ -16,12 +16,13 @@ import numpy as np
 from deltic.circuit.nodes import Circuit
 from deltic.circuit.operator import Tick
 from deltic.errors import StateError
-from deltic.runtimes import DEFAULT_SEED, RETAINED_EPOCHS, TickResult
+from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.durable.interrupts import uninterrupted
 from deltic.runtimes.durable.merges import Group, Merged, Merger, adopted
 from deltic.runtimes.durable.outcome import Performed, change_of
 from deltic.runtimes.durable.partial import partial
 from deltic.runtimes.durable.shelves import Version
+from deltic.runtimes.durable.strings import HASH_VERSION, STRINGS, check_version, identity_of
 from deltic.runtimes.program import EMPTY, Notes, backfill, described, next_tick
 from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import FileRef, Origin
@@ -32,6 +33,7 @@ from deltic.storage.reshard import SPREAD
 from deltic.storage.state import State
 from deltic.trace.batch import Batch
 from deltic.trace.counters import summed
+from deltic.trace.identity import Identity
 from deltic.trace.merge import merge
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
@@ -44,9 +46,6 @@ CROWDED: Final = 80
 STRINGS_BYTES: Final = 1 << 28
 """Of strings in memory, above which those are let go that are in files."""
 
-HASH_VERSION: Final = 1
-"""Of the function that says which shard a row is of, and what id a string has."""
-
 
 class Durable(ABC):
     """A runtime whose state is in the folder `root`. shards: of a new state (default 1); another number than before reshards it."""
@@ -54,21 +53,20 @@ class Durable(ABC):
     strings: StringTable
 
     def __init__(self, root: str, shards: int | None, retain: int = RETAINED_EPOCHS) -> None:
-        facts = {"seed": DEFAULT_SEED, "hash": HASH_VERSION, **EMPTY}
-        self._state = State.open(root, shards=shards, facts=facts, retain=retain)
+        facts = {"hash": HASH_VERSION, STRINGS: Identity.drawn().note(), **EMPTY}
+        self._state = State.open(root, shards=shards, facts=facts, retain=retain, check=lambda notes: check_version(notes, root))
         try:
-            _check_version(self._state)
             self.shards = self._state.manifest.shards
             self._files = OpenFiles(self._state.root)
             self._version = Version(Circuit.empty(), self._state.manifest, ()).after(Circuit.empty(), self._state.manifest, self._files)
-            self.strings = self._string_table(self._state.manifest.notes["seed"])
+            self.strings = self._string_table(identity_of(self._state.manifest.notes))
             self._merger = Merger(self._state, self._merge)
         except BaseException:
             self._state.close()
             raise
 
     @abstractmethod
-    def _string_table(self, seed: int) -> StringTable:
+    def _string_table(self, identity: Identity) -> StringTable:
         """The table in which users' strings are interned; old strings are found in `dictionaries`."""
 
     @abstractmethod
@@ -220,13 +218,3 @@ class Durable(ABC):
         self._merger.release()
         self._files.keep(manifest.files)
         self._merger.start()
-
-
-def _check_version(state: State) -> None:
-    found = state.manifest.notes.get("hash")
-    if found != HASH_VERSION:
-        raise StateError(
-            f"the state folder {state.root} spreads its rows by version {found}",
-            expected=f"version {HASH_VERSION}",
-            remedy="use the version of Deltic that made it, or build the state again from the sources",
-        )

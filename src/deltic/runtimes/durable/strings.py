@@ -1,14 +1,37 @@
-"""The strings of a state's files, as string tables look them up."""
+"""The strings of a state: which ids they have, as its notes say, and those of its files, as string tables look them up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from deltic.errors import StateError
 from deltic.storage.dictionary import Dictionary
+from deltic.trace.identity import Identity
+
+STRINGS: Final = "strings"
+"""The note of the identity of strings."""
+
+HASH_VERSION: Final = 2
+"""Of the function that says which shard a row is of, and what id a string has. 2: strings are hashed under a key."""
+
+
+def identity_of(notes: Mapping[str, Any]) -> Identity:
+    """How strings get ids in a state of this version with these notes. Raises CorruptState."""
+    return Identity.of_note(notes.get(STRINGS))
+
+
+def check_version(notes: Mapping[str, Any], root: str) -> None:
+    """Raises StateError if the state is one that can only be read."""
+    if (version := notes.get("hash")) != HASH_VERSION:
+        raise StateError(
+            f"the state folder {root} has string ids of version {version}, and cannot be continued",
+            expected=f"version {HASH_VERSION}",
+            remedy="use the version of Deltic that made it; or build a new state from the sources, or from views by `deltic state export`",
+        )
 
 
 class StateStrings:

@@ -17,6 +17,7 @@ from deltic.runtimes.durable.writing import write_shard
 from deltic.runtimes.embedded.levels import routed, run_levels
 from deltic.storage.files import Origin
 from deltic.storage.manifest import Manifest
+from deltic.trace.identity import Identity
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 
@@ -29,8 +30,8 @@ class DurableEmbedded(Durable):
     def __init__(self, state: str, shards: int | None = None, *, retain: int = RETAINED_EPOCHS) -> None:
         super().__init__(state, shards, retain)
 
-    def _string_table(self, seed: int) -> StringTable:
-        return StringTable(seed, CurrentStrings(self.dictionaries))
+    def _string_table(self, identity: Identity) -> StringTable:
+        return StringTable(identity, CurrentStrings(self.dictionaries))
 
     def _perform(self, version: Version, changes: Mapping[str, Rows], tick: Tick) -> Performed:
         circuit = version.circuit

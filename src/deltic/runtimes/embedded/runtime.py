@@ -15,11 +15,12 @@ from typing import Any
 from deltic.circuit.nodes import Circuit
 from deltic.circuit.operator import Delta, Tick
 from deltic.errors import StateError
-from deltic.runtimes import DEFAULT_SEED, TickResult
+from deltic.runtimes import TickResult
 from deltic.runtimes.embedded.levels import routed, run_levels
 from deltic.runtimes.program import EMPTY, Notes, applied, backfill, described, next_tick
 from deltic.trace.batch import Batch
 from deltic.trace.counters import summed
+from deltic.trace.identity import Identity
 from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
@@ -31,10 +32,10 @@ State = list[dict[str, Spine]]
 class Embedded:
     """shards: how many hash ranges the state is split into; one is fastest here."""
 
-    def __init__(self, shards: int = 1, seed: int = DEFAULT_SEED) -> None:
+    def __init__(self, shards: int = 1) -> None:
         assert shards >= 1
         self.shards = shards
-        self.strings = StringTable(seed)
+        self.strings = StringTable(Identity.drawn())
         self._circuit = Circuit.empty()
         self._state: State = [{} for _ in range(shards)]
         self._epoch = 0

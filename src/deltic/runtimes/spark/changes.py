@@ -20,6 +20,7 @@ from deltic.runtimes.distributed import Distributed
 from deltic.runtimes.spark.message import FRAME, LAST, Kind, Message, Part, pack_failure, pack_parts, to_arrow
 from deltic.schema import Op, TableSchema
 from deltic.trace.encoding import Layout, encode_changes
+from deltic.trace.identity import Identity
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 
@@ -60,7 +61,7 @@ class Messages(Distributed):
         return found
 
     @abstractmethod
-    def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, seed: int) -> DataFrame:
+    def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, identity: Identity) -> DataFrame:
         """A frame of FRAME's rows. targets: by the table's name. A user's error is a row of it too."""
         ...
 
@@ -86,8 +87,8 @@ class SparkChanges(Messages):
     def tagged(self) -> tuple[DataFrame, tuple[TaggedTable, ...], bool]:
         return self.frame, (TaggedTable(self.table, self.sequence, self.inserts),), False
 
-    def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, seed: int) -> DataFrame:
-        encoder = Encoder(targets[self.table.name], shards, seed, self.sequence, self.inserts)
+    def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, identity: Identity) -> DataFrame:
+        encoder = Encoder(targets[self.table.name], shards, identity, self.sequence, self.inserts)
         return self.frame.mapInArrow(EncodeTask((encoder,), False).__call__, FRAME)
 
 
@@ -115,8 +116,8 @@ class TaggedChanges(Messages):
     def tagged(self) -> tuple[DataFrame, tuple[TaggedTable, ...], bool]:
         return self.frame, self.parts, True
 
-    def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, seed: int) -> DataFrame:
-        encoders = [Encoder(targets[part.table.name], shards, seed, part.sequence, part.inserts) for part in self.parts]
+    def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, identity: Identity) -> DataFrame:
+        encoders = [Encoder(targets[part.table.name], shards, identity, part.sequence, part.inserts) for part in self.parts]
         return self.frame.mapInArrow(EncodeTask(tuple(encoders), True).__call__, FRAME)
 
 
@@ -193,13 +194,13 @@ class Encoder:
 
     target: Target
     shards: int
-    seed: int
+    identity: Identity
     sequence: str | None = None
     inserts: bool = False
 
     def messages(self, frame: pa.Table) -> Sequence[Message]:
         """Raises FrameError, ConstraintViolation, StringCollision."""
-        strings = StringTable(self.seed)
+        strings = StringTable(self.identity)
         table = self.target.table
         changes = inserted(frame, table) if self.inserts else change_frame(frame, table, self.sequence)
         words = encode_changes(changes.rows, table, strings)

@@ -176,4 +176,4 @@ def _rows(root: str, piece: Piece) -> Iterator[tuple[Sequence[np.ndarray], np.nd
         return
     files = [DataFile(root, ref) for ref in piece.files]
     batch = merge([file.change(piece.view.arrangement) for file in files])
-    yield batch.columns, batch.weights[0], file_strings(piece.view.seed, [file.dictionary() for file in files])
+    yield batch.columns, batch.weights[0], file_strings(None, [file.dictionary() for file in files])

@@ -52,6 +52,7 @@ from deltic.storage.folder import open_folder
 from deltic.storage.history import epochs_in
 from deltic.storage.manifest import Manifest
 from deltic.trace.batch import Batch
+from deltic.trace.identity import Identity
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 
@@ -93,8 +94,8 @@ class SparkRuntime(Durable):
         if self._temporary is not None:
             self._temporary.cleanup()
 
-    def _string_table(self, seed: int) -> StringTable:
-        return DriverStrings(seed, _Asked(self.dictionaries))
+    def _string_table(self, identity: Identity) -> StringTable:
+        return DriverStrings(identity, _Asked(self.dictionaries))
 
     def _perform(self, version: Version, changes: Tables, tick: Tick) -> Performed:
         frame = self._frame(version.circuit, self._on_its_way(version.circuit), changes, tick)
@@ -111,7 +112,7 @@ class SparkRuntime(Durable):
 
     def _on_its_way(self, circuit: Circuit) -> Program:
         if self._program is None or self._program[0] is not circuit:
-            self._program = circuit, Program.of(circuit, self.shards, self.strings.seed)
+            self._program = circuit, Program.of(circuit, self.shards, self.strings.identity)
         return self._program[1]
 
     def _inline(self, messages: Sequence[tuple[int, bytes]]) -> dict[tuple[int, str], Batch]:
@@ -132,7 +133,7 @@ class SparkRuntime(Durable):
         frame, exchanged = self._first(messages, bool(distributed))
         for found in distributed.values():
             targets = {name: _target(circuit, table, ports) for name, table in found.tables.items()}
-            frame = frame.union(found.messages(self._spark, targets, self.shards, self.strings.seed))
+            frame = frame.union(found.messages(self._spark, targets, self.shards, self.strings.identity))
         for level in circuit.levels:
             if level.index or exchanged:
                 frame = frame.repartitionById(self.shards, "shard")

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -16,14 +17,15 @@ import pyarrow as pa
 
 from deltic.connectors.fitting import fit
 from deltic.errors import UnknownName
-from deltic.runtimes.durable.strings import StateStrings
-from deltic.schema import Field, Schema, Type
+from deltic.runtimes.durable.strings import HASH_VERSION, StateStrings, identity_of
+from deltic.schema import STRING, Field, Schema, Type
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.reader import StateReader
 from deltic.storage.reading import OpenFiles, Shelved
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
 from deltic.trace.encoding import Layout, decode, encode
+from deltic.trace.identity import Identity
 from deltic.trace.merge import merge
 from deltic.trace.partition import partition
 from deltic.trace.probe import probe
@@ -43,7 +45,8 @@ class StoredView:
     """A view as the notes of a manifest describe it.
 
     stored: its fields as they lie. order: the position in the user's schema of each. key: how many leading ones rows are found by.
-    partition: the stored words whose hash gives a row's shard; () is the home shard, None any shard.
+    partition: the stored words whose hash gives a row's shard; () is the home shard, None any shard. identity: None if
+    another version of Deltic made the string ids.
     """
 
     name: str
@@ -53,7 +56,7 @@ class StoredView:
     key: int
     partition: tuple[int, ...] | None
     widths: tuple[int, int]
-    seed: int
+    identity: Identity | None
 
     @staticmethod
     def of(notes: Mapping[str, Any], view: str) -> StoredView:
@@ -71,7 +74,8 @@ class StoredView:
         fields = tuple(Field(column, Type.parse(sql), nullable) for column, sql, nullable in entry["fields"])
         home = None if found["partition"] is None else tuple(found["partition"])
         widths = (found["columns"], found["weights"])
-        return StoredView(name, entry["arrangement"], Schema(fields), tuple(entry["order"]), entry["key"], home, widths, notes["seed"])
+        identity = None if notes.get("hash") != HASH_VERSION else identity_of(notes)
+        return StoredView(name, entry["arrangement"], Schema(fields), tuple(entry["order"]), entry["key"], home, widths, identity)
 
     @property
     def schema(self) -> Schema:
@@ -80,8 +84,9 @@ class StoredView:
 
     @property
     def leading(self) -> tuple[Field, ...]:
-        """The fields that rows are found by."""
-        return self.stored.fields[: self.key]
+        """The fields that rows are found by; of a state of another version, those before the first string."""
+        fields = self.stored.fields[: self.key]
+        return fields if self.identity is not None else tuple(takewhile(lambda f: f.type != STRING, fields))
 
     def decoded(self, words: Sequence[np.ndarray], names: Collection[str], strings: StringTable) -> pa.Table:
         """The named columns of rows, in the stored order."""
@@ -106,7 +111,7 @@ class StoredView:
         every: list[tuple[int, ...]] = [(shard,) for shard in range(shards)]
         if not keys:
             return every if keys is None else []
-        words = self.key_words(keys, StringTable(self.seed))
+        words = self.key_words(keys, StringTable(self.identity))
         if max(self.partition) >= len(words):
             return every
         parts = partition(Rows(words, [np.ones(len(keys), np.int64)]), self.partition, shards)
@@ -131,7 +136,7 @@ class ViewScan:
         view, files = self.view, OpenFiles(self._reader.root)
         shelves = [self._shelf(files, shard) for shard in shards]
         names = sorted({name for shelf in shelves for name in shelf.names(view.arrangement)}, reverse=True)
-        strings = file_strings(view.seed, [files[self._reader.manifest.files[name]].dictionary() for name in names])
+        strings = file_strings(view.identity, [files[self._reader.manifest.files[name]].dictionary() for name in names])
         spines = [shelf[view.arrangement] for shelf in shelves]
         if keys is None:
             found: Rows = merge([spine.scan(Counters()).verified() for spine in spines])
@@ -158,6 +163,6 @@ class ViewScan:
         return Shelved(files, manifest.files, manifest.shelves[shard], {name: self.view.widths}, shares=shares)
 
 
-def file_strings(seed: int, dictionaries: Sequence[Dictionary]) -> StringTable:
+def file_strings(identity: Identity | None, dictionaries: Sequence[Dictionary]) -> StringTable:
     """The strings of some files."""
-    return StringTable(seed, StateStrings(dictionaries))
+    return StringTable(identity, StateStrings(dictionaries))

@@ -44,6 +44,7 @@ from deltic.storage.files import FileRef, Origin
 from deltic.storage.manifest import Manifest, SegmentRef
 from deltic.storage.reading import OpenFiles, Shelved
 from deltic.trace.batch import Batch
+from deltic.trace.identity import Identity
 from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
@@ -59,12 +60,12 @@ class Program:
     digest: str
     pickled: bytes
     shards: int
-    seed: int
+    identity: Identity
 
     @staticmethod
-    def of(circuit: Circuit, shards: int, seed: int) -> Program:
+    def of(circuit: Circuit, shards: int, identity: Identity) -> Program:
         pickled: bytes = cloudpickle.dumps(circuit)  # type: ignore[no-untyped-call]
-        return Program(hashlib.sha256(pickled).hexdigest(), pickled, shards, seed)
+        return Program(hashlib.sha256(pickled).hexdigest(), pickled, shards, identity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,7 @@ class LevelTask:
         try:
             shelved = _warm.shelved(assignment, circuit, shard, self.program.shards, self.level)
             plan = circuit.levels[self.level]
-            strings = StringTable(self.program.seed, StateStrings(shelved.dictionaries()) if _has_strings(circuit, plan) else None)
+            strings = StringTable(self.program.identity, StateStrings(shelved.dictionaries()) if _has_strings(circuit, plan) else None)
             arrived = _arrived([m.payload for m in messages if m.kind is Kind.ROWS], strings)
             result = run_level(circuit, self.level, shard, self.program.shards, shelved, strings, arrived, assignment.tick)
             if result.failure is not None:

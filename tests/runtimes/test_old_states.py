@@ -1,0 +1,79 @@
+"""States that earlier versions of Deltic made: what can no longer be continued can be read, and is refused by name.
+
+`old_states/hash_1` has two shards and four ticks of users; its strings have ids by an unkeyed hash.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import deltic
+from deltic.cli import main
+from deltic.cli.exits import Exit
+from deltic.errors import StateError
+from deltic.runtimes.stored_view import StoredView
+from deltic.spark import register
+from deltic.storage.reader import StateReader
+
+BY_CITY = [
+    {"city": None, "n": 4, "first": "user11"},
+    {"city": "Lima", "n": 5, "first": "user1"},
+    {"city": "Oslo", "n": 5, "first": "user0"},
+]
+GROWN = [{"name": "user12", "age": 19}, {"name": "user13", "age": 22}]
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(Path(__file__).parent / "old_states" / "hash_1", tmp_path / "old.state"))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for kind in ("data", "manifests") for path in (folder / kind).iterdir()}
+
+
+def test_a_session_refuses_it_by_name_and_leaves_it_as_it_is(old: Path) -> None:
+    before = content(old)
+    for shards in (None, 3):
+        with pytest.raises(StateError) as caught:
+            deltic.Session(state=str(old), shards=shards)
+        assert f"the state folder {old} has string ids of version 1" in str(caught.value)
+        assert "deltic state export" in str(caught.value)
+    assert content(old) == before
+
+
+def test_it_can_be_exported(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["state", "export", str(old), str(tmp_path / "out")]) == Exit.OK
+    assert rows(pq.read_table(tmp_path / "out" / "by_city.parquet")) == BY_CITY
+    assert rows(pq.read_table(tmp_path / "out" / "grown.parquet")) == GROWN
+    assert main(["state", "verify", str(old)]) == Exit.OK
+    capsys.readouterr()
+
+
+def test_its_last_changes_are_readable(old: Path) -> None:
+    with StateReader.open(str(old)) as reader:
+        changes = StoredView(reader, "grown").changes()
+    assert sorted(zip(changes["name"].to_pylist(), changes["_weight"].to_pylist(), strict=True)) == [
+        ("user10", -1),
+        ("user12", 1),
+        ("user13", 1),
+    ]
+
+
+@pytest.mark.spark
+def test_spark_reads_it_and_filters_it_whole(old: Path, spark: SparkSession) -> None:
+    register(spark)
+    frame = spark.read.format("deltic").option("view", "grown").load(str(old))
+    assert [row.asDict() for row in frame.orderBy("name").collect()] == GROWN
+    assert [row.asDict() for row in frame.where("name = 'user13'").collect()] == GROWN[1:]
+
+
+def rows(table: pa.Table) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = table.sort_by(table.column_names[0]).to_pylist()
+    return sorted(found, key=lambda row: str(row[table.column_names[0]] or ""))
