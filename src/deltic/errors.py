@@ -7,6 +7,7 @@ Bad input raises one of these; a broken invariant of Deltic's own is an `assert`
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,10 @@ class DelticError(Exception):
     span: where in the user's text, if it is there.
     expected: what would have been right.
     remedy: what to do.
+    code: what names the class for good, also where its name changes (docs/errors.md).
     """
+
+    code: ClassVar[str] = "DELTIC-0000"
 
     def __init__(self, message: str, *, span: Span | None = None, expected: str | None = None, remedy: str | None = None) -> None:
         self.message, self.span, self.expected, self.remedy = message, span, expected, remedy
@@ -65,33 +69,49 @@ class DelticError(Exception):
 class QueryError(DelticError):
     """A statement that Deltic refuses: its text, its names, or its types."""
 
+    code = "DELTIC-1000"
+
 
 class SyntaxFailure(QueryError):
     """The text does not parse."""
+
+    code = "DELTIC-1001"
 
 
 class UnknownName(QueryError):
     """A table, view, column, function or hint that is not there."""
 
+    code = "DELTIC-1002"
+
 
 class AmbiguousName(QueryError):
     """A name that means more than one column."""
+
+    code = "DELTIC-1003"
 
 
 class TypeMismatch(QueryError):
     """An expression whose types do not fit."""
 
+    code = "DELTIC-1004"
+
 
 class Unsupported(QueryError):
     """Something that SQL has and Deltic has not (yet); the remedy says what is possible instead."""
+
+    code = "DELTIC-1005"
 
 
 class CatalogError(QueryError):
     """A name defined twice, or dropped while another view reads it."""
 
+    code = "DELTIC-1006"
+
 
 class DataError(DelticError):
     """Changes that do not fit their table; nothing of the tick is applied. `table` and `ordinal` say which row, where known."""
+
+    code = "DELTIC-2000"
 
     table: str = ""
     ordinal: int = 0
@@ -101,61 +121,91 @@ class DataError(DelticError):
 class FrameError(DataError):
     """A frame with a missing or extra column, or a wrong type."""
 
+    code = "DELTIC-2001"
+
 
 class ConstraintViolation(DataError):
     """NULL in a NOT NULL column, or a value out of its type's range."""
+
+    code = "DELTIC-2002"
 
 
 class DuplicateKey(ConstraintViolation):
     """Two rows under one primary key."""
 
+    code = "DELTIC-2003"
+
 
 class AbsentRow(DataError):
     """A delete or update of a row that is not there."""
+
+    code = "DELTIC-2004"
 
 
 class CircuitError(DelticError):
     """A circuit whose nodes do not fit together."""
 
+    code = "DELTIC-4000"
+
 
 class EvaluationError(DelticError):
     """An expression that fails on a row (Spark's ANSI rules); the tick is rolled back."""
+
+    code = "DELTIC-3000"
 
 
 class ArithmeticOverflow(EvaluationError):
     """A number that leaves its type."""
 
+    code = "DELTIC-3001"
+
 
 class DivisionByZero(EvaluationError):
     """Division or modulo by zero."""
+
+    code = "DELTIC-3002"
 
 
 class CastFailure(EvaluationError):
     """A value that cannot be cast."""
 
+    code = "DELTIC-3003"
+
 
 class WeightOverflow(EvaluationError):
     """A weight that leaves 64 bits."""
+
+    code = "DELTIC-3004"
 
 
 class ImpureFunction(EvaluationError):
     """A function of the user's that gave two answers for one row."""
 
+    code = "DELTIC-3005"
+
 
 class NegativeWeight(EvaluationError):
     """A row that a relation would have less than 0 times."""
+
+    code = "DELTIC-3006"
 
 
 class Divergence(EvaluationError):
     """A recursion that goes on beyond its limit of iterations; the tick is rolled back."""
 
+    code = "DELTIC-3007"
+
 
 class StringCollision(DelticError):
     """Two strings with one 64-bit hash."""
 
+    code = "DELTIC-3008"
+
 
 class SubscriberError(DelticError):
     """Subscribers that raised after a commit; the tick stays. `causes` has their exceptions."""
+
+    code = "DELTIC-4001"
 
     def __init__(self, message: str, *, causes: tuple[BaseException, ...] = ()) -> None:
         self.causes = causes
@@ -165,30 +215,46 @@ class SubscriberError(DelticError):
 class StateError(DelticError):
     """A state folder that cannot be used as it is."""
 
+    code = "DELTIC-5000"
+
 
 class CorruptState(StateError):
     """Bytes that are not what the manifest says."""
+
+    code = "DELTIC-5001"
 
 
 class StateInUse(StateError):
     """Another live writer holds the state folder."""
 
+    code = "DELTIC-5002"
+
 
 class StateTakenOver(StateError):
     """A newer writer has taken the state folder; this one may not commit."""
+
+    code = "DELTIC-5003"
 
 
 class SourceError(DelticError):
     """A source's folder or file that cannot be read as it is: absent, torn, changed meanwhile, of other columns' kinds."""
 
+    code = "DELTIC-6000"
+
 
 class SinkError(DelticError):
     """A sink's folder that cannot be written as it is: another's, full, or holding something else."""
+
+    code = "DELTIC-6001"
 
 
 class ClockError(DelticError):
     """A time that would go back, or that nobody has said."""
 
+    code = "DELTIC-4002"
+
 
 class SetupError(DelticError):
     """The machine lacks something: Java, an extra, a data set."""
+
+    code = "DELTIC-7000"

@@ -55,7 +55,7 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, ROOT / ".ci" / "readme_command.py", *arguments], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(("name", "last"), [("main job", ".venv/bin/deltic demo flights"), ("tests", ".venv/bin/pytest")])
+@pytest.mark.parametrize(("name", "last"), [("main job", ".venv/bin/deltic demo flights"), ("tests", ".venv/bin/pytest -n auto")])
 def test_readme_has_each_command_as_one_line_with_its_whole_set_up(name: str, last: str) -> None:
     whole, setup, run = (command(name, *which).stdout.strip() for which in ((), ("setup",), ("last",)))
     assert whole == f"{setup} && {run}"

@@ -2,8 +2,8 @@
 
 X(n+1) = distinct(base ⊎ π(X(n) ⋈ E) ⊎ …): all iterations of one tick in one call, over the spines as they lie. Rows of X that the tick
 meets are kept in a hash table, each with its history (`seen.py`). What is derived at an iteration waits in that iteration's list. The
-rules are theory.md's, section 1: a change of E meets all past rows of X, whose products are due at their iterations; a row that is looked
-at is looked at again at the later iterations of its history.
+rules are those of docs/theory.md (Operators at nested times): a change of E meets all past rows of X, whose products are due at their
+iterations; a row that is looked at is looked at again at the later iterations of its history.
 
 Directories are those of `merge.py`, laid one behind the other in one array. A chain is one join with another relation, a row of `chains`.
 """

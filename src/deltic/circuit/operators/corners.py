@@ -2,7 +2,7 @@
 
 With A(t) the sum of all changes at times ≤ t in the product order, out(t) = Σ ± f(A(c)) over the corners c of t: each coordinate of c,
 the epoch included, is either t's or the one before, and the sign is minus for each that is the one before. For one scope that is
-f(e, i) − f(e − 1, i) − f(e, i − 1) + f(e − 1, i − 1). No trace of the output is needed (theory.md, section 1, corrections).
+f(e, i) − f(e − 1, i) − f(e, i − 1) + f(e − 1, i − 1). No trace of the output is needed (docs/theory.md, Operators at nested times).
 A corner is a set of bits: bit 0 for the epoch, bit 1 + k for scope k, 1 where the coordinate is t's. So is the class of a change at
 t′ ≤ t: 1 where t′ has the coordinate of t; it counts in the corners that contain its class.
 A key that is looked at now has to be looked at again at now ∨ t′ for every t′ ≰ now in its history.

@@ -1,0 +1,31 @@
+"""Every error class has a code of its own, and docs/errors.md lists exactly these."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from deltic import errors
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
+
+
+def classes(base: type[errors.DelticError] = errors.DelticError) -> Iterator[type[errors.DelticError]]:
+    for kind in base.__subclasses__():
+        if kind.__module__ == errors.__name__:
+            yield kind
+            yield from classes(kind)
+
+
+def test_every_class_has_a_code_of_its_own() -> None:
+    kinds = list(classes())
+    assert len(kinds) >= 25
+    assert all("code" in vars(kind) for kind in kinds), [kind for kind in kinds if "code" not in vars(kind)]
+    assert len({kind.code for kind in kinds}) == len(kinds)
+    assert all(re.fullmatch(r"DELTIC-\d{4}", kind.code) for kind in kinds)
+
+
+def test_the_page_lists_every_code_and_no_other() -> None:
+    listed = dict(re.findall(r"^\| (DELTIC-\d{4}) \| `(\w+)` \| \w", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+    assert listed == {kind.code: kind.__name__ for kind in classes()}
