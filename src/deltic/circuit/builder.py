@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from deltic.circuit.nodes import ArrangementSpec, Circuit, Level, Node, NodeKind, Port, Shape
@@ -77,9 +77,10 @@ class CircuitBuilder:
     def specify(self, spec: ArrangementSpec) -> None:
         self.arrangements.setdefault(spec.id, spec)
 
-    def finish(self) -> Circuit:
-        nodes = tuple(self.nodes)
-        ports = self._ports()
+    def finish(self, nodes: tuple[Node, ...] | None = None) -> Circuit:
+        """The circuit of the nodes, or of as many as do the same; nothing of the builder changes."""
+        nodes = tuple(self.nodes) if nodes is None else nodes
+        ports = _ports(nodes)
         levels = []
         for index in range(max((n.level for n in nodes), default=0) + 1):
             here = tuple(n for n in nodes if n.level == index and not isinstance(n.operator, Exchange))
@@ -88,50 +89,53 @@ class CircuitBuilder:
             arrives = tuple(p for p in ports if p.target_level == index)
             leaves = tuple(p for p in ports if p.source_level == index)
             levels.append(Level(index, here, arrives, leaves, owned, reads))
-        whole = self._whole(tuple(p for p in ports if p.source_level < 0))
-        return Circuit(nodes, tuple(levels), whole, self._specified(), dict(self.tables), dict(self.views), self._routes())
+        whole = _whole(nodes, tuple(p for p in ports if p.source_level < 0))
+        return Circuit(nodes, tuple(levels), whole, self._specified(nodes), dict(self.tables), dict(self.views), _routes(nodes))
 
-    def _specified(self) -> dict[str, ArrangementSpec]:
+    def _specified(self, nodes: Sequence[Node]) -> dict[str, ArrangementSpec]:
         """The arrangements, each at the level of the node that owns it, and partitioned as that is unless the spec says how."""
-        owners = {name: node for node in self.nodes for name in node.owned}
+        owners = {name: node for node in nodes for name in node.owned}
         found = {}
         for name, spec in self.arrangements.items():
             partition = owners[name].partition if spec.partition is None else spec.partition
             found[name] = replace(spec, level=owners[name].level, partition=partition)
         return found
 
-    def _whole(self, asked: tuple[Port, ...]) -> Level:
-        """All nodes as one level, each exchange left out: what reads it reads what it exchanges."""
-        behind: dict[int, int] = {}
-        nodes = []
-        for node in self.nodes:
-            inputs = tuple(behind[i] for i in node.inputs)
-            behind[node.id] = inputs[0] if isinstance(node.operator, Exchange) else node.id
-            if not isinstance(node.operator, Exchange):
-                nodes.append(replace(node, inputs=inputs, level=0))
-        owned = tuple(name for n in nodes for name in n.owned)
-        return Level(0, tuple(nodes), asked, (), owned, owned)
 
-    def _routes(self) -> dict[str, tuple[int, ...]]:
-        tables = [n.operator for n in self.nodes if isinstance(n.operator, TableInput)]
-        return {t.table.name: t.order[: t.key] or t.order for t in tables}
+def _whole(all_nodes: Sequence[Node], asked: tuple[Port, ...]) -> Level:
+    """All nodes as one level, each exchange left out: what reads it reads what it exchanges."""
+    behind: dict[int, int] = {}
+    nodes = []
+    for node in all_nodes:
+        inputs = tuple(behind[i] for i in node.inputs)
+        behind[node.id] = inputs[0] if isinstance(node.operator, Exchange) else node.id
+        if not isinstance(node.operator, Exchange):
+            nodes.append(replace(node, inputs=inputs, level=0))
+    owned = tuple(name for n in nodes for name in n.owned)
+    return Level(0, tuple(nodes), asked, (), owned, owned)
 
-    def _ports(self) -> list[Port]:
-        """What crosses levels: asked changes to their table, exchanged streams, and streams that a later level reads again."""
-        ports: dict[str, Port] = {}
-        for node in self.nodes:
-            if isinstance(node.operator, TableInput):
-                table = node.operator.table
-                shape = Shape(Schema(table.schema.fields + OPERATION.fields))
-                ports[f"table:{table.name}"] = Port(f"table:{table.name}", node.id, shape, -1, node.level)
-            for i in node.inputs:
-                source = self.nodes[i]
-                if isinstance(node.operator, Exchange):
-                    ports[f"x{node.id}"] = Port(f"x{node.id}", node.id, node.shape, source.level, node.level)
-                elif source.level < node.level:
-                    name = f"f{i}.{node.level}"
-                    ports[name] = Port(name, i, source.shape, source.level, node.level)
-        return list(ports.values())
+
+def _routes(nodes: Sequence[Node]) -> dict[str, tuple[int, ...]]:
+    tables = [n.operator for n in nodes if isinstance(n.operator, TableInput)]
+    return {t.table.name: t.order[: t.key] or t.order for t in tables}
+
+
+def _ports(nodes: Sequence[Node]) -> list[Port]:
+    """What crosses levels: asked changes to their table, exchanged streams, and streams that a later level reads again."""
+    ports: dict[str, Port] = {}
+    for node in nodes:
+        if isinstance(node.operator, TableInput):
+            table = node.operator.table
+            shape = Shape(Schema(table.schema.fields + OPERATION.fields))
+            ports[f"table:{table.name}"] = Port(f"table:{table.name}", node.id, shape, -1, node.level)
+        for i in node.inputs:
+            source = nodes[i]
+            if isinstance(node.operator, Exchange):
+                ports[f"x{node.id}"] = Port(f"x{node.id}", node.id, node.shape, source.level, node.level)
+            elif source.level < node.level:
+                name = f"f{i}.{node.level}"
+                ports[name] = Port(name, i, source.shape, source.level, node.level)
+    return list(ports.values())
 
 
 def canonical(value: object) -> object:

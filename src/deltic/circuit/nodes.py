@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 
 from deltic.circuit.operator import Operator
 from deltic.schema import Schema
@@ -145,9 +146,14 @@ class Instruction:
 
     @classmethod
     def of(cls, node: Node) -> Instruction:
-        nothing = Rows.empty(node.shape.layout.width, node.shape.weights)
+        nothing = _no_rows(node.shape.layout.width, node.shape.weights)
         source = node.kind is NodeKind.SOURCE and not node.inputs
         return cls(node.id, node.name, node.operator, node.inputs, node.operator.eager, source, nothing)
+
+
+@cache
+def _no_rows(columns: int, weights: int) -> Rows:
+    return Rows.empty(columns, weights)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import datetime
 import decimal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from typing import Any
 
 from deltic.errors import Span
@@ -153,5 +154,12 @@ def user_functions(value: object, outside: tuple[type, ...] = ()) -> Iterator[Us
             yield part
         elif isinstance(part, tuple):
             waiting += part
-        elif is_dataclass(part) and not isinstance(part, type):
-            waiting += [getattr(part, one.name) for one in fields(part)]
+        else:
+            kind: Any = type(part)
+            waiting += [getattr(part, name) for name in _field_names(kind)]
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    """The names of a dataclass's fields; none of another class."""
+    return tuple(one.name for one in fields(kind)) if is_dataclass(kind) else ()

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from deltic.lowering.lower import lower
+from deltic.lowering.lower import GrowingProgram, lower
 
-__all__ = ["lower"]
+__all__ = ["GrowingProgram", "lower"]

@@ -7,9 +7,9 @@ are loops to be found in them.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
-from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.nodes import Node, NodeKind
 from deltic.circuit.operators.chain import Chain, Step
 from deltic.circuit.operators.child import Child
@@ -19,22 +19,22 @@ from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.temporal_filter import TemporalFilter
 
 
-def fuse(builder: CircuitBuilder) -> None:
-    """Replaces the nodes of a circuit that is lowered by as many as are needed."""
-    nodes = _live(builder.nodes)
+def fused(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The nodes of a circuit that is lowered, as many as are needed, numbered anew."""
+    nodes = _live(nodes)
     readers = Counter(i for node in nodes for i in node.inputs)
     found: dict[int, Node] = {}
     gone: set[int] = set()
     for node in nodes:
         inner = found[node.inputs[0]] if len(node.inputs) == 1 else None
-        fused = _fused(inner, node) if inner is not None and readers[inner.id] == 1 else None
-        if fused is not None and inner is not None:
+        both = _fused(inner, node) if inner is not None and readers[inner.id] == 1 else None
+        if both is not None and inner is not None:
             gone.add(inner.id)
-        found[node.id] = node if fused is None else fused
-    builder.nodes[:] = _renumbered([node for node in found.values() if node.id not in gone])
+        found[node.id] = node if both is None else both
+    return tuple(_renumbered([node for node in found.values() if node.id not in gone]))
 
 
-def _live(nodes: list[Node]) -> list[Node]:
+def _live(nodes: Sequence[Node]) -> list[Node]:
     """The nodes that keep something, and those that they depend on."""
     needed: set[int] = set()
     owners = {name: node.id for node in nodes for name in node.owned}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from deltic.expr.nodes import Column
+from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Table, TemporalFilter, TopK
 
 
+@once_per_node
 def unique_key(plan: Plan) -> tuple[int, ...] | None:
     """Positions of columns that no two rows share, () for at most one row; None where none are known."""
     match plan:

@@ -6,7 +6,7 @@ own. Equal plans become one node, whichever view they stand in; so do equal arra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -19,7 +19,7 @@ from deltic.circuit.operators.order import Sort, Term
 from deltic.circuit.operators.reweigh import Reweigh, Rule
 from deltic.circuit.operators.top_k import TopK as TopKOperator
 from deltic.lowering.aggregates import lower_aggregate
-from deltic.lowering.fuse import fuse
+from deltic.lowering.fuse import fused
 from deltic.lowering.joins import lower_join
 from deltic.lowering.keys import unique_key
 from deltic.lowering.multiway import lower_multiway_join
@@ -30,7 +30,7 @@ from deltic.lowering.scopes import ScopeStreams
 from deltic.lowering.streams import Arranged, Streams, normalized
 from deltic.lowering.temporal import lower_temporal_filter
 from deltic.plan.columns import columns_of_all, reference, remap
-from deltic.plan.fingerprint import Nest, fingerprint
+from deltic.plan.fingerprint import Nest, column_names, fingerprint
 from deltic.plan.nodes import (
     Aggregate,
     Distinct,
@@ -64,13 +64,43 @@ def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema], shards: 
 
     shards: on how many it is to run; it is right on any number, but on one only does without what divides work among several.
     """
-    lowering = Lowering(spread=shards > 1)
-    for table in tables.values():
-        lowering.streams.table(table)
-    for name, plan in views.items():
-        lowering.view(name, plan)
-    fuse(lowering.streams.builder)
-    return lowering.streams.builder.finish()
+    return GrowingProgram(shards).circuit(views, tables)
+
+
+class GrowingProgram:
+    """Lowers one program after another. Of one that has all that the one before had, in its order, only what is new is lowered.
+
+    nodes: how many nodes the last program added to what was lowered before.
+    """
+
+    def __init__(self, shards: int = 1) -> None:
+        self._shards = shards
+        self._lowering: Lowering | None = None
+        self._views: dict[str, Plan] = {}
+        self._tables: dict[str, TableSchema] = {}
+        self.nodes = 0
+
+    def circuit(self, views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> Circuit:
+        """See `lower`. O(new nodes) to lower, and O(all nodes) for the circuit of them."""
+        lowering = self._lowering
+        if lowering is None or not self._is_extended(views, tables):
+            lowering, self._views, self._tables = Lowering(spread=self._shards > 1), {}, {}
+        self._lowering = None  # so that the next begins afresh if this one fails
+        builder = lowering.streams.builder
+        before = len(builder.nodes)
+        for table in list(tables.values())[len(self._tables) :]:
+            lowering.streams.table(table)
+        for name, plan in list(views.items())[len(self._views) :]:
+            lowering.view(name, plan)
+        self._lowering, self._views, self._tables = lowering, dict(views), dict(tables)
+        self.nodes = len(builder.nodes) - before
+        return builder.finish(fused(builder.nodes))
+
+    def _is_extended(self, views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> bool:
+        """Whether what was lowered is the beginning of this program, plan by plan the same object, with its places in the text."""
+        first = [*zip(views.items(), self._views.items(), strict=False)]
+        same = all(name == old and plan is known for (name, plan), (old, known) in first)
+        return same and len(first) == len(self._views) and [*tables.items()][: len(self._tables)] == [*self._tables.items()]
 
 
 class Lowering:
@@ -83,14 +113,18 @@ class Lowering:
     def __init__(self, streams: Streams | None = None, *, spread: bool = False) -> None:
         self.streams = Streams() if streams is None else streams
         self.spread = spread
-        self._known: dict[Plan, int] = {}
+        self._known: dict[Hashable, int] = {}
         self._seeds: dict[str, object] = {}
 
     def relation(self, plan: Plan) -> int:
         """The stream of the plan's changes, laid out as its schema says."""
-        if plan not in self._known:
-            self._known[plan] = self._lower(plan)
-        return self._known[plan]
+        return self.once(plan, lambda: self._lower(plan))
+
+    def once(self, meaning: Hashable, make: Callable[[], int]) -> int:
+        """The stream that `make` adds; the one that is there already if it was asked for by an equal meaning."""
+        if meaning not in self._known:
+            self._known[meaning] = make()
+        return self._known[meaning]
 
     def _lower(self, plan: Plan) -> int:
         match plan:
@@ -257,8 +291,7 @@ class Lowering:
 
         Two that differ in these alone do not share a scope: the second has its own.
         """
-        columns = [node.schema.names for node in nodes(plan) if not isinstance(node, Inspect)]
-        mark = self.streams.builder.digest(fingerprint(plan, self.nest), columns)
+        mark = self.streams.builder.digest(fingerprint(plan, self.nest), column_names(plan))
         watched = [(n.limit,) if isinstance(n, Recursion) else (n.function,) for n in nodes(plan) if isinstance(n, Recursion | Inspect)]
         same = self._seeds.setdefault(mark, watched) == watched
         return mark if same else self.streams.builder.digest(mark, watched)

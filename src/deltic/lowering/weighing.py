@@ -46,6 +46,10 @@ class Weighing:
 
 def weigh(lowering: Lowering, plan: Plan, wanted: Weighing, schema: Schema) -> int:
     """The stream of the groups (the fields of `schema`) with weights (count, measures)."""
+    return lowering.once((plan, wanted, schema), lambda: _weigh(lowering, plan, wanted, schema))
+
+
+def _weigh(lowering: Lowering, plan: Plan, wanted: Weighing, schema: Schema) -> int:
     if isinstance(plan, Project):
         return weigh(lowering, plan.input, wanted.through([e for _, e in plan.columns]), schema)
     if isinstance(plan, Join) and _splits(plan, wanted):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from deltic.expr.nodes import Column
+from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, Recursion, SetOperation, Table, TemporalFilter, TopK
 from deltic.plan.walk import transform
 from deltic.schema import Schema
@@ -39,6 +40,7 @@ def _drop(plan: Plan) -> Plan:
             return plan
 
 
+@once_per_node
 def unique_key(plan: Plan) -> frozenset[int] | None:
     """Columns in which no two rows (and no two copies of a row) are equal; None where none are known."""
     match plan:

@@ -19,17 +19,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Final
 
 from deltic.expr.nodes import Column, Expr, columns_of
 from deltic.optimizer.hypergraph import components, cyclic_core
 from deltic.optimizer.join_tree import JoinTree, equality, expressions_above, join_tree, refuse_hint
 from deltic.optimizer.push_time_down import map_bounds, with_bounds
 from deltic.plan.columns import columns_of_all, conjunction, reference, remap, shift
-from deltic.plan.nodes import Filter, Join, MultiwayJoin, Plan, Project, TemporalFilter, inputs
+from deltic.plan.node import once_per_node
+from deltic.plan.nodes import Filter, FlatMap, Join, MultiwayJoin, Plan, Project, TemporalFilter, inputs
 from deltic.plan.walk import map_inputs
 from deltic.schema import Schema
 
+LARGEST: Final = 64
+"""How many relations a tree of joins may have to be looked at as a whole. Of a larger one each side is looked at by itself."""
 
+
+@once_per_node
 def form_multiway_joins(plan: Plan) -> Plan:
     """Every tree of joins in the plan as one multiway join, where its hypergraph is cyclic or a hint says so.
 
@@ -50,7 +56,7 @@ def form_multiway_joins(plan: Plan) -> Plan:
         Table g (s, d)
         Table g (s, d)
     """
-    tree = join_tree(plan)
+    tree = join_tree(plan) if _size(plan) <= LARGEST else None
     if tree is None:
         return map_inputs(plan, form_multiway_joins)
     edges = tree.edges()
@@ -64,15 +70,41 @@ def form_multiway_joins(plan: Plan) -> Plan:
     return _formed(tree, plan.schema)
 
 
+@once_per_node
+def _size(plan: Plan) -> int:
+    """How many leaves a tree of joins rooted here can have at most; exponentially many where views over views are read twice."""
+    match plan:
+        case Join():
+            return _size(plan.left) + _size(plan.right)
+        case Filter() | TemporalFilter() | Project() | FlatMap():
+            return _size(plan.input)
+        case _:
+            return 1
+
+
 def binary_cycles(plan: Plan) -> Iterator[str]:
-    """Of each tree of joins in an optimized plan that closes a cycle and yet is left two by two, why."""
-    tree = join_tree(plan, beyond=True) if _closes(plan) else None
-    if tree is not None:
-        whole = tree.with_all_equalities()
-        if whole.obstacles and cyclic_core(whole.edges()):
-            yield "; ".join(dict.fromkeys(whole.obstacles))
-    for part in inputs(plan) if tree is None else tree.leaves:
-        yield from binary_cycles(part)
+    """Of each tree of joins in an optimized plan that closes a cycle and yet is left two by two, why; once for each reason.
+
+    A tree too large to be looked at as a whole is named too, since it may close one.
+    """
+    seen: set[int] = set()
+    reasons: dict[str, None] = {}
+    waiting = [plan]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        large = _size(part) > LARGEST
+        tree = join_tree(part, beyond=True) if _closes(part) and not large else None
+        if large and isinstance(part, Join):
+            reasons[f"more than {LARGEST} relations are joined (make a view of some of them DISTINCT, or join fewer)"] = None
+        if tree is not None:
+            whole = tree.with_all_equalities()
+            if whole.obstacles and cyclic_core(whole.edges()):
+                reasons["; ".join(dict.fromkeys(whole.obstacles))] = None
+        waiting += inputs(part) if tree is None else tree.leaves
+    yield from reasons
 
 
 def _closes(plan: Plan) -> bool:

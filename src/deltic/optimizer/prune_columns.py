@@ -13,6 +13,7 @@ from typing import assert_never
 
 from deltic.expr.nodes import Expr
 from deltic.plan.columns import columns_of_all, reference, remap
+from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
     Distinct,
@@ -65,18 +66,20 @@ def prune_columns(plan: Plan) -> Plan:
         Project a#0, c#2
           Table u (a, b, c)
     """
-    return _narrow(plan, range(len(plan.schema)))
+    return _narrow(plan, tuple(range(len(plan.schema))))
 
 
-def _narrow(plan: Plan, wanted: Sequence[int]) -> Plan:
+@once_per_node
+def _narrow(plan: Plan, wanted: tuple[int, ...]) -> Plan:
     """Exactly the columns `wanted` (ascending)."""
     pruned, kept = _prune(plan, frozenset(wanted))
-    if kept == tuple(wanted):
+    if kept == wanted:
         return pruned
     schema = pruned.schema
     return Project(pruned, tuple((schema[i].name, reference(schema, i)) for i in (kept.index(old) for old in wanted)))
 
 
+@once_per_node
 def _prune(plan: Plan, needed: frozenset[int]) -> Pruned:
     """At least the columns `needed`; more where dropping them would take a node."""
     wanted = tuple(sorted(needed))
@@ -171,7 +174,7 @@ def _prune_multiway_join(plan: MultiwayJoin, needed: frozenset[int]) -> Pruned:
     starts = plan.starts
     kept = [[i for i in range(len(mine)) if start + i in read] for start, mine in zip(starts, plan.variables, strict=True)]
     places = {start + i: at for at, (start, i) in enumerate((start, i) for start, mine in zip(starts, kept, strict=True) for i in mine)}
-    inputs = tuple(_narrow(part, mine) for part, mine in zip(plan.inputs, kept, strict=True))
+    inputs = tuple(_narrow(part, tuple(mine)) for part, mine in zip(plan.inputs, kept, strict=True))
     variables = [[whole[i] for i in mine] for whole, mine in zip(plan.variables, kept, strict=True)]
     numbers = {old: new for new, old in enumerate(dict.fromkeys(variable for mine in variables for variable in mine))}
     columns = Schema(tuple(column for part in inputs for column in part.schema))

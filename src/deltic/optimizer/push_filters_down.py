@@ -78,6 +78,8 @@ def _push(plan: Plan) -> Plan:
 
 def _sink(plan: Plan, parts: Sequence[Expr]) -> Plan:
     """The rows of `plan` on which all `parts`, evaluated in this order, are TRUE; each part as deep as it may go."""
+    if not parts:
+        return plan
     below: Plan
     match plan:
         case Filter():

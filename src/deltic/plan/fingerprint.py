@@ -11,6 +11,7 @@ import hashlib
 from typing import assert_never
 
 from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction, UserFunction
+from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
@@ -35,6 +36,7 @@ from deltic.plan.nodes import (
     Values,
     Weighted,
     inputs,
+    references,
 )
 from deltic.schema import Schema
 
@@ -54,11 +56,23 @@ def fingerprint(plan: Plan, nest: Nest = ()) -> str:
     >>> fingerprint(one) == fingerprint(other), fingerprint(one) == fingerprint(Distinct(one))
     (True, False)
     """
+    return _fingerprint(plan, nest if references(plan) else ())
+
+
+@once_per_node
+def _fingerprint(plan: Plan, nest: Nest) -> str:
     if isinstance(plan, Inspect):
         return fingerprint(plan.input, nest)
     inside = (*nest, tuple(name for name, _ in plan.relations)) if isinstance(plan, Recursion) else nest
     meaning: Meaning = (type(plan).__name__, _own(plan, nest), tuple(fingerprint(below, inside) for below in inputs(plan)))
     return hashlib.sha256(repr(meaning).encode()).hexdigest()
+
+
+@once_per_node
+def column_names(plan: Plan) -> str:
+    """A hash of the names of all columns in the plan, wherever they stand in it."""
+    names = () if isinstance(plan, Inspect) else plan.schema.names
+    return hashlib.sha256(repr((names, tuple(map(column_names, inputs(plan))))).encode()).hexdigest()
 
 
 def _place(name: str, nest: Nest) -> Meaning:

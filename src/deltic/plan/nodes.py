@@ -16,6 +16,7 @@ from typing import Literal as OneOf
 
 from deltic.errors import Span
 from deltic.expr.nodes import Expr, Literal, UserFunction, Value
+from deltic.plan.node import Node, computed, once_per_node
 from deltic.schema import BIGINT, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, Field, Schema, TableSchema, Type
 
 JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti", "not_in"]
@@ -29,40 +30,44 @@ WORD_DIGITS: Final = 18
 """Digits of the widest DECIMAL that is one word."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+@dataclass(frozen=True, slots=True, eq=False)
+class Table(Node):
     """A base table."""
 
     table: TableSchema
     span: Span | None = field(default=None, compare=False, repr=False)
 
-    @property
+    @computed
     def schema(self) -> Schema:
         return self.table.schema
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
-    """A constant relation; SELECT without FROM is one row without columns."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Values(Node):
+    """A constant relation; SELECT without FROM is one row without columns. 0.0 and -0.0 are different values here, NaN is one."""
 
-    rows: tuple[tuple[Value, ...], ...]
+    rows: tuple[tuple[Value, ...], ...] = field(compare=False)
     schema: Schema
+    identity: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "identity", repr(self.rows))
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+@dataclass(frozen=True, slots=True, eq=False)
+class Project(Node):
     """One output column for each (name, expression)."""
 
     input: Plan
     columns: tuple[tuple[str, Expr], ...]
 
-    @property
+    @computed
     def schema(self) -> Schema:
         return Schema(tuple(Field(name, e.type, e.nullable) for name, e in self.columns))
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+@dataclass(frozen=True, slots=True, eq=False)
+class Filter(Node):
     """The rows on which `predicate` is TRUE (not NULL)."""
 
     input: Plan
@@ -71,7 +76,7 @@ class Filter:
     def __post_init__(self) -> None:
         assert self.predicate.type == BOOLEAN
 
-    @property
+    @computed
     def schema(self) -> Schema:
         return self.input.schema
 
@@ -84,8 +89,8 @@ class Hint:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+@dataclass(frozen=True, slots=True, eq=False)
+class Join(Node):
     """An equality join with an optional residual condition over (left, right).
 
     keys: pairs (expression over left, expression over right) of equal types; a NULL key matches nothing. () is a cross join.
@@ -109,7 +114,7 @@ class Join:
         assert (self.value is not None) == (self.kind == "not_in")
         assert self.hint is None or self.kind == "inner"
 
-    @property
+    @computed
     def schema(self) -> Schema:
         if self.kind in ("semi", "anti", "not_in"):
             return self.left.schema
@@ -118,8 +123,8 @@ class Join:
         return Schema(left.fields + right.fields)
 
 
-@dataclass(frozen=True, slots=True)
-class MultiwayJoin:
+@dataclass(frozen=True, slots=True, eq=False)
+class MultiwayJoin(Node):
     """The inner join of several relations by shared variables, read over their columns laid side by side. Weights multiply.
 
     variables: for each input, for each of its columns, the number of its variable, counted from 0 in order of appearance. Columns with
@@ -144,27 +149,27 @@ class MultiwayJoin:
         assert list(self.output) == sorted(set(self.output))
         assert self.condition is None or self.condition.type == BOOLEAN
 
-    @property
+    @computed
     def columns(self) -> Schema:
         """The inputs' columns side by side."""
         return Schema(tuple(column for part in self.inputs for column in part.schema))
 
-    @property
+    @computed
     def flat(self) -> tuple[int, ...]:
         """The variable of each column."""
         return tuple(variable for mine in self.variables for variable in mine)
 
-    @property
+    @computed
     def shared(self) -> tuple[int, ...]:
         """The variables that stand in several inputs, ascending."""
         return tuple(sorted(variable for variable, count in Counter(self.flat).items() if count > 1))
 
-    @property
+    @computed
     def starts(self) -> tuple[int, ...]:
         """Of each input, the position of its first column."""
         return (0, *accumulate(len(mine) for mine in self.variables[:-1]))
 
-    @property
+    @computed
     def schema(self) -> Schema:
         columns = self.columns
         return Schema(tuple(columns[i] for i in self.output))
@@ -192,8 +197,8 @@ class AggregateCall:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregate(Node):
     """GROUP BY: output columns are the keys, then the aggregates. Without keys there is one row, whatever the input.
 
     NULL is a key like any other; -0.0 and 0.0 are one key, 0.0; all NaN are one key.
@@ -203,25 +208,25 @@ class Aggregate:
     keys: tuple[tuple[str, Expr], ...]
     aggregates: tuple[tuple[str, AggregateCall], ...]
 
-    @property
+    @computed
     def schema(self) -> Schema:
         keys = tuple(Field(name, e.type, e.nullable) for name, e in self.keys)
         return Schema(keys + tuple(Field(name, a.type, a.nullable) for name, a in self.aggregates))
 
 
-@dataclass(frozen=True, slots=True)
-class Distinct:
+@dataclass(frozen=True, slots=True, eq=False)
+class Distinct(Node):
     """Each row once. -0.0 and 0.0 are one value here, 0.0; NULL equals NULL."""
 
     input: Plan
 
-    @property
+    @computed
     def schema(self) -> Schema:
         return self.input.schema
 
 
-@dataclass(frozen=True, slots=True)
-class Union:
+@dataclass(frozen=True, slots=True, eq=False)
+class Union(Node):
     """UNION ALL of inputs with equal types; names come from the first."""
 
     inputs: tuple[Plan, ...]
@@ -230,14 +235,14 @@ class Union:
         assert self.inputs
         assert len({tuple(f.type for f in i.schema) for i in self.inputs}) == 1
 
-    @property
+    @computed
     def schema(self) -> Schema:
         first, *rest = (i.schema for i in self.inputs)
         return Schema(tuple(Field(f.name, f.type, f.nullable or any(r[i].nullable for r in rest)) for i, f in enumerate(first)))
 
 
-@dataclass(frozen=True, slots=True)
-class SetOperation:
+@dataclass(frozen=True, slots=True, eq=False)
+class SetOperation(Node):
     """EXCEPT and INTERSECT, with and without ALL. NULL equals NULL, -0.0 equals 0.0 (and comes out as 0.0)."""
 
     left: Plan
@@ -247,7 +252,7 @@ class SetOperation:
     def __post_init__(self) -> None:
         assert [f.type for f in self.left.schema] == [f.type for f in self.right.schema]
 
-    @property
+    @computed
     def schema(self) -> Schema:
         if self.kind in ("except", "except_all"):
             return self.left.schema
@@ -264,8 +269,8 @@ class Order:
     nulls_first: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class TopK:
+@dataclass(frozen=True, slots=True, eq=False)
+class TopK(Node):
     """The first `limit` rows by `order`, ties by the whole row in column order (ascending, NULLs first, strings by bytes).
 
     A row of weight w counts as w rows. Floats order as Spark's: -inf < … < inf < NaN; -0.0 equals 0.0.
@@ -277,13 +282,13 @@ class TopK:
     limit: int
     keys: tuple[Expr, ...] = ()
 
-    @property
+    @computed
     def schema(self) -> Schema:
         return self.input.schema
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference(Node):
     """A relation of the innermost enclosing Recursion that has one of this name, as the iteration before left it."""
 
     name: str
@@ -291,8 +296,8 @@ class Reference:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class FlatMap:
+@dataclass(frozen=True, slots=True, eq=False)
+class FlatMap(Node):
     """Each row once for each element that `function` makes of `arguments` on it, the element behind the row.
 
     array: the arguments, all of one type. sequence (start, stop[, step]): Spark's, of an integer type, or of DATEs with a step in days;
@@ -329,7 +334,7 @@ class FlatMap:
             case "repeat_row":
                 assert types == (BIGINT,)
 
-    @property
+    @computed
     def made(self) -> tuple[Field, ...]:
         """The output columns behind the input's."""
         if self.function == "repeat_row":
@@ -338,25 +343,25 @@ class FlatMap:
         position = (Field(self.names[0], INT, self.outer),) if self.position else ()
         return (*position, Field(self.names[-1], self.arguments[0].type, null))
 
-    @property
+    @computed
     def schema(self) -> Schema:
         return Schema(self.input.schema.fields + self.made)
 
 
-@dataclass(frozen=True, slots=True)
-class Multiset:
+@dataclass(frozen=True, slots=True, eq=False)
+class Multiset(Node):
     """The same rows; one whose weight is negative is an error."""
 
     input: Plan
     span: Span | None = field(default=None, compare=False, repr=False)
 
-    @property
+    @computed
     def schema(self) -> Schema:
         return self.input.schema
 
 
-@dataclass(frozen=True, slots=True)
-class Reduce:
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduce(Node):
     """What a user's function gives for each group of rows with equal keys (equal as in Aggregate): the keys, then what is made.
 
     function: of a tuple of (row, how often), rows in the order of their columns (ascending, NULLs first, strings by bytes); it gives one
@@ -369,13 +374,13 @@ class Reduce:
     function: UserFunction
     made: Schema
 
-    @property
+    @computed
     def schema(self) -> Schema:
         return Schema((*(Field(name, e.type, e.nullable) for name, e in self.keys), *self.made))
 
 
-@dataclass(frozen=True, slots=True)
-class OverTicks:
+@dataclass(frozen=True, slots=True, eq=False)
+class OverTicks(Node):
     """What the relation was in other ticks; the first tick, number 0, is the one in which the node begins.
 
     With s[t] the input's content after tick t: delay is s[t - 1], empty at 0; integrate is s[0] + … + s[t]; delta0 is s[0] at tick 0 and
@@ -387,31 +392,31 @@ class OverTicks:
     function: TickFunction
     name: str = ""
 
-    @property
+    @computed
     def schema(self) -> Schema:
         return Schema((*self.input.schema, Field(self.name, BIGINT, False))) if self.function == "stamp" else self.input.schema
 
 
-@dataclass(frozen=True, slots=True)
-class Weighted:
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighted(Node):
     """Each row once, its weight, which may be negative, behind it as a BIGINT column called `name`."""
 
     input: Plan
     name: str
 
-    @property
+    @computed
     def schema(self) -> Schema:
         return Schema((*self.input.schema, Field(self.name, BIGINT, False)))
 
 
-@dataclass(frozen=True, slots=True)
-class Inspect:
+@dataclass(frozen=True, slots=True, eq=False)
+class Inspect(Node):
     """The same rows. Where the plan runs, the function sees each change of them: a tuple of (row, weight)."""
 
     input: Plan
     function: UserFunction
 
-    @property
+    @computed
     def schema(self) -> Schema:
         return self.input.schema
 
@@ -427,15 +432,15 @@ class Bound:
         assert self.moment.type == TIMESTAMP
 
 
-@dataclass(frozen=True, slots=True)
-class TemporalFilter:
+@dataclass(frozen=True, slots=True, eq=False)
+class TemporalFilter(Node):
     """The rows on which `lower` ≤ now < `upper`, for each of the lower and the upper bounds. A bound of NULL is never satisfied."""
 
     input: Plan
     lower: tuple[Bound, ...] = ()
     upper: tuple[Bound, ...] = ()
 
-    @property
+    @computed
     def schema(self) -> Schema:
         return self.input.schema
 
@@ -443,8 +448,8 @@ class TemporalFilter:
 ITERATION_LIMIT: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Recursion:
+@dataclass(frozen=True, slots=True, eq=False)
+class Recursion(Node):
     """Mutually recursive relations, as the limit of their synchronous iteration from empty: X(0) = ∅, X(n+1) = bodies(X(n)).
 
     relations: name and body of each; bodies read the relations by Reference, with exactly the types and nullability of the body.
@@ -468,7 +473,7 @@ class Recursion:
             self
         )
 
-    @property
+    @computed
     def schema(self) -> Schema:
         return self.body(self.result).schema
 
@@ -516,6 +521,7 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
             return (plan.input,)
 
 
+@once_per_node
 def references(plan: Plan) -> frozenset[tuple[str, Schema]]:
     """The relations of enclosing recursions that the plan reads."""
     if isinstance(plan, Reference):

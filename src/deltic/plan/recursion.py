@@ -118,9 +118,20 @@ def _denoted(group: Mapping[str, Plan], limit: int) -> dict[str, Plan]:
 
 def bound_to(plan: Plan, meanings: Mapping[str, Plan]) -> Plan:
     """The plan with each free Reference to one of `meanings` replaced by it."""
-    if isinstance(plan, Reference):
-        return meanings.get(plan.name, plan)
-    if isinstance(plan, Recursion):
-        own = [name for name, _ in plan.relations]
-        meanings = {name: meaning for name, meaning in meanings.items() if name not in own}
-    return map_inputs(plan, lambda below: bound_to(below, meanings)) if _read(plan) & meanings.keys() else plan
+    known: dict[int, Plan] = {}
+
+    def bound(node: Plan) -> Plan:
+        if id(node) not in known:
+            known[id(node)] = _bound(node)
+        return known[id(node)]
+
+    def _bound(node: Plan) -> Plan:
+        if isinstance(node, Reference):
+            return meanings.get(node.name, node)
+        if isinstance(node, Recursion):
+            own = [name for name, _ in node.relations]
+            free = {name: meaning for name, meaning in meanings.items() if name not in own}
+            return map_inputs(node, lambda body: bound_to(body, free)) if _read(node) & free.keys() else node
+        return map_inputs(node, bound) if _read(node) & meanings.keys() else node
+
+    return bound(plan)

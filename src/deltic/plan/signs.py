@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from deltic.errors import Span
 from deltic.expr.nodes import Literal
+from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Filter,
     FlatMap,
@@ -39,6 +40,7 @@ def makes_negative(plan: FlatMap) -> bool:
     return not (isinstance(count, Literal) and (count.value is None or (isinstance(count.value, int) and count.value >= 0)))
 
 
+@once_per_node
 def may_be_negative(plan: Plan) -> bool:
     """Whether a row of the relation may have a negative weight."""
     match plan:
@@ -58,6 +60,7 @@ def as_view(plan: Plan) -> Plan:
     return _steady(_checked(plan))
 
 
+@once_per_node
 def _checked(plan: Plan) -> Plan:
     plan = map_inputs(plan, _checked)
     match plan:
@@ -73,15 +76,18 @@ def _checked(plan: Plan) -> Plan:
             return map_inputs(plan, _steady)
 
 
+@once_per_node
 def _steady(plan: Plan) -> Plan:
     """The plan with the largest parts of it that read no relation of a recursion made multisets."""
     return map_inputs(plan, _steady) if references(plan) else _multiset(plan)
 
 
+@once_per_node
 def _multiset(plan: Plan) -> Plan:
     return Multiset(plan, _place(plan)) if may_be_negative(plan) else plan
 
 
+@once_per_node
 def _place(plan: Plan) -> Span | None:
     """That of the first repeat_row."""
     if isinstance(plan, FlatMap) and makes_negative(plan):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from deltic.expr.nodes import Expr
+from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
     Distinct,
@@ -34,12 +35,20 @@ from deltic.plan.nodes import (
 
 
 def nodes(plan: Plan) -> Iterator[Plan]:
-    """The plan and everything below it, inputs before what reads them, each as often as it stands there."""
-    for below in inputs(plan):
-        yield from nodes(below)
-    yield plan
+    """The plan and everything below it, inputs before what reads them, each once, however often it is read."""
+    seen: set[int] = set()
+    waiting = [(plan, False)]
+    while waiting:
+        node, ready = waiting.pop()
+        if ready:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            waiting.append((node, True))
+            waiting += ((below, False) for below in reversed(inputs(node)))
 
 
+@once_per_node
 def tables(plan: Plan) -> frozenset[str]:
     """Names of the base tables that the plan reads."""
     return frozenset(node.table.name for node in nodes(plan) if isinstance(node, Table))
@@ -67,8 +76,15 @@ def map_inputs(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
 
 
 def transform(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
-    """`change` applied to every node, inputs first."""
-    return change(map_inputs(plan, lambda below: transform(below, change)))
+    """`change` applied to every node, inputs first, once to each: what is read twice stays one node."""
+    changed: dict[int, Plan] = {}
+
+    def walk(node: Plan) -> Plan:
+        if id(node) not in changed:
+            changed[id(node)] = change(map_inputs(node, walk))
+        return changed[id(node)]
+
+    return walk(plan)
 
 
 def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:

@@ -22,8 +22,6 @@ from deltic.errors import CatalogError, CircuitError, CorruptState, DelticError,
 from deltic.explain import Explanation, explain
 from deltic.frontends.python import Circuit as PythonCircuit
 from deltic.frontends.sql import FileSource, parse_script
-from deltic.lowering import lower
-from deltic.optimizer import optimize
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.distributed import Distributed
 from deltic.runtimes.program import CLOCK, WATERMARKS, checked
@@ -32,10 +30,11 @@ from deltic.session import clock as clocks
 from deltic.session.catalog import Catalog, SinkDefinition
 from deltic.session.circuits import circuit_statements
 from deltic.session.clock import EPOCH, LAST, Clock, advanced, checked_clock, installed, instant, is_temporal, microseconds, queues, ticked
+from deltic.session.compiling import Compiler
 from deltic.session.draft import Draft
 from deltic.session.engines import open_runtime, spark_changes
 from deltic.session.functions import check_functions
-from deltic.session.recursive import checked_limit, limited
+from deltic.session.recursive import checked_limit
 from deltic.session.transaction import Asked, Transaction, unknown_table
 from deltic.session.view import Stored, Subscriber, View
 from deltic.session.watermark import Marks, Watermark
@@ -88,7 +87,7 @@ class Session:
         self._subscribers: dict[str, list[Subscriber]] = {}
         self._gathering: WeakSet[Asked] = WeakSet()
         self._gathering_lock = Lock()
-        self._iteration_limit = checked_limit(iteration_limit)
+        self._compiler = Compiler(self._runtime.shards, checked_limit(iteration_limit))
         self._supplied = False
         """Whether a program has been installed, and with it the functions that the state names."""
         self._closed = False
@@ -320,9 +319,8 @@ class Session:
         with self._lock:
             if view is not None:
                 view = self.view(view).name
-            plans = {name: plan for name, plan in self._catalog.plans().items() if view in (None, name)}
             return explain(
-                {n: optimize(p) for n, p in plans.items()},
+                {name: plan for name, plan in self._compiler.plans.items() if view in (None, name)},
                 self._circuit,
                 self._runtime.statistics(),
                 self.last_tick,
@@ -412,8 +410,7 @@ class Session:
     def _install(
         self, catalog: Catalog, dropped: Collection[str], notes: Mapping[str, Any] | None = None, *, replace: bool = False
     ) -> None:
-        views = {name: optimize(limited(plan, self._iteration_limit)) for name, plan in catalog.plans().items()}
-        circuit = lower(views, {t.name: t for t in catalog.tables.values()}, self._runtime.shards)
+        circuit = self._compiler.circuit(catalog)
         if not (self._supplied or replace):
             check_functions(self.notes, circuit)
         marks = Marks.of(self._watermarks, catalog)

@@ -1,0 +1,95 @@
+"""What all nodes of a plan have in common: equality in constant time, and what is computed once for each.
+
+A plan is a DAG: a view that is read twice stands in it once, and its tree may be exponentially larger. So nodes that mean the same have one
+representative in the process (hash consing, Ershov 1958), to which each is compared; representatives live as long as a node needs them.
+What takes no part in equality (places in the text, the names of columns in expressions) stays each node's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import fields
+from functools import cache, wraps
+from threading import RLock
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+from weakref import WeakValueDictionary
+
+N = TypeVar("N", bound="Node")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_representatives: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
+_lock = RLock()
+
+
+class Node:
+    """Base of the frozen dataclasses that plans are made of; these have eq=False, since equality is defined here."""
+
+    __slots__ = ("__weakref__", "_computed", "_other")
+    _other: Node | None
+    """The representative; None if it is the node itself."""
+    _computed: dict[Hashable, Any]
+
+    @property
+    def representative(self) -> Node:
+        """The one node of all that are equal to this one. O(1) after the first time."""
+        try:
+            return self._other or self
+        except AttributeError:
+            kind: Any = type(self)
+            key = (kind, *(getattr(self, name) for name in _compared(kind)))
+            with _lock:
+                first = _representatives.setdefault(key, self)
+            object.__setattr__(self, "_other", None if first is self else first)
+            return first
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Node):
+            return NotImplemented
+        return self is other or (type(self) is type(other) and self.representative is other.representative)
+
+    def __hash__(self) -> int:
+        return object.__hash__(self.representative)
+
+    def once(self, name: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, computed the first time that `name` is asked for."""
+        try:
+            computed = self._computed
+        except AttributeError:
+            computed = {}
+            object.__setattr__(self, "_computed", computed)
+        if name not in computed:
+            computed[name] = make()
+        return cast(T, computed[name])
+
+
+@cache
+def _compared(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.compare)
+
+
+class computed(Generic[N, T]):
+    """A property of nodes that is computed once for each."""
+
+    def __init__(self, make: Callable[[N], T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, node: None, owner: type[N]) -> computed[N, T]: ...
+    @overload
+    def __get__(self, node: N, owner: type[N]) -> T: ...
+    def __get__(self, node: N | None, owner: type[N]) -> computed[N, T] | T:
+        return self if node is None else node.once(self._make, lambda: self._make(node))
+
+
+def once_per_node(function: Callable[P, T]) -> Callable[P, T]:
+    """A function of a node, and of further positional arguments that can be hashed, that runs once for each: a plan is walked as a DAG."""
+
+    @wraps(function)
+    def known(*args: P.args, **options: P.kwargs) -> T:
+        node, *rest = args
+        assert isinstance(node, Node) and not options
+        return node.once((function, *rest), lambda: function(*args, **options))
+
+    return known

@@ -1,0 +1,58 @@
+"""From the catalog to a circuit. What a definition leaves as it was is neither optimized nor lowered again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from deltic.circuit.nodes import Circuit
+from deltic.lowering import GrowingProgram
+from deltic.optimizer import optimize
+from deltic.plan.nodes import Plan
+from deltic.session.catalog import Catalog, ViewDefinition
+from deltic.session.recursive import limited
+
+
+@dataclass(frozen=True, slots=True)
+class _Optimized:
+    """A view's plan. definition, denotation: what it was made of."""
+
+    definition: ViewDefinition
+    denotation: Plan
+    plan: Plan
+
+
+class Compiler:
+    """Makes the circuits of one session's programs. iteration_limit: as a session's. plans: the optimized plans of the last program."""
+
+    def __init__(self, shards: int, iteration_limit: int | None) -> None:
+        self._limit = iteration_limit
+        self._growing = GrowingProgram(shards)
+        self._optimized: Mapping[str, _Optimized] = {}
+        self.optimized = 0
+        """How many views the last program had that were optimized for it."""
+
+    @property
+    def lowered(self) -> int:
+        """How many nodes the last program added to the circuit."""
+        return self._growing.nodes
+
+    @property
+    def plans(self) -> Mapping[str, Plan]:
+        return MappingProxyType({name: view.plan for name, view in self._optimized.items()})
+
+    def circuit(self, catalog: Catalog) -> Circuit:
+        """The circuit of a catalog. Raises as `Catalog.plans` and `optimize` do; then nothing is forgotten."""
+        known, self.optimized = self._optimized, 0
+        optimized = {name: self._view(known.get(name), catalog.views[name.lower()], plan) for name, plan in catalog.plans().items()}
+        tables = {table.name: table for table in catalog.tables.values()}
+        circuit = self._growing.circuit({name: view.plan for name, view in optimized.items()}, tables)
+        self._optimized = optimized
+        return circuit
+
+    def _view(self, known: _Optimized | None, definition: ViewDefinition, denotation: Plan) -> _Optimized:
+        if known is not None and known.definition is definition and known.denotation == denotation:
+            return known
+        self.optimized += 1
+        return _Optimized(definition, denotation, optimize(limited(denotation, self._limit)))

@@ -1,0 +1,121 @@
+"""What it costs to define a view: as much as is new of it, however many views there are and however often they read one another."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+import deltic
+from deltic.errors import EvaluationError, UnknownName
+
+SECONDS = 20
+"""Many times what a definition test takes on an idle machine; each took minutes, or had no end, when plans were walked as trees."""
+
+
+def session_with_edges() -> deltic.Session:
+    session = deltic.Session()
+    session.sql("CREATE TABLE e(a BIGINT NOT NULL, b BIGINT NOT NULL, w BIGINT)")
+    return session
+
+
+def rows(*edges: tuple[int, int, int]) -> list[dict[str, int]]:
+    return [dict(zip("abw", edge, strict=True)) for edge in edges]
+
+
+def defined(session: deltic.Session, view: str, query: str) -> tuple[int, int]:
+    """(views optimized, nodes lowered) by the definition of a view."""
+    session.sql(f"CREATE MATERIALIZED VIEW {view} AS {query}")
+    return session._compiler.optimized, session._compiler.lowered
+
+
+def two_hops(weight: int) -> str:
+    return f"SELECT x.a, count(*) AS n, sum(y.w) AS s FROM e x JOIN e y ON x.b = y.a WHERE x.w > {weight} GROUP BY x.a"
+
+
+def test_a_definition_optimizes_and_lowers_only_what_is_new() -> None:
+    session, start = session_with_edges(), time.perf_counter()
+    costs = [defined(session, f"v{i}", two_hops(i)) for i in range(60)]
+    assert {optimized for optimized, _ in costs} == {1}
+    assert 0 < max(nodes for _, nodes in costs[1:]) <= costs[0][1]
+    assert time.perf_counter() - start < SECONDS
+    with session.transaction() as tx:
+        tx.insert("e", rows((1, 2, 10), (2, 3, 7), (3, 1, 50)))
+    assert session.view("v5").rows() == [{"a": 1, "n": 1, "s": 7}, {"a": 2, "n": 1, "s": 50}, {"a": 3, "n": 1, "s": 10}]
+    assert session.view("v9").rows() == [{"a": 1, "n": 1, "s": 7}, {"a": 3, "n": 1, "s": 10}]
+
+
+def test_an_equal_view_lowers_no_more_than_its_own_content() -> None:
+    session = session_with_edges()
+    defined(session, "v", two_hops(3))
+    _, nodes = defined(session, "same", two_hops(3))
+    assert nodes <= 2
+
+
+def test_a_view_that_goes_or_is_replaced_leaves_the_others_right() -> None:
+    session = session_with_edges()
+    for i in range(3):
+        defined(session, f"v{i}", two_hops(i))
+    with session.transaction() as tx:
+        tx.insert("e", rows((1, 2, 2), (2, 3, 7)))
+    session.sql("DROP VIEW v1")
+    session.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v0 AS {two_hops(100)}")
+    assert defined(session, "v3", two_hops(1))[0] == 1
+    assert [session.view(f"v{i}").rows() for i in (0, 2, 3)] == [[], [], [{"a": 1, "n": 1, "s": 7}]]
+    with pytest.raises(UnknownName):
+        session.view("v1")
+
+
+def test_a_definition_that_fails_leaves_nothing_behind() -> None:
+    session = session_with_edges()
+    defined(session, "v0", two_hops(0))
+    with session.transaction() as tx:
+        tx.insert("e", rows((1, 2, 2), (2, 3, 7)))
+    with pytest.raises(EvaluationError):
+        defined(session, "bad", "SELECT 1 DIV (a - 1) AS x FROM e")
+    defined(session, "v1", two_hops(1))
+    assert session.views == ("v0", "v1")
+    assert set(session._circuit.views) == {"v0", "v1"}
+    assert session.view("v1").rows() == session.view("v0").rows() == [{"a": 1, "n": 1, "s": 7}]
+
+
+def test_views_over_views_with_self_joins_cost_alike_at_each_level() -> None:
+    session, start = session_with_edges(), time.perf_counter()
+    below, costs = "e", []
+    for level in range(14):
+        costs.append(defined(session, f"v{level}", f"SELECT x.a, y.b, x.w FROM {below} x JOIN {below} y ON x.b = y.a"))
+        below = f"v{level}"
+    assert time.perf_counter() - start < SECONDS
+    assert max(nodes for _, nodes in costs) <= 300
+    assert costs[-1][1] <= costs[-3][1]
+    with session.transaction() as tx:
+        tx.insert("e", rows(*((i, (i + 1) % 5, i) for i in range(5))))
+    steps = 2**14
+    assert sorted((r["a"], r["b"], r["w"]) for r in session.view("v13").rows()) == [(i, (i + steps) % 5, i) for i in range(5)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM {0} UNION ALL SELECT * FROM {0} WHERE w > {1}",
+        "SELECT a, b, max(w) AS w FROM (SELECT * FROM {0} UNION ALL SELECT b, a, w FROM {0}) GROUP BY a, b",
+        "SELECT x.* FROM {0} x LEFT JOIN {0} y ON x.b = y.a AND x.w < y.w",
+        "SELECT * FROM {0} WHERE a IN (SELECT b FROM {0})",
+        "SELECT * FROM {0} INTERSECT SELECT * FROM {0} WHERE w < {1}",
+    ],
+)
+def test_views_that_read_another_twice_are_defined_in_time_that_grows_with_their_number(query: str) -> None:
+    session, below, start = session_with_edges(), "e", time.perf_counter()
+    for level in range(9):
+        defined(session, f"v{level}", query.format(below, level))
+        below = f"v{level}"
+    assert time.perf_counter() - start < SECONDS
+
+
+def test_views_of_constants_that_python_holds_to_be_equal_are_told_apart() -> None:
+    session = deltic.Session()
+    session.sql(
+        """CREATE MATERIALIZED VIEW zero AS SELECT CAST(x AS STRING) AS x FROM VALUES (0.0D) AS t(x);
+        CREATE MATERIALIZED VIEW negative AS SELECT CAST(x AS STRING) AS x FROM VALUES (-0.0D) AS t(x)"""
+    )
+    assert [session.view(v).rows() for v in ("zero", "negative")] == [[{"x": "0.0"}], [{"x": "-0.0"}]]
