@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-MODULES = ("typing", "failing", "aggregates", "functions.arithmetic", "rows.text", "rows.rendering")
+MODULES = ("typing", "failing", "aggregates", "functions.operators", "rows.text", "rows.rendering")
 
 
 @pytest.mark.parametrize("name", MODULES)

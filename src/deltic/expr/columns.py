@@ -7,26 +7,22 @@ that reach it: the later parts of AND, OR, CASE, COALESCE and IN, and arguments 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, assert_never
+from collections.abc import Callable, Sequence
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltic.errors import EvaluationError
-from deltic.expr.arrays import arithmetic, compare, dates, text
 from deltic.expr.arrays.casts import cast_array
-from deltic.expr.arrays.datum import Datum, Kernel, Mask, dense, nulls_of, truths
+from deltic.expr.arrays.datum import Datum, Mask, dense, nulls_of, truths
 from deltic.expr.failing import can_fail
 from deltic.expr.failures import at_row, row_of
-from deltic.expr.interpreter import DIVISIONS
 from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction
 from deltic.expr.python import Answers, array_of_function, asked
-from deltic.schema import BOOLEAN, Type
-
-_KERNELS: Final[Mapping[str, Kernel]] = {**compare.KERNELS, **arithmetic.KERNELS, **text.KERNELS, **dates.KERNELS}
-_SEES_NULLS: Final = frozenset(("same", "is_null", "is_not_null", "isnan", "greatest", "least", "concat", "concat_ws"))
+from deltic.expr.registry import Nulls, function_of
+from deltic.schema import Type
 
 
 class Frame:
@@ -67,7 +63,7 @@ def evaluate_columns(expr: Expr, columns: Sequence[pa.Array | None], length: int
         return array_of_function(expr, (), length, given)  # row by row, so that the first failure is the least
     whole: list[pa.Array | None] = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
     try:
-        return dense(_value(expr, Frame(whole, length, answers)), length)
+        return dense(value_of(expr, Frame(whole, length, answers)), length)
     except EvaluationError as error:
         raise _least_failure(expr, whole, error) from None
 
@@ -77,7 +73,7 @@ def _least_failure(expr: Expr, columns: Sequence[pa.Array | None], error: Evalua
     while row_of(error):
         row = row_of(error)
         try:
-            _value(expr, Frame([None if c is None else c.slice(0, row) for c in columns], row))
+            value_of(expr, Frame([None if c is None else c.slice(0, row) for c in columns], row))
         except EvaluationError as earlier:
             error = earlier
         else:
@@ -85,14 +81,15 @@ def _least_failure(expr: Expr, columns: Sequence[pa.Array | None], error: Evalua
     return error
 
 
-def _value(expr: Expr, frame: Frame) -> Datum:
+def value_of(expr: Expr, frame: Frame) -> Datum:
+    """The expression on every row of the frame."""
     match expr:
         case Column():
             return frame.column(expr.index)
         case Literal():
             return pa.scalar(expr.value, expr.type.arrow)
         case Cast():
-            return _on_arrays(lambda n, array: cast_array(expr, array), frame.length, expr.type, _value(expr.argument, frame))
+            return on_arrays(lambda n, array: cast_array(expr, array), frame.length, expr.type, value_of(expr.argument, frame))
         case Case():
             return _case(expr, frame)
         case Call():
@@ -105,11 +102,11 @@ def _value(expr: Expr, frame: Frame) -> Datum:
 
 def _function(expr: PythonFunction, frame: Frame) -> pa.Array:
     given = frame.answers.setdefault(asked(expr), [])
-    arguments = () if given else [dense(_value(argument, frame), frame.length) for argument in expr.arguments]
+    arguments = () if given else [dense(value_of(argument, frame), frame.length) for argument in expr.arguments]
     return array_of_function(expr, arguments, frame.length, given)
 
 
-def _on_arrays(kernel: Callable[..., Datum], length: int, type: Type, *arguments: Datum) -> Datum:
+def on_arrays(kernel: Callable[..., Datum], length: int, type: Type, *arguments: Datum) -> Datum:
     """The kernel; constants alone are computed on one row, and where there are no rows nothing is."""
     if not length:
         return pa.array([], type.arrow)
@@ -119,24 +116,26 @@ def _on_arrays(kernel: Callable[..., Datum], length: int, type: Type, *arguments
 
 
 def _call(call: Call, frame: Frame) -> Datum:
-    lazy = _LAZY.get(call.function)
-    if lazy is not None:
-        return lazy(call, frame)
-    arguments = [_value(a, frame) for a in call.arguments] if call.function in _SEES_NULLS else _strict_arguments(call, frame)
+    function = function_of(call)
+    if function.nulls is Nulls.LAZY:
+        given: Datum = function.arrays(call, frame)
+        return given
+    if function.nulls is Nulls.SEEN:
+        arguments: list[Datum] | None = [value_of(a, frame) for a in call.arguments]
+    else:
+        arguments = _strict_arguments(call, frame, function.nulls is Nulls.STRICT_BACKWARDS)
     if arguments is None:
         return pa.scalar(None, call.type.arrow)
-    kernel = _KERNELS[call.function]
-    return _on_arrays(lambda n, *values: kernel(call, n, *values), frame.length, call.type, *arguments)
+    return on_arrays(lambda n, *values: function.arrays(call, n, *values), frame.length, call.type, *arguments)
 
 
-def _strict_arguments(call: Call, frame: Frame) -> list[Datum] | None:
+def _strict_arguments(call: Call, frame: Frame, backwards: bool) -> list[Datum] | None:
     """The arguments, each evaluated where those before it are not NULL; None where one is NULL on every row."""
     values: list[Datum] = []
     nulls: Mask | bool = False
-    backwards = call.function in DIVISIONS
     for argument in reversed(call.arguments) if backwards else call.arguments:
         guarded = nulls is not False and can_fail(argument)
-        value = _value_where(argument, frame, ~np.asarray(nulls)) if guarded else _value(argument, frame)
+        value = value_where(argument, frame, ~np.asarray(nulls)) if guarded else value_of(argument, frame)
         here = nulls_of(value)
         if here is True:
             return None
@@ -145,7 +144,7 @@ def _strict_arguments(call: Call, frame: Frame) -> list[Datum] | None:
     return values[::-1] if backwards else values
 
 
-def _value_where(expr: Expr, frame: Frame, reached: Mask) -> pa.Array:
+def value_where(expr: Expr, frame: Frame, reached: Mask) -> pa.Array:
     """The expression on the rows that reach it; NULL elsewhere."""
     rows = np.flatnonzero(reached)
     part = _value_on(expr, frame, rows)
@@ -158,9 +157,9 @@ def _value_on(expr: Expr, frame: Frame, rows: np.ndarray) -> pa.Array:
     if not len(rows):
         return pa.array([], expr.type.arrow)
     if len(rows) == frame.length:
-        return dense(_value(expr, frame), frame.length)
+        return dense(value_of(expr, frame), frame.length)
     try:
-        return dense(_value(expr, frame.narrow(rows)), len(rows))
+        return dense(value_of(expr, frame.narrow(rows)), len(rows))
     except EvaluationError as error:
         raise at_row(error, int(rows[row_of(error)])) from None
 
@@ -169,10 +168,10 @@ def _case(expr: Case, frame: Frame) -> Datum:
     later = [value for _, value in expr.branches] + [condition for condition, _ in expr.branches[1:]] + [expr.otherwise]
     if any(can_fail(part) for part in later):
         return _guarded_case(expr, frame)
-    result = _value(expr.otherwise, frame)
+    result = value_of(expr.otherwise, frame)
     for condition, value in reversed(expr.branches):
-        chosen = pc.fill_null(_value(condition, frame), False)
-        result = pc.if_else(chosen, _value(value, frame), result)
+        chosen = pc.fill_null(value_of(condition, frame), False)
+        result = pc.if_else(chosen, value_of(value, frame), result)
     return result
 
 
@@ -192,60 +191,3 @@ def _assembled(pieces: Sequence[tuple[np.ndarray, pa.Array]], length: int) -> pa
     order = np.empty(length, np.int64)
     order[np.concatenate([rows for rows, _ in pieces])] = np.arange(length)
     return pa.concat_arrays([values for _, values in pieces]).take(pa.array(order))
-
-
-def _connective(stops_at: bool) -> Callable[[Call, Frame], Datum]:
-    """AND stops at FALSE, OR at TRUE: there the right side is not evaluated where it can fail."""
-    combine = pc.or_kleene if stops_at else pc.and_kleene
-
-    def connective(call: Call, frame: Frame) -> Datum:
-        left, right = _value(call.arguments[0], frame), call.arguments[1]
-        if not can_fail(right):
-            return combine(left, _value(right, frame))
-        stopped = truths(left if stops_at else pc.invert(left), frame.length)
-        if stopped.all():
-            return left
-        return combine(left, _value_where(right, frame, ~stopped) if stopped.any() else _value(right, frame))
-
-    return connective
-
-
-def _coalesce(call: Call, frame: Frame) -> Datum:
-    result = _value(call.arguments[0], frame)
-    for argument in call.arguments[1:]:
-        missing = nulls_of(result)
-        if missing is False:
-            return result
-        guarded = isinstance(missing, np.ndarray) and can_fail(argument)
-        result = pc.coalesce(result, _value_where(argument, frame, np.asarray(missing)) if guarded else _value(argument, frame))
-    return result
-
-
-def _in(call: Call, frame: Frame) -> Datum:
-    value, items = _value(call.arguments[0], frame), call.arguments[1:]
-    type = call.arguments[0].type
-    if isinstance(value, pa.Array) and not type.is_float and all(isinstance(i, Literal) for i in items):
-        return _in_constants(value, type, [i.value for i in items if isinstance(i, Literal)])
-    result: Datum = pc.if_else(pc.is_valid(value), pa.scalar(False), pa.scalar(None, pa.bool_()))
-    for item in items:
-        open_rows = ~(truths(result, frame.length) | nulls_of(value))
-        found = _value_where(item, frame, open_rows) if can_fail(item) else _value(item, frame)
-        equal = _on_arrays(lambda n, a, b: compare.compare("equal", type, a, b), frame.length, BOOLEAN, value, found)
-        result = pc.or_kleene(result, equal)
-    return result
-
-
-def _in_constants(value: pa.Array, type: Type, items: list[object]) -> pa.Array:
-    known = pa.array([item for item in items if item is not None], type.arrow)
-    found = pc.is_in(value, value_set=known)
-    if len(known) < len(items):
-        return pc.if_else(pc.and_(found, pc.is_valid(value)), True, pa.scalar(None, pa.bool_()))
-    return pc.if_else(pc.is_valid(value), found, pa.scalar(None, pa.bool_())) if value.null_count else found
-
-
-_LAZY: Final[Mapping[str, Callable[[Call, Frame], Datum]]] = {
-    "and": _connective(False),
-    "or": _connective(True),
-    "coalesce": _coalesce,
-    "in": _in,
-}

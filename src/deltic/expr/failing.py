@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import decimal
-from typing import Final
 
 from deltic.expr.nodes import Call, Cast, Expr, Literal, PythonFunction, children
-from deltic.expr.rows.text import MAX_LENGTH
+from deltic.expr.registry import function_of
 from deltic.expr.typing import cast_can_fail
 from deltic.schema import TIMESTAMP
-
-_RANGED: Final = frozenset(("add", "subtract", "multiply", "negate", "abs"))
-_DIVISIONS: Final = frozenset(("divide", "integral_divide", "remainder", "pmod"))
-_ROUNDINGS: Final = frozenset(("round", "bround", "ceil", "floor"))
-_ALWAYS: Final = frozenset(("add_days", "subtract_days", "add_months", "add_microseconds", "make_date", "repeat"))
-_MAX_PRECISION: Final = 38
 
 
 def can_fail(expr: Expr) -> bool:
@@ -32,7 +25,7 @@ def can_fail(expr: Expr) -> bool:
             return True
         case PythonFunction():
             return True
-        case Call() if _call_can_fail(expr):
+        case Call() if function_of(expr).call_can_fail(expr):
             return True
     return any(can_fail(part) for part in children(expr))
 
@@ -42,53 +35,16 @@ def _try_cast_is_null(expr: Cast) -> bool:
     return expr.type != TIMESTAMP or not expr.argument.type.is_numeric
 
 
-def _call_can_fail(call: Call) -> bool:
-    name = call.function
-    if name in _ALWAYS:
-        return True
-    if name in _RANGED:
-        return not call.type.is_float and not _sum_fits(call)
-    if name in _DIVISIONS:
-        return _division_can_fail(call)
-    if name in _ROUNDINGS:
-        return call.type.precision == _MAX_PRECISION or (call.type.is_integer and _negative(call.arguments[-1]))
-    if name in ("lpad", "rpad"):
-        return not _is_at_most(call.arguments[1], MAX_LENGTH)
-    if name == "replace":
-        return not _shortens(call)
-    if name == "split_part":
-        return not _is_number(call.arguments[2])
-    return name == "like" and not isinstance(call.arguments[1], Literal)
-
-
-def _is_at_most(expr: Expr, most: int) -> bool:
-    return isinstance(expr, Literal) and isinstance(expr.value, int) and expr.value <= most
-
-
-def _shortens(call: Call) -> bool:
-    """A REPLACE by constants that makes no string longer."""
-    _, search, by = (part.value if isinstance(part, Literal) else None for part in call.arguments)
-    return isinstance(search, str) and isinstance(by, str) and len(by) <= len(search)
-
-
-def _sum_fits(call: Call) -> bool:
-    """A decimal whose type was not cut off at 38 digits holds every sum and product."""
-    return call.type.is_decimal and call.type.precision < _MAX_PRECISION
-
-
-def _division_can_fail(call: Call) -> bool:
-    divisor = call.arguments[1]
-    if not _is_number(divisor):
-        return True
-    if call.type.is_decimal:
-        return call.type.precision == _MAX_PRECISION
-    return call.function == "integral_divide" and (divisor.type.is_decimal or (isinstance(divisor, Literal) and divisor.value == -1))
-
-
-def _is_number(expr: Expr) -> bool:
+def is_nonzero_number(expr: Expr) -> bool:
     """A literal number other than zero."""
     return isinstance(expr, Literal) and isinstance(expr.value, int | float | decimal.Decimal) and expr.value != 0
 
 
-def _negative(expr: Expr) -> bool:
+def is_negative(expr: Expr) -> bool:
+    """A literal integer below zero."""
     return isinstance(expr, Literal) and isinstance(expr.value, int) and expr.value < 0
+
+
+def is_at_most(expr: Expr, most: int) -> bool:
+    """A literal integer of no more than `most`."""
+    return isinstance(expr, Literal) and isinstance(expr.value, int) and expr.value <= most

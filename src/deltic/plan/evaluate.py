@@ -1,7 +1,8 @@
 """The oracle: what a plan means, computed from scratch over whole relations, as plainly as can be.
 
-Every test of every engine rests on this module, so it is written to be read, not to be fast: it shares no code with what it
-checks (no kernels, no NumPy, no Arrow), keeps no state, and evaluates each expression row by row.
+Every test of every engine rests on this module, so it is written to be read, not to be fast: it shares no operator with
+what it checks (no kernels, no NumPy, no Arrow), keeps no state, and evaluates each expression row by row. With expressions it shares
+their typing, users' functions, and the row forms that run on columns too, once per distinct argument (expr/interpreter.py).
 
 Contracts
 - Tables are multisets: every weight is positive. Between a repeat_row and the next Multiset weights may be negative.

@@ -3,7 +3,7 @@
 Python holds True = 1 = 1.0 and 0.0 = -0.0 to be one dictionary key and NaN to differ from itself. Two rows are the same row
 here iff their values have equal classes and are equal, where NaN is NaN and the sign of zero counts. Keys (joins, groups,
 DISTINCT, set operations) are coarser: `normal` maps -0.0 to 0.0 first.
-No kernels, no NumPy, no Arrow: what is checked by this shares no code with it.
+No kernels, no NumPy, no Arrow: what is checked by this has other code for it.
 """
 
 from __future__ import annotations

@@ -5,16 +5,9 @@ Both are conservative: what is not known to be cheap costs, what is not known to
 
 from __future__ import annotations
 
-from typing import Final
-
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction, children
-
-# fmt: off
-ZEROS_ALIKE: Final = frozenset((
-    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "same", "in", "is_null", "is_not_null", "isnan", "normalize",
-))
-# fmt: on
+from deltic.expr.registry import function_of
 
 
 def is_cheap(expr: Expr) -> bool:
@@ -45,7 +38,7 @@ def ignores_sign_of_zero(expr: Expr) -> bool:
     match expr:
         case Column():
             return not expr.type.is_float
-        case Call() if expr.function in ZEROS_ALIKE:
+        case Call() if function_of(expr).ignores_sign_of_zero:
             return all(isinstance(part, Column) or ignores_sign_of_zero(part) for part in expr.arguments)
         case PythonFunction():
             return False

@@ -6,7 +6,7 @@ Floating errors of NumPy are wanted results here (NaN, infinities), so they are 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -14,46 +14,42 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltic.expr.arrays import decimal_arithmetic
-from deltic.expr.arrays.datum import Datum, Kernel, array_of, dense, fail_at, failing, nulls_of, strict_nulls, values_of
+from deltic.expr.arrays.datum import Datum, Kernel, array_of, dense, fail_at, nulls_of, strict_nulls, values_of
 from deltic.expr.arrays.distinct import apply_distinct
-from deltic.expr.interpreter import STRICT
 from deltic.expr.nodes import Call, Literal
+from deltic.expr.registry import row_form
 from deltic.schema import BIGINT, DOUBLE, INTEGER_BITS, Type
 
-_CHECKED: Final = {"add": pc.add_checked, "subtract": pc.subtract_checked, "multiply": pc.multiply_checked,
-                   "negate": pc.negate_checked, "abs": pc.abs_checked}  # fmt: skip
-_UNCHECKED: Final = {"add": pc.add, "subtract": pc.subtract, "multiply": pc.multiply, "negate": pc.negate, "abs": pc.abs}
-_EXACT: Final[Mapping[str, Callable[..., Any]]] = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-    "negate": lambda a: -a,
-    "abs": abs,
-}
+Arrow = Callable[..., Datum]
+
 _TIE: Final = 1e-3  # nearer to a tie than this, a double is rounded by its decimal form
 _LARGEST: Final = 2.0**40  # below it, the product with a power of ten errs by less than _TIE
 
 
-def _ring(call: Call, length: int, *arguments: Datum) -> Datum:
-    """+, -, *, unary minus and abs."""
-    name, type = call.function, call.type
-    if type.is_decimal:
-        return decimal_arithmetic.KERNELS[name](call, length, *arguments)
-    if type.is_float:
-        return _UNCHECKED[name](*arguments)
-    try:
-        return _CHECKED[name](*arguments)
-    except pa.ArrowInvalid:
-        _raise_overflow(call, length, *arguments)
-        raise
+def ring(checked: Arrow, unchecked: Arrow, exact: Callable[..., Any], decimals: Kernel) -> Kernel:
+    """+, -, *, unary minus and abs: Arrow's checked function for integers and its unchecked one for floats, the same on Python
+    integers, and the kernel for DECIMAL.
+    """
+
+    def kernel(call: Call, length: int, *arguments: Datum) -> Datum:
+        if call.type.is_decimal:
+            return decimals(call, length, *arguments)
+        if call.type.is_float:
+            return unchecked(*arguments)
+        try:
+            return checked(*arguments)
+        except pa.ArrowInvalid:
+            _raise_overflow(call, exact, length, *arguments)
+            raise
+
+    return kernel
 
 
-def _raise_overflow(call: Call, length: int, *arguments: Datum) -> None:
+def _raise_overflow(call: Call, operation: Callable[..., Any], length: int, *arguments: Datum) -> None:
     half = 1 << (INTEGER_BITS[call.type.name] - 1)
-    wide = [np.asarray(values_of(dense(a, length), call.type)).astype(object) for a in arguments]
-    exact = _EXACT[call.function](*wide)
+    exact = operation(*(np.asarray(values_of(dense(a, length), call.type)).astype(object) for a in arguments))
     bad = ((exact < -half) | (exact >= half)).astype(bool) & ~np.asarray(strict_nulls(*arguments))
-    fail_at(bad, failing(call, STRICT[call.function]), *arguments)
+    fail_at(bad, row_form(call), *arguments)
 
 
 def raise_zero(call: Call, length: int, left: Datum, right: Datum) -> None:
@@ -65,20 +61,20 @@ def raise_zero(call: Call, length: int, left: Datum, right: Datum) -> None:
         if not pc.any(zeros).as_py():
             return
         zero = np.asarray(zeros.fill_null(False).to_numpy(zero_copy_only=False))
-    fail_at(zero & ~np.asarray(nulls_of(left)), failing(call, STRICT[call.function]), left, right)
+    fail_at(zero & ~np.asarray(nulls_of(left)), row_form(call), left, right)
 
 
-def _divide(call: Call, length: int, left: Datum, right: Datum) -> Datum:
+def divide(call: Call, length: int, left: Datum, right: Datum) -> Datum:
     raise_zero(call, length, left, right)
     return decimal_arithmetic.divide(call, length, left, right) if call.type.is_decimal else pc.divide(left, right)
 
 
-def _integral_divide(call: Call, length: int, left: Datum, right: Datum) -> Datum:
+def integral_divide(call: Call, length: int, left: Datum, right: Datum) -> Datum:
     raise_zero(call, length, left, right)
     if call.arguments[0].type.is_decimal:
         return decimal_arithmetic.integral_divide(call, length, left, right)
     a, b, nulls = _numbers(BIGINT, length, left, right)
-    fail_at((a == np.iinfo(np.int64).min) & (b == -1) & ~np.asarray(nulls), failing(call, STRICT["integral_divide"]), left, right)
+    fail_at((a == np.iinfo(np.int64).min) & (b == -1) & ~np.asarray(nulls), row_form(call), left, right)
     quotient = a // b
     quotient += (a - quotient * b != 0) & ((a < 0) != (b < 0))
     return array_of(quotient, nulls, BIGINT)
@@ -91,7 +87,7 @@ def _numbers(type: Type, length: int, left: Datum, right: Datum) -> tuple[np.nda
     return a, np.where(nulls, b.dtype.type(1), b), nulls
 
 
-def _remainder(call: Call, length: int, left: Datum, right: Datum) -> Datum:
+def remainder(call: Call, length: int, left: Datum, right: Datum) -> Datum:
     raise_zero(call, length, left, right)
     if call.type.is_decimal:
         return decimal_arithmetic.remainder(call, length, left, right)
@@ -100,7 +96,7 @@ def _remainder(call: Call, length: int, left: Datum, right: Datum) -> Datum:
         return array_of(np.fmod(a, b), nulls, call.type)
 
 
-def _pmod(call: Call, length: int, left: Datum, right: Datum) -> Datum:
+def pmod(call: Call, length: int, left: Datum, right: Datum) -> Datum:
     raise_zero(call, length, left, right)
     if call.type.is_decimal:
         return decimal_arithmetic.pmod(call, length, left, right)
@@ -110,10 +106,6 @@ def _pmod(call: Call, length: int, left: Datum, right: Datum) -> Datum:
     with np.errstate(all="ignore"):
         rest = np.fmod(a, b)
         return array_of(np.where(rest < 0, np.fmod(rest + b, b), rest), nulls, call.type)
-
-
-def _bits(operation: Callable[..., Datum]) -> Kernel:
-    return lambda call, length, *arguments: operation(*arguments)
 
 
 def _logarithm(function: Callable[[Datum], Datum]) -> Kernel:
@@ -129,31 +121,31 @@ def _log2(value: Datum) -> Datum:
     return pc.divide(pc.ln(value), math.log(2.0))
 
 
-def _log(call: Call, length: int, base: Datum, value: Datum) -> Datum:
+def log(call: Call, length: int, base: Datum, value: Datum) -> Datum:
     nothing = pa.scalar(None, pa.float64())
     base, value = (pc.if_else(pc.less_equal(d, 0.0), nothing, d) for d in (base, value))
     return pc.divide(pc.ln(value), pc.ln(base))
 
 
-def _power(call: Call, length: int, base: Datum, exponent: Datum) -> Datum:
+def power(call: Call, length: int, base: Datum, exponent: Datum) -> Datum:
     """C's pow, but NaN where Java's is: for a NaN exponent, and for ±1 to an infinite power."""
     odd = pc.or_(pc.is_nan(exponent), pc.and_(pc.equal(pc.abs(base), 1.0), pc.is_inf(exponent)))
     return pc.if_else(odd, pa.scalar(math.nan), pc.power(base, exponent))
 
 
-def _sign(call: Call, length: int, value: Datum) -> Datum:
+def sign(call: Call, length: int, value: Datum) -> Datum:
     array = dense(value, length)
     values = values_of(array, DOUBLE)
     return array_of(np.where((values == 0) | np.isnan(values), values, np.copysign(1.0, values)), nulls_of(array), DOUBLE)
 
 
-def _whole(name: str, round_to: Callable[[np.ndarray], np.ndarray]) -> Kernel:
+def whole(round_to: Callable[[np.ndarray], np.ndarray], decimals: Kernel) -> Kernel:
     """CEIL and FLOOR: of doubles cut off at BIGINT's range, NaN is 0."""
 
     def kernel(call: Call, length: int, value: Datum) -> Datum:
         source = call.arguments[0].type
         if source.is_decimal:
-            return decimal_arithmetic.KERNELS[name](call, length, value)
+            return decimals(call, length, value)
         return value if source.is_integer else array_of(saturated(round_to(values_of(value, DOUBLE))), nulls_of(value), BIGINT)
 
     return kernel
@@ -166,15 +158,15 @@ def saturated(values: np.ndarray) -> np.ndarray:
     return np.where(values >= 2.0**63, limits.max, np.where(values <= -(2.0**63), limits.min, inside))
 
 
-def _rounding(call: Call, length: int, value: Datum, places: Datum) -> Datum:
+def rounding(call: Call, length: int, value: Datum, places: Datum) -> Datum:
     source, shown = call.arguments[0].type, _places(call)
     if source.is_decimal:
-        return decimal_arithmetic.KERNELS[call.function](call, length, value, places)
+        return decimal_arithmetic.round_(call, length, value, places)
     if source.is_integer and shown >= 0:
         return value
     if source == DOUBLE and call.function == "round" and 0 <= shown <= 15:
         return _round_doubles(call, length, value, shown)
-    return apply_distinct(lambda v: STRICT[call.function](call, v, shown), [value], length, call.type)
+    return apply_distinct(lambda v: row_form(call)(v, shown), [value], length, call.type)
 
 
 def _places(call: Call) -> int:
@@ -193,7 +185,7 @@ def _round_doubles(call: Call, length: int, value: pa.Array, places: int) -> pa.
     if not unsure.any():
         return rounded
     rows = np.flatnonzero(unsure)
-    slow = apply_distinct(lambda v: STRICT["round"](call, v, places), [value.take(pa.array(rows))], len(rows), DOUBLE)
+    slow = apply_distinct(lambda v: row_form(call)(v, places), [value.take(pa.array(rows))], len(rows), DOUBLE)
     return pc.replace_with_mask(rounded, pa.array(unsure), slow)
 
 
@@ -206,26 +198,6 @@ def rounded_units(values: np.ndarray, places: int) -> tuple[np.ndarray, np.ndarr
         return np.where(unsure, 0.0, np.floor(product + 0.5)), unsure
 
 
-KERNELS: Final[Mapping[str, Kernel]] = {
-    **{name: _ring for name in _CHECKED},
-    "divide": _divide,
-    "integral_divide": _integral_divide,
-    "remainder": _remainder,
-    "pmod": _pmod,
-    "sign": _sign,
-    "ceil": _whole("ceil", np.ceil),
-    "floor": _whole("floor", np.floor),
-    "round": _rounding,
-    "bround": _rounding,
-    "sqrt": lambda call, length, value: pc.sqrt(value),
-    "exp": lambda call, length, value: pc.exp(value),
-    "ln": _logarithm(pc.ln),
-    "log10": _logarithm(pc.log10),
-    "log2": _logarithm(_log2),
-    "log": _log,
-    "power": _power,
-    "bit_and": _bits(pc.bit_wise_and),
-    "bit_or": _bits(pc.bit_wise_or),
-    "bit_xor": _bits(pc.bit_wise_xor),
-    "bit_not": _bits(pc.bit_wise_not),
-}
+ln: Final = _logarithm(pc.ln)
+log10: Final = _logarithm(pc.log10)
+log2: Final = _logarithm(_log2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -67,18 +66,16 @@ def same(type: Type, left: Datum, right: Datum) -> Datum:
     return pc.or_(pc.fill_null(equal, False), pc.and_(pc.is_null(left), pc.is_null(right)))
 
 
-def _comparison(name: str) -> Kernel:
+def comparison(name: str) -> Kernel:
+    """A comparison of two columns of one type."""
+
     def kernel(call: Call, length: int, left: Datum, right: Datum) -> Datum:
         return compare(name, call.arguments[0].type, left, right)
 
     return kernel
 
 
-def _same(call: Call, length: int, left: Datum, right: Datum) -> Datum:
-    return same(call.arguments[0].type, left, right)
-
-
-def _extreme(comparison: str) -> Kernel:
+def extreme(comparison: str) -> Kernel:
     """GREATEST and LEAST: the first of the best, NULLs passed by."""
 
     def kernel(call: Call, length: int, *values: Datum) -> Datum:
@@ -91,26 +88,13 @@ def _extreme(comparison: str) -> Kernel:
     return kernel
 
 
-def _isnan(call: Call, length: int, value: Datum) -> Datum:
+def isnan(call: Call, length: int, value: Datum) -> Datum:
     return pc.fill_null(pc.is_nan(value), False)
 
 
-def _normalize(call: Call, length: int, value: Datum) -> Datum:
+def normalize(call: Call, length: int, value: Datum) -> Datum:
     """0.0 for -0.0, and one NaN."""
     array = dense(value, length)
     values = values_of(array, call.type) + 0.0
     values[values != values] = math.nan
     return array_of(values, nulls_of(array), call.type)
-
-
-KERNELS: Final[Mapping[str, Kernel]] = {
-    **{name: _comparison(name) for name in _PLAIN},
-    "same": _same,
-    "not": lambda call, length, value: pc.invert(value),
-    "is_null": lambda call, length, value: pc.is_null(value),
-    "is_not_null": lambda call, length, value: pc.is_valid(value),
-    "isnan": _isnan,
-    "normalize": _normalize,
-    "greatest": _extreme("greater"),
-    "least": _extreme("less"),
-}

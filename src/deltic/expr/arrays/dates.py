@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltic.expr.arrays.datum import Datum, Kernel, Mask, array_of, dense, fail_at, failing, nulls_of, strict_nulls, values_of
+from deltic.expr.arrays.datum import Datum, Kernel, Mask, array_of, dense, fail_at, nulls_of, strict_nulls, values_of
 from deltic.expr.arrays.decimals import decimals_of
-from deltic.expr.interpreter import STRICT
 from deltic.expr.nodes import Call
+from deltic.expr.registry import row_form
 from deltic.expr.rows.dates import DATE_UNITS, TIME_UNITS
 from deltic.schema import BIGINT, DATE, INT, TIMESTAMP, Type, decimal
 
@@ -28,12 +28,12 @@ _LAST_MONTH: Final = 8030 * 12 - 1
 _STEP: Final = {"DAY": DAY, "HOUR": 3600 * SECOND, "MINUTE": 60 * SECOND, "SECOND": SECOND, "MILLISECOND": 1000, "MICROSECOND": 1}
 
 
-def _part(function: Callable[..., Datum], **options: Any) -> Kernel:
+def part(function: Callable[..., Datum], **options: Any) -> Kernel:
     """A part of a DATE as INT."""
     return lambda call, length, value: function(value, **options).cast(INT.arrow)
 
 
-def _clock(part: Callable[[np.ndarray], np.ndarray]) -> Kernel:
+def clock(part: Callable[[np.ndarray], np.ndarray]) -> Kernel:
     """A part of a TIMESTAMP as INT."""
 
     def kernel(call: Call, length: int, value: Datum) -> Datum:
@@ -42,11 +42,11 @@ def _clock(part: Callable[[np.ndarray], np.ndarray]) -> Kernel:
     return kernel
 
 
-def _second_fraction(call: Call, length: int, value: Datum) -> Datum:
+def second_fraction(call: Call, length: int, value: Datum) -> Datum:
     return decimals_of(values_of(value, TIMESTAMP) % (60 * SECOND), nulls_of(value), decimal(8, 6))
 
 
-def _unix_timestamp(call: Call, length: int, value: Datum) -> Datum:
+def unix_timestamp(call: Call, length: int, value: Datum) -> Datum:
     micros = values_of(value, TIMESTAMP)
     return array_of(np.where(micros < 0, -(-micros // SECOND), micros // SECOND), nulls_of(value), BIGINT)
 
@@ -56,7 +56,7 @@ def _shifted(call: Call, values: np.ndarray, arguments: tuple[Datum, ...], bad: 
     first, last = (FIRST_DAY, LAST_DAY) if call.type == DATE else (FIRST_MICRO, LAST_MICRO)
     nulls = strict_nulls(*arguments)
     outside = (bad | (values < first) | (values > last)) & ~np.asarray(nulls)
-    fail_at(outside, failing(call, STRICT[call.function]), *arguments)
+    fail_at(outside, row_form(call), *arguments)
     return array_of(values, nulls, call.type)
 
 
@@ -71,14 +71,14 @@ def _add_days(sign: int) -> Kernel:
     return kernel
 
 
-def _add_microseconds(call: Call, length: int, value: Datum, count: Datum) -> Datum:
+def add_microseconds(call: Call, length: int, value: Datum, count: Datum) -> Datum:
     base, steps = values_of(dense(value, length), TIMESTAMP), values_of(dense(count, length), BIGINT)
     # A timestamp is below 2^58 in size, so a count within twice the calendar cannot wrap around.
     far = (steps > 2 * LAST_MICRO) | (steps < -2 * LAST_MICRO)
     return _shifted(call, base + np.where(far, 0, steps), (value, count), far)
 
 
-def _add_months(call: Call, length: int, value: Datum, count: Datum) -> Datum:
+def add_months(call: Call, length: int, value: Datum, count: Datum) -> Datum:
     base = values_of(dense(value, length), call.type)
     days, rest = (base.astype(np.int64), 0) if call.type == DATE else np.divmod(base, DAY)
     month, day = _month_and_day(days)
@@ -102,18 +102,18 @@ def _month_start_and_size(months: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return start, (months + 1).astype("M8[M]").astype("M8[D]").astype(np.int64) - start
 
 
-def _last_day(call: Call, length: int, value: Datum) -> Datum:
+def last_day(call: Call, length: int, value: Datum) -> Datum:
     month, _ = _month_and_day(values_of(value, DATE))
     start, size = _month_start_and_size(month)
     return array_of(start + size - 1, nulls_of(value), DATE)
 
 
-def _datediff(call: Call, length: int, end: Datum, start: Datum) -> Datum:
+def datediff(call: Call, length: int, end: Datum, start: Datum) -> Datum:
     difference = values_of(dense(end, length), DATE) - values_of(dense(start, length), DATE)
     return array_of(difference, strict_nulls(end, start), INT)
 
 
-def _make_date(call: Call, length: int, year: Datum, month: Datum, day: Datum) -> Datum:
+def make_date(call: Call, length: int, year: Datum, month: Datum, day: Datum) -> Datum:
     y, m, d = (values_of(dense(part, length), INT).astype(np.int64) for part in (year, month, day))
     months = np.where((y < 1) | (y > 9999) | (m < 1) | (m > 12), _FIRST_MONTH - 1, (y - 1970) * 12 + m - 1)
     start, size = _month_start_and_size(months)
@@ -142,7 +142,7 @@ def _truncated(values: np.ndarray, unit: str, type: Type) -> np.ndarray | None:
     return whole
 
 
-def _truncate(call: Call, value: Datum, unit: Datum, length: int) -> Datum:
+def truncate(call: Call, value: Datum, unit: Datum, length: int) -> Datum:
     values = values_of(dense(value, length), call.type)
     nulls = np.array(np.broadcast_to(strict_nulls(value, unit), length))
     result = np.zeros(length, np.int64)
@@ -156,28 +156,5 @@ def _truncate(call: Call, value: Datum, unit: Datum, length: int) -> Datum:
     return array_of(result, nulls if nulls.any() else False, call.type)
 
 
-KERNELS: Final[Mapping[str, Kernel]] = {
-    "year": _part(pc.year),
-    "quarter": _part(pc.quarter),
-    "month": _part(pc.month),
-    "day": _part(pc.day),
-    "dayofweek": _part(pc.day_of_week, count_from_zero=False, week_start=7),
-    "weekday": _part(pc.day_of_week),
-    "dayofyear": _part(pc.day_of_year),
-    "weekofyear": _part(pc.iso_week),
-    "yearofweek": _part(pc.iso_year),
-    "hour": _clock(lambda t: t // (3600 * SECOND) % 24),
-    "minute": _clock(lambda t: t // (60 * SECOND) % 60),
-    "second": _clock(lambda t: t // SECOND % 60),
-    "second_fraction": _second_fraction,
-    "add_days": _add_days(1),
-    "subtract_days": _add_days(-1),
-    "add_months": _add_months,
-    "add_microseconds": _add_microseconds,
-    "datediff": _datediff,
-    "last_day": _last_day,
-    "make_date": _make_date,
-    "trunc": lambda call, length, value, unit: _truncate(call, value, unit, length),
-    "date_trunc": lambda call, length, unit, value: _truncate(call, value, unit, length),
-    "unix_timestamp": _unix_timestamp,
-}
+add_days: Final = _add_days(1)
+subtract_days: Final = _add_days(-1)

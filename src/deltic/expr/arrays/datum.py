@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from deltic.errors import EvaluationError
 from deltic.expr.failures import at_row
-from deltic.expr.nodes import Call
 from deltic.schema import Type
 
 Datum: TypeAlias = pa.Array | pa.Scalar
@@ -114,8 +113,3 @@ def strict_nulls(*arguments: Datum) -> Mask | bool:
     for argument in arguments:
         nulls = nulls | nulls_of(argument)
     return nulls
-
-
-def failing(call: Call, run: Callable[..., Any]) -> Callable[..., Any]:
-    """`run` with the call as its first argument."""
-    return lambda *values: run(call, *values)

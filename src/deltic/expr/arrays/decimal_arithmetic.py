@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from deltic.expr.arrays import decimals
-from deltic.expr.arrays.datum import Datum, Kernel, array_of, fail_at, failing, strict_nulls
+from deltic.expr.arrays.datum import Datum, Kernel, array_of, fail_at, strict_nulls
 from deltic.expr.arrays.decimals import NARROW, decimals_of, misfits, rescale, scaled_up, truncated_quotient, units_of, wide
-from deltic.expr.interpreter import STRICT
 from deltic.expr.nodes import Call, Literal
+from deltic.expr.registry import row_form
 from deltic.expr.rows.numbers import SIGN_DIGITS
 from deltic.schema import BIGINT, Type
 
@@ -23,7 +23,7 @@ def _fitted(call: Call, length: int, units: Any, arguments: tuple[Datum, ...]) -
     """The units as the call's type; raises ArithmeticOverflow where they do not fit."""
     nulls = strict_nulls(*arguments)
     units = np.broadcast_to(units, (length,)) if np.ndim(units) == 0 else units
-    fail_at(misfits(units, nulls, call.type.precision), failing(call, STRICT[call.function]), *arguments)
+    fail_at(misfits(units, nulls, call.type.precision), row_form(call), *arguments)
     return decimals_of(units, nulls, call.type)
 
 
@@ -52,7 +52,7 @@ def _sum(operation: Callable[[Any, Any], Any]) -> Kernel:
     return kernel
 
 
-def _multiply(call: Call, length: int, left: Datum, right: Datum) -> Datum:
+def multiply(call: Call, length: int, left: Datum, right: Datum) -> Datum:
     a, b = _types(call)
     x, y = units_of(left, a), units_of(right, b)
     digits = a.precision + b.precision
@@ -86,7 +86,7 @@ def integral_divide(call: Call, length: int, left: Datum, right: Datum) -> Datum
     x, y, _ = _aligned(call, left, right)
     quotient = truncated_quotient(x, np.where(nulls, 1, y))
     bad = np.asarray((quotient < -(2**63)) | (quotient >= 2**63), bool) & ~np.asarray(nulls)
-    fail_at(bad, failing(call, STRICT["integral_divide"]), left, right)
+    fail_at(bad, row_form(call), left, right)
     return array_of(np.where(nulls, 0, quotient).astype(np.int64), nulls, BIGINT)
 
 
@@ -130,7 +130,7 @@ def _whole(upwards: bool) -> Kernel:
     return kernel
 
 
-def _round(call: Call, length: int, value: Datum, places: Datum) -> Datum:
+def round_(call: Call, length: int, value: Datum, places: Datum) -> Datum:
     source, shown = call.arguments[0].type, call.arguments[1]
     assert isinstance(shown, Literal) and isinstance(shown.value, int)
     kept = min(max(-80, shown.value), call.type.scale)
@@ -151,14 +151,9 @@ def _half_even_quotient(units: Any, by: int) -> Any:
     return np.where(up, quotient + 1, quotient)
 
 
-KERNELS: Final[Mapping[str, Kernel]] = {
-    "add": _sum(lambda x, y: x + y),
-    "subtract": _sum(lambda x, y: x - y),
-    "multiply": _multiply,
-    "negate": _unary(lambda units: -units),
-    "abs": _unary(abs),
-    "ceil": _whole(True),
-    "floor": _whole(False),
-    "round": _round,
-    "bround": _round,
-}
+add: Final = _sum(lambda x, y: x + y)
+subtract: Final = _sum(lambda x, y: x - y)
+negate: Final = _unary(lambda units: -units)
+absolute: Final = _unary(abs)
+ceil: Final = _whole(True)
+floor: Final = _whole(False)

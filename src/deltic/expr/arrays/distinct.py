@@ -11,6 +11,8 @@ import pyarrow as pa
 from deltic.errors import EvaluationError
 from deltic.expr.arrays.datum import Datum, Mask, strict_nulls
 from deltic.expr.failures import at_row
+from deltic.expr.nodes import Call
+from deltic.expr.registry import Nulls, function_of, row_form
 from deltic.schema import Type
 
 
@@ -35,8 +37,16 @@ def apply_distinct(function: Callable[..., Any], arguments: Sequence[Datum], len
     return answers.take(pa.array(codes, mask=nulls if isinstance(nulls, np.ndarray) else None))
 
 
+def per_distinct(call: Call, length: int, *arguments: Datum) -> pa.Array:
+    """The array form of a strict function that has no other: its row form, once per distinct combination of arguments."""
+    assert function_of(call).nulls in (Nulls.STRICT, Nulls.STRICT_BACKWARDS), f"{call.function} sees NULLs, and per_distinct gives it none"
+    return apply_distinct(row_form(call), arguments, length, call.type)
+
+
 def _combinations(arrays: Sequence[pa.Array], nulls: Mask | bool, length: int) -> tuple[list[tuple[Any, ...]], np.ndarray, np.ndarray]:
     """(distinct combinations in the order of their first row, the combination of each row, the first row of each)."""
+    if not arrays:
+        return [()], np.zeros(length, np.int64), np.zeros(1, np.int64)
     dictionaries, codes = zip(*map(_encode, arrays), strict=True)
     combined = np.zeros(length, np.int64)
     for dictionary, code in zip(dictionaries, codes, strict=True):

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltic.expr.arrays.datum import Datum, Kernel
-from deltic.expr.arrays.distinct import apply_distinct
-from deltic.expr.interpreter import STRICT
+from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.nodes import Call
 from deltic.expr.rows.text import MAX_LENGTH, like_regex
 
 
-def per_distinct(call: Call, length: int, *arguments: Datum) -> Datum:
-    """The interpreter's function on each distinct combination."""
-    run = STRICT[call.function]
-    return apply_distinct(lambda *values: run(call, *values), arguments, length, call.type)
-
-
-def _with_constants(fast: Callable[..., Datum | None]) -> Kernel:
+def with_constants(fast: Callable[..., Datum | None]) -> Kernel:
     """`fast` where all arguments but the first are constants and it can do it (does not give None)."""
 
     def kernel(call: Call, length: int, value: Datum, *others: Datum) -> Datum:
@@ -34,7 +27,7 @@ def _with_constants(fast: Callable[..., Datum | None]) -> Kernel:
     return kernel
 
 
-def _case(change: Callable[[Datum], Datum]) -> Kernel:
+def case(change: Callable[[Datum], Datum]) -> Kernel:
     """Arrow's change of case is simple, Java's is full: 'ß' becomes 'SS'."""
 
     def kernel(call: Call, length: int, value: Datum) -> Datum:
@@ -43,7 +36,7 @@ def _case(change: Callable[[Datum], Datum]) -> Kernel:
     return kernel
 
 
-def _substring(value: pa.Array, position: int, count: int) -> Datum:
+def substring(value: pa.Array, position: int, count: int) -> Datum:
     if count <= 0:
         return pc.utf8_slice_codeunits(value, 0, 0)
     start = position - 1 if position > 0 else position
@@ -51,15 +44,15 @@ def _substring(value: pa.Array, position: int, count: int) -> Datum:
     return pc.utf8_slice_codeunits(value, start, stop=None if start < 0 <= stop else stop)
 
 
-def _left(value: pa.Array, count: int) -> Datum:
+def left(value: pa.Array, count: int) -> Datum:
     return pc.utf8_slice_codeunits(value, 0, max(count, 0))
 
 
-def _right(value: pa.Array, count: int) -> Datum:
+def right(value: pa.Array, count: int) -> Datum:
     return pc.utf8_slice_codeunits(value, -count) if count > 0 else pc.utf8_slice_codeunits(value, 0, 0)
 
 
-def _replace(value: pa.Array, search: str, replacement: str) -> Datum | None:
+def replace(value: pa.Array, search: str, replacement: str) -> Datum | None:
     if not search:
         return value
     if len(replacement) > len(search) and (pc.max(pc.utf8_length(value)).as_py() or 0) * len(replacement) > MAX_LENGTH:
@@ -67,7 +60,7 @@ def _replace(value: pa.Array, search: str, replacement: str) -> Datum | None:
     return pc.replace_substring(value, pattern=search, replacement=replacement)
 
 
-def _like(value: pa.Array, pattern: str, escape: str) -> Datum:
+def like(value: pa.Array, pattern: str, escape: str) -> Datum:
     if escape not in pattern and "_" not in pattern:
         body, before, after = pattern.strip("%"), pattern.startswith("%"), pattern.endswith("%")
         if "%" not in body:
@@ -81,11 +74,11 @@ def _like(value: pa.Array, pattern: str, escape: str) -> Datum:
     return pc.match_substring_regex(value, rf"(?s)\A(?:{regex})\z")
 
 
-def _concat(call: Call, length: int, *parts: Datum) -> Datum:
+def concat(call: Call, length: int, *parts: Datum) -> Datum:
     return pc.binary_join_element_wise(*parts, "", null_handling="emit_null")
 
 
-def _concat_ws(call: Call, length: int, separator: Datum, *parts: Datum) -> Datum:
+def concat_ws(call: Call, length: int, separator: Datum, *parts: Datum) -> Datum:
     """Part by part: Arrow's own null_handling="skip" loses the rows that are NULL throughout."""
     joined: Datum = pa.scalar(None, pa.string())
     for part in parts:
@@ -94,34 +87,6 @@ def _concat_ws(call: Call, length: int, separator: Datum, *parts: Datum) -> Datu
     return pc.if_else(pc.is_valid(separator), pc.coalesce(joined, ""), pa.scalar(None, pa.string()))
 
 
-def _plain(function: Callable[..., Any], **options: Any) -> Kernel:
+def plain(function: Callable[..., Any], **options: Any) -> Kernel:
+    """A function of Arrow's that does as Spark does."""
     return lambda call, length, value: function(value, **options)
-
-
-KERNELS: Final[Mapping[str, Kernel]] = {
-    "upper": _case(pc.ascii_upper),
-    "lower": _case(pc.ascii_lower),
-    "initcap": per_distinct,
-    "length": _plain(pc.utf8_length),
-    "octet_length": _plain(pc.binary_length),
-    "ascii": per_distinct,
-    "substring": _with_constants(_substring),
-    "left": _with_constants(_left),
-    "right": _with_constants(_right),
-    "concat": _concat,
-    "concat_ws": _concat_ws,
-    "trim": _plain(pc.utf8_trim, characters=" "),
-    "ltrim": _plain(pc.utf8_ltrim, characters=" "),
-    "rtrim": _plain(pc.utf8_rtrim, characters=" "),
-    "replace": _with_constants(_replace),
-    "lpad": per_distinct,
-    "rpad": per_distinct,
-    "locate": per_distinct,
-    "startswith": _with_constants(pc.starts_with),
-    "endswith": _with_constants(pc.ends_with),
-    "contains": _with_constants(pc.match_substring),
-    "reverse": _plain(pc.utf8_reverse),
-    "repeat": per_distinct,
-    "split_part": per_distinct,
-    "like": _with_constants(_like),
-}

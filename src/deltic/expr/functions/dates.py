@@ -1,27 +1,20 @@
-"""Date and time functions, EXTRACT, and what INTERVAL literals become. The time zone is UTC; years run from 1 to 9999."""
+"""Parts of dates and times, EXTRACT, and reading dates. The time zone is UTC; years run from 1 to 9999."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pyarrow.compute as pc
 
 from deltic.errors import Span, TypeMismatch, Unsupported
-from deltic.expr.functions.signature import (
-    DAY,
-    DAY_OR_INSTANT,
-    DAYS,
-    INSTANT,
-    INTEGER,
-    LONG,
-    TEXT,
-    Builder,
-    accept,
-    check_count,
-    constant,
-    function,
-)
-from deltic.expr.nodes import Call, Expr, Literal
-from deltic.expr.rows.dates import DATE_UNITS, TIME_UNITS
+from deltic.expr.arrays import dates as arrays
+from deltic.expr.arrays.dates import SECOND
+from deltic.expr.arrays.datum import Kernel
+from deltic.expr.functions.signature import DAY, INSTANT, accept, check_count, constant, takes
+from deltic.expr.nodes import Expr, Literal
+from deltic.expr.registry import Builder, Function, Rewrite, Typed, resolve
+from deltic.expr.rows import dates as rows
 from deltic.expr.typing import cast
 from deltic.schema import BIGINT, DATE, INT, NULL, TIMESTAMP, Type, decimal
 
@@ -39,8 +32,6 @@ _FIELDS: Final = {
     "minute": ("minute", "minutes", "m", "min", "mins"),
     "second_fraction": ("second", "seconds", "s", "sec", "secs"),
 }
-_DAY_PARTS: Final = ("year", "quarter", "month", "day", "dayofweek", "weekday", "dayofyear", "weekofyear", "yearofweek")
-_TIME_PARTS: Final = ("hour", "minute", "second")
 FIELD: Final = {word: field for field, words in _FIELDS.items() for word in words}
 
 
@@ -63,71 +54,62 @@ def _extract(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
         fields = ", ".join(words[0].upper() for words in _FIELDS.values())
         raise TypeMismatch(f"{name} does not know this field", span=arguments[0].span or span, expected=f"one of {fields}")
     if field == "dayofweek_iso":
-        monday = BUILDERS["weekday"](name, arguments[1:], span)
-        return Call("add", (monday, Literal(1, INT)), INT, monday.nullable, span)
-    return BUILDERS[field](name, arguments[1:], span)
+        monday = resolve("weekday", arguments[1:], span, written=name)
+        return Typed((monday, Literal(1, INT)), INT, monday.nullable).call("add", span)
+    return resolve(field, arguments[1:], span, written=name)
 
 
-def _truncation(canonical: str, unit: int, units: Mapping[str, str]) -> Builder:
-    plain = function(canonical, [TEXT, INSTANT] if unit == 0 else [DAY, TEXT], TIMESTAMP if unit == 0 else DATE, nullable="always")
-
-    def build(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-        call = plain(name, arguments, span)
-        assert isinstance(call, Call)
-        word = constant(call.arguments[unit])
-        known = word is not None and isinstance(word.value, str) and word.value.upper() in units
-        nullable = not known or call.arguments[1 - unit].nullable
-        return Call(call.function, call.arguments, call.type, nullable, span)
-
-    return build
-
-
-def _unix_timestamp(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+def _unix_timestamp(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 1, 1, span)
     if arguments[0].type not in (DATE, TIMESTAMP, NULL):
         found = arguments[0].type.sql
         raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=span, expected=f"DATE or TIMESTAMP, found {found}")
     taken = accept(name, 1, arguments[0], INSTANT, span)
-    return Call("unix_timestamp", (taken,), BIGINT, taken.nullable, span)
+    return Typed((taken,), BIGINT, taken.nullable)
 
 
-def add_interval(value: Expr, months: int, days: int, microseconds: int, span: Span | None = None) -> Expr:
-    """DATE or TIMESTAMP plus an INTERVAL literal of `months`, `days` and `microseconds`, in this order; negative to subtract.
-
-    A DATE stays a DATE unless there are microseconds, then it becomes a TIMESTAMP.
-    """
-    result = accept("INTERVAL", 1, value, DAY_OR_INSTANT, span)
-    if months:
-        result = Call("add_months", (result, Literal(months, INT)), result.type, result.nullable, span)
-    if days:
-        result = Call("add_days", (result, Literal(days, INT)), result.type, result.nullable, span)
-    if microseconds:
-        instant = cast(result, TIMESTAMP)
-        result = Call("add_microseconds", (instant, Literal(microseconds, BIGINT)), TIMESTAMP, instant.nullable, span)
-    return result
+def _part(name: str, rows: Callable[[Any], int], arrays: Kernel, *, named: bool = True, aliases: tuple[str, ...] = ()) -> Function:
+    """A part of a DATE as INT."""
+    signature = takes([DAY], INT)
+    return Function(
+        name=name, aliases=aliases, named=named, signature=signature, can_fail=False, rows=lambda call, d: rows(d), arrays=arrays
+    )
 
 
-def _same(types: Sequence[Type]) -> Type:
-    return types[0]
+def _clock(name: str, rows: Callable[[Any], int], arrays: Kernel) -> Function:
+    """A part of a TIMESTAMP as INT."""
+    return Function(name=name, signature=takes([INSTANT], INT), can_fail=False, rows=lambda call, t: rows(t), arrays=arrays)
 
 
-BUILDERS: Final[Mapping[str, Builder]] = {
-    **{name: function(name, [DAY], INT) for name in _DAY_PARTS},
-    **{name: function(name, [INSTANT], INT) for name in _TIME_PARTS},
-    "second_fraction": function("second_fraction", [INSTANT], decimal(8, 6)),
-    "extract": _extract,
-    "date_add": function("add_days", [DAY, DAYS], DATE),
-    "date_sub": function("subtract_days", [DAY, DAYS], DATE),
-    "datediff": function("datediff", [DAY, DAY], INT),
-    "add_months": function("add_months", [DAY, INTEGER], DATE),
-    "add_days": function("add_days", [DAY_OR_INSTANT, INTEGER], _same),
-    "plus_months": function("add_months", [DAY_OR_INSTANT, INTEGER], _same),
-    "add_microseconds": function("add_microseconds", [INSTANT, LONG], TIMESTAMP),
-    "last_day": function("last_day", [DAY], DATE),
-    "trunc": _truncation("trunc", 1, DATE_UNITS),
-    "date_trunc": _truncation("date_trunc", 0, {**DATE_UNITS, **TIME_UNITS}),
-    "make_date": function("make_date", [INTEGER, INTEGER, INTEGER], DATE),
-    "to_date": _to(DATE),
-    "to_timestamp": _to(TIMESTAMP),
-    "unix_timestamp": _unix_timestamp,
-}
+FUNCTIONS: Final = (
+    _part("year", lambda d: d.year, arrays.part(pc.year)),
+    _part("quarter", lambda d: (d.month + 2) // 3, arrays.part(pc.quarter)),
+    _part("month", lambda d: d.month, arrays.part(pc.month)),
+    _part("day", lambda d: d.day, arrays.part(pc.day), aliases=("dayofmonth",)),
+    _part("dayofweek", lambda d: d.isoweekday() % 7 + 1, arrays.part(pc.day_of_week, count_from_zero=False, week_start=7)),
+    _part("weekday", lambda d: d.weekday(), arrays.part(pc.day_of_week)),
+    _part("dayofyear", lambda d: d.timetuple().tm_yday, arrays.part(pc.day_of_year)),
+    _part("weekofyear", lambda d: d.isocalendar()[1], arrays.part(pc.iso_week)),
+    _part("yearofweek", lambda d: d.isocalendar()[0], arrays.part(pc.iso_year), named=False),
+    _clock("hour", lambda t: t.hour, arrays.clock(lambda t: t // (3600 * SECOND) % 24)),
+    _clock("minute", lambda t: t.minute, arrays.clock(lambda t: t // (60 * SECOND) % 60)),
+    _clock("second", lambda t: t.second, arrays.clock(lambda t: t // SECOND % 60)),
+    Function(
+        name="second_fraction",
+        named=False,
+        signature=takes([INSTANT], decimal(8, 6)),
+        can_fail=False,
+        rows=lambda call, t: rows.second_fraction(t),
+        arrays=arrays.second_fraction,
+    ),
+    Function(
+        name="unix_timestamp",
+        signature=_unix_timestamp,
+        can_fail=False,
+        rows=lambda call, t: rows.unix_timestamp(t),
+        arrays=arrays.unix_timestamp,
+    ),
+    Rewrite(name="extract", aliases=("date_part", "datepart"), build=_extract),
+    Rewrite(name="to_date", build=_to(DATE)),
+    Rewrite(name="to_timestamp", build=_to(TIMESTAMP)),
+)

@@ -1,47 +1,60 @@
-"""Comparisons, three-valued logic and conditional functions."""
+"""Three-valued logic, and the functions that choose one of their arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
+import numpy as np
+import pyarrow.compute as pc
+
 from deltic.errors import Span, TypeMismatch
-from deltic.expr.functions.arithmetic import exact_operand
-from deltic.expr.functions.signature import ANY, CONDITION, Builder, accept, any_nullable, check_count, function
-from deltic.expr.nodes import Call, Expr, Literal
-from deltic.expr.typing import case, cast, common_type, common_type_without_strings
-from deltic.schema import BOOLEAN, DOUBLE, FLOAT, NULL, STRING, Type
+from deltic.expr.arrays.datum import Datum, nulls_of, truths
+from deltic.expr.columns import Frame, value_of, value_where
+from deltic.expr.failing import can_fail
+from deltic.expr.functions.comparison import common_arguments
+from deltic.expr.functions.signature import CONDITION, accept, any_nullable, check_count, takes
+from deltic.expr.interpreter import Row, evaluate
+from deltic.expr.nodes import Call, Expr, Literal, Value
+from deltic.expr.registry import Builder, Function, Nulls, Rewrite, Typed, resolve
+from deltic.expr.typing import case, common_type
+from deltic.schema import BOOLEAN, NULL, STRING
 
 
-def _comparison(canonical: str) -> Builder:
-    def build(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-        check_count(name, arguments, 2, 2, span)
-        left, right = comparable(name, arguments, span)
-        return Call(canonical, (left, right), BOOLEAN, canonical != "same" and (left.nullable or right.nullable), span)
-
-    return build
-
-
-def comparable(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple[Expr, Expr]:
-    """Two expressions cast to the type in which they are compared."""
-    left, right = arguments
-    left, right = exact_operand(left, right.type), exact_operand(right, left.type)
-    common = common_type([left.type, right.type])
-    if common is None:
-        found = f"{left.type.sql} and {right.type.sql}"
-        raise TypeMismatch(f"{name} cannot compare {found}", span=span, expected="operands of one type", remedy="cast one of them")
-    return cast(left, common), cast(right, common)
+def _conditions(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    check_count(name, arguments, 2, 2, span)
+    if all(a.type == STRING for a in arguments):
+        raise TypeMismatch(f"{name} cannot take STRING and STRING", span=span, expected="BOOLEAN")
+    taken = tuple(accept(name, i, a, CONDITION, span) for i, a in enumerate(arguments, 1))
+    return Typed(taken, BOOLEAN, any_nullable(taken))
 
 
-def _connective(canonical: str) -> Builder:
-    def build(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-        check_count(name, arguments, 2, 2, span)
-        if all(a.type == STRING for a in arguments):
-            raise TypeMismatch(f"{name} cannot take STRING and STRING", span=span, expected="BOOLEAN")
-        left, right = (accept(name, i, a, CONDITION, span) for i, a in enumerate(arguments, 1))
-        return Call(canonical, (left, right), BOOLEAN, left.nullable or right.nullable, span)
+def _connective(stops_at: bool) -> Callable[[Call, Row], Value]:
+    """AND stops at FALSE, OR at TRUE: what is on the right is not evaluated there."""
 
-    return build
+    def rows(call: Call, row: Row) -> Value:
+        left = evaluate(call.arguments[0], row)
+        if left is stops_at:
+            return stops_at
+        right = evaluate(call.arguments[1], row)
+        return stops_at if right is stops_at else None if left is None or right is None else not stops_at
+
+    return rows
+
+
+def _connective_of_columns(stops_at: bool) -> Callable[[Call, Frame], Datum]:
+    combine = pc.or_kleene if stops_at else pc.and_kleene
+
+    def arrays(call: Call, frame: Frame) -> Datum:
+        left, right = value_of(call.arguments[0], frame), call.arguments[1]
+        if not can_fail(right):
+            return combine(left, value_of(right, frame))
+        stopped = truths(left if stops_at else pc.invert(left), frame.length)
+        if stopped.all():
+            return left
+        return combine(left, value_where(right, frame, ~stopped) if stopped.any() else value_of(right, frame))
+
+    return arrays
 
 
 def _is(value: bool, negated: bool) -> Builder:
@@ -56,43 +69,31 @@ def _is(value: bool, negated: bool) -> Builder:
     return build
 
 
-def _in(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-    check_count(name, arguments, 2, None, span)
-    common = common_type([a.type for a in arguments])
-    if common is None:
-        types = ", ".join(dict.fromkeys(a.type.sql for a in arguments))
-        raise TypeMismatch(f"{name} cannot compare {types}", span=span, expected="one type", remedy="cast them to one type")
-    taken = tuple(cast(a, common) for a in arguments)
-    return Call("in", taken, BOOLEAN, any_nullable(taken), span)
+def _choice(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+    """The first argument that is not NULL."""
+    check_count(name, arguments, 1, None, span)
+    taken = common_arguments(name, arguments, common_type([a.type for a in arguments]), span)
+    return taken[0] if len(taken) == 1 else Typed(taken, taken[0].type, all(a.nullable for a in taken))
 
 
-def _between(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-    check_count(name, arguments, 3, 3, span)
-    value, low, high = arguments
-    above = BUILDERS["greater_equal"](name, (value, low), span)
-    below = BUILDERS["less_equal"](name, (value, high), span)
-    return Call("and", (above, below), BOOLEAN, above.nullable or below.nullable, span)
+def _coalesce(call: Call, row: Row) -> Value:
+    return next((value for argument in call.arguments if (value := evaluate(argument, row)) is not None), None)
 
 
-def _common(name: str, arguments: Sequence[Expr], type: Type | None, span: Span | None) -> tuple[Expr, ...]:
-    if type is None:
-        types = ", ".join(dict.fromkeys(a.type.sql for a in arguments))
-        raise TypeMismatch(f"the arguments of {name} have no common type", span=span, expected=f"one type, found {types}")
-    return tuple(cast(a, type) for a in arguments)
+def _coalesce_columns(call: Call, frame: Frame) -> Datum:
+    result = value_of(call.arguments[0], frame)
+    for argument in call.arguments[1:]:
+        missing = nulls_of(result)
+        if missing is False:
+            return result
+        guarded = isinstance(missing, np.ndarray) and can_fail(argument)
+        result = pc.coalesce(result, value_where(argument, frame, np.asarray(missing)) if guarded else value_of(argument, frame))
+    return result
 
 
-def _choice(canonical: str, least: int, most: int | None, strings_meet: bool) -> Builder:
-    """A function that gives one of its arguments, and NULL only when all are NULL."""
-
-    def build(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-        check_count(name, arguments, least, most, span)
-        types = [a.type for a in arguments]
-        taken = _common(name, arguments, common_type(types) if strings_meet else common_type_without_strings(types), span)
-        if len(taken) == 1:
-            return taken[0]
-        return Call(canonical, taken, taken[0].type, all(a.nullable for a in taken), span)
-
-    return build
+def _nvl(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    check_count(name, arguments, 2, 2, span)
+    return resolve("coalesce", arguments, span, written=name)
 
 
 def _if(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
@@ -109,54 +110,52 @@ def _nvl2(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
 
 def _nullif(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     check_count(name, arguments, 2, 2, span)
-    equal = BUILDERS["equal"](name, arguments, span)
+    equal = resolve("equal", arguments, span, written=name)
     return case([(equal, Literal(None, NULL))], arguments[0], span)
 
 
-def _isnan(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-    check_count(name, arguments, 1, 1, span)
-    argument = arguments[0]
-    if argument.type != FLOAT:
-        if not (argument.type.is_numeric or argument.type in (STRING, NULL)):
-            found = argument.type.sql
-            raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=span, expected=f"DOUBLE or FLOAT, found {found}")
-        argument = cast(argument, DOUBLE)
-    return Call("isnan", (argument,), BOOLEAN, False, span)
-
-
-def _normalize(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-    """The value as a key has it: 0.0 for -0.0. Other types than floats need none."""
-    check_count(name, arguments, 1, 1, span)
-    argument = arguments[0]
-    return Call("normalize", (argument,), argument.type, argument.nullable, span) if argument.type.is_float else argument
-
-
-BUILDERS: Final[Mapping[str, Builder]] = {
-    "equal": _comparison("equal"),
-    "not_equal": _comparison("not_equal"),
-    "less": _comparison("less"),
-    "less_equal": _comparison("less_equal"),
-    "greater": _comparison("greater"),
-    "greater_equal": _comparison("greater_equal"),
-    "same": _comparison("same"),
-    "and": _connective("and"),
-    "or": _connective("or"),
-    "not": function("not", [CONDITION], BOOLEAN),
-    "is_null": function("is_null", [ANY], BOOLEAN, nullable="never"),
-    "is_not_null": function("is_not_null", [ANY], BOOLEAN, nullable="never"),
-    "is_true": _is(True, False),
-    "is_not_true": _is(True, True),
-    "is_false": _is(False, False),
-    "is_not_false": _is(False, True),
-    "isnan": _isnan,
-    "in": _in,
-    "between": _between,
-    "coalesce": _choice("coalesce", 1, None, True),
-    "nvl": _choice("coalesce", 2, 2, True),
-    "greatest": _choice("greatest", 2, None, False),
-    "least": _choice("least", 2, None, False),
-    "if": _if,
-    "nvl2": _nvl2,
-    "nullif": _nullif,
-    "normalize": _normalize,
-}
+FUNCTIONS: Final = (
+    Function(
+        name="and",
+        named=False,
+        signature=_conditions,
+        nulls=Nulls.LAZY,
+        can_fail=False,
+        rows=_connective(False),
+        arrays=_connective_of_columns(False),
+    ),
+    Function(
+        name="or",
+        named=False,
+        signature=_conditions,
+        nulls=Nulls.LAZY,
+        can_fail=False,
+        rows=_connective(True),
+        arrays=_connective_of_columns(True),
+    ),
+    Function(
+        name="not",
+        symbols=("!",),
+        named=False,
+        signature=takes([CONDITION], BOOLEAN),
+        can_fail=False,
+        rows=lambda call, value: not value,
+        arrays=lambda call, length, value: pc.invert(value),
+    ),
+    Rewrite(name="is_true", named=False, build=_is(True, False)),
+    Rewrite(name="is_not_true", named=False, build=_is(True, True)),
+    Rewrite(name="is_false", named=False, build=_is(False, False)),
+    Rewrite(name="is_not_false", named=False, build=_is(False, True)),
+    Function(
+        name="coalesce",
+        signature=_choice,
+        nulls=Nulls.LAZY,
+        can_fail=False,
+        rows=_coalesce,
+        arrays=_coalesce_columns,
+    ),
+    Rewrite(name="nvl", aliases=("ifnull",), build=_nvl),
+    Rewrite(name="if", build=_if),
+    Rewrite(name="nvl2", build=_nvl2),
+    Rewrite(name="nullif", build=_nullif),
+)

@@ -1,6 +1,6 @@
-"""How a function takes its arguments: parameters with Spark's implicit casts, and the Call that comes of it.
+"""How a function takes its arguments: parameters with Spark's implicit casts, and what comes of them.
 
-What always holds: a Call's arguments have exactly the types that both evaluators expect for its canonical name.
+What always holds: a Call's arguments have exactly the types that both evaluators expect for its function.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from typing import Literal as OneOf
 
 from deltic.errors import EvaluationError, Span, TypeMismatch
 from deltic.expr.interpreter import evaluate
-from deltic.expr.nodes import Call, Expr, Literal, columns_of
+from deltic.expr.nodes import Expr, Literal, columns_of
+from deltic.expr.registry import Builder, Typed
 from deltic.expr.typing import cast
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP, Type
 
-Builder = Callable[[str, Sequence[Expr], Span | None], Expr]
-"""(the name as written, the arguments, the call's place) -> the resolved expression."""
+TypeRule = Callable[[str, Sequence[Expr], Span | None], Typed]
+"""(the name as written, the arguments, the call's place) -> the arguments cast, and the result's type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,26 +76,34 @@ def any_nullable(arguments: Sequence[Expr]) -> bool:
     return any(argument.nullable for argument in arguments)
 
 
-def function(
-    canonical: str,
+def takes(
     parameters: Sequence[Parameter],
     result: Type | Callable[[Sequence[Type]], Type],
     *,
     defaults: Sequence[Literal] = (),
     nullable: OneOf["as arguments", "always", "never"] = "as arguments",
-) -> Builder:
-    """A function of fixed parameters; the last ones may be left out for their `defaults`."""
+) -> TypeRule:
+    """The signature of fixed parameters; the last ones may be left out for their `defaults`."""
 
-    def build(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
         check_count(name, arguments, len(parameters) - len(defaults), len(parameters), span)
         missing = len(parameters) - len(arguments)
         whole = [*arguments, *defaults[len(defaults) - missing :]]
         taken = tuple(accept(name, i, a, p, span) for i, (a, p) in enumerate(zip(whole, parameters, strict=True), 1))
         type = result if isinstance(result, Type) else result([a.type for a in taken])
-        can_be_null = nullable == "always" or (nullable == "as arguments" and any_nullable(taken))
-        return Call(canonical, taken, type, can_be_null, span)
+        return Typed(taken, type, nullable == "always" or (nullable == "as arguments" and any_nullable(taken)))
 
-    return build
+    return rule
+
+
+def calls(function: str, rule: TypeRule) -> Builder:
+    """Calls of `function` by a signature that is not its own."""
+    return lambda name, arguments, span: rule(name, arguments, span).call(function, span)
+
+
+def first(types: Sequence[Type]) -> Type:
+    """The result type of a function that gives what its first argument is."""
+    return types[0]
 
 
 def constant(expr: Expr) -> Literal | None:

@@ -2,95 +2,180 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
-from deltic.errors import Span, TypeMismatch
-from deltic.expr.functions.signature import INTEGER, TEXT, Builder, accept, any_nullable, check_count, constant, function
-from deltic.expr.nodes import Call, Expr, Literal
-from deltic.expr.rows.text import like_fault
-from deltic.expr.typing import case
-from deltic.schema import BOOLEAN, INT, STRING
+import pyarrow.compute as pc
+
+from deltic.errors import Span
+from deltic.expr.arrays import text as arrays
+from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.failing import is_at_most
+from deltic.expr.functions.signature import INTEGER, TEXT, accept, any_nullable, check_count, takes
+from deltic.expr.nodes import Call, Expr, Literal, Value
+from deltic.expr.registry import Function, Nulls, Typed
+from deltic.expr.rows import text as rows
+from deltic.schema import INT, STRING
 
 MOST: Final = Literal(2**31 - 1, INT)
-ONE: Final = Literal(1, INT)
-EMPTY: Final = Literal("", STRING)
 SPACE: Final = Literal(" ", STRING)
-BACKSLASH: Final = Literal("\\", STRING)
 
 
-def _concat(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+def _concat(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
     taken = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
-    if not taken:
-        return Literal("", STRING, span)
-    return Call("concat", taken, STRING, any_nullable(taken), span)
+    return Typed(taken, STRING, any_nullable(taken)) if taken else Literal("", STRING, span)
 
 
-def _concat_ws(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+def _concat_ws(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 1, None, span)
     taken = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
-    return Call("concat_ws", taken, STRING, taken[0].nullable, span)
+    return Typed(taken, STRING, taken[0].nullable)
 
 
-def _instr(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-    check_count(name, arguments, 2, 2, span)
-    return _FIND(name, (arguments[1], arguments[0]), span)
+def _joined(call: Call, *parts: Value) -> Value:
+    return None if None in parts else "".join(map(str, parts))
 
 
-def _like(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-    check_count(name, arguments, 2, 3, span)
-    value, pattern = (accept(name, i, a, TEXT, span) for i, a in enumerate(arguments[:2], 1))
-    escape = constant(arguments[2]) if len(arguments) == 3 else BACKSLASH
-    if escape is None or not isinstance(escape.value, str) or len(escape.value) != 1:
-        raise TypeMismatch("the escape of LIKE is not one character", span=arguments[2].span or span, expected="a STRING of one character")
-    known = constant(pattern)
-    if known is not None and isinstance(known.value, str) and (fault := like_fault(known.value, escape.value)):
-        raise TypeMismatch(fault, span=pattern.span or span, expected=f"{escape.value!r} before _, % or itself only")
-    return Call("like", (value, known or pattern, escape), BOOLEAN, value.nullable or pattern.nullable, span)
+def _joined_by(call: Call, separator: Any, *parts: Any) -> Value:
+    return None if separator is None else rows.concat_ws(separator, parts)
 
 
-_FIND: Final = function("locate", [TEXT, TEXT, INTEGER], INT, defaults=[ONE])
+def _padding_can_fail(call: Call) -> bool:
+    return not is_at_most(call.arguments[1], rows.MAX_LENGTH)
 
 
-def _locate(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-    """A NULL position finds nothing: 0, as in Spark, even in NULL."""
-    call = _FIND(name, arguments, span)
-    assert isinstance(call, Call)
-    position = call.arguments[2]
-    if not position.nullable:
-        return call
-    missing = Call("is_null", (position,), BOOLEAN, False, span)
-    nothing = Literal(0, INT)
-    if isinstance(position, Literal):
-        return nothing
-    return case([(missing, nothing)], call, span)
-
-
-BUILDERS: Final[Mapping[str, Builder]] = {
-    "upper": function("upper", [TEXT], STRING),
-    "lower": function("lower", [TEXT], STRING),
-    "initcap": function("initcap", [TEXT], STRING),
-    "length": function("length", [TEXT], INT),
-    "octet_length": function("octet_length", [TEXT], INT),
-    "ascii": function("ascii", [TEXT], INT),
-    "substring": function("substring", [TEXT, INTEGER, INTEGER], STRING, defaults=[MOST]),
-    "left": function("left", [TEXT, INTEGER], STRING),
-    "right": function("right", [TEXT, INTEGER], STRING),
-    "concat": _concat,
-    "concat_ws": _concat_ws,
-    "trim": function("trim", [TEXT], STRING),
-    "ltrim": function("ltrim", [TEXT], STRING),
-    "rtrim": function("rtrim", [TEXT], STRING),
-    "replace": function("replace", [TEXT, TEXT, TEXT], STRING, defaults=[EMPTY]),
-    "lpad": function("lpad", [TEXT, INTEGER, TEXT], STRING, defaults=[SPACE]),
-    "rpad": function("rpad", [TEXT, INTEGER, TEXT], STRING, defaults=[SPACE]),
-    "locate": _locate,
-    "instr": _instr,
-    "startswith": function("startswith", [TEXT, TEXT], BOOLEAN),
-    "endswith": function("endswith", [TEXT, TEXT], BOOLEAN),
-    "contains": function("contains", [TEXT, TEXT], BOOLEAN),
-    "reverse": function("reverse", [TEXT], STRING),
-    "repeat": function("repeat", [TEXT, INTEGER], STRING),
-    "split_part": function("split_part", [TEXT, TEXT, INTEGER], STRING),
-    "like": _like,
-}
+FUNCTIONS: Final = (
+    Function(
+        name="upper",
+        aliases=("ucase",),
+        signature=takes([TEXT], STRING),
+        can_fail=False,
+        rows=lambda call, s: s.upper(),
+        arrays=arrays.case(pc.ascii_upper),
+    ),
+    Function(
+        name="lower",
+        aliases=("lcase",),
+        signature=takes([TEXT], STRING),
+        can_fail=False,
+        rows=lambda call, s: s.lower(),
+        arrays=arrays.case(pc.ascii_lower),
+    ),
+    Function(
+        name="initcap",
+        signature=takes([TEXT], STRING),
+        can_fail=False,
+        rows=lambda call, s: rows.initcap(s),
+        arrays=per_distinct,
+    ),
+    Function(
+        name="length",
+        aliases=("char_length", "character_length", "len"),
+        signature=takes([TEXT], INT),
+        can_fail=False,
+        rows=lambda call, s: len(s),
+        arrays=arrays.plain(pc.utf8_length),
+    ),
+    Function(
+        name="octet_length",
+        signature=takes([TEXT], INT),
+        can_fail=False,
+        rows=lambda call, s: len(s.encode()),
+        arrays=arrays.plain(pc.binary_length),
+    ),
+    Function(
+        name="ascii",
+        signature=takes([TEXT], INT),
+        can_fail=False,
+        rows=lambda call, s: rows.ascii_code(s),
+        arrays=per_distinct,
+    ),
+    Function(
+        name="substring",
+        aliases=("substr",),
+        signature=takes([TEXT, INTEGER, INTEGER], STRING, defaults=[MOST]),
+        can_fail=False,
+        rows=lambda call, s, position, length: rows.substring(s, position, length),
+        arrays=arrays.with_constants(arrays.substring),
+    ),
+    Function(
+        name="left",
+        signature=takes([TEXT, INTEGER], STRING),
+        can_fail=False,
+        rows=lambda call, s, n: rows.left(s, n),
+        arrays=arrays.with_constants(arrays.left),
+    ),
+    Function(
+        name="right",
+        signature=takes([TEXT, INTEGER], STRING),
+        can_fail=False,
+        rows=lambda call, s, n: rows.right(s, n),
+        arrays=arrays.with_constants(arrays.right),
+    ),
+    Function(
+        name="concat",
+        symbols=("||",),
+        signature=_concat,
+        nulls=Nulls.SEEN,
+        can_fail=False,
+        rows=_joined,
+        arrays=arrays.concat,
+    ),
+    Function(
+        name="concat_ws",
+        signature=_concat_ws,
+        nulls=Nulls.SEEN,
+        can_fail=False,
+        rows=_joined_by,
+        arrays=arrays.concat_ws,
+    ),
+    Function(
+        name="trim",
+        signature=takes([TEXT], STRING),
+        can_fail=False,
+        rows=lambda call, s: s.strip(" "),
+        arrays=arrays.plain(pc.utf8_trim, characters=" "),
+    ),
+    Function(
+        name="ltrim",
+        signature=takes([TEXT], STRING),
+        can_fail=False,
+        rows=lambda call, s: s.lstrip(" "),
+        arrays=arrays.plain(pc.utf8_ltrim, characters=" "),
+    ),
+    Function(
+        name="rtrim",
+        signature=takes([TEXT], STRING),
+        can_fail=False,
+        rows=lambda call, s: s.rstrip(" "),
+        arrays=arrays.plain(pc.utf8_rtrim, characters=" "),
+    ),
+    Function(
+        name="lpad",
+        signature=takes([TEXT, INTEGER, TEXT], STRING, defaults=[SPACE]),
+        can_fail=_padding_can_fail,
+        rows=lambda call, s, n, pad: rows.pad_left(s, n, pad, call.span),
+        arrays=per_distinct,
+    ),
+    Function(
+        name="rpad",
+        signature=takes([TEXT, INTEGER, TEXT], STRING, defaults=[SPACE]),
+        can_fail=_padding_can_fail,
+        rows=lambda call, s, n, pad: rows.pad_right(s, n, pad, call.span),
+        arrays=per_distinct,
+    ),
+    Function(
+        name="reverse",
+        signature=takes([TEXT], STRING),
+        can_fail=False,
+        rows=lambda call, s: s[::-1],
+        arrays=arrays.plain(pc.utf8_reverse),
+    ),
+    Function(
+        name="repeat",
+        signature=takes([TEXT, INTEGER], STRING),
+        can_fail=True,
+        rows=lambda call, s, n: rows.repeat(s, n, call.span),
+        arrays=per_distinct,
+    ),
+)

@@ -1,0 +1,132 @@
+"""Moving dates and times, by days, months and INTERVAL literals, and what lies between them. Results are in the years 1 to 9999."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from deltic.errors import Span
+from deltic.expr.arrays import dates as arrays
+from deltic.expr.functions.signature import (
+    DAY,
+    DAY_OR_INSTANT,
+    DAYS,
+    INSTANT,
+    INTEGER,
+    LONG,
+    TEXT,
+    TypeRule,
+    accept,
+    calls,
+    constant,
+    first,
+    takes,
+)
+from deltic.expr.nodes import Call, Expr, Literal
+from deltic.expr.registry import Function, Rewrite, Typed
+from deltic.expr.rows import dates as rows
+from deltic.expr.rows.dates import DATE_UNITS, TIME_UNITS
+from deltic.expr.typing import cast
+from deltic.schema import BIGINT, DATE, INT, TIMESTAMP
+
+
+def _truncation(plain: TypeRule, unit: int, units: Mapping[str, str]) -> TypeRule:
+    """NULL for an unknown unit, the argument at position `unit`."""
+
+    def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+        typed = plain(name, arguments, span)
+        word = constant(typed.arguments[unit])
+        known = word is not None and isinstance(word.value, str) and word.value.upper() in units
+        return typed._replace(nullable=not known or typed.arguments[1 - unit].nullable)
+
+    return rule
+
+
+def add_interval(value: Expr, months: int, days: int, microseconds: int, span: Span | None = None) -> Expr:
+    """DATE or TIMESTAMP plus an INTERVAL literal of `months`, `days` and `microseconds`, in this order; negative to subtract.
+
+    A DATE stays a DATE unless there are microseconds, then it becomes a TIMESTAMP.
+    """
+    result = accept("INTERVAL", 1, value, DAY_OR_INSTANT, span)
+    if months:
+        result = Call("add_months", (result, Literal(months, INT)), result.type, result.nullable, span)
+    if days:
+        result = Call("add_days", (result, Literal(days, INT)), result.type, result.nullable, span)
+    if microseconds:
+        instant = cast(result, TIMESTAMP)
+        result = Call("add_microseconds", (instant, Literal(microseconds, BIGINT)), TIMESTAMP, instant.nullable, span)
+    return result
+
+
+FUNCTIONS: Final = (
+    Function(
+        name="add_days",
+        named=False,
+        signature=takes([DAY_OR_INSTANT, INTEGER], first),
+        can_fail=True,
+        rows=lambda call, d, n: rows.add_days(d, n, call.span),
+        arrays=arrays.add_days,
+    ),
+    Function(
+        name="subtract_days",
+        named=False,
+        signature=takes([DAY_OR_INSTANT, INTEGER], first),
+        can_fail=True,
+        rows=lambda call, d, n: rows.add_days(d, -n, call.span),
+        arrays=arrays.subtract_days,
+    ),
+    Rewrite(name="date_add", aliases=("dateadd",), build=calls("add_days", takes([DAY, DAYS], DATE))),
+    Rewrite(name="date_sub", build=calls("subtract_days", takes([DAY, DAYS], DATE))),
+    Function(
+        name="add_months",
+        signature=takes([DAY, INTEGER], DATE),
+        can_fail=True,
+        rows=lambda call, d, n: rows.add_months(d, n, call.span),
+        arrays=arrays.add_months,
+    ),
+    Rewrite(name="plus_months", named=False, build=calls("add_months", takes([DAY_OR_INSTANT, INTEGER], first))),
+    Function(
+        name="add_microseconds",
+        named=False,
+        signature=takes([INSTANT, LONG], TIMESTAMP),
+        can_fail=True,
+        rows=lambda call, t, n: rows.add_microseconds(t, n, call.span),
+        arrays=arrays.add_microseconds,
+    ),
+    Function(
+        name="datediff",
+        aliases=("date_diff",),
+        signature=takes([DAY, DAY], INT),
+        can_fail=False,
+        rows=lambda call, a, b: (a - b).days,
+        arrays=arrays.datediff,
+    ),
+    Function(
+        name="last_day",
+        signature=takes([DAY], DATE),
+        can_fail=False,
+        rows=lambda call, d: rows.last_day(d),
+        arrays=arrays.last_day,
+    ),
+    Function(
+        name="trunc",
+        signature=_truncation(takes([DAY, TEXT], DATE), 1, DATE_UNITS),
+        can_fail=False,
+        rows=lambda call, d, unit: rows.trunc(d, unit),
+        arrays=lambda call, length, value, unit: arrays.truncate(call, value, unit, length),
+    ),
+    Function(
+        name="date_trunc",
+        signature=_truncation(takes([TEXT, INSTANT], TIMESTAMP), 0, {**DATE_UNITS, **TIME_UNITS}),
+        can_fail=False,
+        rows=lambda call, unit, t: rows.date_trunc(unit, t),
+        arrays=lambda call, length, unit, value: arrays.truncate(call, value, unit, length),
+    ),
+    Function(
+        name="make_date",
+        signature=takes([INTEGER, INTEGER, INTEGER], DATE),
+        can_fail=True,
+        rows=lambda call, y, m, d: rows.make_date(y, m, d, call.span),
+        arrays=arrays.make_date,
+    ),
+)

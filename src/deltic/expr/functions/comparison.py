@@ -1,0 +1,250 @@
+"""Comparisons, IN and BETWEEN, GREATEST and LEAST, and what asks for NULL and NaN."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltic.errors import Span, TypeMismatch
+from deltic.expr.arrays import compare as arrays
+from deltic.expr.arrays.compare import compare
+from deltic.expr.arrays.datum import Datum, nulls_of, truths
+from deltic.expr.columns import Frame, on_arrays, value_of, value_where
+from deltic.expr.failing import can_fail
+from deltic.expr.functions.operators import exact_operand
+from deltic.expr.functions.signature import ANY, TypeRule, any_nullable, check_count, takes
+from deltic.expr.interpreter import Row, evaluate
+from deltic.expr.nodes import Call, Expr, Literal, Value
+from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
+from deltic.expr.rows.ordering import equal, normalized, order
+from deltic.expr.typing import cast, common_type, common_type_without_strings
+from deltic.schema import BOOLEAN, DOUBLE, FLOAT, NULL, STRING, Type
+
+
+def comparable(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple[Expr, Expr]:
+    """Two expressions cast to the type in which they are compared."""
+    left, right = arguments
+    left, right = exact_operand(left, right.type), exact_operand(right, left.type)
+    common = common_type([left.type, right.type])
+    if common is None:
+        found = f"{left.type.sql} and {right.type.sql}"
+        raise TypeMismatch(f"{name} cannot compare {found}", span=span, expected="operands of one type", remedy="cast one of them")
+    return cast(left, common), cast(right, common)
+
+
+def _two(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    check_count(name, arguments, 2, 2, span)
+    sides = comparable(name, arguments, span)
+    return Typed(sides, BOOLEAN, any_nullable(sides))
+
+
+def _never_null(rule: TypeRule) -> TypeRule:
+    return lambda name, arguments, span: rule(name, arguments, span)._replace(nullable=False)
+
+
+def common_arguments(name: str, arguments: Sequence[Expr], type: Type | None, span: Span | None) -> tuple[Expr, ...]:
+    """The arguments cast to their common type; None where there is none."""
+    if type is None:
+        types = ", ".join(dict.fromkeys(a.type.sql for a in arguments))
+        raise TypeMismatch(f"the arguments of {name} have no common type", span=span, expected=f"one type, found {types}")
+    return tuple(cast(a, type) for a in arguments)
+
+
+def _best(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    check_count(name, arguments, 2, None, span)
+    taken = common_arguments(name, arguments, common_type_without_strings([a.type for a in arguments]), span)
+    return Typed(taken, taken[0].type, all(a.nullable for a in taken))
+
+
+def _extreme(better: Callable[[int], bool]) -> Callable[..., Value]:
+    def rows(call: Call, *values: Value) -> Value:
+        best: Value = None
+        for value in values:
+            if value is not None and (best is None or better(order(value, best))):
+                best = value
+        return best
+
+    return rows
+
+
+def _same(call: Call, left: Value, right: Value) -> bool:
+    return left is right if left is None or right is None else equal(left, right)
+
+
+def _number(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """ISNAN's argument: a DOUBLE or FLOAT."""
+    check_count(name, arguments, 1, 1, span)
+    argument = arguments[0]
+    if argument.type != FLOAT:
+        if not (argument.type.is_numeric or argument.type in (STRING, NULL)):
+            found = argument.type.sql
+            raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=span, expected=f"DOUBLE or FLOAT, found {found}")
+        argument = cast(argument, DOUBLE)
+    return Typed((argument,), BOOLEAN, False)
+
+
+def _normalize(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+    """The value as a key has it: 0.0 for -0.0. Other types than floats need none."""
+    check_count(name, arguments, 1, 1, span)
+    argument = arguments[0]
+    return Typed((argument,), argument.type, argument.nullable) if argument.type.is_float else argument
+
+
+def _between(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    check_count(name, arguments, 3, 3, span)
+    value, low, high = arguments
+    above = resolve("greater_equal", (value, low), span, written=name)
+    below = resolve("less_equal", (value, high), span, written=name)
+    return Call("and", (above, below), BOOLEAN, above.nullable or below.nullable, span)
+
+
+def _members(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    check_count(name, arguments, 2, None, span)
+    common = common_type([a.type for a in arguments])
+    if common is None:
+        types = ", ".join(dict.fromkeys(a.type.sql for a in arguments))
+        raise TypeMismatch(f"{name} cannot compare {types}", span=span, expected="one type", remedy="cast them to one type")
+    taken = tuple(cast(a, common) for a in arguments)
+    return Typed(taken, BOOLEAN, any_nullable(taken))
+
+
+def _in(call: Call, row: Row) -> Value:
+    value = evaluate(call.arguments[0], row)
+    if value is None:
+        return None
+    unknown = False
+    for argument in call.arguments[1:]:
+        item = evaluate(argument, row)
+        if item is None:
+            unknown = True
+        elif equal(value, item):
+            return True
+    return None if unknown else False
+
+
+def _in_columns(call: Call, frame: Frame) -> Datum:
+    value, items = value_of(call.arguments[0], frame), call.arguments[1:]
+    type = call.arguments[0].type
+    if isinstance(value, pa.Array) and not type.is_float and all(isinstance(i, Literal) for i in items):
+        return _in_constants(value, type, [i.value for i in items if isinstance(i, Literal)])
+    result: Datum = pc.if_else(pc.is_valid(value), pa.scalar(False), pa.scalar(None, pa.bool_()))
+    for item in items:
+        open_rows = ~(truths(result, frame.length) | nulls_of(value))
+        given = value_where(item, frame, open_rows) if can_fail(item) else value_of(item, frame)
+        same = on_arrays(lambda n, a, b: compare("equal", type, a, b), frame.length, BOOLEAN, value, given)
+        result = pc.or_kleene(result, same)
+    return result
+
+
+def _in_constants(value: pa.Array, type: Type, items: list[object]) -> pa.Array:
+    known = pa.array([item for item in items if item is not None], type.arrow)
+    members = pc.is_in(value, value_set=known)
+    if len(known) < len(items):
+        return pc.if_else(pc.and_(members, pc.is_valid(value)), True, pa.scalar(None, pa.bool_()))
+    return pc.if_else(pc.is_valid(value), members, pa.scalar(None, pa.bool_())) if value.null_count else members
+
+
+def _comparison(name: str, symbols: tuple[str, ...], holds: Callable[[int], bool]) -> Function:
+    return Function(
+        name=name,
+        symbols=symbols,
+        named=False,
+        signature=_two,
+        can_fail=False,
+        ignores_sign_of_zero=True,
+        rows=lambda call, a, b: holds(order(a, b)),
+        arrays=arrays.comparison(name),
+    )
+
+
+FUNCTIONS: Final = (
+    _comparison("equal", ("=", "=="), lambda sign: sign == 0),
+    _comparison("not_equal", ("<>", "!="), lambda sign: sign != 0),
+    _comparison("less", ("<",), lambda sign: sign < 0),
+    _comparison("less_equal", ("<=",), lambda sign: sign <= 0),
+    _comparison("greater", (">",), lambda sign: sign > 0),
+    _comparison("greater_equal", (">=",), lambda sign: sign >= 0),
+    Function(
+        name="same",
+        aliases=("equal_null",),
+        symbols=("<=>",),
+        named=False,
+        signature=_never_null(_two),
+        nulls=Nulls.SEEN,
+        can_fail=False,
+        ignores_sign_of_zero=True,
+        rows=_same,
+        arrays=lambda call, length, a, b: arrays.same(call.arguments[0].type, a, b),
+    ),
+    Function(
+        name="in",
+        named=False,
+        signature=_members,
+        nulls=Nulls.LAZY,
+        can_fail=False,
+        ignores_sign_of_zero=True,
+        rows=_in,
+        arrays=_in_columns,
+    ),
+    Rewrite(name="between", named=False, build=_between),
+    Function(
+        name="is_null",
+        aliases=("isnull",),
+        named=False,
+        signature=takes([ANY], BOOLEAN, nullable="never"),
+        nulls=Nulls.SEEN,
+        can_fail=False,
+        ignores_sign_of_zero=True,
+        rows=lambda call, value: value is None,
+        arrays=lambda call, length, value: pc.is_null(value),
+    ),
+    Function(
+        name="is_not_null",
+        aliases=("isnotnull",),
+        named=False,
+        signature=takes([ANY], BOOLEAN, nullable="never"),
+        nulls=Nulls.SEEN,
+        can_fail=False,
+        ignores_sign_of_zero=True,
+        rows=lambda call, value: value is not None,
+        arrays=lambda call, length, value: pc.is_valid(value),
+    ),
+    Function(
+        name="isnan",
+        signature=_number,
+        nulls=Nulls.SEEN,
+        can_fail=False,
+        ignores_sign_of_zero=True,
+        rows=lambda call, value: value is not None and math.isnan(value),
+        arrays=arrays.isnan,
+    ),
+    Function(
+        name="normalize",
+        named=False,
+        signature=_normalize,
+        can_fail=False,
+        ignores_sign_of_zero=True,
+        rows=lambda call, value: normalized(value),
+        arrays=arrays.normalize,
+    ),
+    Function(
+        name="greatest",
+        signature=_best,
+        nulls=Nulls.SEEN,
+        can_fail=False,
+        rows=_extreme(lambda sign: sign > 0),
+        arrays=arrays.extreme("greater"),
+    ),
+    Function(
+        name="least",
+        signature=_best,
+        nulls=Nulls.SEEN,
+        can_fail=False,
+        rows=_extreme(lambda sign: sign < 0),
+        arrays=arrays.extreme("less"),
+    ),
+)

@@ -1,0 +1,193 @@
+"""Numeric functions: rounding, roots and logarithms, bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from deltic.errors import Span, TypeMismatch
+from deltic.expr.arrays import arithmetic as arrays
+from deltic.expr.arrays import decimal_arithmetic as decimals
+from deltic.expr.arrays.datum import Kernel
+from deltic.expr.failing import is_negative
+from deltic.expr.functions.signature import INTEGER, NUMBER, REAL, accept, any_nullable, check_count, constant, takes
+from deltic.expr.nodes import Call, Expr, Literal
+from deltic.expr.registry import Function, Typed
+from deltic.expr.rows import arithmetic as rows
+from deltic.expr.rows.numbers import exponential, float_quotient, power
+from deltic.expr.typing import MAX_PRECISION, bounded, cast, common_type
+from deltic.schema import BIGINT, DOUBLE, INT, NULL, Type, decimal
+
+
+def _whole(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """CEIL and FLOOR: BIGINT, or a DECIMAL without places."""
+    check_count(name, arguments, 1, 1, span)
+    argument = accept(name, 1, arguments[0], NUMBER, span)
+    if argument.type.is_decimal:
+        type = bounded(argument.type.precision - argument.type.scale + 1, 0) if argument.type.scale else argument.type
+    else:
+        argument = cast(argument, BIGINT if argument.type.is_integer else DOUBLE)
+        type = BIGINT
+    return Typed((argument,), type, argument.nullable)
+
+
+def _rounding(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    check_count(name, arguments, 1, 2, span)
+    value = accept(name, 1, arguments[0], NUMBER, span)
+    given = accept(name, 2, arguments[1], INTEGER, span) if len(arguments) == 2 else Literal(0, INT)
+    places = constant(given)
+    if places is None:
+        raise TypeMismatch(f"the places of {name} are not a constant", span=given.span or span, expected="an INT constant")
+    type = rounded_type(value.type, places.value if isinstance(places.value, int) else 0)
+    return Typed((value, places), type, value.nullable or places.nullable)
+
+
+def rounded_type(type: Type, places: int) -> Type:
+    """What ROUND(x, places) gives: one more integral digit of a decimal, and no more places than asked for."""
+    if not type.is_decimal:
+        return type
+    integral = type.precision - type.scale + 1
+    if places < 0:
+        return decimal(min(max(integral, 1 - places), MAX_PRECISION), 0)
+    scale = min(type.scale, places)
+    return decimal(min(integral + scale, MAX_PRECISION), scale)
+
+
+def _rounding_can_fail(call: Call) -> bool:
+    return call.type.precision == MAX_PRECISION or (call.type.is_integer and is_negative(call.arguments[-1]))
+
+
+def _integers(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """Two integers of one type."""
+    check_count(name, arguments, 2, 2, span)
+    common = common_type([a.type for a in arguments])
+    common = INT if common == NULL else common
+    if common is None or not common.is_integer:
+        raise TypeMismatch(f"{name} cannot take {' and '.join(a.type.sql for a in arguments)}", span=span, expected="integers")
+    taken = tuple(cast(a, common) for a in arguments)
+    return Typed(taken, common, any_nullable(taken))
+
+
+def _integer(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    check_count(name, arguments, 1, 1, span)
+    argument = arguments[0] if arguments[0].type != NULL else cast(arguments[0], INT)
+    if not argument.type.is_integer:
+        raise TypeMismatch(f"{name} cannot take {argument.type.sql}", span=span, expected="an integer")
+    return Typed((argument,), argument.type, argument.nullable)
+
+
+_LN: Final = takes([REAL], DOUBLE, nullable="always")
+_LOG: Final = takes([REAL, REAL], DOUBLE, nullable="always")
+
+
+def _log(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+    """LOG(base, x), or LOG(x), which is LN."""
+    return _LN(name, arguments, span).call("ln", span) if len(arguments) == 1 else _LOG(name, arguments, span)
+
+
+def _logarithm(call: Call, value: float) -> float | None:
+    return None if value <= 0 else math.log(value)
+
+
+def _logarithm_of(call: Call, base: float, value: float) -> float | None:
+    return None if base <= 0 or value <= 0 else float_quotient(math.log(value), math.log(base))
+
+
+def _float(name: str, rows: Kernel, arrays: Kernel) -> Function:
+    """A function of one DOUBLE that is never an error."""
+    return Function(name=name, signature=takes([REAL], DOUBLE), can_fail=False, rows=rows, arrays=arrays)
+
+
+FUNCTIONS: Final = (
+    Function(
+        name="ceil",
+        aliases=("ceiling",),
+        signature=_whole,
+        can_fail=_rounding_can_fail,
+        rows=rows.ceil,
+        arrays=arrays.whole(np.ceil, decimals.ceil),
+    ),
+    Function(
+        name="floor",
+        signature=_whole,
+        can_fail=_rounding_can_fail,
+        rows=rows.floor,
+        arrays=arrays.whole(np.floor, decimals.floor),
+    ),
+    Function(name="round", signature=_rounding, can_fail=_rounding_can_fail, rows=rows.round_, arrays=arrays.rounding),
+    Function(name="bround", signature=_rounding, can_fail=_rounding_can_fail, rows=rows.bround, arrays=arrays.rounding),
+    Function(
+        name="sign",
+        aliases=("signum",),
+        signature=takes([REAL], DOUBLE),
+        can_fail=False,
+        rows=lambda call, x: rows.sign(x),
+        arrays=arrays.sign,
+    ),
+    _float("sqrt", lambda call, x: math.nan if x < 0 else math.sqrt(x), lambda call, length, x: pc.sqrt(x)),
+    _float("exp", lambda call, x: exponential(x), lambda call, length, x: pc.exp(x)),
+    Function(name="ln", signature=_LN, can_fail=False, rows=_logarithm, arrays=arrays.ln),
+    Function(
+        name="log10",
+        signature=_LN,
+        can_fail=False,
+        rows=lambda call, x: None if x <= 0 else math.log10(x),
+        arrays=arrays.log10,
+    ),
+    Function(
+        name="log2",
+        signature=_LN,
+        can_fail=False,
+        rows=lambda call, x: None if x <= 0 else math.log(x) / math.log(2.0),
+        arrays=arrays.log2,
+    ),
+    Function(name="log", signature=_log, can_fail=False, rows=_logarithm_of, arrays=arrays.log),
+    Function(
+        name="power",
+        aliases=("pow",),
+        signature=takes([REAL, REAL], DOUBLE),
+        can_fail=False,
+        rows=lambda call, x, y: power(x, y),
+        arrays=arrays.power,
+    ),
+    Function(
+        name="bit_and",
+        symbols=("&",),
+        named=False,
+        signature=_integers,
+        can_fail=False,
+        rows=lambda call, a, b: a & b,
+        arrays=lambda call, length, a, b: pc.bit_wise_and(a, b),
+    ),
+    Function(
+        name="bit_or",
+        symbols=("|",),
+        named=False,
+        signature=_integers,
+        can_fail=False,
+        rows=lambda call, a, b: a | b,
+        arrays=lambda call, length, a, b: pc.bit_wise_or(a, b),
+    ),
+    Function(
+        name="bit_xor",
+        symbols=("^",),
+        named=False,
+        signature=_integers,
+        can_fail=False,
+        rows=lambda call, a, b: a ^ b,
+        arrays=lambda call, length, a, b: pc.bit_wise_xor(a, b),
+    ),
+    Function(
+        name="bit_not",
+        symbols=("~",),
+        named=False,
+        signature=_integer,
+        can_fail=False,
+        rows=lambda call, a: ~a,
+        arrays=lambda call, length, a: pc.bit_wise_not(a),
+    ),
+)

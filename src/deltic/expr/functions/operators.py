@@ -1,0 +1,239 @@
+"""Arithmetic operators: operand and result types as Spark 4 has them (ANSI, decimal precision loss allowed)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import pyarrow.compute as pc
+
+from deltic.errors import Span, TypeMismatch
+from deltic.expr.arrays import arithmetic as arrays
+from deltic.expr.arrays import decimal_arithmetic as decimals
+from deltic.expr.failing import is_nonzero_number
+from deltic.expr.functions.signature import NUMBER, TypeRule, accept, check_count, first, takes
+from deltic.expr.nodes import Call, Expr, Literal
+from deltic.expr.registry import Function, Nulls, Rewrite, Signature, Typed
+from deltic.expr.rows import arithmetic as rows
+from deltic.expr.typing import MAX_PRECISION, adjusted, cast, common_type, decimal_of
+from deltic.schema import BIGINT, DATE, DOUBLE, INT, NULL, Type, decimal
+
+_MIN_QUOTIENT_SCALE: Final = 6
+
+
+def sum_type(left: Type, right: Type) -> Type:
+    """The DECIMAL of left + right and left - right."""
+    scale = max(left.scale, right.scale)
+    return adjusted(max(left.precision - left.scale, right.precision - right.scale) + scale + 1, scale)
+
+
+def product_type(left: Type, right: Type) -> Type:
+    """The DECIMAL of left * right."""
+    return adjusted(left.precision + right.precision + 1, left.scale + right.scale)
+
+
+def quotient_type(left: Type, right: Type) -> Type:
+    """The DECIMAL of left / right.
+
+    >>> quotient_type(decimal(2, 1), decimal(3, 2)).sql
+    'DECIMAL(9,6)'
+    """
+    scale = max(_MIN_QUOTIENT_SCALE, left.scale + right.precision + 1)
+    return adjusted(left.precision - left.scale + right.scale + scale, scale)
+
+
+def remainder_type(left: Type, right: Type) -> Type:
+    """The DECIMAL of left % right."""
+    scale = max(left.scale, right.scale)
+    return adjusted(min(left.precision - left.scale, right.precision - right.scale) + scale, scale)
+
+
+def exact_operand(expr: Expr, other: Type) -> Expr:
+    """An integer that meets a decimal, as a decimal; a literal takes the digits that it is written with."""
+    if not expr.type.is_integer or not other.is_decimal:
+        return expr
+    if isinstance(expr, Literal) and isinstance(expr.value, int) and not expr.derived:
+        return cast(expr, decimal(len(str(abs(expr.value))), 0))
+    return cast(expr, decimal_of(expr.type))
+
+
+def _operands(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple[Expr, Expr]:
+    """Both of one type, or both decimals each of its own type."""
+    check_count(name, arguments, 2, 2, span)
+    left, right = arguments
+    if left.type == right.type == NULL:
+        return cast(left, DOUBLE), cast(right, DOUBLE)
+    a, b = exact_operand(left, right.type), exact_operand(right, left.type)
+    if a.type.is_decimal and b.type.is_decimal:
+        return a, b
+    common = common_type([left.type, right.type])
+    if common is None or not common.is_numeric:
+        raise _mismatch(name, (left, right), span)
+    return cast(left, common), cast(right, common)
+
+
+def _mismatch(name: str, arguments: Sequence[Expr], span: Span | None) -> TypeMismatch:
+    types = " and ".join(a.type.sql for a in arguments)
+    remedy = "datediff(a, b) gives the days between two dates" if name == "-" and all(a.type == DATE for a in arguments) else None
+    return TypeMismatch(f"{name} cannot take {types}", span=span, expected="numbers", remedy=remedy)
+
+
+def _typed(left: Expr, right: Expr, type: Type) -> Typed:
+    return Typed((left, right), type, left.nullable or right.nullable)
+
+
+def _additive(days: str) -> Signature:
+    """+ and -; of a DATE and days a call of `days`."""
+
+    def signature(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+        check_count(name, arguments, 2, 2, span)
+        left, right = arguments
+        return _moved_date(days, left, right, span) or plain(name, arguments, span)
+
+    plain = _binary(sum_type)
+    return signature
+
+
+def _moved_date(function: str, left: Expr, right: Expr, span: Span | None) -> Expr | None:
+    """DATE ± days, days + DATE."""
+    if function == "add_days" and right.type == DATE and left.type.is_integer:
+        left, right = right, left
+    if left.type != DATE or not right.type.is_integer or right.type == BIGINT:
+        return None
+    return _typed(left, cast(right, INT), DATE).call(function, span)
+
+
+def _binary(decimal_type: Callable[[Type, Type], Type]) -> TypeRule:
+    """An operator whose result is of the operands' type, unless they are decimals."""
+
+    def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+        left, right = _operands(name, arguments, span)
+        return _typed(left, right, decimal_type(left.type, right.type) if left.type.is_decimal else left.type)
+
+    return rule
+
+
+def _quotient(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """DECIMAL of decimals, else DOUBLE."""
+    left, right = _operands(name, arguments, span)
+    if left.type.is_decimal:
+        return _typed(left, right, quotient_type(left.type, right.type))
+    return _typed(cast(left, DOUBLE), cast(right, DOUBLE), DOUBLE)
+
+
+def _whole_quotient(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    left, right = _operands(name, arguments, span)
+    if left.type.is_float:
+        raise _mismatch(name, arguments, span)
+    if left.type.is_integer:
+        left, right = cast(left, BIGINT), cast(right, BIGINT)
+    return _typed(left, right, BIGINT)
+
+
+def _positive(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    check_count(name, arguments, 1, 1, span)
+    return accept(name, 1, arguments[0], NUMBER, span)
+
+
+def _leaves_type(call: Call) -> bool:
+    """A decimal whose type was not cut off at 38 digits holds every sum and product; floats have infinities."""
+    return not call.type.is_float and not (call.type.is_decimal and call.type.precision < MAX_PRECISION)
+
+
+def _division_can_fail(call: Call) -> bool:
+    if not is_nonzero_number(call.arguments[1]):
+        return True
+    return call.type.is_decimal and call.type.precision == MAX_PRECISION
+
+
+def _whole_division_can_fail(call: Call) -> bool:
+    divisor = call.arguments[1]
+    return _division_can_fail(call) or divisor.type.is_decimal or (isinstance(divisor, Literal) and divisor.value == -1)
+
+
+FUNCTIONS: Final = (
+    Function(
+        name="add",
+        symbols=("+",),
+        named=False,
+        signature=_additive("add_days"),
+        can_fail=_leaves_type,
+        rows=rows.add,
+        arrays=arrays.ring(pc.add_checked, pc.add, operator.add, decimals.add),
+    ),
+    Function(
+        name="subtract",
+        symbols=("-",),
+        named=False,
+        signature=_additive("subtract_days"),
+        can_fail=_leaves_type,
+        rows=rows.subtract,
+        arrays=arrays.ring(pc.subtract_checked, pc.subtract, operator.sub, decimals.subtract),
+    ),
+    Function(
+        name="multiply",
+        symbols=("*",),
+        named=False,
+        signature=_binary(product_type),
+        can_fail=_leaves_type,
+        rows=rows.multiply,
+        arrays=arrays.ring(pc.multiply_checked, pc.multiply, operator.mul, decimals.multiply),
+    ),
+    Function(
+        name="divide",
+        symbols=("/",),
+        named=False,
+        signature=_quotient,
+        nulls=Nulls.STRICT_BACKWARDS,
+        can_fail=_division_can_fail,
+        rows=rows.divide,
+        arrays=arrays.divide,
+    ),
+    Function(
+        name="integral_divide",
+        symbols=("div",),
+        named=False,
+        signature=_whole_quotient,
+        nulls=Nulls.STRICT_BACKWARDS,
+        can_fail=_whole_division_can_fail,
+        rows=rows.integral_divide,
+        arrays=arrays.integral_divide,
+    ),
+    Function(
+        name="remainder",
+        aliases=("mod",),
+        symbols=("%",),
+        named=False,
+        signature=_binary(remainder_type),
+        nulls=Nulls.STRICT_BACKWARDS,
+        can_fail=_division_can_fail,
+        rows=rows.remainder,
+        arrays=arrays.remainder,
+    ),
+    Function(
+        name="pmod",
+        signature=_binary(remainder_type),
+        nulls=Nulls.STRICT_BACKWARDS,
+        can_fail=_division_can_fail,
+        rows=rows.pmod,
+        arrays=arrays.pmod,
+    ),
+    Function(
+        name="negate",
+        aliases=("negative",),
+        named=False,
+        signature=takes([NUMBER], first),
+        can_fail=_leaves_type,
+        rows=rows.negate,
+        arrays=arrays.ring(pc.negate_checked, pc.negate, operator.neg, decimals.negate),
+    ),
+    Function(
+        name="abs",
+        signature=takes([NUMBER], first),
+        can_fail=_leaves_type,
+        rows=rows.absolute,
+        arrays=arrays.ring(pc.abs_checked, pc.abs, abs, decimals.absolute),
+    ),
+    Rewrite(name="positive", build=_positive),
+)

@@ -1,0 +1,114 @@
+"""What is in a string, and where: positions, prefixes, LIKE, replacing and splitting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow.compute as pc
+
+from deltic.errors import Span, TypeMismatch
+from deltic.expr.arrays import text as arrays
+from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.failing import is_nonzero_number
+from deltic.expr.functions.signature import INTEGER, TEXT, accept, check_count, constant, takes
+from deltic.expr.nodes import Call, Expr, Literal
+from deltic.expr.registry import Function, Rewrite, Typed
+from deltic.expr.rows import text as rows
+from deltic.expr.typing import case
+from deltic.schema import BOOLEAN, INT, STRING
+
+ONE: Final = Literal(1, INT)
+EMPTY: Final = Literal("", STRING)
+BACKSLASH: Final = Literal("\\", STRING)
+_FIND: Final = takes([TEXT, TEXT, INTEGER], INT, defaults=[ONE])
+
+
+def _locate(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+    """A NULL position finds nothing: 0, as in Spark, even in NULL."""
+    typed = _FIND(name, arguments, span)
+    position = typed.arguments[2]
+    if not position.nullable:
+        return typed
+    missing = Call("is_null", (position,), BOOLEAN, False, span)
+    nothing = Literal(0, INT)
+    return nothing if isinstance(position, Literal) else case([(missing, nothing)], typed.call("locate", span), span)
+
+
+def _instr(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    check_count(name, arguments, 2, 2, span)
+    return _FIND(name, (arguments[1], arguments[0]), span).call("locate", span)
+
+
+def _like(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    check_count(name, arguments, 2, 3, span)
+    value, pattern = (accept(name, i, a, TEXT, span) for i, a in enumerate(arguments[:2], 1))
+    escape = constant(arguments[2]) if len(arguments) == 3 else BACKSLASH
+    if escape is None or not isinstance(escape.value, str) or len(escape.value) != 1:
+        raise TypeMismatch("the escape of LIKE is not one character", span=arguments[2].span or span, expected="a STRING of one character")
+    known = constant(pattern)
+    if known is not None and isinstance(known.value, str) and (fault := rows.like_fault(known.value, escape.value)):
+        raise TypeMismatch(fault, span=pattern.span or span, expected=f"{escape.value!r} before _, % or itself only")
+    return Typed((value, known or pattern, escape), BOOLEAN, value.nullable or pattern.nullable)
+
+
+def _lengthens(call: Call) -> bool:
+    """Whether a REPLACE can make a string longer."""
+    _, search, by = (part.value if isinstance(part, Literal) else None for part in call.arguments)
+    return not (isinstance(search, str) and isinstance(by, str) and len(by) <= len(search))
+
+
+FUNCTIONS: Final = (
+    Function(
+        name="locate",
+        aliases=("position", "charindex"),
+        signature=_locate,
+        can_fail=False,
+        rows=lambda call, search, s, position: rows.locate(search, s, position),
+        arrays=per_distinct,
+    ),
+    Rewrite(name="instr", build=_instr),
+    Function(
+        name="startswith",
+        signature=takes([TEXT, TEXT], BOOLEAN),
+        can_fail=False,
+        rows=lambda call, s, prefix: s.startswith(prefix),
+        arrays=arrays.with_constants(pc.starts_with),
+    ),
+    Function(
+        name="endswith",
+        signature=takes([TEXT, TEXT], BOOLEAN),
+        can_fail=False,
+        rows=lambda call, s, suffix: s.endswith(suffix),
+        arrays=arrays.with_constants(pc.ends_with),
+    ),
+    Function(
+        name="contains",
+        signature=takes([TEXT, TEXT], BOOLEAN),
+        can_fail=False,
+        rows=lambda call, s, part: part in s,
+        arrays=arrays.with_constants(pc.match_substring),
+    ),
+    Function(
+        name="like",
+        named=False,
+        signature=_like,
+        can_fail=lambda call: not isinstance(call.arguments[1], Literal),
+        rows=lambda call, s, pattern, escape: rows.like(s, pattern, escape, call.span),
+        arrays=arrays.with_constants(arrays.like),
+    ),
+    Function(
+        name="replace",
+        signature=takes([TEXT, TEXT, TEXT], STRING, defaults=[EMPTY]),
+        can_fail=_lengthens,
+        rows=lambda call, s, search, by: rows.replace(s, search, by, call.span),
+        arrays=arrays.with_constants(arrays.replace),
+    ),
+    Function(
+        name="split_part",
+        signature=takes([TEXT, TEXT, INTEGER], STRING),
+        can_fail=lambda call: not is_nonzero_number(call.arguments[2]),
+        rows=lambda call, s, by, n: rows.split_part(s, by, n, call.span),
+        arrays=per_distinct,
+    ),
+)

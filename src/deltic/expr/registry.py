@@ -1,0 +1,154 @@
+"""The scalar functions, one record each, by name: how a call is typed, what it does to a row and to columns, and whether it can fail.
+
+What always holds: a registered function is complete, and no two have a name in common. The evaluators, the typing of calls and the
+optimizer's rules find here all that they know of a function; the records themselves are in deltic.expr.functions, by topic.
+"""
+
+from __future__ import annotations
+
+import difflib
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from deltic.errors import Span, UnknownName
+from deltic.expr.nodes import Call, Expr
+from deltic.schema import Type
+
+
+class Typed(NamedTuple):
+    """The arguments of a call, cast to what the function takes, and what it gives."""
+
+    arguments: tuple[Expr, ...]
+    type: Type
+    nullable: bool
+
+    def call(self, function: str, span: Span | None) -> Call:
+        return Call(function, self.arguments, self.type, self.nullable, span)
+
+
+Builder = Callable[[str, Sequence[Expr], Span | None], Expr]
+"""(the name as written, the arguments, the call's place) -> the resolved expression."""
+Signature = Callable[[str, Sequence[Expr], Span | None], Typed | Expr]
+"""As Builder; Typed becomes a call of the function."""
+
+
+class Nulls(enum.Enum):
+    """What becomes of a call with a NULL argument."""
+
+    STRICT = "it is NULL; arguments after the first NULL are not evaluated"
+    STRICT_BACKWARDS = "it is NULL; arguments are evaluated from the right, and none before the first NULL"
+    SEEN = "the function gets the NULL; every argument is evaluated"
+    LAZY = "the function evaluates its arguments itself"
+
+
+_MISSING: Final[Any] = object()
+_FORMS: Final = {"signature": "a signature", "rows": "a row form", "arrays": "an array form", "can_fail": "a word on whether it can fail"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A scalar function.
+
+    name: of its calls in plans; `named` says whether SQL calls it so as well. aliases: other names in SQL. symbols: operators.
+    signature: checks and casts the arguments; raises TypeMismatch.
+    rows: (call, value, …) -> value on one row; (call, row) -> value if it is LAZY. Raises EvaluationError.
+    arrays: (call, length, datum, …) -> datum on columns; (call, frame) -> datum if it is LAZY. `per_distinct` is the row form once per
+    distinct combination of arguments. can_fail: whether a call whose arguments have values can raise on some row; False is certain.
+    ignores_sign_of_zero: 0.0 and -0.0 as arguments give the same value.
+
+    Raises TypeError with the function's name if a part is missing.
+    """
+
+    name: str
+    signature: Signature = _MISSING
+    rows: Callable[..., Any] = _MISSING
+    arrays: Callable[..., Any] = _MISSING
+    can_fail: bool | Callable[[Call], bool] = _MISSING
+    nulls: Nulls = Nulls.STRICT
+    aliases: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+    named: bool = True
+    ignores_sign_of_zero: bool = False
+
+    def __post_init__(self) -> None:
+        missing = [words for form, words in _FORMS.items() if getattr(self, form) is _MISSING]
+        if missing:
+            raise TypeError(f"the function {self.name} lacks {' and '.join(missing)}")
+
+    def build(self, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+        made = self.signature(name, arguments, span)
+        return made.call(self.name, span) if isinstance(made, Typed) else made
+
+    def call_can_fail(self, call: Call) -> bool:
+        return self.can_fail if isinstance(self.can_fail, bool) else self.can_fail(call)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """A function of SQL that is written as other expressions, and is never a call in a plan."""
+
+    name: str
+    build: Builder
+    aliases: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+    named: bool = True
+
+
+_FUNCTIONS: Final[dict[str, Function]] = {}
+_BY_WORD: Final[dict[str, Function | Rewrite]] = {}
+_KNOWN: Final[set[str]] = set()
+
+FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(_FUNCTIONS)
+"""All functions that a Call can be of, by its `function`."""
+
+
+def register(*records: Function | Rewrite) -> None:
+    """Makes functions known in this process, all or none. Raises ValueError for a name that another one has."""
+    words = [(word, record) for record in records for word in (record.name, *record.aliases, *record.symbols)]
+    seen = set(_BY_WORD)
+    for word, record in words:
+        if word in seen:
+            raise ValueError(f"the function {record.name} cannot be registered: there is a function {word} already")
+        seen.add(word)
+    _BY_WORD.update(words)
+    for record in records:
+        _KNOWN.update(record.aliases, (record.name,) if record.named else ())
+        if isinstance(record, Function):
+            _FUNCTIONS[record.name] = record
+
+
+def function_of(call: Call) -> Function:
+    """The function of a call. Raises UnknownName if it is not registered in this process."""
+    try:
+        return _FUNCTIONS[call.function]
+    except KeyError:
+        remedy = "import the module that registers it, in every process that runs the program"
+        raise UnknownName(f"the function {call.function} is not registered", span=call.span, remedy=remedy) from None
+
+
+def row_form(call: Call) -> Callable[..., Any]:
+    """The call's function of the values of one row."""
+    return partial(function_of(call).rows, call)
+
+
+def known_functions() -> tuple[str, ...]:
+    """The names of the SQL functions, sorted."""
+    return tuple(sorted(_KNOWN))
+
+
+def resolve(name: str, arguments: Sequence[Expr], span: Span | None = None, *, written: str | None = None) -> Expr:
+    """The expression that SQL's `name(arguments)` means; the name is found without regard to case.
+
+    written: the name in errors, if another one stands in the text.
+    Raises UnknownName with the nearest names, or TypeMismatch naming the function, the argument, what was found and expected.
+    """
+    record = _BY_WORD.get(name.lower())
+    if record is None:
+        near = difflib.get_close_matches(name.lower(), known_functions(), 3)
+        remedy = f"did you mean {' or '.join(near)}?" if near else "`deltic.expr.known_functions()` lists what there is"
+        raise UnknownName(f"there is no function {name}", span=span, remedy=remedy)
+    return record.build(written or name, tuple(arguments), span)
