@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -126,12 +127,23 @@ def make_folder(path: Path) -> None:
 
 
 def read(path: Path) -> bytes | None:
-    """A file's bytes; None if there is none."""
+    """A regular file's bytes; None if there is none."""
     at("read:before", str(path))
     try:
-        return path.read_bytes()
+        descriptor = open_regular(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read()
+
+
+def open_regular(path: Path, flags: int) -> int:
+    """Opens a regular file, and nothing else: no symbolic link is followed, and no pipe or device waited for. Raises OSError."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, f"{path.name} is not a regular file", str(path))
+    return descriptor
 
 
 def _write(path: Path, parts: Iterable[Any]) -> None:
@@ -150,7 +162,7 @@ def _write(path: Path, parts: Iterable[Any]) -> None:
 
 
 def _overwrite(path: Path, content: bytes) -> None:
-    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    descriptor = open_regular(path, os.O_CREAT | os.O_WRONLY)
     try:
         os.pwrite(descriptor, content, 0)
     finally:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deltic.storage.manifest import Change
+from deltic.storage.manifest import KEEP, Change
 from deltic.storage.reader import StateReader
-from deltic.storage.state import KEEP, State
+from deltic.storage.state import State
 from stored import append, keys_of
 
 

@@ -21,7 +21,7 @@ from deltic.errors import SinkError, StateError
 from deltic.pipeline.history import History, difference, weighed
 from deltic.pipeline.notes import SINKS, Json, Standing, standings
 from deltic.session import Session
-from deltic.storage.state import KEEP
+from deltic.storage.manifest import KEEP
 
 _KEPT_AT_MOST: Final = 10
 """How many epochs a state keeps for sinks that need none of them."""

@@ -6,7 +6,7 @@ A mapped dictionary is verified as it is read: `find` needs the pages around the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltic.errors import CorruptState
 from deltic.trace.guard import PAGE_BYTES, PAGE_WORDS, Pages, pages_of
 from deltic.trace.rows import Rows
 
@@ -23,38 +24,79 @@ NULL_ID = np.iinfo(np.int64).min
 
 
 class TextGuard:
-    """The pages of a mapped dictionary: of its ids, its offsets and its text."""
+    """The pages of a mapped dictionary: of its ids, its offsets and its text. Whatever is verified is also checked to be in order.
 
-    __slots__ = ("_ids", "_lock", "_offsets", "_text")
+    arrays: these three. broken: makes the error for words that no dictionary has.
+    """
 
-    def __init__(self, ids: Pages, offsets: Pages, text: Pages) -> None:
-        self._ids, self._offsets, self._text = ids, offsets, text
+    __slots__ = ("_arrays", "_broken", "_id_pages", "_lock", "_offset_pages", "_text_pages", "done")
+
+    def __init__(
+        self,
+        arrays: tuple[Words, Words, npt.NDArray[np.uint8]],
+        ids: Pages,
+        offsets: Pages,
+        text: Pages,
+        *,
+        broken: Callable[[str], CorruptState],
+    ) -> None:
+        self._arrays, self._broken = arrays, broken
+        self._id_pages, self._offset_pages, self._text_pages = ids, offsets, text
         self._lock = Lock()
+        self.done = False
+        """Whether all is verified."""
 
-    def entries(self, ids: Words, sought: Words, at: Words) -> None:
+    def entries(self, sought: Words, at: Words) -> None:
         """Before it is believed that sought[i] belongs at ids[at[i]].
 
         The search read pages that are not verified. But if the two ids beside each place are as they were written, and the one sought
         lies between them, then the place is right, however it was found.
         """
+        ids = self._arrays[0]
         with self._lock:
-            self._ids.need(pages_of(np.maximum(at - 1, 0), np.minimum(at + 1, len(ids)), PAGE_WORDS))
+            self._id_pages.need(pages_of(np.maximum(at - 1, 0), np.minimum(at + 1, len(ids)), PAGE_WORDS))
             after_left = (at == 0) | (ids[at - 1] < sought)
             before_right = (at == len(ids)) | (sought <= ids[np.minimum(at, len(ids) - 1)])
             if not (after_left & before_right).all():
-                self._ids.need_all()  # one of the others is damaged
+                self._id_pages.need_all()  # one of the others is damaged
 
-    def texts(self, offsets: Words, at: Words) -> None:
+    def texts(self, at: Words) -> None:
         """Before the strings of these entries are read."""
+        _, offsets, text = self._arrays
         with self._lock:
-            self._offsets.need(pages_of(at, at + 2, PAGE_WORDS))
-            self._text.need(pages_of(offsets[at], offsets[at + 1], PAGE_BYTES))
+            if self.done:
+                return
+            self._offset_pages.need(pages_of(at, at + 2, PAGE_WORDS))
+            starts, ends = offsets[at], offsets[at + 1]
+            if not ((starts >= 0) & (starts <= ends) & (ends <= len(text))).all():
+                raise self._broken("the dictionary's offsets are not within its text")
+            self._text_pages.need(pages_of(starts, ends, PAGE_BYTES))
+            self._check_text(_values(offsets, text).take(pa.array(at)))
 
     def everything(self) -> None:
         """Before all of it is read."""
+        ids, offsets, text = self._arrays
         with self._lock:
-            for pages in (self._ids, self._offsets, self._text):
+            if self.done:
+                return
+            for pages in (self._id_pages, self._offset_pages, self._text_pages):
                 pages.need_all()
+            if (len(ids) and ids[0] == NULL_ID) or not (ids[1:] > ids[:-1]).all():
+                raise self._broken("the dictionary's ids are out of order")
+            if offsets[0] != 0 or offsets[-1] != len(text) or not (offsets[1:] >= offsets[:-1]).all():
+                raise self._broken("the dictionary's offsets are not within its text")
+            self._check_text(_values(offsets, text))
+            self.done = True
+
+    def _check_text(self, values: pa.LargeBinaryArray) -> None:
+        try:
+            values.cast(pa.large_string())
+        except pa.ArrowInvalid:
+            raise self._broken("the dictionary's text is not UTF-8") from None
+
+
+def _values(offsets: Words, text: npt.NDArray[np.uint8]) -> pa.LargeBinaryArray:
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(text)])
 
 
 class Dictionary:
@@ -87,8 +129,7 @@ class Dictionary:
     @property
     def values(self) -> pa.LargeBinaryArray:
         """The bytes, in the order of the ids; shares the memory. Of a mapped one only what `find` found may be read."""
-        buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.text)]
-        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(self.ids), buffers)
+        return _values(self.offsets, self.text)
 
     def export(self) -> pa.RecordBatch:
         """As a StringTable absorbs it: id int64, bytes binary."""
@@ -101,11 +142,11 @@ class Dictionary:
             return np.zeros(len(ids), bool), np.zeros(len(ids), np.intp)
         found = np.searchsorted(self.ids, ids)
         if self.guard is not None:
-            self.guard.entries(self.ids, ids, found)
+            self.guard.entries(ids, found)
         at = np.minimum(found, len(self.ids) - 1)
         here = self.ids[at] == ids
         if self.guard is not None:
-            self.guard.texts(self.offsets, at[here])
+            self.guard.texts(at[here])
         return here, np.where(here, at, 0)
 
     def restrict(self, ids: Words) -> Dictionary:

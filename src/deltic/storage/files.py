@@ -16,11 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from deltic.errors import CorruptState
-from deltic.storage.dictionary import Dictionary, TextGuard
+from deltic.storage.dictionary import Dictionary, TextGuard, named
 from deltic.storage.folder import folder_at
 from deltic.storage.layout import (
     HEADER_BYTES,
-    REMEDY,
     Block,
     Directory,
     Role,
@@ -35,8 +34,10 @@ from deltic.storage.layout import (
     sealed,
     stored_bytes,
 )
+from deltic.storage.parsing import REMEDY
 from deltic.trace.batch import Batch
-from deltic.trace.guard import PAGE_BYTES, Guard, Pages, Verify
+from deltic.trace.guard import PAGE_BYTES, PAGE_WORDS, Guard, Pages, Verify
+from deltic.trace.soundness import RowOrder, index_is_right, index_is_safe
 
 INDEXED_ROWS: Final = 4096
 """From how many rows on a batch's index is stored; a smaller one is built in microseconds when the batch is read."""
@@ -171,7 +172,7 @@ class DataFile:
         except CorruptState:
             self._folder.forget_data(ref.name)
             raise
-        return parse_directory(text, HEADER_BYTES + size)
+        return parse_directory(text, HEADER_BYTES + size, ref.size_bytes, ref.name)
 
     def place(self, arrangement: str, role: Role = "batch") -> SegmentPlace:
         """Where a batch stands. Raises CorruptState if the file has none, though a manifest says so."""
@@ -194,10 +195,10 @@ class DataFile:
         if self._dictionary is None:
             place = self.directory.dictionary
             blocks = (place.ids, place.offsets, place.text)
-            guard = TextGuard(*(self._pages(block) for block in blocks))
+            arrays = self._array(place.ids), self._array(place.offsets), self._array(place.text, np.uint8)
+            guard = TextGuard(arrays, *(self._pages(block) for block in blocks), broken=self._unsound)
             if place.count < GUARDED_ROWS:
                 guard.everything()
-            arrays = self._array(place.ids), self._array(place.offsets), self._array(place.text, np.uint8)
             self._dictionary = Dictionary(*arrays, guard if place.count >= GUARDED_ROWS else None)
         return self._dictionary
 
@@ -212,19 +213,48 @@ class DataFile:
     def verify(self) -> None:
         """Checks every block that was not remembered. O(bytes)."""
         for segment in self.directory.segments:
-            self.batch(segment.arrangement, segment.role).verified()
+            self.verify_batch(segment)
         self.dictionary().verified()
+
+    def verify_batch(self, place: SegmentPlace) -> None:
+        """Checks all of a batch, also that each row is where the index says, and that the dictionary has its strings."""
+        batch = self.batch(place.arrangement, place.role).verified()
+        if place.index is not None and not index_is_right(batch):
+            raise self._unsound(f"{place.index.name} does not go with the rows")
+        ids = named(batch, place.strings)
+        if len(ids) and not self.dictionary().verified().find(ids)[0].all():
+            raise self._unsound(f"{place.role} of {place.arrangement} has strings that the dictionary lacks")
 
     def _opened(self, place: SegmentPlace) -> Batch:
         words = (*place.columns, *place.weights)
         columns, weights = [self._array(block) for block in place.columns], [self._array(block) for block in place.weights]
         index = None if place.index is None else self._array(place.index)
-        if index is not None and place.index is not None and place.rows >= GUARDED_ROWS:
-            guard = Guard(index, place.rows, self._verifier(place.index), self._verifier(*words))
-            return Batch.trusted(columns, weights, index, guard=guard)
-        for block in (*words, *([place.index] if place.index else [])):
-            self._pages(block).need_all()
-        return Batch.trusted(columns, weights, index)
+        batch = Batch.trusted(columns, weights, index)
+        order, verify_words = RowOrder(batch), self._verifier(*words)
+
+        def verify_rows(pages: list[int]) -> None:
+            verify_words(pages)
+            if not order.check(pages):
+                raise self._unsound(f"rows of {place.role} of {place.arrangement} are out of order, or without weight")
+
+        verify_index = self._index_verifier(place.index, index, place.rows)
+        if index is not None and place.rows >= GUARDED_ROWS:
+            batch.guard = Guard(index, place.rows, verify_index, verify_rows)
+            return batch
+        Pages(-(-place.rows // PAGE_WORDS), verify_rows).need_all()
+        if index is not None:
+            Pages(-(-len(index) // PAGE_WORDS), verify_index).need_all()
+        return batch
+
+    def _index_verifier(self, block: Block | None, index: Words | None, rows: int) -> Verify:
+        verify_words = self._verifier(*([] if block is None else [block]))
+
+        def verify(pages: list[int]) -> None:
+            verify_words(pages)
+            if block is not None and index is not None and not index_is_safe(index, rows, pages):
+                raise self._unsound(f"{block.name} names rows that are not there")
+
+        return verify
 
     def _array(self, block: Block, dtype: Any = "<i8") -> Any:
         return np.frombuffer(self._map, dtype, block.size_bytes // np.dtype(dtype).itemsize, block.offset)
@@ -262,6 +292,9 @@ class DataFile:
             if zlib.crc32(page) != table[number]:
                 raise self._damaged(block, block.offset + number * PAGE_BYTES, len(page))
             self.verified_bytes += len(page)
+
+    def _unsound(self, what: str) -> CorruptState:
+        return CorruptState(f"{self.name}: {what}, though the checksum is right", remedy=REMEDY)
 
     def _damaged(self, block: Block, offset: int, size: int) -> CorruptState:
         self._folder.forget_data(self.name)

@@ -15,8 +15,8 @@ from typing import Final
 
 from deltic.errors import StateError
 from deltic.storage.folder import Folder
-from deltic.storage.layout import REMEDY
 from deltic.storage.names import GENERATIONS
+from deltic.storage.parsing import REMEDY
 
 KEPT_GENERATIONS: Final = 64
 LAST_GENERATION: Final = 0xFFFF_FFFF

@@ -14,9 +14,9 @@ from typing import Final
 from deltic.errors import CorruptState
 from deltic.storage.folder import Folder
 from deltic.storage.generations import marked_epoch
-from deltic.storage.layout import REMEDY
 from deltic.storage.manifest import Manifest, Stored, decode, epoch_of, manifest_name
 from deltic.storage.names import GENERATIONS, MANIFESTS
+from deltic.storage.parsing import REMEDY
 
 LINK_BYTES: Final = 1 << 13
 OBJECT_LINK_BYTES: Final = 1 << 16

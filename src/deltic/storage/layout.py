@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deltic.errors import CorruptState, StateError
+from deltic.storage.parsing import REMEDY, Json, Malformed, count, counts, items, member, parsed, reading, string
 from deltic.trace.guard import PAGE_BYTES
 
 Words = npt.NDArray[np.int64]
@@ -36,6 +37,8 @@ MAGIC: Final = b"DELTIC\r\n"
 FORMAT_VERSION: Final = 2
 ALIGNMENT: Final = 64
 HEADER_BYTES: Final = 64
+MOST_COLUMNS: Final = 1 << 16
+"""Of a batch; and as many weights."""
 _HEADER: Final = struct.Struct("<8sIIQQ28sI")
 _ZEROS: Final = bytes(ALIGNMENT)
 
@@ -131,41 +134,57 @@ def read_header(head: bytes, name: str) -> tuple[int, int, int]:
     return directory_crc, directory_bytes, file_bytes
 
 
-REMEDY: Final = "restore the state folder from a copy, or build it again from the sources"
-
-
 def directory_json(segments: Iterable[dict[str, Any]], dictionary: dict[str, Any]) -> bytes:
     """The directory, padded with spaces to a multiple of 64 bytes."""
     text = json.dumps({"segments": list(segments), "dictionary": dictionary}, separators=(",", ":")).encode()
     return text.ljust(aligned(len(text)))
 
 
-def parse_directory(text: bytes, start: int) -> Directory:
-    """The directory of a file whose blocks begin at `start`; offsets in it count from there."""
-    found = json.loads(text)
-    return Directory(tuple(_segment(s, start) for s in found["segments"]), _dictionary(found["dictionary"], start))
+def parse_directory(text: bytes, start: int, end: int, name: str) -> Directory:
+    """The directory of a file whose blocks are between `start` and `end`; offsets in it count from there. Raises CorruptState."""
+    with reading(f"{name}: the directory"):
+        found = parsed(text)
+        segments = tuple(_segment(entry, start, end) for entry in items(member(found, "segments"), "segments"))
+        return Directory(segments, _dictionary(member(found, "dictionary"), start, end))
 
 
-def _segment(entry: dict[str, Any], start: int) -> SegmentPlace:
-    columns, weights, rows = entry["columns"], entry["weights"], entry["rows"]
-    names = [*(f"column {i}" for i in range(columns)), *(f"weight {i}" for i in range(weights)), *(["index"] if entry["index"] else [])]
-    sizes = [8 * rows] * (columns + weights) + [8 * entry["index"]]
-    where = f"{entry['role']} of {entry['arrangement']}"
-    blocks = list(_blocks([f"{where}, {name}" for name in names], sizes, entry["offset"] + start, entry["checksums"]))
-    index = blocks[columns + weights] if entry["index"] else None
-    strings = tuple(entry["strings"])
+def _segment(entry: Json, start: int, end: int) -> SegmentPlace:
+    arrangement, role = string(member(entry, "arrangement"), "arrangement"), _role(member(entry, "role"))
+    columns, weights = (count(member(entry, kind), kind, MOST_COLUMNS) for kind in ("columns", "weights"))
+    rows, index = (count(member(entry, kind), kind, end // 8) for kind in ("rows", "index"))
+    if not weights:
+        raise Malformed("a segment without weights")
+    names = [*(f"column {i}" for i in range(columns)), *(f"weight {i}" for i in range(weights)), *(["index"] if index else [])]
+    sizes = [8 * rows] * (columns + weights) + [8 * index] * bool(index)
+    blocks = _blocks([f"{role} of {arrangement}, {name}" for name in names], sizes, entry, start, end)
+    strings = counts(member(entry, "strings"), "strings", columns - 1)
     values, sums = tuple(blocks[:columns]), tuple(blocks[columns : columns + weights])
-    return SegmentPlace(entry["arrangement"], entry["role"], rows, strings, values, sums, index)
+    return SegmentPlace(arrangement, role, rows, strings, values, sums, blocks[-1] if index else None)
 
 
-def _dictionary(entry: dict[str, Any], start: int) -> DictionaryPlace:
-    count = entry["count"]
+def _role(value: Json) -> Role:
+    if value not in ("batch", "change"):
+        raise Malformed(f"role: expected batch or change, not {value!r}")
+    return "batch" if value == "batch" else "change"
+
+
+def _dictionary(entry: Json, start: int, end: int) -> DictionaryPlace:
+    strings = count(member(entry, "count"), "count", end // 8)
     names = ["dictionary ids", "dictionary offsets", "dictionary text"]
-    sizes = [8 * count, 8 * (count + 1), entry["bytes"]]
-    return DictionaryPlace(count, *_blocks(names, sizes, entry["offset"] + start, entry["checksums"]))
+    sizes = [8 * strings, 8 * (strings + 1), count(member(entry, "bytes"), "bytes", end)]
+    return DictionaryPlace(strings, *_blocks(names, sizes, entry, start, end))
 
 
-def _blocks(names: Sequence[str], sizes: Sequence[int], offset: int, checksums: Sequence[int]) -> Iterator[Block]:
-    for name, size, crc in zip(names, sizes, checksums, strict=False):
-        yield Block(name, offset, size, crc)
+def _blocks(names: Sequence[str], sizes: Sequence[int], entry: Json, start: int, end: int) -> list[Block]:
+    """The blocks of an entry, one after another from its offset; all of them in the file."""
+    offset = start + count(member(entry, "offset"), "offset", end)
+    checksums = counts(member(entry, "checksums"), "checksums", 2**32 - 1)
+    if len(checksums) != len(names) or offset % ALIGNMENT:
+        raise Malformed(f"{len(checksums)} checksums of {len(names)} blocks at {offset}")
+    blocks = []
+    for name, size, crc in zip(names, sizes, checksums, strict=True):
+        blocks.append(Block(name, offset, size, crc))
         offset += stored_bytes(size)
+    if offset > end:
+        raise Malformed(f"{names[-1]} ends at {offset}, the file at {end}")
+    return blocks

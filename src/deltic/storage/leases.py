@@ -85,5 +85,5 @@ def _read(stored: bytes) -> tuple[int, int]:
     try:
         found = json.loads(stored)
         return int(found["epoch"]), int(found["expires"])
-    except (ValueError, KeyError, TypeError, OverflowError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return 0, 0

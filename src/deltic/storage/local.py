@@ -15,12 +15,13 @@ from typing import Any, Final
 
 from deltic import disk
 from deltic.errors import CorruptState, StateError, StateInUse
-from deltic.storage.layout import REMEDY
 from deltic.storage.names import DATA, ENTRIES, LOCK, MANIFESTS, checked
+from deltic.storage.parsing import REMEDY
 
 _FULL: Final = ("room for the new files", "make room; nothing was changed, so this can be done again then")
 _REFUSED: Final = ("a folder that this process may read and write", "give it the right to, or name another folder")
 _NO_FOLDER: Final = ("a folder", "name another one")
+_NO_FILE: Final = ("regular files, and no symbolic links", "restore the state folder from a copy, or name another one")
 _CURES: Final = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
@@ -30,6 +31,9 @@ _CURES: Final = {
     errno.ENOENT: _NO_FOLDER,
     errno.ENOTDIR: _NO_FOLDER,
     errno.EEXIST: _NO_FOLDER,
+    errno.EINVAL: _NO_FILE,
+    errno.ELOOP: _NO_FILE,
+    errno.ENXIO: _NO_FILE,
 }
 
 
@@ -61,8 +65,9 @@ class LocalFolder:
 
     def make(self) -> None:
         self.check()
+        path = self._at(DATA)
         with failing(self._subject, "made"):
-            disk.make_folder(self._path / DATA)
+            disk.make_folder(path)
 
     def create(self, name: str, content: bytes) -> bool:
         path = self._at(name)
@@ -109,7 +114,7 @@ class LocalFolder:
 
     def lock(self) -> None:
         with failing(self._subject, "locked"):
-            descriptor = os.open(self._path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = disk.open_regular(self._path / LOCK, os.O_RDWR | os.O_CREAT)
         try:
             self._take(descriptor)
         except BaseException:
@@ -154,12 +159,17 @@ class LocalFolder:
         """There is no copy."""
 
     def _at(self, name: str) -> Path:
-        return self._path / checked(name)
+        folder = self._path / checked(name).partition("/")[0]
+        if os.path.islink(folder):
+            with failing(self._subject, "used"):
+                raise OSError(errno.ELOOP, f"{folder.name} is a symbolic link", str(folder))
+        return self._path / name
 
     def _listing(self, prefix: str) -> list[str]:
+        path = self._at(prefix)
         with failing(self._subject, "read"):
             try:
-                return os.listdir(self._at(prefix))
+                return os.listdir(path)
             except FileNotFoundError:
                 return []
 
@@ -168,7 +178,7 @@ def mapped(path: Path, name: str, size_bytes: int) -> mmap.mmap | None:
     """A file's bytes, mapped; None if there is no file. Raises CorruptState if it has another length, and OSError."""
     disk.at("read:before", str(path))
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = disk.open_regular(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:
@@ -198,5 +208,5 @@ def _holder(text: str) -> str:
     try:
         found = json.loads(text)
         return f"process {int(found['pid'])} on {found['host']}"
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return "another process"

@@ -9,19 +9,27 @@ from __future__ import annotations
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from deltic.errors import CorruptState, StateError
 from deltic.storage.files import FileRef
-from deltic.storage.layout import REMEDY
 from deltic.storage.names import MANIFESTS
 from deltic.storage.notes import Notes
+from deltic.storage.parsing import REMEDY, Json, Malformed, count, counts, items, mapping, member, parsed, reading, string
 
 MANIFEST_VERSION: Final = 2
 """2: a segment may be ranged; `at` and `oldest`. Version 1 is read too."""
-Json = Any
+LAST_EPOCH: Final = 999_999_999_999
+"""As many digits as a manifest's name has."""
+MOST_SHARDS: Final = 99_999
+"""As many digits as a data file's name has for them."""
+LAST_US: Final = 253_402_300_799_999_999
+"""The end of the year 9999."""
+KEEP: Final = "keep"
+"""The note that keeps the epochs from it on readable, however many are retained: somebody has yet to read them."""
+_SEGMENTS: Final = ("added", "dropped", "views")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,26 +222,45 @@ class Stored:
             raise CorruptState(f"{manifest_name(self.epoch)} does not follow the manifest before it", remedy=REMEDY)
         if self.whole is not None and self.shards != parent.shards:
             return self.whole
+        named = {segment.file for segment in (*self.change.added, *self.change.views)}
+        if not parent.holds(self.change.dropped) or not (named - {file.name for file in self.change.files}) <= parent.files.keys():
+            raise CorruptState(f"{manifest_name(self.epoch)} names what the state before it does not have", remedy=REMEDY)
         return replace(parent.after(self.change, self.generation), crc=self.crc, oldest=self.oldest, at_us=self.at_us)
 
 
 def decode(stored: bytes, name: str) -> Stored:
     """Raises CorruptState, or StateError for a newer format."""
     crc, text = _split(stored, name)
-    body = json.loads(text)
-    if body["version"] > MANIFEST_VERSION:
-        raise StateError(f"{name}: format version {body['version']}", expected=f"at most {MANIFEST_VERSION}", remedy="use a newer Deltic")
-    change = Change(
-        tuple(FileRef(*file) for file in body["files"]),
-        _segments(body, body["added"]),
-        _segments(body, body["dropped"]),
-        _segments(body, body["views"]),
-        body["notes"],
+    with reading(name):
+        body = parsed(text)
+        version = count(member(body, "version"), "version")
+        if version > MANIFEST_VERSION:
+            raise StateError(f"{name}: format version {version}", expected=f"at most {MANIFEST_VERSION}", remedy="use a newer Deltic")
+        return _stored(body, crc, len(stored))
+
+
+def _stored(body: Json, crc: int, size_bytes: int) -> Stored:
+    epoch = count(member(body, "epoch"), "epoch", LAST_EPOCH)
+    shards = count(member(body, "shards"), "shards", MOST_SHARDS)
+    if not shards:
+        raise Malformed("a state without shards")
+    added, dropped, views = (_segments(body, member(body, kind), shards if kind == "added" else MOST_SHARDS) for kind in _SEGMENTS)
+    change = Change(_files(member(body, "files")), added, dropped, views, _notes(body))
+    head = Manifest(
+        epoch,
+        count(member(body, "generation"), "generation"),
+        ({},) * shards,
+        views=change.views,
+        crc=crc,
+        oldest=count(body.get("oldest", epoch), "oldest", epoch),
+        at_us=count(body.get("at", 0), "at", LAST_US),
     )
-    epoch, oldest, at_us = body["epoch"], body.get("oldest", body["epoch"]), body.get("at", 0)
-    whole = _whole(body, change, crc, oldest, at_us) if "whole" in body else None
-    parent = (body["parent"][0], body["parent"][1])
-    return Stored(epoch, body["generation"], body["shards"], parent, body["token"], change, whole, crc, oldest, at_us, len(stored))
+    parent = items(member(body, "parent"), "parent")
+    if len(parent) != 2 or not all(isinstance(value, int) for value in parent):
+        raise Malformed("parent: expected an epoch and a checksum")
+    whole = _whole(body, head) if "whole" in body else None
+    token = string(member(body, "token"), "token")
+    return Stored(epoch, head.generation, shards, (parent[0], parent[1]), token, change, whole, crc, head.oldest, head.at_us, size_bytes)
 
 
 def _split(stored: bytes, name: str) -> tuple[int, bytes]:
@@ -245,18 +272,47 @@ def _split(stored: bytes, name: str) -> tuple[int, bytes]:
     return crc, text
 
 
-def _segments(body: Json, entries: Json) -> tuple[SegmentRef, ...]:
-    names, arrangements = body["names"], body["arrangements"]
-    return tuple(SegmentRef(shard, arrangements[a], names[f], rows, *ranged) for shard, a, f, rows, *ranged in entries)
+def _notes(body: Json) -> Mapping[str, Json]:
+    notes = mapping(member(body, "notes"), "notes")
+    if notes.get(KEEP) is not None:
+        count(notes[KEEP], f"the note {KEEP}")
+    return notes
 
 
-def _whole(body: Json, change: Change, crc: int, oldest: int, at_us: int) -> Manifest:
-    found = body["whole"]
-    shelves: list[dict[str, list[SegmentRef]]] = [defaultdict(list) for _ in range(body["shards"])]
-    segments = _segments(body, found["segments"])
+def _files(entries: Json) -> tuple[FileRef, ...]:
+    return tuple(FileRef(*_file(entry)) for entry in items(entries, "files"))
+
+
+def _file(entry: Json) -> tuple[str, int, int]:
+    match entry:
+        case [str(name), size, crc]:
+            return name, count(size, f"the size of {name}"), count(crc, f"the checksum of {name}", 2**32 - 1)
+    raise Malformed("files: expected a name, a size and a checksum")
+
+
+def _segments(body: Json, entries: Json, shards: int) -> tuple[SegmentRef, ...]:
+    """shards: those of the state that they are of."""
+    names, arrangements = (items(member(body, kind), kind) for kind in ("names", "arrangements"))
+    if not all(isinstance(name, str) for name in (*names, *arrangements)):
+        raise Malformed("names, arrangements: expected strings")
+    return tuple(_segment(counts(entry, "a segment"), names, arrangements, shards) for entry in items(entries, "segments"))
+
+
+def _segment(entry: Sequence[int], names: Sequence[str], arrangements: Sequence[str], shards: int) -> SegmentRef:
+    match entry:
+        case (shard, a, f, rows, *ranged) if shard < shards and a < len(arrangements) and f < len(names) and len(ranged) <= 1:
+            return SegmentRef(shard, arrangements[a], names[f], rows, *ranged)
+    raise Malformed(f"segments: there is none {list(entry)} in {shards} shards")
+
+
+def _whole(body: Json, head: Manifest) -> Manifest:
+    found = member(body, "whole")
+    segments = _segments(body, member(found, "segments"), head.shards)
+    files = {file.name: file for file in _files(member(found, "files"))}
+    if missing := {segment.file for segment in (*segments, *head.views)} - files.keys():
+        raise Malformed(f"{min(missing)} is not among the files")
+    shelves: list[dict[str, list[SegmentRef]]] = [defaultdict(list) for _ in range(head.shards)]
     for segment in segments:
         shelves[segment.shard][segment.arrangement].append(segment)
     made = tuple({name: tuple(found) for name, found in shelf.items()} for shelf in shelves)
-    files = {file[0]: FileRef(*file) for file in found["files"]}
-    uses = _counted({}, segments, ())
-    return Manifest(body["epoch"], body["generation"], made, files, Notes(found["notes"]), change.views, crc, uses, oldest, at_us)
+    return replace(head, shelves=made, files=files, notes=Notes(_notes(found)), uses=_counted({}, segments, ()))

@@ -16,7 +16,7 @@ from typing import Final
 from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import Content, FileRef, Origin, write_file
 from deltic.storage.manifest import Manifest, SegmentRef
-from deltic.storage.reading import OpenFiles
+from deltic.storage.reading import OpenFiles, shaped
 from deltic.trace.batch import Batch
 from deltic.trace.merge import merge
 from deltic.trace.partition import partition as partitioned
@@ -121,7 +121,8 @@ def merge_segments(
     opened = [files[refs[segment.file]] for segment in segments]
     arrangement = segments[0].arrangement
     strings = opened[0].place(arrangement).strings
-    batches = [file.batch(arrangement) for file in opened]
+    first = opened[0].batch(arrangement)
+    batches = [shaped(file.batch(arrangement), (len(first.columns), len(first.weights)), file.name) for file in opened]
     merged = merge([own_rows(batch, segment, partition, shards) for batch, segment in zip(batches, segments, strict=True)])
     if not len(merged):
         return None, None

@@ -19,8 +19,8 @@ from obstore.store import from_url
 from deltic import disk
 from deltic.errors import CorruptState, StateError
 from deltic.storage.copies import Copies
-from deltic.storage.layout import REMEDY
 from deltic.storage.names import DATA, checked
+from deltic.storage.parsing import REMEDY
 
 _RETRY: Final[Any] = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
 _CHUNK_BYTES: Final = 1 << 20

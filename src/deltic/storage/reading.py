@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from deltic.errors import CorruptState
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Content, DataFile, FileRef
 from deltic.storage.manifest import SegmentRef
+from deltic.storage.parsing import REMEDY
 from deltic.trace.batch import Batch
 from deltic.trace.share import Share
 from deltic.trace.spine import Spine
+
+
+def shaped(batch: Batch, widths: tuple[int, int], name: str) -> Batch:
+    """A batch of the file `name`, of so many columns and weights. Raises CorruptState if it has others: kernels trust that it has not."""
+    if (len(batch.columns), len(batch.weights)) != widths:
+        raise CorruptState(
+            f"{name}: a batch has {len(batch.columns)} columns and {len(batch.weights)} weights",
+            expected=f"{widths[0]} and {widths[1]}",
+            remedy=REMEDY,
+        )
+    return batch
 
 
 class OpenFiles:
@@ -87,7 +100,7 @@ class Shelved(Mapping[str, Spine]):
 
     def batches(self, arrangement: str) -> list[Batch]:
         """Its batches, mapped and checked."""
-        return [self.file(name).batch(arrangement) for name in self.names(arrangement)]
+        return [shaped(self.file(name).batch(arrangement), self._widths[arrangement], name) for name in self.names(arrangement)]
 
     def file(self, name: str) -> DataFile:
         return self._files[self._refs[name]]

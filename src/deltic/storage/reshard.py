@@ -19,7 +19,8 @@ from math import gcd
 from typing import Final
 
 from deltic.errors import StateError
-from deltic.storage.manifest import Json, Manifest, SegmentRef, Shelf
+from deltic.storage.manifest import Manifest, SegmentRef, Shelf
+from deltic.storage.parsing import Json
 
 SPREAD: Final = "spread"
 """The note of the number of shards for which state was filled that lies where it was computed; resharding takes it away."""

@@ -26,17 +26,15 @@ from deltic.storage.files import Origin, origin_of
 from deltic.storage.folder import Folder, open_folder
 from deltic.storage.generations import mark, next_generation
 from deltic.storage.history import LINK_BYTES, OBJECT_LINK_BYTES, Pace, chain, committed_epochs, epochs_in, stored_manifest
-from deltic.storage.layout import REMEDY
 from deltic.storage.leases import oldest_leased
-from deltic.storage.manifest import Change, Json, Manifest, Stored, encode, manifest_name
+from deltic.storage.manifest import KEEP, LAST_EPOCH, MOST_SHARDS, Change, Manifest, Stored, encode, manifest_name
 from deltic.storage.merging import merge_segments
 from deltic.storage.names import DATA, GENERATIONS, MANIFESTS
 from deltic.storage.notes import Notes
+from deltic.storage.parsing import REMEDY, Json
 from deltic.storage.reshard import SPREAD, partitions, resharded, superfluous, torn
 
 RETAINED_EPOCHS: Final = 100
-KEEP: Final = "keep"
-"""The note that keeps the epochs from it on readable, however many are retained: somebody has yet to read them."""
 WHOLE_EVERY: Final = 50
 SWEEP_EVERY: Final = 100
 COLLECT_EVERY: Final = 16
@@ -85,6 +83,8 @@ class State:
         whole manifest to the next. check: raises if a state with such notes cannot be continued; its epochs are then left as they are.
         Raises StateInUse, StateTakenOver, CorruptState; StateError if it cannot be resharded.
         """
+        if shards is not None and not 1 <= shards <= MOST_SHARDS:
+            raise StateError(f"a state of {shards} shards", expected=f"1 to {MOST_SHARDS} shards")
         folder = open_folder(root)
         folder.make()
         folder.lock()
@@ -142,6 +142,8 @@ class State:
     def _store(self, after: Manifest, change: Change, *, whole: bool = False) -> bool:
         """Makes `after`, that which `change` makes of the state, its next manifest; False if there is one already."""
         before = self.manifest
+        if after.epoch > LAST_EPOCH:
+            raise StateError(f"the state folder {self.root} has no epoch left", expected=f"at most {LAST_EPOCH}", remedy=REMEDY)
         whole = whole or self._pace.due
         oldest = min(after.epoch - self._retain, after.notes.get(KEEP, after.epoch))
         after = replace(after, at_us=time.time_ns() // 1000, oldest=max(before.oldest, oldest, 0))

@@ -9,7 +9,8 @@ from urllib.parse import unquote
 
 from deltic.storage.folder import Folder
 from deltic.storage.history import chain, epochs_in
-from deltic.storage.manifest import Json, Manifest
+from deltic.storage.manifest import Manifest
+from deltic.storage.parsing import Json
 
 
 @dataclass(frozen=True, slots=True)

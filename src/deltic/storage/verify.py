@@ -19,7 +19,8 @@ from deltic.storage.history import epochs_in, stored_manifest
 from deltic.storage.layout import Role
 from deltic.storage.leases import LEASE_S, Lease, oldest_leased
 from deltic.storage.links import Gap, link_name, links_of, states_of
-from deltic.storage.manifest import Json, Manifest, SegmentRef
+from deltic.storage.manifest import Manifest, SegmentRef
+from deltic.storage.parsing import Json
 from deltic.storage.reader import no_state
 
 
@@ -162,7 +163,7 @@ def _file(folder: Folder, need: _Need, needs: _Needs) -> Iterator[Finding]:
         return
     for place in file.directory.segments:
         try:
-            file.batch(place.arrangement, place.role).verified()
+            file.verify_batch(place)
         except CorruptState as error:
             yield _finding(need.ref.name, error.message, needs.lost(need, [place.arrangement]))
     try:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltic.errors import DataError, StringCollision
+from deltic.errors import CorruptState, DataError, StringCollision
 from deltic.kernels import text
 from deltic.kernels.vector import address
 from deltic.trace.identity import Identity
@@ -72,7 +72,7 @@ class _Found(NamedTuple):
         return pa.Array.from_buffers(kind, n, buffers)
 
 
-class UnknownString(LookupError):
+class UnknownString(CorruptState):
     """An id that was never given out, or of a string that is gone meanwhile."""
 
 

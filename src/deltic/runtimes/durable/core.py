@@ -28,7 +28,7 @@ from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import FileRef, Origin
 from deltic.storage.history import stored_manifest
 from deltic.storage.manifest import Change, Manifest, SegmentRef
-from deltic.storage.reading import OpenFiles
+from deltic.storage.reading import OpenFiles, shaped
 from deltic.storage.reshard import SPREAD
 from deltic.storage.state import State
 from deltic.trace.batch import Batch
@@ -117,14 +117,15 @@ class Durable(ABC):
                 expected=f"epochs {manifest.oldest} to {manifest.epoch} are readable",
                 remedy="ask for one of these; retain= says how many a session keeps",
             )
-        arrangement = self._version.circuit.views[view]
+        circuit = self._version.circuit
+        arrangement = circuit.views[view]
         if epoch == manifest.epoch:
-            return self._change_of(arrangement, manifest.views, manifest.files)
+            return self._change_of(circuit, arrangement, manifest.views, manifest.files)
         change = stored_manifest(self._state.folder, epoch).change
         views = [segment for segment in change.views if segment.arrangement == arrangement]
         refs = {file.name: file for file in change.files}
         self._recall(views, refs)
-        return self._change_of(arrangement, views, refs)
+        return self._change_of(circuit, arrangement, views, refs)
 
     def _recall(self, views: Iterable[SegmentRef], refs: Mapping[str, FileRef]) -> None:
         """Takes over the strings of past changes, which the state may no longer have."""
@@ -188,12 +189,13 @@ class Durable(ABC):
         refs = {file.name: file for file in change.files}
         found = {}
         for view, arrangement in circuit.views.items():
-            if (batch := self._change_of(arrangement, change.views, refs, performed.changes)) is not None:
+            if (batch := self._change_of(circuit, arrangement, change.views, refs, performed.changes)) is not None:
                 found[view] = batch
         return found
 
     def _change_of(
         self,
+        circuit: Circuit,
         arrangement: str,
         segments: Iterable[SegmentRef],
         refs: Mapping[str, FileRef],
@@ -203,7 +205,10 @@ class Durable(ABC):
         parts = []
         for segment in sorted((s for s in segments if s.arrangement == arrangement), key=lambda s: s.shard):
             batch = None if known is None else known.get((segment.shard, arrangement))
-            parts.append(self._files[refs[segment.file]].change(arrangement) if batch is None else batch)
+            if batch is None:
+                spec = circuit.arrangements[arrangement]
+                batch = shaped(self._files[refs[segment.file]].change(arrangement), (spec.columns, spec.weights), segment.file)
+            parts.append(batch)
         return merged if parts and len(merged := merge(parts)) else None
 
     def _commit(self, circuit: Circuit, change: Change) -> None:

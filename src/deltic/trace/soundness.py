@@ -1,0 +1,73 @@
+"""What kernels trust of a stored batch, checked on its words as soon as their checksum is right.
+
+A checksum says that the bytes are those which somebody wrote, not that Deltic wrote them; kernels read and write memory by these words.
+So no place that an index names is outside of the batch, and rows are in order, each once. Costs less than the checksum does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from deltic.kernels import sort
+from deltic.kernels.index import INDEX_HEADER, index_words
+from deltic.kernels.memory import WORD_MIN, Words
+from deltic.trace.batch import Batch
+from deltic.trace.guard import PAGE_WORDS
+
+_BITS = 64
+_CONSOLIDATED = 2
+
+
+class RowOrder:
+    """The order of the rows of a batch, page by page. columns, weights: int64[n] each."""
+
+    __slots__ = ("_checked", "_columns", "_rows", "_table", "_weights")
+
+    def __init__(self, batch: Batch) -> None:
+        self._table = batch.table
+        self._columns, self._weights, self._rows = len(batch.columns), len(batch.weights), len(batch)
+        self._checked = np.zeros(-(-self._rows // PAGE_WORDS), bool)
+
+    def check(self, pages: Sequence[int]) -> bool:
+        """Whether the rows of these pages strictly ascend and have weights, also where they meet a page that was checked before."""
+        new = np.unique(np.asarray(pages, np.int64))
+        self._checked[new] = True
+        return all(self._ascends(int(run[0]), int(run[-1]) + 1) for run in np.split(new, np.flatnonzero(np.diff(new) > 1) + 1) if len(run))
+
+    def _ascends(self, first: int, end: int) -> bool:
+        start = first * PAGE_WORDS - int(first > 0 and self._checked[first - 1])
+        stop = min(end * PAGE_WORDS + int(end < len(self._checked) and self._checked[end]), self._rows)
+        return sort.sortedness(self._table + 8 * start, self._columns, self._weights, stop - start) == _CONSOLIDATED
+
+
+def index_is_safe(index: Words, rows: int, pages: Sequence[int]) -> bool:
+    """Whether these pages of a radix index name only rows from 0 to `rows`, and its header is one that kernels can use. O(pages)."""
+    if 0 in pages and not _header_is_safe(index, rows):
+        return False
+    for page in pages:
+        words = index[max(page * PAGE_WORDS, INDEX_HEADER) : (page + 1) * PAGE_WORDS]
+        if len(words) and (words.min() < 0 or words.max() > rows):
+            return False
+    return True
+
+
+def _header_is_safe(index: Words, rows: int) -> bool:
+    if len(index) <= INDEX_HEADER:
+        return False
+    nulls, _, shift, buckets = (int(word) for word in index[:INDEX_HEADER])
+    return 0 <= nulls <= rows and 0 <= shift < _BITS and buckets >= 1 and len(index) == index_words(buckets)
+
+
+def index_is_right(batch: Batch) -> bool:
+    """Whether each row of a batch, all of it verified, is where its index says. O(rows + index)."""
+    index, leading = batch.index, batch.columns[0]
+    nulls, base, shift, buckets = (int(word) for word in index[:INDEX_HEADER])
+    if nulls != np.searchsorted(leading, WORD_MIN, "right"):
+        return False
+    offsets = (leading[nulls:].view(np.uint64) - np.uint64(base % 2**64)) >> np.uint64(shift)
+    if len(offsets) and offsets.max() >= buckets:
+        return False
+    ends = nulls + np.cumsum(np.bincount(offsets.astype(np.int64), minlength=buckets))
+    return bool(index[INDEX_HEADER] == nulls and np.array_equal(index[INDEX_HEADER + 1 :], [*ends, len(batch)]))
