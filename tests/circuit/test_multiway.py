@@ -113,8 +113,8 @@ def star(degree: int) -> dict[str, Spine]:
     none, ones = np.zeros(degree, np.int64), np.ones(degree, np.int64)
     batches = [Rows((none, nodes), (ones,)), Rows((nodes + degree, none), (ones,)), edges((degree + 1, 1), (degree + 1, 2))]
     for batch in map(consolidate, batches):
-        state["out"].append(batch)
-        state["in"].append(turned(batch))
+        state["out"] = state["out"].appended(batch)
+        state["in"] = state["in"].appended(turned(batch))
     return state
 
 
@@ -136,8 +136,8 @@ def test_the_work_of_an_edge_does_not_grow_with_the_degree_of_the_hub(change: tu
 
 def test_listing_is_not_more_work_than_counting() -> None:
     state = star(100_000)
-    state["out"].append(edges((3, 100_002)))
-    state["in"].append(turned(edges((3, 100_002))))
+    state["out"] = state["out"].appended(edges((3, 100_002)))
+    state["in"] = state["in"].appended(turned(edges((3, 100_002))))
     counted, few = stepped(MultiwayJoin(triangle_rules()), state, edges((3, 0)))
     listed, many = stepped(MultiwayJoin(triangle_rules(tuple("xyz"))), state, edges((3, 0)))
     assert sum(counted.weights[0].tolist()) == len(listed) == 1
@@ -148,8 +148,8 @@ def one_triangle(weight: int, third: int = 3) -> tuple[dict[str, Spine], Batch]:
     """All but one edge of a triangle, of this weight each, and that edge."""
     state = {"out": Spine(2, 1), "in": Spine(2, 1)}
     for batch in (edges((1, third), weight=weight), edges((2, third), weight=weight)):
-        state["out"].append(batch)
-        state["in"].append(turned(batch))
+        state["out"] = state["out"].appended(batch)
+        state["in"] = state["in"].appended(turned(batch))
     return state, edges((1, 2))
 
 
@@ -169,8 +169,8 @@ def test_a_sum_beyond_64_bits_is_an_error_but_not_on_the_way() -> None:
         state = {"out": Spine(2, 1), "in": Spine(2, 1)}
         for third, sign in enumerate(weights, 3):
             for batch in (edges((1, third), weight=sign << 31), edges((2, third), weight=1 << 31)):
-                state["out"].append(batch)
-                state["in"].append(turned(batch))
+                state["out"] = state["out"].appended(batch)
+                state["in"] = state["in"].appended(turned(batch))
         if good:
             assert sum(stepped(operator, state, edges((1, 2)))[0].weights[0].tolist()) == 1 << 62
         else:
@@ -191,8 +191,8 @@ def test_a_sum_of_large_words_is_exact(word: int, weight: int, variable: str) ->
     for last in range(3):
         state = {"out": Spine(2, 1), "in": Spine(2, 1)}
         for batch in rows[:last] + rows[last + 1 :]:
-            state["out"].append(batch)
-            state["in"].append(turned(batch))
+            state["out"] = state["out"].appended(batch)
+            state["in"] = state["in"].appended(turned(batch))
         low, high = stepped(operator, state, rows[last])[0].weights
         assert (sum(high.tolist()) << 32) + sum(low.tolist()) == word * weight * weight
 
@@ -203,7 +203,7 @@ def test_a_predicate_drops_prefixes_within_the_step() -> None:
     less = Map(schema, schema, (y, z), resolve("<", [y, z], None))
     rule = Rule(0, (0, 1), (Extend((edge_atom("out", 0, False),), Filter(less, (1, 2))),), (0, 1, 2))
     state = {"out": Spine(2, 1)}
-    state["out"].append(edges((1, 3), (1, 5), (1, 9), (2, 9)))
+    state["out"] = state["out"].appended(edges((1, 3), (1, 5), (1, 9), (2, 9)))
     rows = MultiwayJoin((rule,)).step((edges((1, 4), (2, 9)),), Context(0, 1, Tick(1), state, string_table(1)))
     assert [c.tolist() for c in rows.columns] == [[1, 1], [4, 4], [5, 9]]
 
@@ -212,7 +212,7 @@ def test_sums_of_a_relation_multiply_with_the_counts_of_others() -> None:
     """ "paid" has (node, n) with (count, sum in two limbs) for weights; what is wanted is the same over its pairs with edges."""
     paid = Spine(2, 3)
     limbs = split64(np.array([7, -(1 << 62)]))
-    paid.append(consolidate(Rows((np.array([1, 1]), np.array([0, 5])), (np.array([1, 1]), *limbs))))
+    paid = paid.appended(consolidate(Rows((np.array([1, 1]), np.array([0, 5])), (np.array([1, 1]), *limbs))))
     atom = Atom(1, "paid", 2, (0,), False, True, 3)
     weights = (Product((0, 0)), Product((0, 1)), Product((0, 2)))
     operator = MultiwayJoin((Rule(0, (0, 1), (Fetch(atom),), (1,), weights, ((1, 2),)),))

@@ -120,7 +120,7 @@ def check(seed: int, depth: int) -> None:
                 found[clock.time] = rows
         assert nest.due.empty
         for name, trace in nest.traces.items():
-            running.state[name].append(trace.added.scan(Counters()))
+            running.state[name] = running.state[name].appended(trace.added.scan(Counters()))
     assert found == {time: rows for time, rows in running.expected().items() if rows}, f"seed {seed}, depth {depth}"
 
 

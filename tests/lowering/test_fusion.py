@@ -89,7 +89,7 @@ class Case:
 
     def check(self, now: datetime | None, rows: Mapping[str, list[dict[str, Any]]]) -> None:
         tables = {name: Relation((tuple(row.values()), 1) for row in found) for name, found in rows.items()}
-        for name, plan in self.session._catalog.plans().items():
+        for name, plan in self.session._definitions.catalog.plans().items():
             wanted = evaluate(plan, tables, now=now)
             assert Relation((tuple(row.values()), 1) for row in self.session.view(name).rows()) == wanted, name
             self.seen += len(wanted)
@@ -136,7 +136,7 @@ def test_a_state_is_the_same_however_operators_are_fused(tmp_path: Path, monkeyp
             if not fused:
                 patch.setattr(sys.modules["deltic.lowering.lower"], "fused", tuple)
             case.open(deltic.Session(state=str(tmp_path / "s")))
-            assert any(" → " in node.operator.name for node in case.session._circuit.nodes) is fused
+            assert any(" → " in node.operator.name for node in case.session._definitions.circuit.nodes) is fused
         for _ in range(3):
             case.step(rng)
     case.session.close()
@@ -145,7 +145,7 @@ def test_a_state_is_the_same_however_operators_are_fused(tmp_path: Path, monkeyp
 @pytest.mark.parametrize("name", FUSED)
 def test_a_chain_is_one_operator_and_touches_each_row_once(session: deltic.Session, name: str) -> None:
     session.sql(script(iter([name])))
-    (node,) = (node for node in session._circuit.nodes if " → " in node.operator.name)
+    (node,) = (node for node in session._definitions.circuit.nodes if " → " in node.operator.name)
     assert node.operator.name == FUSED[name]
     rows = [{"id": i, "a": 2, "s": "b,a", "t": START, "u": START, "_op": "insert"} for i in range(50)]
     session.apply({"r": rows, "q": [{"a": 2, "w": "z", "v": None, "_weight": 1}]})
@@ -161,12 +161,16 @@ def test_a_chain_is_one_operator_and_touches_each_row_once(session: deltic.Sessi
 def test_what_two_views_read_is_computed_once(session: deltic.Session) -> None:
     views = (f"CREATE MATERIALIZED VIEW {name} AS SELECT id, {name}(part) AS part FROM ({PARTS}) y" for name in ("upper", "lower"))
     session.sql(TABLES + ";".join(views))
-    assert sorted(node.operator.name for node in session._circuit.nodes if "map" in node.operator.name) == ["map", "map", "map → flat_map"]
+    assert sorted(node.operator.name for node in session._definitions.circuit.nodes if "map" in node.operator.name) == [
+        "map",
+        "map",
+        "map → flat_map",
+    ]
 
 
 def test_no_node_runs_for_nothing(session: deltic.Session) -> None:
     session.sql(script(QUERIES))
-    nodes = session._circuit.nodes
+    nodes = session._definitions.circuit.nodes
     read = {i for node in nodes for i in node.inputs}
     assert all(node.id in read or node.owned for node in nodes)
     assert [node.id for node in nodes] == list(range(len(nodes)))
@@ -190,7 +194,7 @@ def test_each_expression_is_evaluated_once(session: deltic.Session, monkeypatch:
 
 def test_what_can_fail_is_evaluated_on_rows_that_are_there(session: deltic.Session) -> None:
     session.sql(TABLES + "CREATE MATERIALIZED VIEW v AS SELECT r.id, 10 / q.a AS x FROM r JOIN q ON r.id = q.a WHERE 10 / (q.a - 3) > -99")
-    assert not [node for node in session._circuit.nodes if node.operator.name.startswith("join_trace →")]
+    assert not [node for node in session._definitions.circuit.nodes if node.operator.name.startswith("join_trace →")]
     with session.transaction() as tx:
         tx.insert("r", [{"id": 3, "a": 1, "s": "a", "t": None, "u": None}])
     with pytest.raises(EvaluationError, match="division by zero"), session.transaction() as tx:

@@ -125,7 +125,8 @@ def test_what_is_mapped_is_verified_before_it_is_read(at_once: int, runs: int, m
     done.clear()
     engine.tick({"edges": [((i, i + 1), 1) for i in range(20)]})
     assert isinstance(engine.runtime, Embedded)
-    state, read = engine.runtime._state[0], []
+    state, read = engine.runtime.committed.state[0], []
+    assert isinstance(state, dict)
     for name, spine in state.items():
         state[name] = mapped(spine.scan(Counters()), read)
     engine.tick({"edges": [((9, 10), -1)]})
@@ -136,7 +137,8 @@ def test_what_is_mapped_is_verified_before_it_is_read(at_once: int, runs: int, m
 def mapped(batch: Batch, read: list[int]) -> Spine:
     """The batch as one of a file, whose pages are noted as they are verified."""
     guard = Guard(batch.index, len(batch), read.extend, read.extend)
-    spine = Spine(len(batch.columns), len(batch.weights), [Batch.trusted(batch.columns, batch.weights, batch.index, guard=guard)])
+    batch = Batch.trusted(batch.columns, batch.weights, batch.index, guard=guard)
+    spine = Spine(len(batch.columns), len(batch.weights)).appended(batch)
     spine.guards = (guard,)
     return spine
 

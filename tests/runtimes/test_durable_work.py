@@ -77,4 +77,4 @@ def test_a_merge_that_runs_when_the_session_ends_is_not_made_in_vain(tmp_path: P
 
 
 def table(session: deltic.Session) -> list[Spine]:
-    return session._runtime.snapshot(session._circuit.tables["sales"])
+    return session._runtime.snapshot(session._definitions.circuit.tables["sales"])

@@ -84,7 +84,7 @@ def test_a_definition_that_fails_leaves_nothing_behind() -> None:
         defined(session, "bad", "SELECT 1 DIV (a - 1) AS x FROM e")
     defined(session, "v1", two_hops(1))
     assert session.views == ("v0", "v1")
-    assert set(session._circuit.views) == {"v0", "v1"}
+    assert set(session._definitions.circuit.views) == {"v0", "v1"}
     assert session.view("v1").rows() == session.view("v0").rows() == [{"a": 1, "n": 1, "s": 7}]
 
 

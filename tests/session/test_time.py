@@ -33,7 +33,7 @@ def test_views_are_the_oracles_as_time_goes_on(shards: int) -> None:
 
 def test_now_is_what_a_literal_in_its_place_is(session: deltic.Session) -> None:
     session.sql(TABLE)
-    rng, catalog = random.Random(5), session._catalog
+    rng, catalog = random.Random(5), session._definitions.catalog
     for name, query in QUERIES.items():
         plan = bind_query(query, name, catalog)
         for _ in range(15):
@@ -64,7 +64,7 @@ def test_a_view_made_later_has_what_is_there_at_that_time(session: deltic.Sessio
     for _ in range(5):
         timed.step(rng)
     session.sql(f"CREATE MATERIALIZED VIEW two AS {QUERIES['counted']}; CREATE MATERIALIZED VIEW three AS {QUERIES['inside']}")
-    timed.plans = session._catalog.plans()
+    timed.plans = session._definitions.catalog.plans()
     timed.check()
     for _ in range(8):
         timed.step(rng)

@@ -72,7 +72,7 @@ class Model:
             self.now = max(self.now, min(self.latest["orders"] - DELAY, self.latest["clicks"]))
         assert self.session.now == self.now and self.session.clock == "watermark"
         tables = {"orders": Relation((row, 1) for row in self.orders.items()), "clicks": Relation((row, 1) for row in self.clicks)}
-        for name, plan in self.session._catalog.plans().items():
+        for name, plan in self.session._definitions.catalog.plans().items():
             found = Relation((tuple(row.values()), 1) for row in self.session.view(name).rows())
             assert found == evaluate(plan, tables, now=self.now), name
             self.seen += len(found)

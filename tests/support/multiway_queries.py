@@ -189,7 +189,7 @@ class Running:
         batches = self.batches(changes)
         found = self.said(self.operator, changes)
         for (relation, order), batch in zip(self.compiling.ports, batches, strict=True):
-            self.state[f"{relation}:{[*order]}"].append(batch)
+            self.state[f"{relation}:{[*order]}"] = self.state[f"{relation}:{[*order]}"].appended(batch)
         for relation, change in changes.items():
             self.content[relation] = summed(self.content[relation], change)
         return found

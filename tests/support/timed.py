@@ -59,7 +59,7 @@ class Timed:
         """Goes on in this session."""
         self.session = session
         session.sql(self.script)
-        self.plans = session._catalog.plans()
+        self.plans = session._definitions.catalog.plans()
 
     def check(self) -> None:
         table = Relation((tuple(row.values()), 1) for row in self.rows.values())

@@ -30,7 +30,7 @@ def random_spine(rng: np.random.Generator, columns: int, weights: int, rows: lis
             words = [np.concatenate((word, mine[again])) for word, mine in zip(words, before.columns, strict=True)]
             weighed = [np.concatenate((w, -mine[again])) for w, mine in zip(weighed, before.weights, strict=True)]
         before = consolidate(Rows(words, weighed))
-        spine.append(before)
+        spine = spine.appended(before)
     return spine
 
 
@@ -101,7 +101,7 @@ def test_large_spines_give_what_the_naive_form_gives() -> None:
 
 def test_whole_words_multiply_and_overflow() -> None:
     spine = Spine(2, 1)
-    spine.append(consolidate(Rows((np.array([1, 1, 2]), np.array([5, -7, 2**62])), (np.array([1, 2, 4]),))))
+    spine = spine.appended(consolidate(Rows((np.array([1, 1, 2]), np.array([5, -7, 2**62])), (np.array([1, 2, 4]),))))
     directories = Directories([(spine, None)])
     ((version, _),) = directories.versions
     found = extend(directories, [version], [[np.array([1, 3])]], 2, [(WHOLE, 0)], True, Counters())
@@ -113,7 +113,7 @@ def test_whole_words_multiply_and_overflow() -> None:
 def test_words_that_cancel_are_left_out_where_weights_are_wanted() -> None:
     spine = Spine(2, 1)
     for weight in (2, -2):
-        spine.append(consolidate(Rows((np.array([1, 1]), np.array([5, 6])), (np.array([weight, 1]),))))
+        spine = spine.appended(consolidate(Rows((np.array([1, 1]), np.array([5, 6])), (np.array([weight, 1]),))))
     directories = Directories([(spine, None)])
     ((version, _),) = directories.versions
     key = [[np.array([1])]]

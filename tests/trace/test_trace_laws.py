@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from deltic.errors import WeightOverflow
 from deltic.kernels.memory import Words
 from deltic.kernels.vector import address
-from deltic.trace import spine as spine_module
+from deltic.trace import levels as levels_module
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
@@ -285,20 +285,20 @@ def test_first_grows_its_output() -> None:
 def test_spine_is_the_sum_of_its_appends(columns: int, appends: list[list[Record]]) -> None:
     """With tiny levels, so that merges of all levels run and overlap."""
     appends = [[(key[:columns], weight) for key, weight in part] for part in appends]
-    base, spine_module.BASE = spine_module.BASE, 16
-    least, spine_module.LEAST_FUEL = spine_module.LEAST_FUEL, 1
+    base, levels_module.BASE = levels_module.BASE, 16
+    least, levels_module.LEAST_FUEL = levels_module.LEAST_FUEL, 1
     try:
         spine = Spine(columns, 1)
         done: list[Record] = []
         for part in appends:
-            snapshot, was = spine.snapshot(), list(content(done).items())
-            spine.append(consolidate(make(part, columns, 1)))
+            snapshot, was = spine, list(content(done).items())
+            spine = spine.appended(consolidate(make(part, columns, 1)))
             done += part
             assert listed(spine.scan(Counters())) == list(content(done).items())
             assert listed(snapshot.scan(Counters())) == was
             assert all(batch.length for batch in spine.batches)
     finally:
-        spine_module.BASE, spine_module.LEAST_FUEL = base, least
+        levels_module.BASE, levels_module.LEAST_FUEL = base, least
 
 
 def test_few_batches_whatever_the_sizes() -> None:
@@ -308,19 +308,19 @@ def test_few_batches_whatever_the_sizes() -> None:
         spine = Spine(1, 1)
         most = 0
         for _ in range(200_000 // size if size > 1 else 3000):
-            spine.append(consolidate(Rows([rng.integers(0, 2**40, size)], [np.ones(size, np.int64)])))
+            spine = spine.appended(consolidate(Rows([rng.integers(0, 2**40, size)], [np.ones(size, np.int64)])))
             most = max(most, len(spine.batches))
-        assert most <= spine_module.SMALL_BATCHES_UNSOUGHT + 2 * 3
-        assert sum(batch.length < spine_module.BASE for batch in spine.batches) <= spine_module.SMALL_BATCHES_UNSOUGHT
+        assert most <= levels_module.SMALL_BATCHES_UNSOUGHT + 2 * 3
+        assert sum(batch.length < levels_module.BASE for batch in spine.batches) <= levels_module.SMALL_BATCHES_UNSOUGHT
 
 
 def test_bulk_appends_become_runs_at_once() -> None:
     n = 200_000
     spine = Spine(1, 1)
-    spine.append(consolidate(Rows([np.arange(n)], [np.ones(n, np.int64)])))
+    spine = spine.appended(consolidate(Rows([np.arange(n)], [np.ones(n, np.int64)])))
     assert len(spine.batches) == 1
-    spine.append(consolidate(Rows([np.arange(n)], [-np.ones(n, np.int64)])))
-    spine.append(consolidate(Rows([np.array([5])], [np.array([1])])))
+    spine = spine.appended(consolidate(Rows([np.arange(n)], [-np.ones(n, np.int64)])))
+    spine = spine.appended(consolidate(Rows([np.array([5])], [np.array([1])])))
     assert listed(spine.scan(Counters())) == [((5,), (1,))]
 
 
@@ -337,7 +337,7 @@ def test_overflow_is_an_error_everywhere() -> None:
         merge(batches)
     spine = Spine(1, 2)
     for batch in batches:
-        spine.append(batch)
+        spine = spine.appended(batch)
     for read in (lambda: lookup(spine, [np.array([7])], Counters()), lambda: first(spine, [np.array([7])], None, 9, Counters())):
         with pytest.raises(WeightOverflow, match="weight overflow: "):
             read()
@@ -359,15 +359,15 @@ def test_only_the_total_must_fit() -> None:
 def test_a_failed_append_leaves_the_spine_as_it_was() -> None:
     spine = Spine(1, 2)
     good = overflowing([HIGH])[0]
-    spine.append(good)
+    spine = spine.appended(good)
     for _ in range(3):
-        spine.append(consolidate(Rows([np.array([8])], [np.array([1]), np.array([1])])))
+        spine = spine.appended(consolidate(Rows([np.array([8])], [np.array([1]), np.array([1])])))
     before = spine.batches
     bad = overflowing([HIGH])[0]
     with pytest.raises(WeightOverflow):
         for _ in range(40):
             before = spine.batches
-            spine.append(bad)
+            spine = spine.appended(bad)
     assert spine.batches == before
 
 

@@ -19,11 +19,11 @@ N = 1_000_000
 def spine() -> Spine:
     """1M rows of (group of 10, number), with some thousands of changes appended after."""
     spine = Spine(2, 1)
-    spine.append(Batch.trusted([np.arange(N) // 10, np.arange(N)], [np.ones(N, np.int64)]))
+    spine = spine.appended(Batch.trusted([np.arange(N) // 10, np.arange(N)], [np.ones(N, np.int64)]))
     rng = np.random.default_rng(0)
     for _ in range(30):
         number = rng.integers(0, N, 1000)
-        spine.append(consolidate(Rows([number // 10, number], [np.ones(1000, np.int64)])))
+        spine = spine.appended(consolidate(Rows([number // 10, number], [np.ones(1000, np.int64)])))
     return spine
 
 
@@ -72,7 +72,7 @@ def test_deleting_the_first_row_again_and_again_does_not_degrade() -> None:
     """The minimum of a group is deleted 20,000 times; looking for the next from the old one on stays cheap."""
     n = 50_000
     spine = Spine(2, 1)
-    spine.append(Batch.trusted([np.zeros(n, np.int64), np.arange(n)], [np.ones(n, np.int64)]))
+    spine = spine.appended(Batch.trusted([np.zeros(n, np.int64), np.arange(n)], [np.ones(n, np.int64)]))
     group, least, worst = np.array([0]), np.array([0]), 0
     for step in range(2000):
         counters = Counters()
@@ -80,6 +80,6 @@ def test_deleting_the_first_row_again_and_again_does_not_degrade() -> None:
         worst = max(worst, counters.touched)
         assert columns[1][0] == 10 * step
         gone = columns[1][0] + np.arange(10)
-        spine.append(Batch.trusted([np.zeros(10, np.int64), gone], [-np.ones(10, np.int64)]))
+        spine = spine.appended(Batch.trusted([np.zeros(10, np.int64), gone], [-np.ones(10, np.int64)]))
         least = gone[-1:]
     assert worst <= 1000  # a seek in each of some thirty batches, not the rows deleted before

@@ -49,7 +49,7 @@ class Trace:
 
     def append_timed(self, batch: Batch) -> None:
         """Adds rows with their iterations."""
-        self.added.append(batch)
+        self.added = self.added.appended(batch)
         self.before, self.now = self.now, self.past.beside(self.added)
 
 

@@ -33,7 +33,10 @@ def zeros(length: int, gradual: bool = False) -> Words:
     """
     if not gradual or 8 * length < LARGE_BYTES:
         return np.zeros(length, INT64)
-    return np.frombuffer(mmap.mmap(-1, 8 * length), INT64)
+    try:
+        return np.frombuffer(mmap.mmap(-1, 8 * length), INT64)
+    except OSError as error:
+        raise MemoryError(f"no room for {8 * length} bytes: {error}") from None
 
 
 def block(columns: int, length: int, gradual: bool = False) -> tuple[Words, Words]:

@@ -82,10 +82,9 @@ class GrowingProgram:
 
     def circuit(self, views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> Circuit:
         """See `lower`. O(new nodes) to lower, and O(all nodes) for the circuit of them."""
-        lowering = self._lowering
+        lowering, self._lowering = self._lowering, None  # so that the next begins afresh if this one fails
         if lowering is None or not self._is_extended(views, tables):
             lowering, self._views, self._tables = Lowering(spread=self._shards > 1), {}, {}
-        self._lowering = None  # so that the next begins afresh if this one fails
         builder = lowering.streams.builder
         before = len(builder.nodes)
         for table in list(tables.values())[len(self._tables) :]:

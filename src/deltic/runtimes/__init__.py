@@ -17,24 +17,25 @@ from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
-__all__ = ["RETAINED_EPOCHS", "Runtime", "TickResult"]
+__all__ = ["RETAINED_EPOCHS", "Committed", "Runtime", "TickResult"]
 
 
 @dataclass(frozen=True, slots=True)
 class TickResult:
-    """A committed tick: the change of each view that changed, what each node did (summed over shards), and how long it took."""
+    """A committed tick: the change of each view that changed, what each node did (summed over shards), and how long it took.
+
+    installs: it installed a program, and filled what that lacked, so that its changes are whole contents.
+    """
 
     epoch: int
     changes: Mapping[str, Batch]
     counters: Mapping[str, Counters]
     seconds: float
+    installs: bool = False
 
 
-class Runtime(Protocol):
-    """Runs one program. Not for use by two threads at once, but for `snapshot`, which sees the last committed epoch."""
-
-    strings: StringTable
-    shards: int
+class Committed(Protocol):
+    """What one commit made, as a whole, never changed: who takes it once sees one epoch however long they read."""
 
     @property
     def epoch(self) -> int:
@@ -43,14 +44,61 @@ class Runtime(Protocol):
 
     @property
     def notes(self) -> Mapping[str, Any]:
-        """Named JSON values as of the last commit; `id` names the state for good, `arrangements`, `tables` and `views` its content."""
+        """Named JSON values; `id` names the state for good, `arrangements`, `tables` and `views` its content."""
         ...
 
-    def install(self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Mapping[str, Any] | None = None) -> TickResult:
+    @property
+    def circuit(self) -> Circuit:
+        """The program."""
+        ...
+
+    @property
+    def definitions(self) -> object:
+        """What `install` was given to be committed with the program; None before the first."""
+        ...
+
+    @property
+    def last(self) -> TickResult | None:
+        """What the last `tick` or `install` of this runtime did."""
+        ...
+
+    def snapshot(self, arrangement: str) -> list[Spine]:
+        """The arrangement, one spine for each part."""
+        ...
+
+
+class Runtime(Protocol):
+    """Runs one program. Not for use by two threads at once, but for `committed`, which is replaced as a whole by each commit.
+
+    Whatever a method raises, and wherever (MemoryError, KeyboardInterrupt): `committed` is what it was, or what the method makes of it.
+    """
+
+    strings: StringTable
+    shards: int
+
+    @property
+    def committed(self) -> Committed:
+        """The last commit."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """That of the last commit."""
+        ...
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """Those of the last commit."""
+        ...
+
+    def install(
+        self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Mapping[str, Any] | None = None, definitions: object = None
+    ) -> TickResult:
         """Takes a new program: state that it knows is kept, state that it lacks is filled in one tick, the rest goes.
 
-        A table that the state has and the circuit has not is kept, unless `dropped` names it. notes: as in `tick`. Raises StateError if
-        a table is not as the state has it; then nothing has changed.
+        A table that the state has and the circuit has not is kept, unless `dropped` names it. notes: as in `tick`. definitions: what the
+        caller wants to find in `committed` as soon as the program is there. Raises StateError if a table is not as the state has it; then
+        nothing has changed.
         """
         ...
 

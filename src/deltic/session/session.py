@@ -14,15 +14,14 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
-from deltic.circuit.nodes import ArrangementSpec, Circuit
 from deltic.circuit.operators.table import TableInput
 from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
-from deltic.errors import CatalogError, CircuitError, CorruptState, DelticError, SubscriberError, UnknownName
+from deltic.errors import CatalogError, CircuitError, CorruptState, DelticError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.python import Circuit as PythonCircuit
 from deltic.frontends.sql import FileSource, parse_script
-from deltic.runtimes import RETAINED_EPOCHS, TickResult
+from deltic.runtimes import RETAINED_EPOCHS, Committed, TickResult
 from deltic.runtimes.distributed import Distributed
 from deltic.runtimes.program import CLOCK, WATERMARKS, checked
 from deltic.schema import TableSchema
@@ -31,16 +30,17 @@ from deltic.session.catalog import Catalog, SinkDefinition
 from deltic.session.circuits import circuit_statements
 from deltic.session.clock import EPOCH, LAST, Clock, advanced, checked_clock, installed, instant, is_temporal, microseconds, queues, ticked
 from deltic.session.compiling import Compiler
+from deltic.session.definitions import NOTHING, Definitions, Stored, definitions_of
 from deltic.session.draft import Draft
 from deltic.session.engines import open_runtime, spark_changes
 from deltic.session.functions import check_functions
 from deltic.session.recursive import checked_limit
+from deltic.session.subscribers import Subscriber, Subscribers
 from deltic.session.transaction import Asked, Transaction, unknown_table
-from deltic.session.view import Stored, Subscriber, View
+from deltic.session.view import View
 from deltic.session.watermark import Marks, Watermark
 from deltic.trace.between import first_behind
 from deltic.trace.counters import Counters
-from deltic.trace.reading import Reader
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable, UnknownString
 
@@ -75,21 +75,19 @@ class Session:
     ) -> None:
         self.spark = spark
         self._clock, self._watermarks = checked_clock(clock)
-        self._marks = Marks()
         self._lock = RLock()
-        self._catalog = Catalog()
-        self._circuit = Circuit.empty()
         self._runtime = open_runtime(spark, state, shards, retain, shared_state)
-        self._committed: tuple[dict[str, Stored], TickResult | None, dict[str, pa.Table]] = ({}, None, {})
-        """By view how it is stored, what the last tick did, and changes once decoded. Replaced as a whole, so reads need no lock."""
+        """Its last commit is all that changes when something is committed, definitions included: see `_settle` for what follows."""
+        self._settled = NOTHING
+        """The definitions for which all that follows their commit has been done."""
+        self._decoded: tuple[object, dict[str, pa.Table]] = (None, {})
+        """By view the change of the commit beside it, once it has been read."""
         self._due: tuple[object, int | None] = (None, None)
         """When something comes due, in microseconds, as of the commit beside it."""
-        self._subscribers: dict[str, list[Subscriber]] = {}
+        self._subscribers = Subscribers()
         self._gathering: WeakSet[Asked] = WeakSet()
         self._gathering_lock = Lock()
         self._compiler = Compiler(self._runtime.shards, checked_limit(iteration_limit))
-        self._supplied = False
-        """Whether a program has been installed, and with it the functions that the state names."""
         self._closed = False
 
     def sql(self, script: str, *, name: str = "<sql>") -> None:
@@ -99,10 +97,12 @@ class Session:
         """
         with self._lock:
             self._check_open()
+            self._settle()
             draft = Draft(self._catalog, self._kept())
             for statement in parse_script(script, name, draft):
                 draft.apply(statement)
             self._install(draft.catalog, draft.dropped)
+        self._subscribers.deliver()
 
     def program(self, script: str, *, name: str = "<sql>", notes: Mapping[str, Any] | None = None) -> None:
         """Makes a script the whole program: what it does not define is dropped, and what the state has of the rest is taken over.
@@ -112,11 +112,13 @@ class Session:
         """
         with self._lock:
             self._check_open()
+            self._settle()
             draft = Draft(Catalog())
             for statement in parse_script(script, name, draft):
                 draft.apply(statement)
             gone = [table for table in self._runtime.notes["tables"] if table.lower() not in draft.catalog.tables]
             self._install(draft.catalog, gone, checked(notes or {}))
+        self._subscribers.deliver()
 
     def install(self, circuit: PythonCircuit, *, replace: bool = False) -> None:
         """Makes the inputs of a circuit made in Python tables, and its outputs materialized views, beside what there is.
@@ -128,10 +130,12 @@ class Session:
             self._check_open()
             if not isinstance(circuit, PythonCircuit):
                 raise CircuitError(f"{circuit!r} is no circuit", expected="a deltic.Circuit")
+            self._settle()
             draft = Draft(self._catalog, self._kept())
             for statement in circuit_statements(circuit, self._catalog.tables):
                 draft.apply(statement)
             self._install(draft.catalog, draft.dropped, replace=replace)
+        self._subscribers.deliver()
 
     def transaction(self) -> Transaction:
         """A tick in the making; use it in a `with` block."""
@@ -168,7 +172,7 @@ class Session:
         self._trim(asked)
 
     def commit(self, asked: Asked) -> None:
-        """Makes what was asked one tick. Subscribers run after the commit, on this thread."""
+        """Makes what was asked one tick."""
         self._tick(asked.rows(), asked.tables)
         self._trim(asked)
 
@@ -189,18 +193,42 @@ class Session:
         """tables: those that change, as the changes were made for."""
         with self._lock:
             self._check_open()
+            self._settle()
             for name, table in tables.items():
                 if self.table(name) is not table:
                     raise CatalogError(f"table {name} was made anew while changes to it were gathered", remedy="gather them again")
-            result = self._runtime.tick(changes, {**self._timed(changes), **(notes or {})})
-            self._committed = (self._committed[0], result, {})
-            heard = [(view, callback) for view in result.changes for callback in self._subscribers.get(view, ())]
-            calls = [(callback, self.last_change(view)) for view, callback in heard]
-        _notify(calls)
+            self._commit(changes, notes or {})
+        self._subscribers.deliver()
+
+    def _commit(self, changes: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
+        self._runtime.tick(changes, {**self._timed(changes), **notes})
+        self._queue()
+
+    def _settle(self) -> None:
+        """What follows a commit. Ctrl-C may have come between, so all that commits does this first."""
+        self._queue()
+        definitions = self._definitions
+        if self._settled is definitions:
+            return
+        self._subscribers.keep(definitions.views)
+        missed = definitions.marks.missed(self.notes, definitions.circuit, self._runtime)
+        if missed or (self.clock == "wall" and is_temporal(definitions.circuit)):  # state is taken over at the time that it has
+            try:
+                self._commit({}, definitions.marks.told(self.notes, missed))
+            except DelticError:
+                self._settled = definitions
+                raise
+        self._settled = definitions
+
+    def _queue(self) -> None:
+        """What subscribers have to hear of the last commit; those of definitions are no changes of data."""
+        if (last := self.last_tick) is not None and not last.installs:
+            self._subscribers.queue(last, self._last_change)
 
     def _timed(self, changes: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a tick of these changes notes of the time."""
-        return self._marks.told(self.notes, self._marks.brought(changes)) if self._marks else ticked(self._clock, self.notes)
+        marks = self._definitions.marks
+        return marks.told(self.notes, marks.brought(changes)) if marks else ticked(self._clock, self.notes)
 
     def advance_to(self, moment: datetime) -> None:
         """A tick that brings the time, which is now() in views, to `moment`, a datetime with its zone.
@@ -209,7 +237,9 @@ class Session:
         """
         with self._lock:
             self._check_open()
-            self._tick({}, {}, advanced(self.notes, moment))
+            self._settle()
+            self._commit({}, advanced(self.notes, moment))
+        self._subscribers.deliver()
 
     def view(self, name: str) -> View:
         """A materialized view by its name."""
@@ -262,20 +292,20 @@ class Session:
     @property
     def clock(self) -> Literal["manual", "wall", "watermark"]:
         """What moves the time."""
-        return "watermark" if self._marks else self._clock
+        return "watermark" if self._definitions.marks else self._clock
 
     @property
     def reads_time(self) -> bool:
         """Whether a view depends on now()."""
-        return is_temporal(self._circuit)
+        return is_temporal(self._definitions.circuit)
 
     @property
     def next_due(self) -> datetime | None:
         """When the passing of time next makes a row come or go, if nothing else happens; None if nothing waits."""
         with self._lock:
             self._check_open()
-            if self._due[0] is not self._committed:
-                self._due = (self._committed, self._next_due())
+            if self._due[0] is not (committed := self._runtime.committed):
+                self._due = (committed, self._next_due(committed))
             found = self._due[1]
         return None if found is None or found > LAST else EPOCH + timedelta(microseconds=found)
 
@@ -286,15 +316,15 @@ class Session:
             return None
         return max(0, microseconds(due) - clocks.wall_us()) / 1e6
 
-    def _next_due(self) -> int | None:
-        now = self.notes.get(CLOCK, 0)
-        spines = [spine for queue in queues(self._circuit) for spine in self._runtime.snapshot(queue)]
+    def _next_due(self, committed: Committed) -> int | None:
+        now = committed.notes.get(CLOCK, 0)
+        spines = [spine for queue in queues(committed.circuit) for spine in committed.snapshot(queue)]
         return min((due for spine in spines if (due := first_behind(spine, now, Counters())) is not None), default=None)
 
     @property
     def state_id(self) -> str:
         """What names this state for good, wherever its folder is moved."""
-        found: str = self._runtime.notes["id"]
+        found: str = self.notes["id"]
         return found
 
     @property
@@ -305,13 +335,14 @@ class Session:
     @property
     def last_tick(self) -> TickResult | None:
         """What the last tick did: counters by node, seconds."""
-        return self._committed[1]
+        return self._runtime.committed.last
 
     def rows_asked(self) -> dict[str, int]:
         """How many rows of changes the last tick brought, by table."""
         with self._lock:
             counters = {} if self.last_tick is None else self.last_tick.counters
-            sources = [(node.name, node.operator.table.name) for node in self._circuit.nodes if isinstance(node.operator, TableInput)]
+            nodes = self._definitions.circuit.nodes
+            sources = [(node.name, node.operator.table.name) for node in nodes if isinstance(node.operator, TableInput)]
             return {table: rows for name, table in sources if name in counters and (rows := counters[name].rows_in)}
 
     def explain(self, view: str | None = None) -> Explanation:
@@ -320,8 +351,8 @@ class Session:
             if view is not None:
                 view = self.view(view).name
             return explain(
-                {name: plan for name, plan in self._compiler.plans.items() if view in (None, name)},
-                self._circuit,
+                {name: plan for name, plan in self._definitions.plans.items() if view in (None, name)},
+                self._definitions.circuit,
                 self._runtime.statistics(),
                 self.last_tick,
                 self._runtime.shards,
@@ -350,16 +381,13 @@ class Session:
 
     def stored(self, view: str) -> Stored:
         self._check_open()
-        views, _, _ = self._committed
-        if view not in views:
-            raise UnknownName(f"view {view} has been dropped")
-        return views[view]
+        return self._definitions.stored(view)
 
     def read(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
         """What `take` makes of how the view is stored, and of its content as of the last commit: one spine for each shard.
 
-        Commits may meanwhile do away with what it reads: the view as it was, strings that no row has any more, files of an epoch that is
-        not retained. Then it is read once more, while there can be none.
+        Commits may meanwhile do away with what it reads: strings that no row has any more, files of an epoch that is not retained. Then it
+        is read once more, while there can be none.
         """
         try:
             return self._taken(view, take)
@@ -368,8 +396,10 @@ class Session:
                 return self._taken(view, take)
 
     def _taken(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
-        stored = self.stored(view)
-        return take(stored, self._runtime.snapshot(stored.spec.id))
+        self._check_open()
+        committed = self._runtime.committed
+        stored = definitions_of(committed).stored(view)
+        return take(stored, committed.snapshot(stored.spec.id))
 
     def last_change(self, view: str) -> pa.Table:
         try:
@@ -380,12 +410,14 @@ class Session:
 
     def _last_change(self, view: str) -> pa.Table:
         self._check_open()
-        views, last, decoded = self._committed
-        if view not in views:
-            raise UnknownName(f"view {view} has been dropped")
+        committed, cache = self._runtime.committed, self._decoded
+        stored = definitions_of(committed).stored(view)
+        if cache[0] is not committed:
+            cache = self._decoded = (committed, {})
+        decoded = cache[1]
         if view not in decoded:
-            change = None if last is None else last.changes.get(view)
-            decoded[view] = views[view].reader.changes(change, self.strings)
+            change = None if committed.last is None else committed.last.changes.get(view)
+            decoded[view] = stored.reader.changes(change, self.strings)
         return decoded[view]
 
     def change_at(self, view: str, epoch: int) -> pa.Table:
@@ -394,14 +426,16 @@ class Session:
 
     def subscribe(self, view: str, callback: Subscriber) -> Callable[[], None]:
         with self._lock:
-            self._subscribers.setdefault(view, []).append(callback)
+            self.stored(view)
+            return self._subscribers.add(view, callback, self.epoch).end
 
-        def unsubscribe() -> None:
-            with self._lock:
-                if callback in self._subscribers.get(view, []):
-                    self._subscribers[view].remove(callback)
+    @property
+    def _definitions(self) -> Definitions:
+        return definitions_of(self._runtime.committed)
 
-        return unsubscribe
+    @property
+    def _catalog(self) -> Catalog:
+        return self._definitions.catalog
 
     def _kept(self) -> frozenset[str]:
         """The tables, in lower case, that the state has and no statement of this session declared."""
@@ -411,42 +445,19 @@ class Session:
         self, catalog: Catalog, dropped: Collection[str], notes: Mapping[str, Any] | None = None, *, replace: bool = False
     ) -> None:
         circuit = self._compiler.circuit(catalog)
-        if not (self._supplied or replace):
+        supplied = self._definitions is not NOTHING  # with a program came the functions that the state names
+        if not (supplied or replace):
             check_functions(self.notes, circuit)
         marks = Marks.of(self._watermarks, catalog)
         kept = {name: entry for name, entry in marks.kept(self.notes).items() if name not in {gone.lower() for gone in dropped}}
         notes = {**(notes or {}), **installed(self._clock, marks, self.notes, circuit)}
         if kept != self.notes.get(WATERMARKS, {}):
             notes[WATERMARKS] = kept or None
-        result = self._runtime.install(circuit, dropped=dropped, notes=notes)
-        self._supplied = True
-        self._catalog, self._circuit, self._marks = catalog, circuit, marks
-        stored = {view: _stored(circuit.arrangements[name]) for view, name in circuit.views.items()}
-        self._subscribers = {v: s for v, s in self._subscribers.items() if v in circuit.views}
-        self._committed = (stored, result, {})
-        missed = marks.missed(self.notes, circuit, self._runtime)
-        if missed or (self.clock == "wall" and is_temporal(circuit)):  # state is taken over at the time that it has
-            self._tick({}, {}, marks.told(self.notes, missed))
+        self._runtime.install(
+            circuit, dropped=dropped, notes=notes, definitions=Definitions.of(catalog, self._compiler.plans, circuit, marks)
+        )
+        self._settle()
 
     def _check_open(self) -> None:
         if self._closed:
             raise DelticError("the session is closed", remedy="make a new deltic.Session")
-
-
-def _stored(spec: ArrangementSpec) -> Stored:
-    return Stored(spec, Reader(spec.shape.schema, spec.order))
-
-
-def _notify(calls: list[tuple[Subscriber, pa.Table]]) -> None:
-    causes = []
-    for callback, change in calls:
-        try:
-            callback(change)
-        except Exception as error:  # a subscriber's own failure; it is reported when all have run
-            causes.append(error)
-    if causes:
-        first = causes[0]
-        raise SubscriberError(
-            f"{len(causes)} of {len(calls)} subscribers raised, the first {type(first).__name__}: {first}; the tick is committed",
-            causes=tuple(causes),
-        ) from first

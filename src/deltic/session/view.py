@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +12,15 @@ from deltic.circuit.nodes import ArrangementSpec
 from deltic.connectors.fitting import fit
 from deltic.errors import DataError, SetupError
 from deltic.schema import Schema
+from deltic.session.definitions import Stored
+from deltic.session.subscribers import Subscriber
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
 from deltic.trace.encoding import encode
 from deltic.trace.merge import merge
 from deltic.trace.probe import probe
-from deltic.trace.reading import Reader, copied
+from deltic.trace.reading import copied
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
@@ -29,16 +30,6 @@ if TYPE_CHECKING:
     import pyspark.sql
 
     from deltic.session.session import Session
-
-Subscriber = Callable[[pa.Table], object]
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """How a view is stored, and how its words are read."""
-
-    spec: ArrangementSpec
-    reader: Reader
 
 
 class View:

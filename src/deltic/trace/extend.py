@@ -31,7 +31,7 @@ which of its weights is a factor, -1 for none."""
 
 
 class Version(NamedTuple):
-    """A spine in one version. at: where its batches begin in the directory. The spine is in this version, read-only."""
+    """A spine in one version. at: where its batches begin in the directory. The spine is in this version."""
 
     spine: Spine
     at: int
@@ -55,9 +55,8 @@ class Directories:
         at = 0
         self.versions: list[tuple[Version, Version]] = []
         for spine, change in spines:
-            old = spine.snapshot()
-            new = old if change is None else old.with_batch(change)
-            self.versions.append((Version(old, at), Version(new, at)))
+            new = spine if change is None else spine.with_batch(change)
+            self.versions.append((Version(spine, at), Version(new, at)))
             parts.append(new.view[1])
             at += len(new.view[1])
         self.words = np.concatenate(parts) if parts else np.empty(0, np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,22 +66,32 @@ class Pair:
         return cut_batch(self._words, self._target, self._shape[0], length, index)
 
 
-class Merge:
-    """A running merge of two or more batches of one shape, two at a time, the smallest first. All inputs stay valid throughout."""
+class _Step(NamedTuple):
+    """What a running merge does now: a pair of batches into one, while others wait."""
 
-    __slots__ = ("_gradual", "_pair", "_taken", "_waiting", "inputs")
+    pair: Pair
+    inputs: tuple[Batch, Batch]
+    """Kept for the pair."""
+    waiting: tuple[Batch, ...]
+
+    @staticmethod
+    def of(batches: Sequence[Batch], gradual: bool) -> _Step:
+        left, right, *waiting = sorted(batches, key=len)
+        return _Step(Pair(left, right, not waiting, gradual), (left, right), tuple(waiting))
+
+
+class Merge:
+    """A running merge of two or more batches of one shape, two at a time, the smallest first. All inputs stay valid throughout.
+
+    Its progress is one reference, and a pair's is kept by the kernel: whatever is raised in `work`, and wherever, it can be called again.
+    """
+
+    __slots__ = ("_gradual", "_step", "inputs")
 
     def __init__(self, inputs: Sequence[Batch], gradual: bool = True) -> None:
         self.inputs = tuple(batch.verified() for batch in inputs)
         self._gradual = gradual
-        self._waiting = list(inputs)
-        self._pair = self._next_pair()
-
-    def _next_pair(self) -> Pair:
-        self._waiting.sort(key=len)
-        left, right, *self._waiting = self._waiting
-        self._taken = left, right
-        return Pair(left, right, not self._waiting, self._gradual)
+        self._step = _Step.of(self.inputs, gradual)
 
     def work(self, fuel: int) -> int:
         """Reads about `fuel` more rows, or all that are left; returns how much fuel remains, at least 1 if and only if it is done.
@@ -88,18 +99,18 @@ class Merge:
         Raises WeightOverflow, and then again at every call.
         """
         while True:
-            before = self._pair.read
-            if not self._pair.work(fuel):
+            pair, _, waiting = self._step
+            before = pair.read
+            if not pair.work(fuel):
                 return 0
-            fuel -= self._pair.read - before
-            if not self._waiting:
+            fuel -= pair.read - before
+            if not waiting:
                 return max(fuel, 1)
-            self._waiting.append(self._pair.result())
-            self._pair = self._next_pair()
+            self._step = _Step.of((*waiting, pair.result()), self._gradual)
 
     def result(self) -> Batch:
         """The merged batch with its index, once `work` has said that it is done."""
-        return self._pair.result()
+        return self._step.pair.result()
 
 
 def merge(batches: Sequence[Batch]) -> Batch:

@@ -1,13 +1,7 @@
-"""Spine: a trace as levels of immutable batches, merged little by little.
+"""Spine: one version of a trace, as a few immutable batches whose sum it is.
 
-Small batches (below BASE rows) are kept apart, up to a number of them; then half of them or more become one, so that most appends merge
-nothing. Each small batch costs every key that is sought, so there are fewer where readers seek many keys between appends. When together
-they reach BASE they become one run of level 1. Level i holds at most one run, of at most BASE · RATIO^i rows, or one running merge into
-it. A run that comes to a level with another starts a merge of both, into the first level that has room. Each append works on the running
-merges, smallest first, in proportion to its rows; a merge's inputs are read until it is done.
-
-Always: the sum of `batches` is the sum of all that was appended. The tuple is replaced atomically, so that any thread may take a
-snapshot while another appends; two threads must not append.
+A spine is a value. `appended` gives the next version and leaves this one as it is, so that a commit builds all its versions aside and
+then replaces a reference; readers on other threads keep the version that they hold. How batches are kept and merged is in `levels.py`.
 """
 
 from __future__ import annotations
@@ -20,64 +14,52 @@ from deltic.kernels.memory import Words
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.guard import Guard
-from deltic.trace.merge import EVERYTHING, Merge, merge
+from deltic.trace.levels import Levels
+from deltic.trace.merge import merge
 from deltic.trace.share import Share
 
-BASE = 1 << 14
-RATIO = 4
-SMALL_BATCHES = 8
-SMALL_BATCHES_UNSOUGHT = 24
-SOUGHT_KEYS = 256
-"""From so many keys sought between two appends on there are at most SMALL_BATCHES small ones, below at most SMALL_BATCHES_UNSOUGHT."""
-
-FUEL = 8
-"""Rows of merging per appended row and level. 2 would just do; more lets merges end sooner, so that most
-appends have none to work on and there are fewer batches to read."""
-
-LEAST_FUEL = 64
+View = tuple[tuple[Batch, ...], Words]
+"""Batches, and their directory: what kernels read of them."""
 
 
 class Spine:
     """A trace of rows of `columns` columns and `weights` weights."""
 
-    __slots__ = ("_merges", "_runs", "_small", "columns", "guards", "read_only", "share", "sought", "view", "weights")
+    __slots__ = ("_levels", "columns", "guards", "share", "sought", "view", "weights")
 
-    view: tuple[tuple[Batch, ...], Words]
+    _levels: Levels | None
+    """None of a version that is only read."""
+    view: View
     sought: list[int]
-    """[how many keys readers have sought since the last append], shared with snapshots."""
+    """[how many keys readers have sought since the last append], shared with the versions that are only read."""
     guards: tuple[Guard, ...]
     """Those of its mapped batches."""
     share: Share | None
     """Of a shard's trace that may hold rows of other shards as well: which are its own. Scans leave the others out. Who looks up keys of
     this shard does not find them; who looks up any key must leave them out."""
 
-    def __init__(self, columns: int, weights: int, batches: Iterable[Batch] = ()) -> None:
+    def __init__(self, columns: int, weights: int) -> None:
+        """A trace without rows."""
         self.columns, self.weights = columns, weights
-        self.read_only = False
+        self._levels = Levels()
+        self.view = (), np.empty(0, np.int64)
         self.sought = [0]
         self.guards = ()
         self.share = None
-        self._small: list[Batch] = []
-        self._runs: dict[int, Batch] = {}
-        self._merges: dict[int, Merge] = {}
-        for batch in batches:
-            self._add(batch)
-        self._publish()
 
     @staticmethod
     def over(columns: int, weights: int, batches: Iterable[Batch], share: Share | None = None) -> Spine:
-        """These batches as they are, read-only: nothing is merged."""
+        """These batches as they are, to be read only."""
         spine = Spine(columns, weights)
+        spine._levels = None
         spine.share = share
-        spine._small = [batch for batch in batches if batch.length]
-        spine.guards = tuple(batch.guard for batch in spine._small if batch.guard is not None)
-        spine.read_only = True
-        spine._publish()
+        spine.view = _view(tuple(batch for batch in batches if batch.length))
+        spine.guards = tuple(batch.guard for batch in spine.batches if batch.guard is not None)
         return spine
 
     @staticmethod
     def of(batch: Batch) -> Spine:
-        """One batch as a read-only spine."""
+        """One batch, to be read only."""
         return Spine.over(len(batch.columns), len(batch.weights), (batch,))
 
     @property
@@ -102,26 +84,25 @@ class Spine:
             return 0
         return sum(batch.nbytes for batch in self.batches if batch.guard is not None and not batch.guard.done)
 
-    def snapshot(self) -> Spine:
-        """The trace as it is now, read-only; shares the batches and costs O(1)."""
-        spine = Spine.__new__(Spine)
-        spine.columns, spine.weights, spine.read_only = self.columns, self.weights, True
-        spine._small, spine._runs, spine._merges = [], {}, {}
-        spine.view, spine.sought, spine.guards, spine.share = self.view, self.sought, self.guards, self.share
-        return spine
-
     def with_batch(self, batch: Batch) -> Spine:
-        """The trace as it is now and one batch more, read-only; shares the batches."""
-        spine = self.snapshot()
-        if batch.length:
-            spine.view = ((*self.batches, batch), np.concatenate((self.view[1], batch.entry)))
-        return spine
+        """The trace and one batch more, to be read only; shares the batches."""
+        if not batch.length:
+            return self._seen(self.view, self.guards)
+        return self._seen(((*self.batches, batch), np.concatenate((self.view[1], batch.entry))), self.guards)
 
     def beside(self, other: Spine) -> Spine:
-        """The sum of both traces as they are now, read-only; shares the batches."""
-        spine = self.snapshot()
-        spine.view = ((*self.batches, *other.batches), np.concatenate((self.view[1], other.view[1])))
-        spine.guards = (*self.guards, *other.guards)
+        """The sum of both traces, to be read only; shares the batches."""
+        view = (*self.batches, *other.batches), np.concatenate((self.view[1], other.view[1]))
+        return self._seen(view, (*self.guards, *other.guards))
+
+    def _seen(self, view: View, guards: tuple[Guard, ...]) -> Spine:
+        """A version that is only read; what readers seek in it counts as sought here."""
+        return self._version(None, view, self.sought, guards)
+
+    def _version(self, levels: Levels | None, view: View, sought: list[int], guards: tuple[Guard, ...]) -> Spine:
+        spine = Spine.__new__(Spine)
+        spine.columns, spine.weights, spine.share = self.columns, self.weights, self.share
+        spine._levels, spine.view, spine.sought, spine.guards = levels, view, sought, guards
         return spine
 
     def expect(self, keys: Sequence[Words]) -> None:
@@ -141,107 +122,20 @@ class Spine:
             return Batch.empty(self.columns, self.weights)
         return merge(batches if self.share is None else [self.share.of_batch(batch) for batch in batches])
 
-    def append(self, batch: Batch) -> None:
-        """Adds a batch, and works on the running merges in proportion to its rows.
+    def appended(self, batch: Batch) -> Spine:
+        """The next version: with the batch, and with the running merges worked on in proportion to its rows.
 
-        If it raises WeightOverflow (a merge met one), the batch is not added and the trace is as before.
+        Raises WeightOverflow if a merge met one. Whatever is raised, and wherever, this version stays as it is, and can be appended to.
         """
-        assert not self.read_only, "a snapshot cannot be appended to"
+        assert self._levels is not None, "a version that is only read cannot be appended to"
         assert len(batch.columns) == self.columns and len(batch.weights) == self.weights
-        if self._only_adds(batch):
-            self._small.append(batch)
-            self.view = ((*self.batches, batch), np.concatenate((self.view[1], batch.entry)))
-            self.sought[0] = 0
-            return
-        before = [*self._small], {**self._runs}, {**self._merges}
-        try:
-            if self._merges:
-                self._work(max(batch.length, LEAST_FUEL) * FUEL * (1 + max(self._merges)))
-            if batch.length:
-                self._add(batch)
-        except BaseException:
-            self._small, self._runs, self._merges = before
-            raise
-        self.sought[0] = 0
-        self._publish()
-
-    @property
-    def _allowed(self) -> int:
-        """How many small batches there may be now."""
-        return SMALL_BATCHES if self.sought[0] >= SOUGHT_KEYS else SMALL_BATCHES_UNSOUGHT
-
-    def _only_adds(self, batch: Batch) -> bool:
-        """Whether appending the batch merges nothing, as most appends of small batches do."""
-        if self._merges or not batch.length or len(self._small) >= self._allowed:
-            return False
-        return batch.length + sum(small.length for small in self._small) < BASE
-
-    def _publish(self) -> None:
-        batches: list[Batch] = []
-        for level in sorted({*self._runs, *self._merges}, reverse=True):
-            batches += self._merges[level].inputs if level in self._merges else ()
-            batches += (self._runs[level],) if level in self._runs else ()
-        batches += self._small
-        directory = np.concatenate([batch.entry for batch in batches]) if batches else np.empty(0, np.int64)
-        self.view = (tuple(batches), directory)
-
-    def _add(self, batch: Batch) -> None:
-        if batch.length >= BASE:
-            self._arrive([batch], _level(batch.length))
-            return
-        self._small.append(batch)
-        if sum(small.length for small in self._small) >= BASE:
-            small, self._small = merge(self._small), []
-            if small.length:
-                self._arrive([small], 1)
-        elif len(self._small) > self._allowed:
-            self._merge_small()
-
-    def _merge_small(self) -> None:
-        """Merges the newest small batches: half of those allowed, and as many as keep each left over no smaller than all after it."""
-        keep = len(self._small) - self._allowed // 2
-        rows = sum(small.length for small in self._small[keep:])
-        while keep > 0 and self._small[keep - 1].length < rows:
-            keep -= 1
-            rows += self._small[keep].length
-        merged = merge(self._small[keep:])
-        self._small[keep:] = [merged] if merged.length else []
-
-    def _arrive(self, runs: list[Batch], level: int) -> None:
-        """Brings runs to a level: merges them with what is there, or takes all of it further where there is room."""
-        while True:
-            if level in self._merges:
-                self._finish(level)
-            if level in self._runs:
-                runs.append(self._runs.pop(level))
-            if len(runs) == 1 or sum(run.length for run in runs) <= BASE * RATIO**level:
-                break
-            level += 1
-        if len(runs) == 1:
-            self._runs[level] = runs[0]
-        else:
-            self._merges[level] = Merge(runs)
-
-    def _finish(self, level: int) -> None:
-        self._merges[level].work(EVERYTHING)
-        self._settle(level)
-
-    def _settle(self, level: int) -> None:
-        result = self._merges.pop(level).result()
-        if result.length:
-            self._runs[level] = result
-
-    def _work(self, fuel: int) -> None:
-        for level in sorted(self._merges):
-            fuel = self._merges[level].work(fuel)
-            if fuel == 0:
-                return
-            self._settle(level)
+        levels, sought = self._levels, self.sought[0]
+        if levels.only_adds(batch, sought):
+            view = (*self.batches, batch), np.concatenate((self.view[1], batch.entry))
+            return self._version(levels.with_small(batch), view, [0], self.guards)
+        levels = levels.appended(batch, sought)
+        return self._version(levels, _view(levels.batches()), [0], self.guards)
 
 
-def _level(rows: int) -> int:
-    """The first level with room for a run of so many rows."""
-    level = 1
-    while BASE * RATIO**level < rows:
-        level += 1
-    return level
+def _view(batches: tuple[Batch, ...]) -> View:
+    return batches, np.concatenate([batch.entry for batch in batches]) if batches else np.empty(0, np.int64)

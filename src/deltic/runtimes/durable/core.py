@@ -9,6 +9,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -78,14 +79,20 @@ class Durable(ABC):
         """Makes merges beside the ticks, on another thread; see merges.Perform."""
 
     @property
+    def committed(self) -> Version:
+        return self._version
+
+    @property
     def epoch(self) -> int:
-        return self._version.manifest.epoch
+        return self._version.epoch
 
     @property
     def notes(self) -> Notes:
-        return self._version.manifest.notes
+        return self._version.notes
 
-    def install(self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Notes | None = None) -> TickResult:
+    def install(
+        self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Notes | None = None, definitions: object = None
+    ) -> TickResult:
         """A new program; see Runtime. One tick for what has to be filled, one commit at most."""
         manifest = self._state.manifest
         known = manifest.notes["arrangements"]
@@ -94,14 +101,17 @@ class Durable(ABC):
         fresh = (circuit.arrangements.keys() - known.keys()) | stale
         gone = tuple(s for s in manifest.segments() if s.arrangement not in notes["arrangements"] or s.arrangement in stale)
         base = Change(dropped=gone, notes={name: note for name, note in notes.items() if note != manifest.notes.get(name)})
-        version = self._version.after(circuit, manifest, self._files)
+        version = replace(self._version.after(circuit, manifest, self._files), definitions=definitions)
         if fresh:
-            return self._run(version, {}, backfill(manifest.epoch, manifest.notes, notes, frozenset(fresh)), base, stale)
+            tick = backfill(manifest.epoch, manifest.notes, notes, frozenset(fresh))
+            return self._run(version, {}, tick, base, stale, installs=True)
+        result = TickResult(manifest.epoch, {}, {}, 0.0, installs=True)
         if gone or base.notes:
-            self._finish(circuit, base)
+            result = replace(result, epoch=manifest.epoch + 1)
+            self._finish(replace(version, last=result), base)
         else:
-            self._version = version
-        return TickResult(self.epoch, {}, {}, 0.0)
+            self._version = replace(version, last=result)
+        return result
 
     def tick(self, changes: Mapping[str, Any], notes: Notes | None = None) -> TickResult:
         """One tick; see Runtime."""
@@ -135,7 +145,8 @@ class Durable(ABC):
             self.strings.absorb(file.dictionary().restrict(strings).export())
 
     def snapshot(self, arrangement: str) -> list[Spine]:
-        return [shelved[arrangement] for shelved in self._version.shelves]
+        """See Committed."""
+        return self._version.snapshot(arrangement)
 
     def statistics(self) -> Mapping[str, tuple[int, int]]:
         """(rows, bytes) of each arrangement; the bytes of words, indexes apart. Reads no state; a file listed twice counts once."""
@@ -155,7 +166,7 @@ class Durable(ABC):
     def settle(self) -> None:
         """Waits for the merges that run beside the ticks, and commits them in an epoch of their own."""
         if (change := adopted(Change(), self._merger.take(wait=True), self._state.manifest)).dropped:
-            self._finish(self._version.circuit, change)
+            self._finish(self._version, change)
 
     def close(self) -> None:
         """Waits for the merge that runs, which is committed if that is possible, and gives the state folder back."""
@@ -175,14 +186,27 @@ class Durable(ABC):
         found = (self._files[manifest.files[name]].dictionary() for name in sorted(manifest.files, reverse=True))
         return (dictionary for dictionary in found if len(dictionary))
 
-    def _run(self, version: Version, changes: Mapping[str, Any], tick: Tick, base: Change, unchanged: Collection[str] = ()) -> TickResult:
-        """unchanged: arrangements of views that are only made anew."""
+    def _run(
+        self,
+        version: Version,
+        changes: Mapping[str, Any],
+        tick: Tick,
+        base: Change,
+        unchanged: Collection[str] = (),
+        *,
+        installs: bool = False,
+    ) -> TickResult:
+        """version: what the tick starts from. unchanged: arrangements of views that are only made anew."""
         start = time.perf_counter()
         performed = self._perform(version, changes, tick)
         change = change_of(performed.outcomes, base, unchanged)
         views = self._view_changes(version.circuit, change, performed)
-        self._commit(version.circuit, change)
-        return TickResult(tick.epoch, views, summed(outcome.counters for outcome in performed.outcomes), time.perf_counter() - start)
+        counters = summed(outcome.counters for outcome in performed.outcomes)
+        result = TickResult(tick.epoch, views, counters, time.perf_counter() - start, installs)
+        self._commit(replace(version, last=result), change)
+        result = replace(result, seconds=time.perf_counter() - start)  # the commit is most of it, where ticks are small
+        self._version = replace(self._version, last=result)
+        return result
 
     def _view_changes(self, circuit: Circuit, change: Change, performed: Performed) -> dict[str, Batch]:
         """The change of each view that changed, its shards merged."""
@@ -211,15 +235,16 @@ class Durable(ABC):
             parts.append(batch)
         return merged if parts and len(merged := merge(parts)) else None
 
-    def _commit(self, circuit: Circuit, change: Change) -> None:
+    def _commit(self, version: Version, change: Change) -> None:
         crowded = any(len(segments) >= CROWDED for shelf in self._state.manifest.shelves for segments in shelf.values())
         merges = self._merger.take(wait=crowded)
-        self._finish(circuit, adopted(change, merges, self._state.manifest))
+        self._finish(version, adopted(change, merges, self._state.manifest))
 
-    def _finish(self, circuit: Circuit, change: Change) -> None:
+    def _finish(self, version: Version, change: Change) -> None:
+        """version: with what is to be committed beside the change."""
         with uninterrupted():
             manifest = self._state.commit(change)
-            self._version = self._version.after(circuit, manifest, self._files)
+            self._version = version.after(version.circuit, manifest, self._files)
         self._merger.release()
         self._files.keep(manifest.files)
         self._merger.start()

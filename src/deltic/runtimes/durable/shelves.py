@@ -4,21 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from deltic.circuit.nodes import ArrangementSpec, Circuit
+from deltic.runtimes import TickResult
 from deltic.storage.files import FileRef
 from deltic.storage.manifest import Manifest, SegmentRef
 from deltic.storage.reading import OpenFiles, Shelved
 from deltic.trace.share import Share
+from deltic.trace.spine import Spine
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What readers see: one commit as a whole."""
+    """See Committed."""
 
     circuit: Circuit
     manifest: Manifest
     shelves: tuple[Shelved, ...]
+    last: TickResult | None = None
+    definitions: object = None
+
+    @property
+    def epoch(self) -> int:
+        return self.manifest.epoch
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        return self.manifest.notes
+
+    def snapshot(self, arrangement: str) -> list[Spine]:
+        return [shelved[arrangement] for shelved in self.shelves]
 
     def after(self, circuit: Circuit, manifest: Manifest, files: OpenFiles) -> Version:
         """Another commit, for another program; what has not changed is taken over."""
@@ -28,7 +44,7 @@ class Version:
             shelf(files, manifest.files, segments, circuit.arrangements, shard, shards, before.get(shard))
             for shard, segments in enumerate(manifest.shelves)
         )
-        return Version(circuit, manifest, tuple(shelves))
+        return Version(circuit, manifest, tuple(shelves), self.last, self.definitions)
 
 
 def shelf(

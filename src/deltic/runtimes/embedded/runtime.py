@@ -1,15 +1,16 @@
 """Runs a circuit in this process: each level on each shard, then one commit.
 
-Until the commit nothing of the state is touched, so a tick that fails has not happened. Readers on other threads take snapshots
-under the lock that a commit holds: they see an epoch as a whole.
+A tick builds the next version aside: what it appends, every arrangement's next spine, its result. Then the commit is one replaced
+reference, so that a tick in which anything is raised (an error of the user's, MemoryError, Ctrl-C) has not happened, and readers on other
+threads, who take no lock, see an epoch as a whole.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Mapping
-from threading import Lock
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deltic.circuit.nodes import Circuit
@@ -26,7 +27,30 @@ from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
-State = list[dict[str, Spine]]
+State = tuple[Mapping[str, Spine], ...]
+"""By shard its arrangements."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryVersion:
+    """See Committed. changes: of the views' arrangements in the tick that made the epoch."""
+
+    circuit: Circuit
+    state: State
+    epoch: int
+    notes: Notes
+    changes: Mapping[str, Batch]
+    last: TickResult | None = None
+    definitions: object = None
+
+    def snapshot(self, arrangement: str) -> list[Spine]:
+        return [shard[arrangement] for shard in self.state]
+
+    def after(self, tick: TickResult, state: State, notes: Notes) -> MemoryVersion:
+        """The next epoch."""
+        changes = {self.circuit.views[view]: change for view, change in tick.changes.items()}
+        noted = applied(self.notes, notes) if notes else self.notes
+        return replace(self, state=state, epoch=tick.epoch, notes=noted, changes=changes, last=tick)
 
 
 class Embedded:
@@ -36,92 +60,95 @@ class Embedded:
         assert shards >= 1
         self.shards = shards
         self.strings = StringTable(Identity.drawn())
-        self._circuit = Circuit.empty()
-        self._state: State = [{} for _ in range(shards)]
-        self._epoch = 0
-        self._notes: Notes = {**EMPTY, "id": secrets.token_hex(16)}
-        self._changes: tuple[int, Mapping[str, Batch]] = (0, {})
-        self._lock = Lock()
+        notes = {**EMPTY, "id": secrets.token_hex(16)}
+        self._version = MemoryVersion(Circuit.empty(), tuple({} for _ in range(shards)), 0, notes, {})
+
+    @property
+    def committed(self) -> MemoryVersion:
+        return self._version
 
     @property
     def epoch(self) -> int:
-        return self._epoch
+        return self._version.epoch
 
     @property
     def notes(self) -> Notes:
-        return self._notes
+        return self._version.notes
 
-    def install(self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Notes | None = None) -> TickResult:
+    def install(
+        self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Notes | None = None, definitions: object = None
+    ) -> TickResult:
         """A new program; see Runtime. O(content) for what has to be filled, O(1) for the rest."""
-        notes = {**(notes or {}), **described(circuit, self._notes, dropped)}
-        fresh = frozenset(circuit.arrangements) - frozenset(self._state[0])
-        state: State = [
-            {
-                name: shard[name] if name in shard else Spine(entry["columns"], entry["weights"])
-                for name, entry in notes["arrangements"].items()
-            }
-            for shard in self._state
-        ]
-        if not fresh:
-            with self._lock:
-                self._circuit, self._state, self._notes = circuit, state, applied(self._notes, notes)
-            return TickResult(self._epoch, {}, {}, 0.0)
-        tick = backfill(self._epoch, self._notes, notes, fresh)
-        return self._run(circuit, state, tick, [{} for _ in range(self.shards)], notes)
+        before = self._version
+        notes = {**(notes or {}), **described(circuit, before.notes, dropped)}
+        fresh = frozenset(circuit.arrangements) - frozenset(before.state[0])
+        state = tuple(_kept(shard, notes["arrangements"]) for shard in before.state)
+        installed = replace(before, circuit=circuit, state=state, definitions=definitions)
+        if fresh:
+            tick = backfill(before.epoch, before.notes, notes, fresh)
+            return self._run(installed, tick, [{} for _ in range(self.shards)], notes, installs=True)
+        result = TickResult(before.epoch, {}, {}, 0.0, installs=True)
+        self._version = replace(installed, notes=applied(before.notes, notes), last=result)
+        return result
 
     def tick(self, changes: Mapping[str, Rows], notes: Mapping[str, Any] | None = None) -> TickResult:
         """One tick; see Runtime."""
-        arrived = routed(self._circuit, changes, self.shards)
-        tick = next_tick(self._epoch, self._notes, notes or {})
-        return self._run(self._circuit, self._state, tick, arrived, notes or {})
+        version = self._version
+        arrived = routed(version.circuit, changes, self.shards)
+        tick = next_tick(version.epoch, version.notes, notes or {})
+        return self._run(version, tick, arrived, notes or {})
 
-    def _run(self, circuit: Circuit, state: State, tick: Tick, arrived: list[dict[str, Delta]], notes: Notes) -> TickResult:
+    def _run(
+        self, version: MemoryVersion, tick: Tick, arrived: list[dict[str, Delta]], notes: Notes, *, installs: bool = False
+    ) -> TickResult:
+        """version: what the tick starts from."""
         start = time.perf_counter()
-        appended, counters = run_levels(circuit, state, self.strings, arrived, tick)
-        changes = _view_changes(circuit, appended)
-        self._commit(circuit, state, appended, notes)
-        self._changes = (self._epoch, changes)
-        return TickResult(self._epoch, changes, summed(counters), time.perf_counter() - start)
-
-    def _commit(self, circuit: Circuit, state: State, appended: list[dict[str, Batch]], notes: Notes) -> None:
-        with self._lock:
-            for shard, batches in zip(state, appended, strict=True):
-                for name, batch in batches.items():
-                    shard[name].append(batch)
-            self._circuit, self._state = circuit, state
-            self._notes = applied(self._notes, notes) if notes else self._notes
-            self._epoch += 1
+        appended, counters = run_levels(version.circuit, version.state, self.strings, arrived, tick)
+        changes = _view_changes(version.circuit, appended)
+        state = tuple(_grown(shard, batches) for shard, batches in zip(version.state, appended, strict=True))
+        result = TickResult(tick.epoch, changes, summed(counters), time.perf_counter() - start, installs)
+        self._version = version.after(result, state, notes)
+        return result
 
     def changes_at(self, view: str, epoch: int) -> Batch | None:
         """See Runtime; in memory only the last epoch's change is kept."""
-        last, changes = self._changes
-        if epoch != last:
+        version = self._version
+        if epoch != version.epoch:
             raise StateError(
                 f"the changes of epoch {epoch} are not kept",
-                expected=f"epoch {last}, the last one" if last else "an epoch that was committed",
+                expected=f"epoch {version.epoch}, the last one" if version.epoch else "an epoch that was committed",
                 remedy="give the session a state folder, which keeps the changes of the last epochs",
             )
-        return changes.get(view)
+        return version.changes.get(version.circuit.views[view])
 
     def snapshot(self, arrangement: str) -> list[Spine]:
-        with self._lock:
-            return [shard[arrangement].snapshot() for shard in self._state]
+        """See Committed."""
+        return self._version.snapshot(arrangement)
 
     def statistics(self) -> Mapping[str, tuple[int, int]]:
-        with self._lock:
-            return {
-                name: (sum(s[name].rows for s in self._state), sum(s[name].nbytes for s in self._state))
-                for name in self._circuit.arrangements
-            }
+        version = self._version
+        return {
+            name: (sum(s[name].rows for s in version.state), sum(s[name].nbytes for s in version.state))
+            for name in version.circuit.arrangements
+        }
 
     def trim(self) -> None:
         """Nothing: there is no other place to find a string."""
 
     def close(self) -> None:
-        self._state = [{} for _ in range(self.shards)]
+        self._version = replace(self._version, state=tuple({} for _ in range(self.shards)))
 
 
-def _view_changes(circuit: Circuit, appended: list[dict[str, Batch]]) -> dict[str, Batch]:
+def _kept(shard: Mapping[str, Spine], described: Mapping[str, Any]) -> dict[str, Spine]:
+    """The arrangements of a new program: those of before, and empty ones."""
+    return {name: shard[name] if name in shard else Spine(entry["columns"], entry["weights"]) for name, entry in described.items()}
+
+
+def _grown(shard: Mapping[str, Spine], batches: Mapping[str, Batch]) -> Mapping[str, Spine]:
+    return {**shard, **{name: shard[name].appended(batch) for name, batch in batches.items()}} if batches else shard
+
+
+def _view_changes(circuit: Circuit, appended: Sequence[Mapping[str, Batch]]) -> dict[str, Batch]:
     """The change of each view that changed, its shards merged."""
     changes = {}
     for view, arrangement in circuit.views.items():

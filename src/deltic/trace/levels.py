@@ -1,0 +1,141 @@
+"""Levels: how the batches of a spine are kept, and merged little by little.
+
+Small batches (below BASE rows) are kept apart, up to a number of them; then half of them or more become one, so that most appends merge
+nothing. Each small batch costs every key that is sought, so there are fewer where readers seek many keys between appends. When together
+they reach BASE they become one run of level 1. Level i holds at most one run, of at most BASE · RATIO^i rows, or one running merge into
+it. A run that comes to a level with another starts a merge of both, into the first level that has room. Each append works on the running
+merges, smallest first, in proportion to its rows; a merge's inputs are read until it is done.
+
+Levels are a value: `appended` gives others and leaves these as they are, whatever is raised in it and wherever. Only the progress of a
+running merge is shared between versions. It depends on the merge's inputs alone, so what an abandoned version has merged is not lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from deltic.trace.batch import Batch
+from deltic.trace.merge import EVERYTHING, Merge, merge
+
+BASE = 1 << 14
+RATIO = 4
+SMALL_BATCHES = 8
+SMALL_BATCHES_UNSOUGHT = 24
+SOUGHT_KEYS = 256
+"""From so many keys sought between two appends on there are at most SMALL_BATCHES small ones, below at most SMALL_BATCHES_UNSOUGHT."""
+
+FUEL = 8
+"""Rows of merging per appended row and level. 2 would just do; more lets merges end sooner, so that most
+appends have none to work on and there are fewer batches to read."""
+
+LEAST_FUEL = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """small: the newest batches, oldest first. runs, merges: by level."""
+
+    small: tuple[Batch, ...] = ()
+    runs: Mapping[int, Batch] = field(default_factory=dict)
+    merges: Mapping[int, Merge] = field(default_factory=dict)
+
+    def batches(self) -> tuple[Batch, ...]:
+        """All batches, the settled ones first; their sum is the trace."""
+        batches: list[Batch] = []
+        for level in sorted({*self.runs, *self.merges}, reverse=True):
+            batches += self.merges[level].inputs if level in self.merges else ()
+            batches += (self.runs[level],) if level in self.runs else ()
+        return (*batches, *self.small)
+
+    def only_adds(self, batch: Batch, sought: int) -> bool:
+        """Whether appending the batch merges nothing, as most appends of small batches do. sought: keys, since the last append."""
+        if self.merges or not batch.length or len(self.small) >= _allowed(sought):
+            return False
+        return batch.length + sum(small.length for small in self.small) < BASE
+
+    def with_small(self, batch: Batch) -> Levels:
+        """With one batch more, of which `only_adds` is true."""
+        return Levels((*self.small, batch), self.runs, self.merges)
+
+    def appended(self, batch: Batch, sought: int) -> Levels:
+        """With one batch more; works on the running merges in proportion to its rows. Raises WeightOverflow if a merge met one."""
+        working = _Working(self)
+        if working.merges:
+            working.work(max(batch.length, LEAST_FUEL) * FUEL * (1 + max(working.merges)))
+        if batch.length:
+            working.add(batch, _allowed(sought))
+        return Levels(tuple(working.small), working.runs, working.merges)
+
+
+class _Working:
+    """A copy of levels on which one append is worked out."""
+
+    __slots__ = ("merges", "runs", "small")
+
+    def __init__(self, levels: Levels) -> None:
+        self.small, self.runs, self.merges = [*levels.small], {**levels.runs}, {**levels.merges}
+
+    def add(self, batch: Batch, allowed: int) -> None:
+        if batch.length >= BASE:
+            self._arrive([batch], _level(batch.length))
+            return
+        self.small.append(batch)
+        if sum(small.length for small in self.small) >= BASE:
+            run, self.small = merge(self.small), []
+            if run.length:
+                self._arrive([run], 1)
+        elif len(self.small) > allowed:
+            self.small = _fewer(self.small, allowed)
+
+    def work(self, fuel: int) -> None:
+        for level in sorted(self.merges):
+            fuel = self.merges[level].work(fuel)
+            if fuel == 0:
+                return
+            self._settle(level)
+
+    def _arrive(self, runs: list[Batch], level: int) -> None:
+        """Brings runs to a level: merges them with what is there, or takes all of it further where there is room."""
+        while True:
+            if level in self.merges:
+                self.merges[level].work(EVERYTHING)
+                self._settle(level)
+            if level in self.runs:
+                runs.append(self.runs.pop(level))
+            if len(runs) == 1 or sum(run.length for run in runs) <= BASE * RATIO**level:
+                break
+            level += 1
+        if len(runs) == 1:
+            self.runs[level] = runs[0]
+        else:
+            self.merges[level] = Merge(runs)
+
+    def _settle(self, level: int) -> None:
+        result = self.merges.pop(level).result()
+        if result.length:
+            self.runs[level] = result
+
+
+def _allowed(sought: int) -> int:
+    """How many small batches there may be."""
+    return SMALL_BATCHES if sought >= SOUGHT_KEYS else SMALL_BATCHES_UNSOUGHT
+
+
+def _fewer(small: Sequence[Batch], allowed: int) -> list[Batch]:
+    """The newest small batches merged: half of those allowed, and as many as keep each left over no smaller than all after it."""
+    keep = len(small) - allowed // 2
+    rows = sum(batch.length for batch in small[keep:])
+    while keep > 0 and small[keep - 1].length < rows:
+        keep -= 1
+        rows += small[keep].length
+    merged = merge(small[keep:])
+    return [*small[:keep], merged] if merged.length else [*small[:keep]]
+
+
+def _level(rows: int) -> int:
+    """The first level with room for a run of so many rows."""
+    level = 1
+    while BASE * RATIO**level < rows:
+        level += 1
+    return level

@@ -1,0 +1,83 @@
+"""A tick or a definition that is broken off, wherever, has not happened or has happened as a whole, and the next one is right."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import deltic
+import interruptions
+from interruptions import Broken, raising
+
+
+@pytest.fixture(autouse=True)
+def merges_in_every_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltic.trace.levels.BASE", 16)
+    monkeypatch.setattr("deltic.trace.levels.LEAST_FUEL", 1)
+    monkeypatch.setattr("deltic.trace.levels.FUEL", 1)
+
+
+def at_line(kind: type[BaseException], line: int, lines: list[int]) -> Callable[[Callable[[], None]], bool]:
+    """Breaks off at a line; adds the number of lines that ran to `lines`."""
+
+    def breaking(action: Callable[[], None]) -> bool:
+        try:
+            with raising(kind, line) as seen:
+                action()
+        except kind:
+            return True
+        finally:
+            lines.append(seen[0])
+        return False
+
+    return breaking
+
+
+THOROUGH = [pytest.param(kind, shards, 3, marks=pytest.mark.slow) for kind in (KeyboardInterrupt, MemoryError) for shards in (1, 3)]
+
+
+@pytest.mark.parametrize(("kind", "shards", "stride"), [(KeyboardInterrupt, 1, 149), (MemoryError, 3, 499), *THOROUGH])
+def test_a_tick_raised_in_at_any_line_happens_as_a_whole_or_not(kind: type[BaseException], shards: int, stride: int) -> None:
+    with deltic.Session(shards=shards) as session:
+        broken = Broken(session, random.Random(shards))
+        for _ in range(8):
+            broken.tick(9, lambda action: bool(action()))
+        line, lines = stride, list[int]()
+        while broken.tick(9, at_line(kind, line, lines)):
+            line += stride
+        assert len(lines) > 10
+
+
+@pytest.mark.parametrize("stride", [1009, pytest.param(41, marks=pytest.mark.slow)])
+def test_a_definition_raised_in_at_any_line_happens_as_a_whole_or_not(stride: int) -> None:
+    with deltic.Session() as session:
+        broken = Broken(session, random.Random(3))
+        broken.tick(9, lambda action: bool(action()))
+        line, lines = stride, list[int]()
+        while broken.define(at_line(KeyboardInterrupt, line, lines)) or not broken.extra:
+            line += stride
+        assert len(lines) > 20
+
+
+def alone(*arguments: str) -> int:
+    """What a process of its own says."""
+    path = os.pathsep.join((str(Path(interruptions.__file__).parent), *sys.path))
+    command = [sys.executable, interruptions.__file__, *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
+    assert not done.returncode, done.stderr
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_ctrl_c_at_any_moment_leaves_a_whole_epoch(tmp_path: Path, durable: bool) -> None:
+    assert alone("sigint", str(random.randrange(10**6)), *([str(tmp_path / "state")] if durable else [])) > 20
+
+
+def test_a_tick_without_memory_has_not_happened() -> None:
+    assert alone("memory", str(random.randrange(10**6))) == 5

@@ -1,0 +1,235 @@
+"""Test support: a session whose ticks and definitions are broken off, and compared with the oracle after that.
+
+As a program it breaks off its own ticks, and says how often: with the arguments `sigint SEED [FOLDER]` by Ctrl-C, with `memory SEED` by a
+limit of its address space.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pyarrow as pa
+
+import deltic
+from deltic.plan.evaluate import evaluate
+from deltic.plan.relation import Relation
+
+SOURCES = str(Path(deltic.__file__).parent)
+SCRIPT = """
+CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, customer BIGINT, amount BIGINT);
+CREATE TABLE edges (a BIGINT NOT NULL, b BIGINT NOT NULL);
+CREATE MATERIALIZED VIEW total AS SELECT count(*) AS n, sum(amount) AS amount FROM orders;
+CREATE MATERIALIZED VIEW copied AS SELECT * FROM orders;
+CREATE MATERIALIZED VIEW spend AS SELECT customer, count(*) AS n, max(amount) AS most FROM orders GROUP BY customer;
+CREATE MATERIALIZED VIEW pairs AS SELECT o.id, p.id AS other FROM orders o JOIN orders p ON o.customer = p.customer WHERE o.id < p.id;
+CREATE MATERIALIZED VIEW best AS SELECT id, amount FROM orders ORDER BY amount DESC, id LIMIT 3;
+CREATE MATERIALIZED VIEW nodes AS SELECT a AS node FROM edges UNION SELECT b FROM edges
+"""
+EXTRA = "CREATE MATERIALIZED VIEW extra AS SELECT e.a, count(*) AS n FROM edges e JOIN orders o ON e.a = o.customer GROUP BY e.a"
+Rows = dict[str, dict[Any, tuple[Any, ...]]]
+
+
+class Broken:
+    """A session, what its tables hold, and a change that is under way."""
+
+    def __init__(self, session: deltic.Session, rng: random.Random, domain: int = 12) -> None:
+        self.session, self.rng, self.domain = session, rng, domain
+        self.content: Rows = {"orders": {}, "edges": {}}
+        self.extra = False
+        session.sql(SCRIPT)
+
+    def change(self, rows: int) -> tuple[dict[str, Any], Rows]:
+        """Random change frames, and the tables with them."""
+        rng, after = self.rng, {table: dict(content) for table, content in self.content.items()}
+        orders = []
+        for id in rng.sample(range(20 * rows), rows):
+            if id in after["orders"]:
+                row = after["orders"].pop(id)
+                orders.append((*row, "delete"))
+            else:
+                after["orders"][id] = row = (id, rng.randrange(self.domain), rng.randrange(1000))
+                orders.append((*row, "insert"))
+        ids, customers, amounts, ops = zip(*orders, strict=True)
+        frames: dict[str, Any] = {"orders": pa.table({"id": ids, "customer": customers, "amount": amounts, "_op": ops})}
+        edge = (rng.randrange(self.domain), rng.randrange(self.domain))
+        frames["edges"] = [{"a": edge[0], "b": edge[1], "_weight": -1 if edge in after["edges"] else 1}]
+        after["edges"].pop(edge) if edge in after["edges"] else after["edges"].update({edge: edge})
+        return frames, after
+
+    def check(self) -> None:
+        """Every view that is listed, and no other, is what the oracle makes of the tables."""
+        wanted = {name: evaluate(plan, self.tables()) for name, plan in self.session._definitions.catalog.plans().items()}
+        assert set(self.session.views) == set(wanted) and ("extra" in wanted) == self.extra
+        for name, relation in wanted.items():
+            found = Relation((tuple(row.values()), 1) for row in self.session.view(name).rows())
+            assert found == relation, f"{name} at epoch {self.session.epoch}"
+
+    def tables(self) -> dict[str, Relation]:
+        return {table: Relation((row, 1) for row in content.values()) for table, content in self.content.items()}
+
+    def tick(self, rows: int, breaking: Callable[[Callable[[], None]], bool]) -> bool:
+        """A tick that is broken off, or not, and then done again unless it was committed; whether it was broken off."""
+        frames, after = self.change(rows)
+        epoch = self.session.epoch
+        broken = breaking(lambda: self.session.apply(frames))
+        assert self.session.epoch - epoch in ((0, 1) if broken else (1,))
+        if self.session.epoch == epoch:
+            self.check()
+            self.session.apply(frames)
+        self.content = after
+        self.check()
+        return broken
+
+    def define(self, breaking: Callable[[Callable[[], None]], bool]) -> bool:
+        """The same with a view that comes, or goes."""
+        before = self.extra
+        script = "DROP VIEW extra" if before else EXTRA
+        broken = breaking(lambda: self.session.sql(script))
+        if ("extra" in self.session.views) == before:
+            assert broken
+            self.check()
+            self.session.sql(script)
+        self.extra = not before
+        self.check()
+        return broken
+
+
+@contextmanager
+def raising(kind: type[BaseException], line: int) -> Iterator[list[int]]:
+    """Raises at the line-th line of Deltic that runs in the block; gives [lines so far].
+
+    Lines at which neither signals nor allocations come between are left out: the head of a `with`, by which Python also leaves it, and what
+    stands in a `finally`.
+    """
+    seen = [0]
+
+    def step(frame: FrameType, event: str, _: Any) -> Any:
+        if event == "line" and frame.f_lineno not in sheltered(frame.f_code.co_filename):
+            seen[0] += 1
+            if seen[0] == line:
+                raise kind
+        return step
+
+    def enter(frame: FrameType, event: str, _: Any) -> Any:
+        return step if frame.f_code.co_filename.startswith(SOURCES) else None
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        yield seen
+    finally:
+        sys.settrace(before)
+
+
+@cache
+def sheltered(file: str) -> frozenset[int]:
+    """Lines of a source at which nothing is raised."""
+    found: set[int] = set()
+    for node in ast.walk(ast.parse(Path(file).read_text())):
+        if isinstance(node, ast.With):
+            found.update(range(node.lineno, node.body[0].lineno))
+        for statement in node.finalbody if isinstance(node, ast.Try) else ():
+            found.update(range(statement.lineno, (statement.end_lineno or 0) + 1))
+    return frozenset(found)
+
+
+def by_sigint(delay_s: float) -> Callable[[Callable[[], None]], bool]:
+    """Breaks off by Ctrl-C after so long."""
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def breaking(action: Callable[[], None]) -> bool:
+        timer = threading.Timer(delay_s, signal.pthread_kill, (main, signal.SIGINT))
+        try:
+            timer.start()
+            action()
+            timer.join()
+            time.sleep(0.001)
+        except KeyboardInterrupt:
+            timer.join()
+            return True
+        raise AssertionError("the signal did not come")
+
+    return breaking
+
+
+def by_limit(size: int) -> Callable[[Callable[[], None]], bool]:
+    """Breaks off where there are not `size` more bytes of address space."""
+
+    def breaking(action: Callable[[], None]) -> bool:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + size, resource.RLIM_INFINITY))
+        try:
+            action()
+        except MemoryError:
+            return True
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        return False
+
+    return breaking
+
+
+def interrupt(seed: int, folder: str | None) -> int:
+    """Ticks and definitions that Ctrl-C breaks off; how many it did."""
+    rng = random.Random(seed)
+    with deltic.Session(state=folder) as session:
+        broken, heard = Broken(session, rng), list[pa.Table]()
+        session.view("copied").subscribe(heard.append)
+        for _ in range(3):
+            broken.tick(5, lambda action: bool(action()))
+        began = time.perf_counter()
+        broken.tick(5, lambda action: bool(action()))
+        span_s = 1.5 * (time.perf_counter() - began)
+        count = sum(broken.tick(5, by_sigint(rng.uniform(0, span_s))) for _ in range(40))
+        count += sum(broken.define(by_sigint(rng.uniform(0, 5 * span_s))) for _ in range(12))
+        broken.tick(5, lambda action: bool(action()))
+        rows = [tuple(row.values()) for change in heard for row in change.to_pylist()]
+        assert Relation((row[:-1], row[-1]) for row in rows) == broken.tables()["orders"], "a commit was not heard of, or twice"
+        return count
+
+
+def starve(seed: int) -> int:
+    """Ticks of which a limit of memory breaks off five."""
+    rng = random.Random(seed)
+    with deltic.Session() as session:
+        session.sql(WIDE)
+        at, broken, size = 0, 0, 64 << 20
+        while broken < 5:
+            rows = pa.table({"id": pa.array(range(at, at + ROWS)), "amount": pa.array([at] * ROWS)})
+            breaking = by_limit(rng.randrange(size))
+            if breaking(lambda rows=rows: session.apply({"t": rows.append_column("_op", pa.array(["insert"] * ROWS))})):
+                broken += 1
+                assert counted(session) == {at}
+                session.apply({"t": rows.append_column("_op", pa.array(["insert"] * ROWS))})
+            at += ROWS
+            assert counted(session) == {at}
+        return broken
+
+
+ROWS = 20_000
+WIDE = "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, amount BIGINT);" + ";".join(
+    f"CREATE MATERIALIZED VIEW v{i} AS SELECT id + {i} AS id, amount FROM t" for i in range(5)
+)
+
+
+def counted(session: deltic.Session) -> set[int]:
+    """How many rows the views have: one number, if they agree."""
+    return {session.view(name).to_arrow().num_rows for name in session.views}
+
+
+if __name__ == "__main__":
+    kind, seed, *folder = sys.argv[1:]
+    print(interrupt(int(seed), folder[0] if folder else None) if kind == "sigint" else starve(int(seed)))
