@@ -7,7 +7,10 @@ Bad input raises one of these; a broken invariant of Deltic's own is an `assert`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
+
+WIDTH: Final = 240
+"""Of a line of more than twice as many characters, how many after a place an error shows; before it, half as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +33,17 @@ class Span:
         return self.start - (self.text.rfind("\n", 0, self.start) + 1) + 1
 
     def picture(self) -> str:
-        """The line of the text with carets under the span."""
+        """The line of the text with carets under the span; of a long line what is around the span's beginning."""
         begin = self.text.rfind("\n", 0, self.start) + 1
         stop = self.text.find("\n", self.start)
-        line = self.text[begin:] if stop < 0 else self.text[begin:stop]
-        indent = "".join("\t" if c == "\t" else " " for c in line[: self.start - begin])
-        width = max(1, min(self.end, begin + len(line)) - self.start)
+        stop = len(self.text) if stop < 0 else stop
+        first, last = begin, stop
+        if stop - begin > 2 * WIDTH:
+            first, last = max(begin, self.start - WIDTH // 2), min(stop, self.start + WIDTH)
+        before, after = "…" * (first > begin), "…" * (last < stop)
+        line = before + self.text[first:last] + after
+        indent = "".join("\t" if c == "\t" else " " for c in line[: self.start - first + len(before)])
+        width = max(1, min(self.end, last) - self.start)
         return f"  {line}\n  {indent}{'^' * width}"
 
 

@@ -121,7 +121,7 @@ def test_places_are_of_the_whole_script() -> None:
 
 
 def test_a_sink_is_not_a_query() -> None:
-    with pytest.raises(QueryError, match="this is not one query"):
+    with pytest.raises(QueryError, match="expected one query"):
         bind_query("DROP SINK s", "s", TestCatalog())
 
 

@@ -234,7 +234,7 @@ def test_the_catalog_has_all_tables_of_the_queries() -> None:
 
 def test_what_is_nested_too_deeply_is_refused() -> None:
     with pytest.raises(QueryError, match="nested too deeply"):
-        bound(f"SELECT id FROM t WHERE {' OR '.join(f'k = {i}' for i in range(3000))}")
+        bound(f"SELECT {'(' * 5000}id{')' * 5000} FROM t")
 
 
 def test_long_lists_and_conjunctions_are_fine() -> None:

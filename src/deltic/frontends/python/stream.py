@@ -42,8 +42,8 @@ INPUT = "input"
 """The name of a stream in the SQL over it."""
 ROW, BATCH = "row", "batch"
 T = TypeVar("T")
-CONDITION: Final = Form("one condition on a row", frozenset(("from_", "where")))
-ORDER: Final = Form("terms of ORDER BY, such as amount DESC, id", frozenset(("from_", "order", "limit")))
+CONDITION: Final = Form("one condition on a row", frozenset(("source", "where")))
+ORDER: Final = Form("terms of ORDER BY, such as amount DESC, id", frozenset(("source", "order", "limit")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Stream(OverTime):
         if not isinstance(given, str):
             function = user_function(taking(given, ROW), (self.schema.names,), 0)
             return PythonFunction(function, _all(self.schema), 0, TIMESTAMP, True)
-        form = Form("one expression of the row", frozenset(("from_",)), 1)
+        form = Form("one expression of the row", frozenset(("source",)), 1)
         bound = self._queried(f"SELECT CAST({given}\nAS TIMESTAMP) AS moment FROM {INPUT}", form).plan
         if not isinstance(bound, Project) or bound.input != self.plan:
             raise CircuitError(f"the bound {given} is not an expression of the row", remedy="compute it before, with map")
@@ -209,7 +209,7 @@ class Stream(OverTime):
         """What SELECT makes of these columns. behind: the query behind FROM."""
         if not columns:
             raise CircuitError("no columns", expected='{"name": "SQL expression"}')
-        form = Form("one expression for each column", frozenset(("from_", *(("group",) if behind else ()))), len(columns))
+        form = Form("one expression for each column", frozenset(("source", *(("group",) if behind else ()))), len(columns))
         return self._queried(f"SELECT {', '.join(columns)} FROM {INPUT}{behind}", form)
 
     def _whole(self) -> Part:

@@ -5,47 +5,47 @@ It says what columns the relation has, and of what types, so conditions that rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import replace
 
-from sqlglot import exp
+from deltic.frontends.sql import tree
 
 Names = frozenset[str]
 
 
-def reads(query: exp.Expr, name: str) -> bool:
+def reads(query: tree.Query, name: str) -> bool:
     """Whether the query reads the relation `name`, by itself or through its CTEs."""
     return _reads(query, frozenset((name.lower(),)))
 
 
-def base_of(query: exp.Expr, name: str) -> exp.Expr | None:
-    """A copy of the query without the terms that read the relation `name`; None where nothing is left."""
-    return _base(query.copy(), frozenset((name.lower(),)))
+def base_of(query: tree.Query, name: str) -> tree.Query | None:
+    """The query without the terms that read the relation `name`; None where nothing is left."""
+    return _base(query, frozenset((name.lower(),)))
 
 
-def _reads(node: exp.Expr, names: Names) -> bool:
-    if isinstance(node, exp.Table) and node.name.lower() in names:
-        return True
-    _, inside = _ctes(node, names)
-    return any(_reads(part, inside) for part in _parts(node))
+def _reads(node: object, names: Names) -> bool:
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, tree.TableName) and part.name.text.lower() in names:
+            return True
+        if isinstance(part, tree.WholeQuery) and part.ctes:
+            _, inside = _ctes(part, names)
+            if any(_reads(one, inside) for one in (part.body, part.order, part.limit) if one):
+                return True
+        elif isinstance(part, tuple):
+            waiting.extend(part)
+        else:
+            waiting.extend(tree.parts(part))
+    return False
 
 
-def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The node's own parts, its WITH left aside."""
-    for key, value in node.args.items():
-        for part in value if isinstance(value, list) else [value]:
-            if isinstance(part, exp.Expr) and key != "with_":
-                yield part
-
-
-def _ctes(node: exp.Expr, names: Names) -> tuple[list[exp.Expr], Names]:
-    """The CTEs that read none of `names`; and what reads one of them by name in the rest of the node."""
-    found = node.args.get("with_")
-    kept: list[exp.Expr] = []
-    if found is None:
-        return kept, names
-    for cte in found.expressions:
-        own = frozenset((cte.alias.lower(),))
-        if _reads(cte.this, names - own if found.args.get("recursive") else names):
+def _ctes(node: tree.WholeQuery, names: Names) -> tuple[Sequence[tree.CommonTable], Names]:
+    """The CTEs that read none of `names`; and what reads one of them by name in the rest of the query."""
+    kept = []
+    for cte in node.ctes:
+        own = frozenset((cte.name.text.lower(),))
+        if _reads(cte.query, names - own if node.recursive else names):
             names |= own
         else:
             names -= own
@@ -53,47 +53,51 @@ def _ctes(node: exp.Expr, names: Names) -> tuple[list[exp.Expr], Names]:
     return kept, names
 
 
-def _base(node: exp.Expr, names: Names) -> exp.Expr | None:
+def _base(node: tree.Query, names: Names) -> tree.Query | None:
     if not _reads(node, names):
         return node
-    kept, names = _ctes(node, names)
-    if (found := node.args.get("with_")) is not None:
-        found.set("expressions", kept)
-        node.set("with_", found if kept else None)
     match node:
-        case exp.Union() | exp.Except() | exp.Intersect():
+        case tree.SetQuery():
             return _set_operation(node, names)
-        case exp.Subquery():
-            inner = _base(node.this, names)
-            node.set("this", inner)
-            return None if inner is None else node
-        case exp.Select():
+        case tree.SelectQuery():
             return _select(node, names)
+        case tree.WholeQuery():
+            kept, names = _ctes(node, names)
+            body = _base(node.body, names)
+            return None if body is None else replace(node, ctes=tuple(kept), body=body)
+        case tree.ValuesQuery():
+            return None
+
+
+def _set_operation(node: tree.SetQuery, names: Names) -> tree.Query | None:
+    sides = [side for part in node.parts if (side := _base(part, names)) is not None]
+    if len(sides) < 2:
+        return sides[0] if sides else None
+    return replace(node, parts=tuple(sides))
+
+
+def _select(node: tree.SelectQuery, names: Names) -> tree.Query | None:
+    where = None if node.where is not None and _reads(node.where, names) else node.where
+    having = None if node.having is not None and _reads(node.having, names) else node.having
+    source = None if node.source is None else _source(node.source, names)
+    if source is None and node.source is not None:
+        return None
+    rest = replace(node, where=where, having=having, source=source)
+    return None if _reads(rest, names) else rest
+
+
+def _source(node: tree.Source, names: Names) -> tree.Source | None:
+    match node:
+        case tree.DerivedTable():
+            query = _base(node.query, names)
+            return None if query is None else replace(node, query=query)
+        case tree.JoinedTables():
+            first = _source(node.first, names)
+            joins = [join for join in node.joins if not (join.kind.endswith(("SEMI", "ANTI")) and _reads(join, names))]
+            rights = [_source(join.right, names) for join in joins]
+            if first is None or any(right is None for right in rights):
+                return None
+            kept = tuple(replace(join, right=right) for join, right in zip(joins, rights, strict=True) if right is not None)
+            return replace(node, first=first, joins=kept)
         case _:
-            return None
-
-
-def _set_operation(node: exp.Expr, names: Names) -> exp.Expr | None:
-    left, right = _base(node.this, names), _base(node.expression, names)
-    if left is not None and right is not None:
-        node.set("this", left)
-        node.set("expression", right)
-        return node
-    side = left if left is not None else right
-    found = node.args.get("with_")
-    return side if side is None or found is None else exp.Subquery(this=side, with_=found)
-
-
-def _select(node: exp.Select, names: Names) -> exp.Expr | None:
-    for clause in ("where", "having"):
-        if (condition := node.args.get(clause)) is not None and _reads(condition, names):
-            node.set(clause, None)
-    joins = [join for join in node.args.get("joins") or () if not (join.kind in ("SEMI", "ANTI") and _reads(join, names))]
-    node.set("joins", joins)
-    start = node.args.get("from_")
-    for item in [*([] if start is None else [start]), *joins]:
-        inner = _base(item.this, names)
-        if inner is None:
-            return None
-        item.set("this", inner)
-    return None if _reads(node, names) else node
+            return None if _reads(node, names) else node

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from sqlglot import exp
-
 from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr import Column, Expr, argument_type, cast, result_type
-from deltic.frontends.sql.bind_call import function_name
+from deltic.frontends.sql import tree
 from deltic.frontends.sql.scope import AGGREGATED, OUTER
 from deltic.plan.columns import map_children
 from deltic.plan.nodes import AggregateCall, AggregateFunction
@@ -50,30 +48,29 @@ class Collector:
         return Column(AGGREGATED + at, call.type, call.nullable, call.function, call.span)
 
 
-def aggregate_of(node: exp.Expr) -> exp.Anonymous | None:
-    """The call, where the node is one of an aggregate, FILTER included."""
-    call = node.this if isinstance(node, exp.Filter) else node
-    if isinstance(call, exp.Anonymous) and (function_name(call) in FUNCTIONS or function_name(call) in UNSUPPORTED):
-        return call
+def aggregate_of(node: object) -> str | None:
+    """The aggregate's name, where the node is a call of one."""
+    if isinstance(node, tree.FunctionCall) and (node.name in FUNCTIONS or node.name in UNSUPPORTED):
+        return node.name
     return None
 
 
-def has_aggregate(node: exp.Expr) -> bool:
+def has_aggregate(node: tree.Expression) -> bool:
     """Whether an aggregate is in the node, subqueries aside."""
-    return any(aggregate_of(part) for part in node.walk(prune=lambda part: isinstance(part, exp.Query)))
+    return any(aggregate_of(part) for part in tree.walk(node, lambda part: not isinstance(part, tree.QUERIES)))
 
 
-def bind_aggregate(binder: ExpressionBinder, node: exp.Expr, call: exp.Anonymous, span: Span) -> Expr:
-    """The column that stands for an aggregate `call` (`node` is it, or FILTER around it), which the binder's collector takes."""
-    name = function_name(call)
+def bind_aggregate(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
+    """The column that stands for a call of an aggregate, which the binder's collector takes."""
+    name, span = node.name, node.span
     if name in UNSUPPORTED:
         raise Unsupported(f"the aggregate {name.upper()} is not supported", span=span, expected=_KNOWN, remedy=UNSUPPORTED[name])
     if binder.collector is None:
         raise Unsupported(f"an aggregate is not allowed in {binder.clause}", span=span, remedy=_elsewhere(binder.clause))
     rows = replace(binder, clause=f"the argument of {name.upper()}", aliases={}, keys=None, collector=None)
-    arguments, distinct = _arguments(rows, call)
-    condition = replace(rows, clause="FILTER").condition(node.expression.this) if isinstance(node, exp.Filter) else None
-    return binder.collector.add(_aggregate(FUNCTIONS[name], arguments, distinct, condition, span))
+    arguments = _arguments(rows, node)
+    condition = None if node.condition is None else replace(rows, clause="FILTER").condition(node.condition)
+    return binder.collector.add(_aggregate(FUNCTIONS[name], arguments, node.distinct, condition, span))
 
 
 def _elsewhere(clause: str) -> str:
@@ -82,18 +79,16 @@ def _elsewhere(clause: str) -> str:
     return "aggregate in a subquery of FROM first"
 
 
-def _arguments(binder: ExpressionBinder, call: exp.Anonymous) -> tuple[tuple[Expr, ...], bool]:
-    """The arguments bound, () for COUNT(*), and whether DISTINCT was written."""
-    given = call.expressions
-    if any(isinstance(part, exp.Distinct) for part in given[1:]):
-        raise Unsupported("DISTINCT stands before the first argument", span=binder.places.of(call))
-    distinct = bool(given) and isinstance(given[0], exp.Distinct)
-    parts = [*given[0].expressions, *given[1:]] if distinct else given
-    if function_name(call) == "count" and len(parts) == 1 and isinstance(parts[0], exp.Star) and not parts[0].args.get("except_"):
-        return (tuple(binder.scope.column(c) for c in binder.scope.star(None)) if distinct else ()), distinct
-    if not parts:
-        raise TypeMismatch(f"{function_name(call).upper()} wants an argument", span=binder.places.of(call), expected="COUNT(*) or COUNT(x)")
-    return tuple(binder.bind(part) for part in parts), distinct
+def _arguments(binder: ExpressionBinder, call: tree.FunctionCall) -> tuple[Expr, ...]:
+    """The arguments bound; () for COUNT(*)."""
+    match call.arguments:
+        case (tree.Star(qualifier=None, excluded=()),) if call.name == "count":
+            return tuple(binder.scope.column(c) for c in binder.scope.star(None)) if call.distinct else ()
+        case ():
+            expected = "COUNT(*) or COUNT(x)"
+            raise TypeMismatch(f"{call.name.upper()} requires an argument", span=call.span, expected=expected)
+        case arguments:
+            return tuple(binder.bind(part) for part in arguments)
 
 
 def _aggregate(
@@ -102,7 +97,7 @@ def _aggregate(
     if function == "count":
         return AggregateCall(function, arguments, BIGINT, False, distinct, condition, span)
     if len(arguments) != 1:
-        raise TypeMismatch(f"{function.upper()} wants one argument", span=span, expected=f"1, found {len(arguments)}")
+        raise TypeMismatch(f"{function.upper()} requires one argument", span=span, expected=f"1, found {len(arguments)}")
     taken = cast(arguments[0], argument_type(function, arguments[0].type, span), span)
     type, nullable = result_type(function, taken.type, span)
     # MIN and MAX do not care for copies, so that plans with and without DISTINCT are one.

@@ -1,14 +1,13 @@
-"""Function calls, by name and in SQL's forms with keywords (EXTRACT, TRIM, SUBSTRING)."""
+"""Function calls, by name and as EXTRACT."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlglot import exp
-
 from deltic.errors import Span, UnknownName, Unsupported
 from deltic.expr import Expr, Literal, known_functions, resolve
 from deltic.expr.functions.signature import check_count
+from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_time import CLOCK, EXPECTED, REMEDY, now
 from deltic.frontends.sql.scope import did_you_mean
 from deltic.schema import STRING
@@ -30,19 +29,26 @@ TABLE_FUNCTIONS: Final = ("explode", "explode_outer", "posexplode", "posexplode_
 OTHER_TABLE_FUNCTIONS: Final = ("inline", "inline_outer", "stack", "json_tuple")
 
 
-def function_name(node: exp.Anonymous) -> str:
-    """The name as written, in lower case."""
-    return (node.this if isinstance(node.this, str) else node.this.name).lower()
+CLOCK_WORDS: Final = {
+    **{word: (f"{word.lower()} changes from moment to moment", _CLOCK) for word in ("CURRENT_DATE", "CURRENT_TIME", "LOCALTIMESTAMP")},
+    **{word: (f"{word.lower()} depends on who asks", "write the name") for word in ("CURRENT_USER", "SESSION_USER", "USER")},
+}
+"""Functions without parentheses that are not supported, with what is possible instead."""
 
 
-def bind_call(binder: ExpressionBinder, node: exp.Anonymous, span: Span) -> Expr:
+def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     """A call of a scalar function."""
-    name = function_name(node)
+    name, span = node.name, node.span
+    if node.condition is not None:
+        raise Unsupported("FILTER belongs to COUNT, SUM, AVG, MIN or MAX", span=span, remedy="CASE WHEN … END")
     if name in CLOCK:
-        check_count(name, node.expressions, 0, 0, span)
+        check_count(name, node.arguments, 0, 0, span)
         return bind_now(binder, span)
-    if name in REFUSED and not (name == "unix_timestamp" and node.expressions):
+    if name in REFUSED and not (name == "unix_timestamp" and node.arguments):
         raise Unsupported(f"{name}() changes while no row does", span=span, remedy=REFUSED[name])
+    if name == "window":
+        remedy = "GROUP BY date_trunc('HOUR', ts), for windows of an hour; a column computed from unix_timestamp(ts) for others"
+        raise Unsupported("window() is not supported", span=span, remedy=remedy)
     if name in TABLE_FUNCTIONS:
         place = "a select list, where it stands alone, LATERAL VIEW, or FROM"
         raise Unsupported(f"{name}() makes rows, which is not possible here", span=span, expected=place)
@@ -51,7 +57,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous, span: Span) -> Expr
     if name in COLLECTIONS:
         remedy = "a column for each part; explode(array(…)), explode(sequence(…)) and explode(split(…)) make rows of arrays"
         raise Unsupported(f"{name}() makes an array, a map or a struct, which is not supported here", span=span, remedy=remedy)
-    arguments = [binder.bind(argument) for argument in _scalars(node, binder)]
+    arguments = [binder.bind(argument) for argument in _scalars(node)]
     if name not in known_functions():
         # Names that expr has for operators are no functions of SQL.
         raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(name, known_functions()))
@@ -65,32 +71,17 @@ def bind_now(binder: ExpressionBinder, span: Span) -> Expr:
     return now(span)
 
 
-def _scalars(node: exp.Anonymous, binder: ExpressionBinder) -> list[exp.Expr]:
-    for argument in node.expressions:
-        if isinstance(argument, exp.Distinct):
-            raise Unsupported("DISTINCT belongs to COUNT, SUM, AVG, MIN or MAX", span=binder.places.of(argument), remedy="leave it out")
-        if isinstance(argument, exp.Alias | exp.Star):
-            raise Unsupported("this is no argument of a function", span=binder.places.of(argument), remedy="name the columns")
-    return list(node.expressions)
+def _scalars(node: tree.FunctionCall) -> tuple[tree.Expression, ...]:
+    if node.distinct:
+        remedy = "leave it out"
+        raise Unsupported("DISTINCT belongs to COUNT, SUM, AVG, MIN or MAX", span=node.arguments[0].span, remedy=remedy)
+    for argument in node.arguments:
+        if isinstance(argument, tree.Star):
+            raise Unsupported("* is no argument of a function", span=argument.span, remedy="name the columns")
+    return node.arguments
 
 
-def bind_extract(binder: ExpressionBinder, node: exp.Extract, span: Span) -> Expr:
+def bind_extract(binder: ExpressionBinder, node: tree.ExtractCall) -> Expr:
     """EXTRACT(field FROM moment)."""
-    if not isinstance(node.this, exp.Var):
-        raise Unsupported("this is no field of EXTRACT", span=span, expected="EXTRACT(YEAR FROM d)")
-    field = Literal(node.this.name, STRING, binder.places.of(node.this))
-    return resolve("extract", [field, binder.bind(node.expression)], span)
-
-
-def bind_trim(binder: ExpressionBinder, node: exp.Trim, span: Span) -> Expr:
-    """TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)."""
-    name = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}[str(node.args.get("position") or "").upper()]
-    characters = node.args.get("expression")
-    text = binder.bind(node.this)
-    return resolve(name, [text] if characters is None else [binder.bind(characters), text], span)
-
-
-def bind_substring(binder: ExpressionBinder, node: exp.Substring, span: Span) -> Expr:
-    """SUBSTRING(text FROM start FOR length), and with commas."""
-    parts = (node.this, node.args.get("start"), node.args.get("length"))
-    return resolve("substring", [binder.bind(part) for part in parts if part is not None], span)
+    field = Literal(node.field.text, STRING, node.field.span)
+    return resolve("extract", [field, binder.bind(node.source)], node.span)

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sqlglot import exp
-
 from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr import Call, Column, Expr, resolve
+from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_relation import EQUAL, with_equality
 from deltic.frontends.sql.bind_time import Timely, conditions
@@ -20,8 +19,6 @@ from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.scope import OUTER, reads_inner, reads_outer
 from deltic.plan.columns import conjunction, map_columns
 from deltic.plan.nodes import Filter, Join, JoinKind, Plan, TemporalFilter
-
-SUBQUERIES = (exp.Exists, exp.In)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,53 +41,53 @@ class Membership:
     value: tuple[Expr, Expr] | None = None
 
 
-BindInner = Callable[[exp.Expr, Environment], Inner]
+BindInner = Callable[[tree.Query, Environment], Inner]
 Conjunct = Expr | Membership | Timely
 
 
-def bind_conjuncts(node: exp.Expr, binder: ExpressionBinder, env: Environment, bind_inner: BindInner) -> list[Conjunct]:
+def bind_conjuncts(node: tree.Expression, binder: ExpressionBinder, env: Environment, bind_inner: BindInner) -> list[Conjunct]:
     """The parts of a condition, in their order."""
     inside = env.within(binder.scope)
     bound: list[Conjunct] = []
     for part, negated in _split(node, False):
-        if isinstance(part, exp.Exists):
-            bound.append(_exists(bind_inner(part.this, inside), negated, env.places.of(part)))
-        elif isinstance(part, exp.In) and part.args.get("query") is not None:
-            bound.append(_in(part, negated, binder, bind_inner(part.args["query"], inside)))
-        else:
-            bound.extend(conditions(binder.condition(exp.Not(this=part) if negated else part)))
+        match part:
+            case tree.ExistsTest():
+                bound.append(_exists(bind_inner(part.query, inside), negated))
+            case tree.InQuery():
+                bound.append(_in(part, negated != part.negated, binder, bind_inner(part.query, inside)))
+            case _:
+                bound.extend(conditions(binder.condition(part, negated)))
     return bound
 
 
-def _split(node: exp.Expr, negated: bool) -> Iterator[tuple[exp.Expr, bool]]:
+def _split(node: tree.Expression, negated: bool) -> Iterator[tuple[tree.Expression, bool]]:
     """Conjuncts; NOT is taken off a subquery only."""
-    inner = node.unnest()
-    if isinstance(inner, exp.And) and not negated:
-        yield from _split(inner.this, False)
-        yield from _split(inner.expression, False)
-    elif isinstance(inner, exp.Not) and _is_subquery(inner.this):
-        yield from _split(inner.this, not negated)
-    elif negated and not _is_subquery(inner):
-        yield node, True
+    inner = tree.unnest(node)
+    if isinstance(inner, tree.Operation) and inner.operators[0] == "AND" and not negated:
+        for operand in inner.operands:
+            yield from _split(operand, False)
+    elif isinstance(inner, tree.Prefix) and _is_subquery(inner):
+        yield from _split(inner.operand, not negated)
     else:
         yield inner if _is_subquery(inner) else node, negated
 
 
-def _is_subquery(node: exp.Expr) -> bool:
-    inner = node.unnest()
-    if isinstance(inner, exp.Not):
-        return _is_subquery(inner.this)
-    return isinstance(inner, exp.Exists) or (isinstance(inner, exp.In) and inner.args.get("query") is not None)
+def _is_subquery(node: tree.Expression) -> bool:
+    inner = tree.unnest(node)
+    if isinstance(inner, tree.Prefix) and inner.operator == "NOT":
+        return _is_subquery(inner.operand)
+    return isinstance(inner, tree.ExistsTest | tree.InQuery)
 
 
-def _exists(inner: Inner, negated: bool, span: Span) -> Membership:
+def _exists(inner: Inner, negated: bool) -> Membership:
     keys, residual = _correlation(inner)
     return Membership("anti" if negated else "semi", inner, keys, residual)
 
 
-def _in(node: exp.In, negated: bool, binder: ExpressionBinder, inner: Inner) -> Membership:
-    values = [binder.bind(part) for part in _row(node.this)]
-    span = binder.places.of(node)
+def _in(node: tree.InQuery, negated: bool, binder: ExpressionBinder, inner: Inner) -> Membership:
+    row = node.operand
+    values = [binder.bind(part) for part in (row.items if isinstance(row, tree.RowValue) else (row,))]
+    span = node.span
     if len(values) != len(inner.outputs):
         expected = f"{len(values)} column{'s' * (len(values) > 1)}, found {len(inner.outputs)}"
         raise TypeMismatch("the subquery of IN has another number of columns", span=span, expected=expected)
@@ -102,10 +99,6 @@ def _in(node: exp.In, negated: bool, binder: ExpressionBinder, inner: Inner) -> 
         what = "NOT IN of several columns" if len(pairs) > 1 else "a correlated NOT IN with more than equalities"
         raise Unsupported(f"{what} is not supported", span=span, remedy="NOT EXISTS, which takes NULL as no match")
     return Membership("not_in", inner, keys, (), pairs[0])
-
-
-def _row(node: exp.Expr) -> list[exp.Expr]:
-    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
 
 
 def _equal(ours: Expr, theirs: Expr, span: Span) -> tuple[Expr, Expr]:

@@ -10,42 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
-
-from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
+from deltic.errors import AmbiguousName, Span, TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Column, Expr, Literal, add_interval, case, cast, resolve
-from deltic.frontends.sql import literals
+from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_aggregate
-from deltic.frontends.sql.bind_call import bind_call, bind_extract, bind_now, bind_substring, bind_trim
-from deltic.frontends.sql.dialect import CALL
+from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract, bind_now
 from deltic.frontends.sql.scope import OUTER, Scope, did_you_mean
-from deltic.frontends.sql.spans import Places
-from deltic.frontends.sql.sql_types import sql_type
+from deltic.frontends.sql.sql_types import WORDS, sql_type
 from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIMESTAMP
 
-OPERATORS: Final[dict[type[exp.Expr], str]] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.IntDiv: "div",
-    exp.Mod: "%",
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.NullSafeEQ: "<=>",
-    exp.And: "and",
-    exp.Or: "or",
-    exp.BitwiseAnd: "&",
-    exp.BitwiseOr: "|",
-    exp.BitwiseXor: "^",
-    exp.DPipe: "||",
-}
-"""SQL's operators, by the names that expr has for them."""
+_CONSTANTS: Final = {"TRUE": (True, BOOLEAN), "FALSE": (False, BOOLEAN), "NULL": (None, NULL)}
+_PREFIXES: Final = {"NOT": "not", "-": "negate", "+": "positive", "~": "~"}
+_TESTS: Final = {"NULL": "is_null", "TRUE": "is_true", "FALSE": "is_false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +35,6 @@ class ExpressionBinder:
     outer: whether the clause may read the enclosing query.
     """
 
-    places: Places
     scope: Scope
     clause: str
     aliases: Mapping[str, Sequence[Expr]] = field(default_factory=dict)
@@ -68,118 +43,147 @@ class ExpressionBinder:
     collector: Collector | None = None
     outer: bool = False
 
-    def bind(self, node: exp.Expr) -> Expr:
+    def bind(self, node: tree.Expression) -> Expr:
         """The typed expression, with the node's place."""
-        span = self.places.of(node)
-        bound = self._bind(node, span)
-        return bound if bound.span == span else replace(bound, span=span)
+        bound = self._bind(node)
+        return bound if bound.span == node.span else replace(bound, span=node.span)
 
-    def condition(self, node: exp.Expr) -> Expr:
+    def condition(self, node: tree.Expression, negated: bool = False) -> Expr:
         """As `bind`, but BOOLEAN."""
         bound = self.bind(node)
+        if negated:
+            bound = resolve("not", [bound], node.span)
         if bound.type != BOOLEAN:
             expected = f"BOOLEAN, found {bound.type.sql}"
             raise TypeMismatch(f"the condition of {self.clause} is not BOOLEAN", span=bound.span, expected=expected)
         return bound
 
-    def _bind(self, node: exp.Expr, span: Span) -> Expr:
-        operator = OPERATORS.get(type(node))
-        if operator is not None:
-            return self._operator(node, operator, span)
+    def _bind(self, node: tree.Expression) -> Expr:
         match node:
-            case exp.Paren():
-                return self.bind(node.this)
-            case exp.Column():
-                return self._column(node, span)
-            case exp.Literal() | exp.RawString() | exp.Boolean() | exp.Null() | exp.Neg() | exp.Cast():
-                return self._constant_or_cast(node, span)
-            case exp.Filter() | exp.Anonymous():
-                return self._call(node, span)
-            case exp.Case() | exp.If():
-                return self._case(node, span)
-            case exp.Extract():
-                return bind_extract(self, node, span)
-            case exp.CurrentTimestamp():
-                return bind_now(self, span)
-            case exp.Trim():
-                return bind_trim(self, node, span)
-            case exp.Substring():
-                return bind_substring(self, node, span)
-            case exp.StrPosition():
-                return resolve("position", [self.bind(node.args["substr"]), self.bind(node.this)], span)
+            case tree.ColumnName():
+                return self._column(node)
+            case tree.NumberText():
+                return literals.number(node)
+            case tree.StringText():
+                return Literal(node.text, STRING, node.span)
+            case tree.Operation():
+                return self._operation(node)
+            case tree.Parenthesised():
+                return self.bind(node.inner)
+            case tree.Prefix():
+                return resolve(_PREFIXES[node.operator], [self.bind(node.operand)], node.span)
+            case tree.FunctionCall():
+                return bind_aggregate(self, node) if aggregate_of(node) else bind_call(self, node)
+            case tree.ExtractCall():
+                return bind_extract(self, node)
+            case tree.Keyword():
+                return self._keyword(node)
+            case tree.TypedText():
+                return self._typed(node)
+            case tree.CastCall():
+                return cast(self.bind(node.operand), sql_type(node.type), node.span, lenient=node.lenient)
+            case tree.SearchedCase():
+                return self._case(node)
             case _:
-                return self._predicate(node, span)
+                return self._predicate(node)
 
-    def _predicate(self, node: exp.Expr, span: Span) -> Expr:
+    def _predicate(self, node: tree.Expression) -> Expr:
         match node:
-            case exp.Not():
-                return resolve("not", [self.bind(node.this)], span)
-            case exp.BitwiseNot():
-                return resolve("~", [self.bind(node.this)], span)
-            case exp.NullSafeNEQ():
-                return resolve("not", [resolve("<=>", [self.bind(node.this), self.bind(node.expression)], span)], span)
-            case exp.Is():
-                return self._is(node, span)
-            case exp.Between():
-                between = self.places.before(node.args["high"])
-                if between is None or between.token_type != TokenType.AND:
-                    raise SyntaxFailure("BETWEEN without AND", span=span, expected="x BETWEEN a AND b")
-                return resolve("between", [self.bind(node.args[part]) for part in ("this", "low", "high")], span)
-            case exp.In() if not node.args.get("query"):
-                return resolve("in", [self.bind(part) for part in (node.this, *node.expressions)], span)
-            case exp.Like() | exp.Escape():
-                return self._like(node, span)
+            case tree.IsTest():
+                bound = resolve(_TESTS[node.state], [self.bind(node.operand)], node.span)
+            case tree.BetweenTest():
+                bound = resolve("between", [self.bind(part) for part in (node.operand, node.low, node.high)], node.span)
+            case tree.InList():
+                bound = resolve("in", [self.bind(part) for part in (node.operand, *node.values)], node.span)
+            case tree.LikeTest():
+                escape = () if node.escape is None else (node.escape,)
+                bound = resolve("like", [self.bind(part) for part in (node.operand, node.pattern, *escape)], node.span)
+            case tree.DistinctTest():
+                same = resolve("<=>", [self.bind(node.left), self.bind(node.right)], node.span)
+                return same if node.negated else resolve("not", [same], node.span)
             case _:
-                raise self._refused(node, span)
+                raise self._refused(node)
+        return resolve("not", [bound], node.span) if node.negated else bound
 
-    def _refused(self, node: exp.Expr, span: Span) -> Unsupported:
+    def _refused(self, node: tree.Expression) -> Unsupported:
         match node:
-            case exp.In() | exp.Exists():
+            case tree.InQuery() | tree.ExistsTest():
                 remedy = "make it a condition of its own, joined by AND, of WHERE or HAVING, or LEFT JOIN the rows"
-                return Unsupported("a subquery is not supported here", span=span, remedy=remedy)
-            case exp.Subquery() | exp.Select() | exp.Union() | exp.Except() | exp.Intersect():
+                return Unsupported("a subquery is not supported here", span=node.span, remedy=remedy)
+            case tree.ScalarQuery():
                 remedy = "join the subquery: CROSS JOIN for one row, LEFT JOIN on its key for one row each"
-                return Unsupported("scalar subqueries are not supported", span=span, remedy=remedy)
-            case exp.Interval():
-                return Unsupported("an INTERVAL as a value is not supported", span=span, remedy="add it to a DATE or a TIMESTAMP")
-            case exp.Star():
-                return Unsupported("* is not supported here", span=span, remedy="name the columns")
+                return Unsupported("scalar subqueries are not supported", span=node.span, remedy=remedy)
+            case tree.IntervalText():
+                return Unsupported("an INTERVAL as a value is not supported", span=node.span, remedy="add it to a DATE or a TIMESTAMP")
+            case tree.Star():
+                return Unsupported("* is not supported here", span=node.span, remedy="name the columns")
             case _:
-                return Unsupported(f"{type(node).__name__.upper()} is not supported here", span=span)
+                assert isinstance(node, tree.RowValue), node
+                return Unsupported("a row in parentheses is not a value", span=node.span, remedy="list the columns without them")
 
-    def _operator(self, node: exp.Expr, name: str, span: Span) -> Expr:
-        if isinstance(node, exp.Add | exp.Sub):
-            shifted = self._shifted(node, span)
-            if shifted is not None:
-                return shifted
-        return resolve(name, [self.bind(node.this), self.bind(node.expression)], span)
+    def _operation(self, node: tree.Operation) -> Expr:
+        """Operators of one level, folded from the left; connectives as a balanced tree, which means the same and is not deep."""
+        if node.operators[0] in ("AND", "OR"):
+            return self._connected(node.operators[0].lower(), [self.bind(part) for part in node.operands], node.span)
+        if not any(isinstance(tree.unnest(part), tree.IntervalText | tree.Operation | tree.Prefix) for part in node.operands):
+            return self._folded(node)
+        return self._shifted(node)
 
-    def _shifted(self, node: exp.Add | exp.Sub, span: Span) -> Expr | None:
-        """A DATE or TIMESTAMP moved by a constant interval; None where no interval is added."""
-        interval, moment = literals.interval(node.expression, self.places), node.this
-        if interval is None and isinstance(node, exp.Add):
-            interval, moment = literals.interval(node.this, self.places), node.expression
-        if interval is None or literals.interval(moment, self.places) is not None:
-            return None
-        value = self.bind(moment)
+    def _connected(self, name: str, parts: Sequence[Expr], span: Span) -> Expr:
+        if len(parts) == 1:
+            return parts[0]
+        middle = (len(parts) + 1) // 2
+        first, last = parts[0].span or span, parts[-1].span or span
+        sides = [self._connected(name, side, span) for side in (parts[:middle], parts[middle:])]
+        return resolve(name, sides, replace(span, start=first.start, end=last.end))
+
+    def _folded(self, node: tree.Operation) -> Expr:
+        bound = self.bind(node.operands[0])
+        for operator, operand in zip(node.operators, node.operands[1:], strict=True):
+            bound = resolve(operator.lower(), [bound, self.bind(operand)], replace(node.span, end=operand.span.end))
+        return bound
+
+    def _shifted(self, node: tree.Operation) -> Expr:
+        """As `_folded`, of operands that may be intervals: those move a DATE or a TIMESTAMP."""
+        bound: Expr | literals.Interval = self._operand(node.operands[0], node.operators[0])
+        for operator, operand in zip(node.operators, node.operands[1:], strict=True):
+            right, span = self._operand(operand, operator), replace(node.span, end=operand.span.end)
+            if isinstance(right, literals.Interval):
+                moved = right if operator == "+" else -right
+                bound = literals.add(bound, moved, span) if isinstance(bound, literals.Interval) else self._moved(bound, moved, span)
+            elif isinstance(bound, literals.Interval):
+                if operator != "+":
+                    break
+                bound = self._moved(right, bound, span)
+            else:
+                bound = resolve(operator.lower(), [bound, right], span)
+        if isinstance(bound, literals.Interval):
+            raise Unsupported("an INTERVAL as a value is not supported", span=node.span, remedy="add it to a DATE or a TIMESTAMP")
+        return bound
+
+    def _operand(self, node: tree.Expression, operator: str) -> Expr | literals.Interval:
+        interval = literals.interval(node) if operator in ("+", "-") else None
+        return self.bind(node) if interval is None else interval
+
+    def _moved(self, value: Expr, interval: literals.Interval, span: Span) -> Expr:
+        """A DATE or TIMESTAMP moved by a constant interval."""
         if value.type not in (DATE, TIMESTAMP):
             raise TypeMismatch(f"an INTERVAL cannot be added to {value.type.sql}", span=value.span, expected="DATE or TIMESTAMP")
-        moved = interval if isinstance(node, exp.Add) else -interval
-        if value.type == DATE and not moved.whole_days:
+        if value.type == DATE and not interval.whole_days:
             value = cast(value, TIMESTAMP, span)
-        return add_interval(value, moved.months, moved.days, moved.microseconds, span)
+        return add_interval(value, interval.months, interval.days, interval.microseconds, span)
 
-    def _column(self, node: exp.Column, span: Span) -> Expr:
-        if isinstance(node.this, exp.Star):
-            raise self._refused(node.this, span)
-        name, qualifier = node.name, node.table or None
+    def _column(self, node: tree.ColumnName) -> Expr:
+        if len(node.parts) > 2:
+            raise Unsupported("a column is named by column or table.column", span=node.span, remedy="give the table an alias")
+        name, qualifier = node.parts[-1].text, node.parts[0].text if len(node.parts) > 1 else None
         meanings = self.aliases.get(name.lower(), ()) if qualifier is None else ()
         found = self.scope.find(name, qualifier)
         if meanings and (self.aliases_first or not found or not self._is_key(self.scope.column(found[0]))):
-            return self._only(meanings, name, span)
+            return self._only(meanings, name, node.span)
         if found:
-            return self._only([self.scope.column(column) for column in found], name, span)
-        return self._outer(name, qualifier, span)
+            return self._only([self.scope.column(column) for column in found], name, node.span)
+        return self._outer(name, qualifier, node.span)
 
     def _is_key(self, column: Column) -> bool:
         return self.keys is None or column in self.keys
@@ -225,93 +229,30 @@ class ExpressionBinder:
         shown = name if qualifier is None else f"{qualifier}.{name}"
         return UnknownName(f"there is no column {shown!r}", span=span, remedy=did_you_mean(name, [*columns, *self.aliases]))
 
-    def _constant_or_cast(self, node: exp.Expr, span: Span) -> Expr:
-        match node:
-            case exp.Literal() if node.is_string:
-                return Literal(node.name, STRING, span)
-            case exp.RawString():
-                return Literal(node.name, STRING, span)
-            case exp.Literal():
-                return literals.number(node.name, False, span)
-            case exp.Boolean():
-                return Literal(bool(node.this), BOOLEAN, span)
-            case exp.Null():
-                return Literal(None, NULL, span)
-            case exp.Neg():
-                return self._negative(node, span)
-            case _:
-                assert isinstance(node, exp.Cast)
-                return self._suffixed(node, False, span) or self._cast(node, span)
+    def _keyword(self, node: tree.Keyword) -> Expr:
+        if node.word in _CONSTANTS:
+            return Literal(*_CONSTANTS[node.word], node.span)
+        found = self.scope.find(node.word, None)
+        if found:
+            return self._only([self.scope.column(column) for column in found], node.word, node.span)
+        if node.word == "CURRENT_TIMESTAMP":
+            return bind_now(self, node.span)
+        message, remedy = CLOCK_WORDS[node.word]
+        raise Unsupported(message, span=node.span, remedy=remedy)
 
-    def _negative(self, node: exp.Neg, span: Span) -> Expr:
-        operand = node.this
-        if isinstance(operand, exp.Literal) and not operand.is_string:
-            return literals.number(operand.name, True, span)
-        literal = self._suffixed(operand, True, span) if isinstance(operand, exp.Cast) else None
-        return literal or resolve("negate", [self.bind(operand)], span)
+    def _typed(self, node: tree.TypedText) -> Literal:
+        word = node.type.text.upper()
+        if word == "X":
+            raise Unsupported("BINARY literals are not supported", span=node.span, remedy="a STRING of hex digits")
+        type = sql_type(tree.TypeName(word, (), False, node.type.span)) if word not in WORDS else WORDS[word]
+        if type not in (DATE, TIMESTAMP):
+            raise Unsupported(f"{type.sql} '…' is no literal", span=node.span, remedy=f"CAST('…' AS {type.sql})")
+        return literals.typed(node.text, type, node.span)
 
-    def _suffixed(self, node: exp.Cast, negative: bool, span: Span) -> Literal | None:
-        """1L, 1.5BD and the like, which sqlglot makes casts of; None for real casts."""
-        operand = node.this
-        if not isinstance(operand, exp.Literal) or node.meta.get(CALL):
-            return None
-        if operand.is_string:
-            return None if "start" in operand.meta else literals.big_decimal(operand.name, negative, span)
-        at = self.places.of(operand)
-        if not at.text[at.end - 1].isalpha():
-            return None
-        if node.to.this not in literals.SUFFIXES:
-            raise SyntaxFailure("this is no number", span=span)
-        return literals.suffixed(operand.name, literals.SUFFIXES[node.to.this], negative, span)
-
-    def _is_operator(self, operand: exp.Expr) -> bool:
-        """Whether `::` follows."""
-        return self.places.text[self.places.of(operand).end :].lstrip().startswith("::")
-
-    def _cast(self, node: exp.Cast, span: Span) -> Expr:
-        type, operand = sql_type(node.to, self.places), node.this
-        if isinstance(operand, exp.Literal) and not node.meta.get(CALL) and not self._is_operator(operand):
-            if type not in (DATE, TIMESTAMP) or not operand.is_string:
-                raise Unsupported(f"{type.sql} '…' is no literal", span=span, remedy=f"CAST('…' AS {type.sql})")
-            return literals.typed(operand.name, type, span)
-        return cast(self.bind(operand), type, span, lenient=isinstance(node, exp.TryCast))
-
-    def _call(self, node: exp.Filter | exp.Anonymous, span: Span) -> Expr:
-        aggregate = aggregate_of(node)
-        if aggregate is not None:
-            return bind_aggregate(self, node, aggregate, span)
-        if isinstance(node, exp.Filter):
-            raise Unsupported("FILTER belongs to COUNT, SUM, AVG, MIN or MAX", span=span, remedy="CASE WHEN … END")
-        return bind_call(self, node, span)
-
-    def _case(self, node: exp.Case | exp.If, span: Span) -> Expr:
-        if isinstance(node, exp.If):
-            otherwise = node.args.get("false")
-            if otherwise is None:
-                raise TypeMismatch("IF takes 3 arguments", span=span, expected="IF(condition, value, otherwise)")
-            branches = [(self.bind(node.this), self.bind(node.args["true"]))]
-        else:
-            otherwise = node.args.get("default")
-            branches = [(self._when(node.this, branch.this), self.bind(branch.args["true"])) for branch in node.args["ifs"]]
-        return case(branches, None if otherwise is None else self.bind(otherwise), span)
-
-    def _when(self, subject: exp.Expr | None, node: exp.Expr) -> Expr:
-        condition = self.bind(node)
-        return condition if subject is None else resolve("=", [self.bind(subject), condition], condition.span)
-
-    def _is(self, node: exp.Is, span: Span) -> Expr:
-        value, tested = self.bind(node.this), node.expression
-        if "start" not in tested.meta:
-            raise SyntaxFailure("IS is missing", span=span, expected="x IS NULL, x IS NOT NULL")
-        if isinstance(tested, exp.Null):
-            return resolve("is_null", [value], span)
-        if isinstance(tested, exp.Boolean):
-            return resolve("is_true" if tested.this else "is_false", [value], span)
-        raise self._refused(node, span)
-
-    def _like(self, node: exp.Expr, span: Span) -> Expr:
-        inner, escape = (node.this, [self.bind(node.expression)]) if isinstance(node, exp.Escape) else (node, [])
-        if not isinstance(inner, exp.Like):
-            raise self._refused(node, span)
-        matched = resolve("like", [self.bind(inner.this), self.bind(inner.expression), *escape], span)
-        return resolve("not", [matched], span) if inner.args.get("negate") else matched
+    def _case(self, node: tree.SearchedCase) -> Expr:
+        subject = None if node.subject is None else self.bind(node.subject)
+        branches = []
+        for when, then in node.branches:
+            condition = self.bind(when)
+            branches.append((condition if subject is None else resolve("=", [subject, condition], condition.span), self.bind(then)))
+        return case(branches, None if node.otherwise is None else self.bind(node.otherwise), node.span)

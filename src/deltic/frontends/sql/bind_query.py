@@ -5,13 +5,13 @@ ORDER BY without LIMIT changes no relation: it is checked and left out of the pl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from sqlglot import exp
-
-from deltic.errors import SyntaxFailure, TypeMismatch, Unsupported
-from deltic.expr import Expr, cast, common_type
+from deltic.errors import Span, TypeMismatch, Unsupported
+from deltic.expr import Expr, Literal, cast, common_type
+from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.base_terms import reads
 from deltic.frontends.sql.bind_condition import Inner
 from deltic.frontends.sql.bind_expression import ExpressionBinder
@@ -21,126 +21,152 @@ from deltic.frontends.sql.bind_values import bind_values
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.scope import relation
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Distinct, Order, Plan, Project, SetKind, SetOperation, TopK, Union
-from deltic.schema import Type
+from deltic.plan.nodes import Aggregate, Distinct, Filter, Order, Plan, Project, SetKind, SetOperation, TopK, Union, Values
+from deltic.schema import BOOLEAN, Type
 
 GREATEST_LIMIT: Final = 2**31 - 1
 """As in Spark."""
-_KINDS: Final[dict[tuple[type[exp.Expr], bool], SetKind]] = {
-    (exp.Except, True): "except",
-    (exp.Except, False): "except_all",
-    (exp.Intersect, True): "intersect",
-    (exp.Intersect, False): "intersect_all",
+_KINDS: Final[dict[tuple[str, bool], SetKind]] = {
+    ("EXCEPT", True): "except",
+    ("EXCEPT", False): "except_all",
+    ("INTERSECT", True): "intersect",
+    ("INTERSECT", False): "intersect_all",
 }
 
 
-def bind_tree(node: exp.Expr, env: Environment) -> Plan:
+def bind_tree(node: tree.Query, env: Environment) -> Plan:
     """The plan of a query's tree."""
-    env = _with_ctes(node, env)
     match node:
-        case exp.Select():
-            return _bind_select(node, env)
-        case exp.Union() | exp.Except() | exp.Intersect():
-            return _ordered(_set_operation(node, env), node, env)
-        case exp.Subquery():
-            return _ordered(bind_tree(node.this, env), node, env)
-        case exp.Values():
-            return bind_values(node, env.places)
-        case _:
-            raise Unsupported("this is no query", span=env.places.of(node), expected="SELECT, VALUES or WITH")
+        case tree.SelectQuery():
+            return _bind_select(tree.WholeQuery((), False, node, (), None, node.span), env)
+        case tree.SetQuery():
+            return _union(node, env) if node.operator == "UNION" else _set_operation(node, env)
+        case tree.ValuesQuery():
+            return _named(bind_values(node), node.alias)
+        case tree.WholeQuery():
+            env = _with_ctes(node, env)
+            return _bind_select(node, env) if isinstance(node.body, tree.SelectQuery) else _ordered(bind_tree(node.body, env), node)
 
 
-def bind_inner(node: exp.Expr, env: Environment) -> Inner:
+def _named(plan: Plan, alias: tree.TableAlias | None) -> Plan:
+    return plan if alias is None else renamed(plan, alias.columns)
+
+
+def bind_inner(node: tree.Query, env: Environment) -> Inner:
     """A subquery of EXISTS or IN, whose DISTINCT and ORDER BY do not matter there."""
-    while isinstance(node, exp.Subquery) and not any(node.args.get(part) for part in ("with_", "order", "limit")):
-        node = node.this
-    if isinstance(node, exp.Select) and not node.args.get("limit"):
-        block = bind_block(node, _with_ctes(node, env), bind_tree, bind_inner)
+    while isinstance(node, tree.WholeQuery) and not (node.ctes or node.order or node.limit):
+        node = node.body
+    whole = node if isinstance(node, tree.WholeQuery) else tree.WholeQuery((), False, node, (), None, node.span)
+    if isinstance(whole.body, tree.SelectQuery) and whole.limit is None:
+        block = bind_block(whole.body, whole.order, _with_ctes(whole, env), bind_tree, bind_inner)
         return Inner(block.plan, tuple(expr for _, expr in block.outputs), block.correlated)
     plan = bind_tree(node, env)
     return Inner(plan, tuple(reference(plan.schema, i) for i in range(len(plan.schema))))
 
 
-def _with_ctes(node: exp.Expr, env: Environment) -> Environment:
-    found = node.args.get("with_")
+def _with_ctes(node: tree.WholeQuery, env: Environment) -> Environment:
     names: set[str] = set()
-    if found is None:
-        return env
-    for cte in found.expressions:
-        name, alias = cte.alias, cte.args["alias"]
+    for cte in node.ctes:
+        name = cte.name.text
         if name.lower() in names:
-            raise Unsupported(f"the CTE {name!r} is defined twice", span=env.places.of(alias), remedy="give it another name")
+            raise Unsupported(f"the CTE {name!r} is defined twice", span=cte.name.span, remedy="give it another name")
         names.add(name.lower())
-        env = env.with_cte(name, _bind_cte(cte, bool(found.args.get("recursive")), env.alone()))
+        env = env.with_cte(name, _bind_cte(cte, node.recursive, env.alone()))
     return env
 
 
-def _bind_cte(cte: exp.CTE, recursive: bool, env: Environment) -> Plan:
-    columns = cte.args["alias"].args.get("columns") or []
+def _bind_cte(cte: tree.CommonTable, recursive: bool, env: Environment) -> Plan:
+    def bound(query: tree.Query, inside: Environment) -> Plan:
+        return renamed(bind_tree(query, inside), cte.columns)
 
-    def bound(query: exp.Expr, inside: Environment) -> Plan:
-        return renamed(bind_tree(query, inside), columns, inside)
-
-    return bind_recursive(cte, env, bound) if recursive and reads(cte.this, cte.alias) else bound(cte.this, env)
+    return bind_recursive(cte, env, bound) if recursive and reads(cte.query, cte.name.text) else bound(cte.query, env)
 
 
-def renamed(plan: Plan, columns: list[exp.Expr], env: Environment) -> Plan:
+def renamed(plan: Plan, columns: Sequence[tree.Name]) -> Plan:
     """The plan with its columns called as listed; as it is where nothing is listed."""
     if not columns:
         return plan
     if len(columns) != len(plan.schema):
         expected = f"{len(plan.schema)} names, found {len(columns)}"
-        raise TypeMismatch("the column names do not fit the query", span=env.places.of(columns[-1]), expected=expected)
-    return Project(plan, tuple((column.name, reference(plan.schema, i)) for i, column in enumerate(columns)))
+        raise TypeMismatch("the column names do not fit the query", span=columns[-1].span, expected=expected)
+    return Project(plan, tuple((column.text, reference(plan.schema, i)) for i, column in enumerate(columns)))
 
 
-def _bind_select(node: exp.Select, env: Environment) -> Plan:
-    block = bind_block(node, env, bind_tree, bind_inner)
+def _bind_select(node: tree.WholeQuery, env: Environment) -> Plan:
+    select = node.body
+    assert isinstance(select, tree.SelectQuery)
+    block = bind_block(select, node.order, env, bind_tree, bind_inner)
     if block.correlated:
         raise Unsupported(
             "a correlated subquery with a LIMIT or in a set operation is not supported",
             span=block.correlated[0].span,
             remedy="join the two tables",
         )
-    distinct, limit = bool(node.args.get("distinct")), _limit(node, env)
-    if distinct:
-        return _distinct(block, limit, node, env)
-    return Project(block.plan, block.outputs) if limit is None else _top_k(block, limit)
-
-
-def _limit(node: exp.Expr, env: Environment) -> int | None:
-    """n of LIMIT n."""
-    limit = node.args.get("limit")
+    plan = Project(block.plan, block.outputs)
+    limit = _limit(node.limit)
+    if select.distinct:
+        return _distinct(Distinct(plan), block, limit, node)
     if limit is None:
+        return plan
+    return _top_k(block, limit) if block.order else _first_rows(plan, limit, node)
+
+
+def _limit(limit: tree.LimitClause | None) -> int | None:
+    """n of LIMIT n."""
+    if limit is None or limit.count is None:
         return None
-    span = env.places.of(limit)
-    count = limit.expression
-    if not (isinstance(count, exp.Literal) and not count.is_string and count.name.isdigit()):
-        raise Unsupported("LIMIT wants a whole number", span=span, expected="LIMIT 10")
-    if int(count.name) > GREATEST_LIMIT:
-        raise Unsupported("LIMIT is too great a number", span=span, expected=f"at most {GREATEST_LIMIT:,}, as in Spark")
-    if not node.args.get("order"):
-        raise Unsupported("LIMIT without ORDER BY keeps rows by chance", span=span, remedy="ORDER BY … LIMIT n keeps the first n rows")
-    return int(count.name)
+    count = literals.whole(limit.count, GREATEST_LIMIT)
+    if count is None and isinstance(limit.count, tree.NumberText) and limit.count.text.isdigit():
+        raise Unsupported("LIMIT is too great a number", span=limit.span, expected=f"at most {GREATEST_LIMIT:,}, as in Spark")
+    if count is None:
+        raise Unsupported("LIMIT requires a whole number", span=limit.span, expected="LIMIT 10")
+    return count
 
 
-def _distinct(block: Block, limit: int | None, node: exp.Select, env: Environment) -> Plan:
-    plan = Distinct(Project(block.plan, block.outputs))
+def _first_rows(plan: Plan, limit: int, node: tree.WholeQuery) -> Plan:
+    """LIMIT without ORDER BY, which says which rows only where it keeps all or none."""
+    if limit == 0:
+        return Filter(plan, Literal(False, BOOLEAN))
+    if _has_one_row(plan):
+        return plan
+    assert node.limit is not None
+    remedy = "ORDER BY … LIMIT n keeps the first n rows"
+    raise Unsupported("LIMIT without ORDER BY is nondeterministic", span=node.limit.span, remedy=remedy)
+
+
+def _has_one_row(plan: Plan) -> bool:
+    """Whether the relation never has more than one row."""
+    while isinstance(plan, Project | Filter | Distinct):
+        plan = plan.input
+    match plan:
+        case Aggregate():
+            return not plan.keys
+        case Values():
+            return len(plan.rows) <= 1
+        case TopK():
+            return plan.limit <= 1
+        case _:
+            return False
+
+
+def _distinct(plan: Plan, block: Block, limit: int | None, node: tree.WholeQuery) -> Plan:
     terms = []
-    for term, written in zip(block.order, node.args["order"].expressions if block.order else (), strict=True):
+    for term, written in zip(block.order, node.order, strict=True):
         expr = onto_outputs(term.expr, block.outputs)
         if expr is None:
             raise Unsupported(
                 "ORDER BY of a SELECT DISTINCT reads a column that is not selected",
-                span=env.places.of(written),
+                span=written.expression.span,
                 remedy="select that column too",
             )
         terms.append(replace(term, expr=expr))
-    return plan if limit is None else TopK(plan, tuple(terms), limit)
+    if limit is None:
+        return plan
+    return TopK(plan, tuple(terms), limit) if terms else _first_rows(plan, limit, node)
 
 
 def _top_k(block: Block, limit: int) -> Plan:
-    """The order's expressions that are not selected ride along, and are dropped behind."""
+    """The order's expressions that are not selected ride along, and are dropped after it."""
     outputs, terms = list(block.outputs), []
     for term in block.order:
         expr = onto_outputs(term.expr, outputs)
@@ -155,46 +181,59 @@ def _top_k(block: Block, limit: int) -> Plan:
     return Project(plan, tuple((name, reference(plan.schema, i)) for i, (name, _) in enumerate(block.outputs)))
 
 
-def _ordered(plan: Plan, node: exp.Expr, env: Environment) -> Plan:
-    """ORDER BY and LIMIT behind a set operation or a query in parentheses."""
-    limit, order = _limit(node, env), node.args.get("order")
-    if order is None:
-        return plan
+def _ordered(plan: Plan, node: tree.WholeQuery) -> Plan:
+    """ORDER BY and LIMIT after a set operation or a query in parentheses."""
+    limit = _limit(node.limit)
+    if not node.order:
+        return plan if limit is None else _first_rows(plan, limit, node)
     scope = relation(plan, None).scope
     outputs: list[tuple[str, Expr]] = [(c.name, scope.column(c)) for c in scope.columns]
-    terms: tuple[Order, ...] = bind_order(order, ExpressionBinder(env.places, scope, "ORDER BY"), outputs)
+    terms: tuple[Order, ...] = bind_order(node.order, ExpressionBinder(scope, "ORDER BY"), outputs)
     return plan if limit is None else TopK(plan, terms, limit)
 
 
-def _set_operation(node: exp.Expr, env: Environment) -> Plan:
-    for side in (node.this, node.expression):
-        if isinstance(side, exp.Select) and (side.args.get("order") or side.args.get("limit")):
-            raise SyntaxFailure("ORDER BY and LIMIT inside a set operation", span=env.places.of(side), remedy="put the side in parentheses")
-    left, right = bind_tree(node.this, env), bind_tree(node.expression, env)
-    word = type(node).__name__.upper()
+def _union(node: tree.SetQuery, env: Environment) -> Plan:
+    """UNION of several as one node, as far as the types of the columns stay the same."""
+    first, *others = node.parts
+    inputs = [bind_tree(first, env)]
+    for part in others:
+        plan = bind_tree(part, env)
+        types = _common_types("UNION", inputs[0], plan, part.span)
+        if [field.type for field in inputs[0].schema] != types:
+            inputs = [_widened(_united(inputs, node.distinct), types)]
+        inputs.append(_widened(plan, types))
+    return _united(inputs, node.distinct)
+
+
+def _united(inputs: list[Plan], distinct: bool) -> Plan:
+    if len(inputs) == 1:
+        return inputs[0]
+    union = Union(tuple(inputs))
+    return Distinct(union) if distinct else union
+
+
+def _set_operation(node: tree.SetQuery, env: Environment) -> Plan:
+    left, right = (bind_tree(part, env) for part in node.parts)
+    types = _common_types(node.operator, left, right, node.parts[1].span)
+    return SetOperation(_widened(left, types), _widened(right, types), _KINDS[node.operator, node.distinct])
+
+
+def _common_types(word: str, left: Plan, right: Plan, span: Span) -> list[Type]:
     if len(left.schema) != len(right.schema):
         expected = f"{len(left.schema)}, found {len(right.schema)}"
-        raise TypeMismatch(f"the sides of {word} have different numbers of columns", span=env.places.of(node.expression), expected=expected)
-    types = [_common(word, i, left, right, node, env) for i in range(len(left.schema))]
-    left, right = _widened(left, types), _widened(right, types)
-    distinct = bool(node.args.get("distinct"))
-    if isinstance(node, exp.Union):
-        both = Union((left, right))
-        return Distinct(both) if distinct else both
-    return SetOperation(left, right, _KINDS[type(node), distinct])
-
-
-def _common(word: str, index: int, left: Plan, right: Plan, node: exp.Expr, env: Environment) -> Type:
-    ours, theirs = left.schema[index], right.schema[index]
-    type = common_type([ours.type, theirs.type])
-    if type is None:
-        raise TypeMismatch(
-            f"column {index + 1} of {word} has no one type",
-            span=env.places.of(node.expression),
-            expected=f"{ours.type.sql} as {ours.name!r} on the left, found {theirs.type.sql}",
-            remedy="CAST one of them",
-        )
-    return type
+        raise TypeMismatch(f"the sides of {word} have different numbers of columns", span=span, expected=expected)
+    types = []
+    for i, (field, other) in enumerate(zip(left.schema, right.schema, strict=True), 1):
+        type = common_type([field.type, other.type])
+        if type is None:
+            raise TypeMismatch(
+                f"column {i} of {word} has no one type",
+                span=span,
+                expected=f"{field.type.sql} as {field.name!r} on the left, found {other.type.sql}",
+                remedy="CAST one of them",
+            )
+        types.append(type)
+    return types
 
 
 def _widened(plan: Plan, types: list[Type]) -> Plan:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlglot import exp
-
 from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr import cast, common_type
+from deltic.frontends.sql import tree
 from deltic.frontends.sql.base_terms import base_of
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.plan.columns import reference
@@ -21,20 +20,18 @@ from deltic.plan.recursion import has_base
 from deltic.schema import NULL, Field, Schema
 
 
-def bind_recursive(cte: exp.CTE, env: Environment, bind_query: BindQuery) -> Plan:
+def bind_recursive(cte: tree.CommonTable, env: Environment, bind_query: BindQuery) -> Plan:
     """The plan of a CTE that reads itself. bind_query: of its query, under the column names that the CTE gives."""
-    name, alias = cte.alias, cte.args["alias"].this
-    place = env.places.of(alias)
-    base = base_of(cte.this, name)
+    name, place = cte.name.text, cte.name.span
+    base = base_of(cte.query, name)
     if base is None:
         raise no_base(name, place)
-    level = env.levels.get(alias.meta.get("start"))
     unique = env.unused(name)
     body = _body(cte, name, unique, bind_query(base, env).schema, env, bind_query)
     check_monotone({unique: body})
     if not has_base({unique: body}, unique):
         raise no_base(name, place)
-    return Recursion(((unique, body),), unique, ITERATION_LIMIT if level is None else level.limit)
+    return Recursion(((unique, body),), unique, ITERATION_LIMIT if cte.limit is None else cte.limit)
 
 
 def no_base(name: str, place: Span) -> Unsupported:
@@ -46,16 +43,24 @@ def no_base(name: str, place: Span) -> Unsupported:
     )
 
 
-def _body(cte: exp.CTE, name: str, unique: str, schema: Schema, env: Environment, bind_query: BindQuery) -> Plan:
+def _body(cte: tree.CommonTable, name: str, unique: str, schema: Schema, env: Environment, bind_query: BindQuery) -> Plan:
     """The query bound over itself: first as NULL-free as its base, then with more columns that can be NULL until that suffices."""
     while True:
-        body = bind_query(cte.this, env.with_cte(name, Reference(unique, schema)))
-        _check_types(name, schema, body.schema, env.places.of(cte.this.args.get("expression") or cte.args["alias"].this))
+        body = bind_query(cte.query, env.with_cte(name, Reference(unique, schema)))
+        _check_types(name, schema, body.schema, _step(cte))
         fields = zip(schema, body.schema, strict=True)
         wider = Schema(tuple(replace(field, nullable=field.nullable or found.nullable) for field, found in fields))
         if wider == schema:
             return as_declared(body, schema)
         schema = wider
+
+
+def _step(cte: tree.CommonTable) -> Span:
+    """The last term of a set operation, where what the relation is made of itself stands; the name where there is none."""
+    query = cte.query
+    while isinstance(query, tree.WholeQuery):
+        query = query.body
+    return query.parts[-1].span if isinstance(query, tree.SetQuery) else cte.name.span
 
 
 def _check_types(name: str, base: Schema, whole: Schema, place: Span) -> None:

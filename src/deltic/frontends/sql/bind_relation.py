@@ -10,14 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
-
-from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
+from deltic.errors import AmbiguousName, Span, TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Call, Expr, Literal, can_fail, columns_of, resolve
-from deltic.frontends.sql.bind_call import function_name
+from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
-from deltic.frontends.sql.bind_table_function import EXPLODES, bind_from_function, bind_lateral
+from deltic.frontends.sql.bind_table_function import bind_from_function, bind_lateral, bind_lateral_view
 from deltic.frontends.sql.bind_values import bind_values
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.scope import Relation, Scope, ScopeColumn, did_you_mean, moved, relation
@@ -26,106 +23,77 @@ from deltic.plan.nodes import Join, JoinKind, Plan, Project, Reference, Table, V
 from deltic.schema import Schema, TableSchema
 
 EQUAL: Final = "equal"
-_KINDS: Final[dict[tuple[str, str], JoinKind]] = {
-    ("", ""): "inner",
-    ("", "INNER"): "inner",
-    ("", "CROSS"): "inner",
-    ("LEFT", ""): "left",
-    ("LEFT", "OUTER"): "left",
-    ("RIGHT", ""): "right",
-    ("RIGHT", "OUTER"): "right",
-    ("FULL", ""): "full",
-    ("FULL", "OUTER"): "full",
-    ("LEFT", "SEMI"): "semi",
-    ("", "SEMI"): "semi",
-    ("LEFT", "ANTI"): "anti",
-    ("", "ANTI"): "anti",
+_KINDS: Final[dict[str, JoinKind]] = {
+    ",": "inner",
+    "": "inner",
+    "INNER": "inner",
+    "CROSS": "inner",
+    "LEFT": "left",
+    "RIGHT": "right",
+    "FULL": "full",
+    "LEFT SEMI": "semi",
+    "SEMI": "semi",
+    "LEFT ANTI": "anti",
+    "ANTI": "anti",
 }
 
 NOTHING: Final = Relation(Values(((),), Schema(())), Scope((), Schema(())))
 """SELECT without FROM: one row without columns."""
 
 
-def bind_from(select: exp.Select, env: Environment, bind_query: BindQuery) -> Relation:
+def bind_from(select: tree.SelectQuery, env: Environment, bind_query: BindQuery) -> Relation:
     """The relation of FROM and its joins, in a scope inside that of the query around."""
-    start = select.args.get("from_")
-    if start is None and select.args.get("joins"):
-        raise SyntaxFailure("JOIN without FROM", span=env.places.of(select.args["joins"][0]))
-    joined = NOTHING if start is None else _joined(_item(start.this, env, bind_query), select.args.get("joins"), env, bind_query)
-    for lateral in select.args.get("laterals") or ():
-        _check_view(lateral, env)
-        joined = bind_lateral(lateral, joined, env)
+    joined = NOTHING if select.source is None else _item(select.source, env, bind_query)
+    for view in select.laterals:
+        joined = bind_lateral_view(view, joined)
     return Relation(joined.plan, replace(joined.scope, outer=env.outer))
 
 
-def _check_view(node: exp.Lateral, env: Environment) -> None:
-    """What stands behind FROM without a comma or JOIN is LATERAL VIEW, which has a name, of functions of Spark's."""
-    if not node.args.get("view"):
-        raise SyntaxFailure(
-            "LATERAL without a comma before it", span=env.places.of(node), expected=", LATERAL f(…) or LATERAL VIEW f(…) v AS x"
-        )
-    alias = node.args.get("alias")
-    named = alias is not None and (alias.this is not None or alias.args.get("columns"))
-    if not named and isinstance(node.this, exp.Anonymous) and function_name(node.this) in EXPLODES:
-        raise SyntaxFailure("LATERAL VIEW without a name", span=env.places.of(node), expected="LATERAL VIEW f(…) v AS x")
+def _item(node: tree.Source, env: Environment, bind_query: BindQuery) -> Relation:
+    match node:
+        case tree.TableName():
+            return _aliased(_lookup(node, env), node.name.text, node.alias)
+        case tree.DerivedTable():
+            return _aliased(bind_query(node.query, env.alone()), None, node.alias)
+        case tree.ValuesQuery():
+            return _aliased(bind_values(node), None, node.alias)
+        case tree.TableCall():
+            return bind_lateral(node, NOTHING) if node.lateral else _aliased(bind_from_function(node.call, NOTHING).plan, None, node.alias)
+        case tree.JoinedTables():
+            joined = _joined(_item(node.first, env, bind_query), node.joins, env, bind_query)
+            return joined if node.alias is None else _as_one(joined, node.alias)
 
 
-def _joined(left: Relation, joins: Sequence[exp.Join] | None, env: Environment, bind_query: BindQuery) -> Relation:
-    for node in joins or ():
-        if isinstance(node.this, exp.Lateral):
-            left = _lateral(left, node, env)
-            continue
-        left = _join(left, _item(node.this, env, bind_query), node, env)
+def _joined(left: Relation, joins: Sequence[tree.JoinClause], env: Environment, bind_query: BindQuery) -> Relation:
+    for join in joins:
+        right = join.right
+        if isinstance(right, tree.TableCall) and right.lateral:
+            left = bind_lateral(right, left)
+        else:
+            _check_reach(right, left)
+            left = _join(left, _item(right, env, bind_query), join, env)
     return left
 
 
-def _lateral(left: Relation, node: exp.Join, env: Environment) -> Relation:
-    """, LATERAL f(…), and CROSS JOIN LATERAL f(…)."""
-    condition = node.args.get("on")
-    if node.side or str(node.kind or "").upper() not in ("", "INNER", "CROSS") or not (condition is None or condition == exp.true()):
-        remedy = "LATERAL VIEW OUTER keeps rows of which nothing is made"
-        raise Unsupported("this join with LATERAL is not supported", span=env.places.of(node), expected=", LATERAL f(…)", remedy=remedy)
-    return bind_lateral(node.this, left, env)
+def _check_reach(right: tree.Source, left: Relation) -> None:
+    """Raises UnknownName where a function in FROM reads a relation before it without LATERAL."""
+    call = right.call if isinstance(right, tree.TableCall) else None
+    for node in tree.walk(call) if call is not None else ():
+        if isinstance(node, tree.ColumnName) and len(node.parts) < 3:
+            name, qualifier = node.parts[-1].text, node.parts[0].text if len(node.parts) > 1 else None
+            if call is not None and left.scope.find(name, qualifier):
+                message = f"a function in FROM reads {name!r} of a relation before it only with LATERAL"
+                raise UnknownName(message, span=node.span, remedy=f"LATERAL {call.name}(…)")
 
 
-def _item(node: exp.Expr, env: Environment, bind_query: BindQuery) -> Relation:
-    if isinstance(node, exp.Table):
-        return _joined(_named(node, env), node.args.get("joins"), env, bind_query)
-    if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
-        return _parenthesised(node, env, bind_query)
-    if isinstance(node, exp.Subquery):
-        plan = bind_query(node, env.alone())
-    elif isinstance(node, exp.Values):
-        plan = bind_values(node, env.places)
-    else:
-        raise Unsupported(f"{type(node).__name__.upper()} is not supported in FROM", span=env.places.of(node))
-    return _aliased(plan, None, node, env)
-
-
-def _parenthesised(node: exp.Subquery, env: Environment, bind_query: BindQuery) -> Relation:
-    """(a JOIN b …), whose tables keep their names unless the whole has one."""
-    inner = _item(node.this, env, bind_query)
-    if not isinstance(node.args.get("alias"), exp.TableAlias):
-        return inner
+def _as_one(inner: Relation, alias: tree.TableAlias) -> Relation:
+    """(a JOIN b …) under a name of its own."""
     shown = inner.scope.star(None)
-    plan = Project(inner.plan, tuple((c.name, inner.scope.column(c)) for c in shown))
-    return _aliased(plan, None, node, env)
+    return _aliased(Project(inner.plan, tuple((c.name, inner.scope.column(c)) for c in shown)), None, alias)
 
 
-def _named(node: exp.Table, env: Environment) -> Relation:
-    if isinstance(node.this, exp.Anonymous):
-        return _aliased(bind_from_function(node.this, NOTHING, env).plan, None, node, env)
-    if not isinstance(node.this, exp.Identifier):
-        span = env.places.of(node)
-        raise Unsupported("this function is not supported in FROM", span=span, remedy="give the rows as a table of their own")
-    behind = env.places.behind(node.this)
-    if behind is not None and behind.token_type == TokenType.STAR:
-        raise SyntaxFailure("syntax error at '*'", span=env.places.at(behind))
-    return _aliased(_lookup(node, env), node.name, node, env)
-
-
-def _lookup(node: exp.Table, env: Environment) -> Plan:
-    name, span = node.name, env.places.of(node.this)
+def _lookup(node: tree.TableName, env: Environment) -> Plan:
+    name, span = node.name.text, node.name.span
     if name.lower() in env.ctes:
         return _placed(env.ctes[name.lower()], span)
     found = env.catalog.relation(name)
@@ -140,42 +108,29 @@ def _placed(plan: Plan, span: Span) -> Plan:
     return replace(plan, span=span) if isinstance(plan, Reference) else plan
 
 
-def _aliased(plan: Plan, name: str | None, node: exp.Expr, env: Environment) -> Relation:
+def _aliased(plan: Plan, name: str | None, alias: tree.TableAlias | None) -> Relation:
     """Under its alias, where there is one, and with the alias's column names."""
-    alias = node.args.get("alias")
-    if not isinstance(alias, exp.TableAlias):
+    if alias is None:
         return relation(plan, name)
-    columns = alias.args.get("columns") or []
-    if alias.this is None or not all(isinstance(column, exp.Identifier) for column in columns):
-        raise SyntaxFailure("this is no alias", span=env.places.of(alias), expected="name, or name (column, …)")
-    if columns and len(columns) != len(plan.schema):
-        expected = f"{len(plan.schema)} names, found {len(columns)}"
-        raise TypeMismatch("the column names do not fit the columns", span=env.places.of(alias), expected=expected)
-    return relation(plan, alias.name or name, [column.name for column in columns] or None)
+    if alias.columns and len(alias.columns) != len(plan.schema):
+        expected = f"{len(plan.schema)} names, found {len(alias.columns)}"
+        raise TypeMismatch("the column names do not fit the columns", span=alias.span, expected=expected)
+    return relation(plan, alias.name.text, [column.text for column in alias.columns] or None)
 
 
-def _join(left: Relation, right: Relation, node: exp.Join, env: Environment) -> Relation:
-    kind = _KINDS.get((str(node.side or "").upper(), str(node.kind or "").upper()))
-    method = str(node.method or "").upper()
-    if kind is None or method not in ("", "NATURAL") or (method and str(node.kind).upper() == "CROSS"):
-        words = " ".join(word for word in (method, node.side, node.kind) if word)
-        raise Unsupported(
-            f"{words} JOIN is not supported", span=env.places.of(node), remedy="INNER, LEFT, RIGHT, FULL, CROSS, LEFT SEMI, LEFT ANTI"
-        )
-    if node.args.get("on") is not None and (method or node.args.get("using")):
-        raise SyntaxFailure("a join has one of NATURAL, USING and ON", span=env.places.of(node.args["on"]))
-    if method == "NATURAL":
+def _join(left: Relation, right: Relation, node: tree.JoinClause, env: Environment) -> Relation:
+    kind = _KINDS.get(node.kind)
+    if kind is None or (node.natural and node.kind == "CROSS"):
+        words = " ".join(word for word in ("NATURAL" * node.natural, node.kind) if word)
+        raise Unsupported(f"{words} JOIN is not supported", span=node.span, remedy="INNER, LEFT, RIGHT, FULL, CROSS, LEFT SEMI, LEFT ANTI")
+    if node.natural:
         return _join_using(left, right, kind, _common_names(left, right), env)
-    if node.args.get("using"):
-        return _join_using(left, right, kind, [(part.name, env.places.of(part)) for part in node.args["using"]], env)
+    if node.columns:
+        return _join_using(left, right, kind, [(part.text, part.span) for part in node.columns], env)
     width = len(left.plan.schema)
     both = _beside(left, right, Join(left.plan, right.plan, "inner"))  # ON sees the rows before any is filled up with NULL
-    condition = node.args.get("on")
-    keys, residual = (
-        ((), None)
-        if condition is None
-        else split(ExpressionBinder(env.places, replace(both.scope, outer=env.outer), "ON").condition(condition), width)
-    )
+    binder = ExpressionBinder(replace(both.scope, outer=env.outer), "ON")
+    keys, residual = ((), None) if node.condition is None else split(binder.condition(node.condition), width)
     hint = env.hint if kind == "inner" else None
     return _beside(left, right, Join(left.plan, right.plan, kind, keys, residual, hint=hint))
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
-from sqlglot import exp
-
-from deltic.errors import Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
+from deltic.errors import TypeMismatch, UnknownName, Unsupported
 from deltic.expr import Column, Expr, columns_of
+from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, has_aggregate, onto
 from deltic.frontends.sql.bind_condition import BindInner, Conjunct, Membership, apply, bind_conjuncts, outer_equality
 from deltic.frontends.sql.bind_expression import ExpressionBinder
@@ -41,11 +39,11 @@ class Block:
 class _Select:
     """A SELECT while it is bound. Expressions are over `relation`'s rows, aggregates stand from AGGREGATED on.
 
-    collector: where the aggregates go; None in a SELECT without. made: the item that makes rows; its columns stand behind the relation's.
+    collector: where the aggregates go; None in a SELECT without. made: the item that makes rows; its columns stand after the relation's.
     """
 
-    node: exp.Select
-    env: Environment
+    node: tree.SelectQuery
+    terms: tuple[tree.OrderTerm, ...]
     relation: Relation
     collector: Collector | None
     made: Made | None = None
@@ -54,7 +52,7 @@ class _Select:
     aliases: dict[str, list[Expr]] = field(default_factory=dict)
 
     def binder(self, clause: str) -> ExpressionBinder:
-        return ExpressionBinder(self.env.places, self.relation.scope, clause, self.aliases, collector=self.collector)
+        return ExpressionBinder(self.relation.scope, clause, self.aliases, collector=self.collector)
 
     def add(self, name: str, expr: Expr) -> None:
         """One more output column, which later items and clauses may call by its name."""
@@ -62,19 +60,20 @@ class _Select:
         self.aliases.setdefault(name.lower(), []).append(expr)
 
 
-def bind_block(node: exp.Select, env: Environment, bind_query: BindQuery, bind_inner: BindInner) -> Block:
-    """The SELECT bound."""
-    _check_form(node, env)
-    hint = join_hint(node, env.places)
+def bind_block(
+    node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: Environment, bind_query: BindQuery, bind_inner: BindInner
+) -> Block:
+    """The SELECT bound. terms: of its ORDER BY."""
+    hint = join_hint(node)
     relation = bind_from(node, replace(env, hint=hint), bind_query)
     check_followed(hint, relation.plan)
     where = _where(node, relation, env, bind_inner)
-    select = _Select(node, env, relation, Collector() if _is_grouped(node) else None)
-    for item in node.expressions:
+    select = _Select(node, terms, relation, Collector() if _is_grouped(node, terms) else None)
+    for item in node.items:
         _bind_item(select, item)
     _bind_keys(select)
-    having = _having(select, bind_inner)
-    order = _order(select)
+    having = _having(select, env, bind_inner)
+    order = bind_order(terms, replace(select.binder("ORDER BY"), aliases_first=True), select.outputs)
     correlated = [part for part in where if not isinstance(part, Membership | Timely) and reads_outer(part)]
     plan = apply(relation.plan, [part for part in where if part not in correlated])
     if select.made is not None:
@@ -84,55 +83,30 @@ def bind_block(node: exp.Select, env: Environment, bind_query: BindQuery, bind_i
     return _aggregated(select, plan, having, order, correlated)
 
 
-def _check_form(node: exp.Select, env: Environment) -> None:
-    """sqlglot takes the clauses in any order, and makes up a select list where there is none."""
-    first = node.expressions[0] if node.expressions else None
-    start = node.args.get("from_")
-    if start is not None and isinstance(start.this, exp.Values) and isinstance(first, exp.Star):
-        return  # VALUES as a side of a set operation
-    if first is None or (isinstance(first, exp.Star) and env.places.text[env.places.of(first).start] != "*"):
-        raise SyntaxFailure("SELECT of nothing", span=env.places.of(node), expected="columns, or *")
-    clauses = [
-        *(node.args.get("joins") or ()),
-        *(node.args.get("laterals") or ()),
-        *(node.args.get(name) for name in ("where", "group", "having", "order", "limit")),
-    ]
-    starts = [(env.places.of(part).start, part) for part in clauses if part is not None]
-    for (start, _), (after, part) in pairwise(starts):
-        if after < start and after > env.places.statement.start:
-            raise SyntaxFailure(
-                "the clauses are out of order", span=env.places.of(part), expected="FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT"
-            )
+def _where(node: tree.SelectQuery, relation: Relation, env: Environment, bind_inner: BindInner) -> list[Conjunct]:
+    binder = ExpressionBinder(relation.scope, "WHERE", outer=env.outer is not None)
+    return [] if node.where is None else bind_conjuncts(node.where, binder, env, bind_inner)
 
 
-def _where(node: exp.Select, relation: Relation, env: Environment, bind_inner: BindInner) -> list[Conjunct]:
-    where = node.args.get("where")
-    binder = ExpressionBinder(env.places, relation.scope, "WHERE", outer=env.outer is not None)
-    return [] if where is None else bind_conjuncts(where.this, binder, env, bind_inner)
+def _is_grouped(node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...]) -> bool:
+    listed = [*(item.expression for item in node.items), *(term.expression for term in terms)]
+    return node.group is not None or node.having is not None or any(has_aggregate(expression) for expression in listed)
 
 
-def _is_grouped(node: exp.Select) -> bool:
-    order = node.args.get("order")
-    listed = [*node.expressions, *(order.expressions if order else [])]
-    return bool(node.args.get("group") or node.args.get("having")) or any(has_aggregate(item) for item in listed)
-
-
-def _bind_item(select: _Select, item: exp.Expr) -> None:
-    star = _star(item)
-    if star is not None:
-        _bind_star(select, item, star)
-        return
-    if makes_rows(item):
+def _bind_item(select: _Select, item: tree.SelectItem) -> None:
+    node = item.expression
+    if isinstance(node, tree.Star):
+        _bind_star(select, node)
+    elif makes_rows(node):
         _bind_made(select, item)
-        return
-    inner = item.this if isinstance(item, exp.Alias) else item
-    if isinstance(inner, exp.Tuple | exp.Aliases):
-        raise Unsupported("a row in parentheses is not a value", span=select.env.places.of(item), remedy="list the columns without them")
-    select.add(output_name(item, select.env.places), select.binder("SELECT").bind(inner))
+    elif len(item.names) > 1 or isinstance(node, tree.RowValue):
+        raise Unsupported("a row in parentheses is not a value", span=item.span, remedy="list the columns without them")
+    else:
+        select.add(output_name(item), select.binder("SELECT").bind(node))
 
 
-def _bind_made(select: _Select, item: exp.Expr) -> None:
-    span = select.env.places.of(item)
+def _bind_made(select: _Select, item: tree.SelectItem) -> None:
+    span = item.span
     if select.made is not None or select.collector is not None:
         what = "aggregates" if select.made is None else "another function that makes rows"
         remedy = "LATERAL VIEW, or a subquery in FROM"
@@ -143,53 +117,46 @@ def _bind_made(select: _Select, item: exp.Expr) -> None:
         select.add(plan.schema[i].name, replace(reference(plan.schema, i), span=span))
 
 
-def _star(item: exp.Expr) -> exp.Star | None:
-    """The `*` of `*` or `t.*`."""
-    inner = item.this if isinstance(item, exp.Column) else item
-    return inner if isinstance(inner, exp.Star) else None
-
-
-def _bind_star(select: _Select, item: exp.Expr, star: exp.Star) -> None:
-    scope, places = select.relation.scope, select.env.places
-    qualifier = item.args["table"].name if isinstance(item, exp.Column) and item.args.get("table") else None
+def _bind_star(select: _Select, star: tree.Star) -> None:
+    scope = select.relation.scope
+    qualifier = None if star.qualifier is None else star.qualifier.text
     columns = scope.star(qualifier)
     if not columns:
         known = [c.qualifier for c in scope.columns if c.qualifier]
         message = f"there is no table {qualifier!r} in FROM" if qualifier else "there is nothing in FROM for *"
-        raise UnknownName(message, span=places.of(item), remedy=did_you_mean(qualifier or "", known))
-    left_out = {part.name.lower(): part for part in star.args.get("except_") or []}
-    for name, part in left_out.items():
+        raise UnknownName(message, span=star.span, remedy=did_you_mean(qualifier or "", known))
+    excluded = {part.text.lower(): part for part in star.excluded}
+    for name, part in excluded.items():
         if all(column.name.lower() != name for column in columns):
             remedy = did_you_mean(name, [c.name for c in columns])
-            raise UnknownName(f"there is no column {part.name!r} to leave out", span=places.of(part), remedy=remedy)
+            raise UnknownName(f"there is no column {part.text!r} to leave out", span=part.span, remedy=remedy)
     for column in columns:
-        if column.name.lower() not in left_out:
-            select.add(column.name, replace(scope.column(column), span=places.of(item)))
+        if column.name.lower() not in excluded:
+            select.add(column.name, replace(scope.column(column), span=star.span))
 
 
 def _bind_keys(select: _Select) -> None:
-    group = select.node.args.get("group")
+    group = select.node.group
     if group is None:
         return
-    if group.args.get("all") and group.expressions:
-        raise SyntaxFailure("GROUP BY ALL and more", span=select.env.places.of(group), expected="GROUP BY ALL, or the keys")
-    if group.args.get("all"):
-        found = [expr for _, expr in select.outputs if not _is_aggregated(expr)]
-    else:
-        found = [_key(select, part) for part in group.expressions]
-    for key in found:
+    for key in _every_key(select) if _is_every(select, group) else [_key(select, part) for part in group.keys]:
         if key not in select.keys:
             select.keys.append(key)
 
 
-def _key(select: _Select, node: exp.Expr) -> Expr:
-    span = select.env.places.of(node)
-    if isinstance(node, exp.Literal) and not node.is_string:
-        key = _ordinal(node, select.outputs, "GROUP BY", span)
-    else:
-        key = replace(select.binder("GROUP BY"), collector=None).bind(node)
+def _is_every(select: _Select, group: tree.GroupClause) -> bool:
+    """Whether it is GROUP BY ALL: `all` is a keyword only where no column is called so."""
+    return group.every and not select.relation.scope.find("all", None) and "all" not in select.aliases
+
+
+def _every_key(select: _Select) -> list[Expr]:
+    return [expr for _, expr in select.outputs if not _is_aggregated(expr)]
+
+
+def _key(select: _Select, node: tree.Expression) -> Expr:
+    key = _ordinal(node, select.outputs, "GROUP BY") or replace(select.binder("GROUP BY"), collector=None).bind(node)
     if _is_aggregated(key):
-        raise Unsupported("an aggregate is not allowed in GROUP BY", span=span, remedy="aggregate in a subquery of FROM first")
+        raise Unsupported("an aggregate is not allowed in GROUP BY", span=node.span, remedy="aggregate in a subquery of FROM first")
     return key
 
 
@@ -197,36 +164,30 @@ def _is_aggregated(expr: Expr) -> bool:
     return any(AGGREGATED <= index < OUTER for index in columns_of(expr))
 
 
-def _ordinal(node: exp.Expr, outputs: Sequence[tuple[str, Expr]], clause: str, span: Span) -> Expr:
-    """The select item whose number stands in GROUP BY or ORDER BY."""
-    if not node.name.isdigit() or not 1 <= int(node.name) <= len(outputs):
-        raise TypeMismatch(f"{clause} {node.name}: there is no such column", span=span, expected=f"1 to {len(outputs)}")
-    return outputs[int(node.name) - 1][1]
+def _ordinal(node: tree.Expression, outputs: Sequence[tuple[str, Expr]], clause: str) -> Expr | None:
+    """The select item whose number stands in GROUP BY or ORDER BY; None where no number does."""
+    number = tree.unnest(node)
+    if not isinstance(number, tree.NumberText):
+        return None
+    ordinal = literals.whole(number, len(outputs))
+    if not ordinal:
+        raise TypeMismatch(f"{clause} {number.text:.40}: there is no such column", span=node.span, expected=f"1 to {len(outputs)}")
+    return outputs[ordinal - 1][1]
 
 
-def _having(select: _Select, bind_inner: BindInner) -> list[Conjunct]:
-    having = select.node.args.get("having")
+def _having(select: _Select, env: Environment, bind_inner: BindInner) -> list[Conjunct]:
+    having = select.node.having
     binder = replace(select.binder("HAVING"), keys=tuple(select.keys))
-    return [] if having is None else bind_conjuncts(having.this, binder, select.env, bind_inner)
+    return [] if having is None else bind_conjuncts(having, binder, env, bind_inner)
 
 
-def _order(select: _Select) -> tuple[Order, ...]:
-    order = select.node.args.get("order")
-    binder = replace(select.binder("ORDER BY"), aliases_first=True)
-    return () if order is None else bind_order(order, binder, select.outputs)
-
-
-def bind_order(order: exp.Order, binder: ExpressionBinder, outputs: Sequence[tuple[str, Expr]]) -> tuple[Order, ...]:
+def bind_order(terms: tuple[tree.OrderTerm, ...], binder: ExpressionBinder, outputs: Sequence[tuple[str, Expr]]) -> tuple[Order, ...]:
     """The terms of ORDER BY; numbers mean outputs."""
-    terms = []
-    for term in order.expressions:
-        node = term.this
-        if isinstance(node, exp.Literal) and not node.is_string:
-            expr = _ordinal(node, outputs, "ORDER BY", binder.places.of(node))
-        else:
-            expr = binder.bind(node)
-        terms.append(Order(expr, bool(term.args.get("desc")), bool(term.args.get("nulls_first"))))
-    return tuple(terms)
+    bound = []
+    for term in terms:
+        expr = _ordinal(term.expression, outputs, "ORDER BY") or binder.bind(term.expression)
+        bound.append(Order(expr, term.descending, term.nulls_first))
+    return tuple(bound)
 
 
 def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], order: tuple[Order, ...], correlated: list[Expr]) -> Block:

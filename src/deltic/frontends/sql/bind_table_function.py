@@ -9,15 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlglot import exp
-
-from deltic.errors import Span, TypeMismatch, Unsupported
+from deltic.errors import Span, SyntaxFailure, TypeMismatch, Unsupported
 from deltic.expr import Expr, Literal, cast, common_type
 from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_count, constant
-from deltic.frontends.sql import literals
-from deltic.frontends.sql.bind_call import function_name
+from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
-from deltic.frontends.sql.environment import Environment
+from deltic.frontends.sql.parse_query import TABLE_FUNCTIONS
 from deltic.frontends.sql.scope import Relation, Scope, ScopeColumn
 from deltic.plan.nodes import FlatMap, Plan, TableFunction
 from deltic.schema import BIGINT, DATE, INT, NULL
@@ -27,7 +24,6 @@ EXPLODES: Final = {"explode": (False, False), "explode_outer": (False, True), "p
 
 SERIES: Final = "generate_series"
 MAKERS: Final = (*EXPLODES, SERIES, "repeat_row", "range")
-_ARRAYS: Final = "explode(array(…)), explode(sequence(…)) or explode(split(…))"
 _SPECIAL: Final = frozenset("\\^$.|?*+()[]{}")
 
 
@@ -55,41 +51,42 @@ class Made:
         return replace(self, names=tuple(names))
 
 
-def makes_rows(node: exp.Expr) -> bool:
-    """Whether a select item is a call that makes rows."""
-    inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
-    return isinstance(inner, exp.Anonymous) and function_name(inner) in MAKERS
+def makes_rows(node: tree.Expression) -> bool:
+    """Whether a select item's expression is a call that makes rows."""
+    return isinstance(node, tree.FunctionCall) and node.name in MAKERS
 
 
-def bind_item(item: exp.Expr, binder: ExpressionBinder) -> Made:
+def bind_item(item: tree.SelectItem, binder: ExpressionBinder) -> Made:
     """A select item that makes rows, under its names."""
-    node = item.this if isinstance(item, exp.Alias | exp.Aliases) else item
-    assert isinstance(node, exp.Anonymous)
-    made = bind_made(node, binder)
+    assert isinstance(item.expression, tree.FunctionCall)
+    made = bind_made(item.expression, binder)
     if not made.names:
         raise Unsupported("repeat_row() has no value", span=made.span, expected="FROM t LATERAL VIEW repeat_row(n)")
-    names = [item.alias] if isinstance(item, exp.Alias) else [part.name for part in item.expressions] if item is not node else []
-    return made.named(names, binder.places.of(item))
+    return made.named([name.text for name in item.names], item.span)
 
 
-def bind_lateral(node: exp.Lateral, left: Relation, env: Environment) -> Relation:
-    """LATERAL VIEW [OUTER] f(…) v AS x, y, and LATERAL f(…) AS v(x, y): the rows of `left` with what is made of each."""
-    if not isinstance(node.this, exp.Anonymous):
-        raise Unsupported("LATERAL is for functions that make rows", span=env.places.of(node), expected=_ARRAYS, remedy="join the subquery")
-    made = bind_made(node.this, ExpressionBinder(env.places, left.scope, "LATERAL VIEW"))
-    alias = node.args.get("alias")
-    columns = [] if alias is None else [column.name for column in alias.args.get("columns") or []]
-    made = made.named(columns, env.places.of(node))
-    if node.args.get("outer") and made.names:
+def bind_lateral_view(node: tree.LateralView, left: Relation) -> Relation:
+    """LATERAL VIEW [OUTER] f(…) v AS x, y: the rows of `left` with what is made of each."""
+    if node.name is None and not node.columns and node.call.name in EXPLODES:
+        raise SyntaxFailure("LATERAL VIEW without a name", span=node.span, expected="LATERAL VIEW f(…) v AS x")
+    made = bind_made(node.call, ExpressionBinder(left.scope, "LATERAL VIEW")).named([name.text for name in node.columns], node.span)
+    if node.outer and made.names:
         made = replace(made, outer=True)
-    elif node.args.get("outer"):
+    elif node.outer:
         raise Unsupported("OUTER is not for repeat_row()", span=made.span, remedy="leave it out")
-    return _beside(left, made, alias.name or None if alias is not None else None)
+    return _beside(left, made, None if node.name is None else node.name.text)
 
 
-def bind_from_function(node: exp.Anonymous, start: Relation, env: Environment) -> Relation:
+def bind_lateral(node: tree.TableCall, left: Relation) -> Relation:
+    """LATERAL f(…) AS v(x, y): the rows of `left` with what is made of each."""
+    columns = () if node.alias is None else node.alias.columns
+    made = bind_made(node.call, ExpressionBinder(left.scope, "LATERAL")).named([name.text for name in columns], node.span)
+    return _beside(left, made, None if node.alias is None else node.alias.name.text)
+
+
+def bind_from_function(node: tree.FunctionCall, start: Relation) -> Relation:
     """A function in FROM, over `start`, one row without columns."""
-    return _beside(start, bind_made(node, ExpressionBinder(env.places, start.scope, "FROM")), None)
+    return _beside(start, bind_made(node, ExpressionBinder(start.scope, "FROM")), None)
 
 
 def _beside(left: Relation, made: Made, qualifier: str | None) -> Relation:
@@ -98,43 +95,43 @@ def _beside(left: Relation, made: Made, qualifier: str | None) -> Relation:
     return Relation(plan, Scope(left.scope.columns + columns, plan.schema, left.scope.outer))
 
 
-def bind_made(node: exp.Anonymous, binder: ExpressionBinder) -> Made:
+def bind_made(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
     """A call of one of MAKERS, or an error."""
-    name, span = function_name(node), binder.places.of(node)
+    name, span = node.name, node.span
     if name not in MAKERS:
-        raise Unsupported(f"{name}() is no function that makes rows", span=span, expected=_ARRAYS, remedy="name a table")
+        raise Unsupported(f"{name}() is not a function that makes rows", span=span, expected=TABLE_FUNCTIONS, remedy="name a table")
     if name in EXPLODES:
-        check_count(name, node.expressions, 1, 1, span)
-        function, arguments = _array(node.expressions[0], binder)
+        check_count(name, node.arguments, 1, 1, span)
+        function, arguments = _array(node.arguments[0], binder)
         position, outer = EXPLODES[name]
         return Made(function, arguments, ("pos", "col") if position else ("col",), position, outer, span)
     if name == SERIES:
         return Made(SERIES, _steps(node, binder), ("col",), False, False, span)
     if name == "repeat_row":
-        check_count(name, node.expressions, 1, 1, span)
-        return Made("repeat_row", (accept(name, 1, binder.bind(node.expressions[0]), LONG, span),), (), False, False, span)
+        check_count(name, node.arguments, 1, 1, span)
+        return Made("repeat_row", (accept(name, 1, binder.bind(node.arguments[0]), LONG, span),), (), False, False, span)
     assert name == "range"
     return Made(SERIES, _range(node, binder), ("id",), False, False, span)
 
 
-def _array(node: exp.Expr, binder: ExpressionBinder) -> tuple[TableFunction, tuple[Expr, ...]]:
+def _array(node: tree.Expression, binder: ExpressionBinder) -> tuple[TableFunction, tuple[Expr, ...]]:
     """What an array-valued expression is made by."""
-    node = node.unnest()
-    name = function_name(node) if isinstance(node, exp.Anonymous) else ""
-    if isinstance(node, exp.Anonymous) and name == "array":
+    node = tree.unnest(node)
+    name = node.name if isinstance(node, tree.FunctionCall) else ""
+    if isinstance(node, tree.FunctionCall) and name == "array":
         return "array", _elements(node, binder)
-    if isinstance(node, exp.Anonymous) and name in ("sequence", SERIES):
+    if isinstance(node, tree.FunctionCall) and name in ("sequence", SERIES):
         return "sequence" if name == "sequence" else "generate_series", _steps(node, binder)
-    if isinstance(node, exp.Anonymous) and name == "split":
+    if isinstance(node, tree.FunctionCall) and name == "split":
         return "split", _split(node, binder)
     remedy = "a table with one row for each element, or a STRING and split(…)"
-    raise Unsupported("arrays that are stored are not supported", span=binder.places.of(node), expected=_ARRAYS, remedy=remedy)
+    raise Unsupported("arrays that are stored are not supported", span=node.span, expected=TABLE_FUNCTIONS, remedy=remedy)
 
 
-def _elements(node: exp.Anonymous, binder: ExpressionBinder) -> tuple[Expr, ...]:
-    span = binder.places.of(node)
-    check_count("array", node.expressions, 1, None, span)
-    values = [binder.bind(part) for part in node.expressions]
+def _elements(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...]:
+    span = node.span
+    check_count("array", node.arguments, 1, None, span)
+    values = [binder.bind(part) for part in node.arguments]
     type = common_type([value.type for value in values])
     if type is None:
         names = ", ".join(dict.fromkeys(value.type.sql for value in values))
@@ -142,20 +139,20 @@ def _elements(node: exp.Anonymous, binder: ExpressionBinder) -> tuple[Expr, ...]
     return tuple(cast(value, type) for value in values)
 
 
-def _steps(node: exp.Anonymous, binder: ExpressionBinder) -> tuple[Expr, ...]:
+def _steps(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...]:
     """start, stop and step, brought to one integer type; or two dates and days."""
-    name, span = function_name(node), binder.places.of(node)
-    check_count(name, node.expressions, 2, 3, span)
-    ends = [binder.bind(part) for part in node.expressions[:2]]
-    written = node.expressions[2:]
-    interval = literals.interval(written[0], binder.places) if written else None
+    name, span = node.name, node.span
+    check_count(name, node.arguments, 2, 3, span)
+    ends = [binder.bind(part) for part in node.arguments[:2]]
+    written = node.arguments[2:]
+    interval = literals.interval(written[0]) if written else None
     type = common_type([end.type for end in ends])
     if type == DATE:
         if interval is None and written:
-            raise TypeMismatch(f"the step of {name}() is no INTERVAL", span=binder.places.of(written[0]), expected="INTERVAL 1 DAY")
+            raise TypeMismatch(f"the step of {name}() is no INTERVAL", span=written[0].span, expected="INTERVAL 1 DAY")
         if interval is not None and (interval.months or interval.microseconds):
-            raise Unsupported(f"{name}() of dates goes by days", span=binder.places.of(written[0]), expected="INTERVAL n DAYS")
-        days = () if interval is None else (Literal(interval.days, INT, binder.places.of(written[0])),)
+            raise Unsupported(f"{name}() of dates goes by days", span=written[0].span, expected="INTERVAL n DAYS")
+        days = () if interval is None else (Literal(interval.days, INT, written[0].span),)
         return (*(cast(end, DATE) for end in ends), *days)
     steps = [binder.bind(part) for part in written] if interval is None else []
     type = None if interval is not None else common_type([part.type for part in (*ends, *steps)])
@@ -167,15 +164,15 @@ def _steps(node: exp.Anonymous, binder: ExpressionBinder) -> tuple[Expr, ...]:
     return tuple(cast(part, type) for part in (*ends, *steps))
 
 
-def _range(node: exp.Anonymous, binder: ExpressionBinder) -> tuple[Expr, ...]:
+def _range(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...]:
     """range(stop), range(start, stop) and range(start, stop, step) of constants; the stop is not among the numbers."""
-    span = binder.places.of(node)
-    check_count("range", node.expressions, 1, 3, span)
+    span = node.span
+    check_count("range", node.arguments, 1, 3, span)
     numbers = []
-    for i, part in enumerate(node.expressions, 1):
+    for i, part in enumerate(node.arguments, 1):
         bound = constant(accept("range", i, binder.bind(part), LONG, span))
         if bound is None or not isinstance(bound.value, int):
-            place = binder.places.of(part)
+            place = part.span
             raise Unsupported("range() takes constants", span=place, expected="whole numbers", remedy="explode(sequence(a, b))")
         numbers.append(bound.value)
     start, stop, step = (0, *numbers, 1) if len(numbers) == 1 else (*numbers, 1)[:3]
@@ -185,10 +182,10 @@ def _range(node: exp.Anonymous, binder: ExpressionBinder) -> tuple[Expr, ...]:
     return tuple(Literal(number, BIGINT, span) for number in (start, last, step))
 
 
-def _split(node: exp.Anonymous, binder: ExpressionBinder) -> tuple[Expr, ...]:
-    span = binder.places.of(node)
-    check_count("split", node.expressions, 2, 3, span)
-    bound = [binder.bind(part) for part in node.expressions]
+def _split(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...]:
+    span = node.span
+    check_count("split", node.arguments, 2, 3, span)
+    bound = [binder.bind(part) for part in node.arguments]
     text = accept("split", 1, bound[0], TEXT, span)
     pattern = constant(accept("split", 2, bound[1], TEXT, span))
     limit = constant(accept("split", 3, bound[2], INTEGER, span)) if len(bound) > 2 else Literal(-1, INT, span)

@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
-
-from deltic.errors import EvaluationError, TypeMismatch, Unsupported
+from deltic.errors import EvaluationError, TypeMismatch
 from deltic.expr import Expr, Value, cast, columns_of, common_type
 from deltic.expr.interpreter import evaluate
+from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.scope import Scope
-from deltic.frontends.sql.spans import Places
 from deltic.plan.nodes import Values
 from deltic.schema import Field, Schema
 
 
-def bind_values(node: exp.Values, places: Places) -> Values:
+def bind_values(node: tree.ValuesQuery) -> Values:
     """The rows evaluated now; its columns are col1, col2, …"""
-    binder = ExpressionBinder(places, Scope((), Schema(())), "VALUES")
-    rows = [[_constant(binder, part) for part in _parts(row)] for row in node.expressions]
-    for row, written in zip(rows, node.expressions, strict=True):
+    binder = ExpressionBinder(Scope((), Schema(())), "VALUES")
+    rows = [[_constant(binder, part) for part in _parts(row)] for row in node.rows]
+    for row, written in zip(rows, node.rows, strict=True):
         if len(row) != len(rows[0]):
             expected = f"{len(rows[0])}, found {len(row)}"
-            raise TypeMismatch("the rows of VALUES have different lengths", span=places.of(written), expected=expected)
+            raise TypeMismatch("the rows of VALUES have different lengths", span=written.span, expected=expected)
     columns = [_column(column) for column in zip(*rows, strict=True)]
     fields = (Field(f"col{i}", c[0].type, any(part.nullable for part in c)) for i, c in enumerate(columns, 1))
     return Values(tuple(tuple(_value(part) for part in row) for row in zip(*columns, strict=True)), Schema(tuple(fields)))
 
 
-def _parts(row: exp.Expr) -> list[exp.Expr]:
-    return list(row.expressions) if isinstance(row, exp.Tuple) else [row]
+def _parts(row: tree.Expression) -> tuple[tree.Expression, ...]:
+    return row.items if isinstance(row, tree.RowValue) else (row,)
 
 
-def _constant(binder: ExpressionBinder, node: exp.Expr) -> Expr:
-    if isinstance(node, exp.Alias):
-        raise Unsupported(
-            "an alias inside VALUES", span=binder.places.of(node), remedy="put each row in parentheses: VALUES (1), (2) AS t(a)"
-        )
+def _constant(binder: ExpressionBinder, node: tree.Expression) -> Expr:
     bound = binder.bind(node)
     assert not columns_of(bound)
     return bound

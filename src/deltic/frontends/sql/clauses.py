@@ -1,36 +1,18 @@
-"""What stands behind a table's columns or a sink's view: USING, OPTIONS, LOCATION, COMMENT, read from the tokens one by one.
-
-sqlglot knows no sinks, and keeps no places of options.
-"""
+"""What stands after a table's columns or a sink's view: USING, OPTIONS, LOCATION, COMMENT."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Final
 
-from sqlglot.tokenizer_core import Token, TokenType
-
-from deltic.errors import QueryError, Span, SyntaxFailure, Unsupported
-from deltic.frontends.sql.cursor import STRINGS, Cursor, is_name
+from deltic.errors import QueryError, Span, SyntaxFailure
+from deltic.frontends.sql.cursor import NO_NAMES, Cursor
+from deltic.frontends.sql.lexer import NUMBER, QUOTED, STRING, WORD, Token
+from deltic.frontends.sql.refusals import AFTER_TABLE, refuse
 
 OPENING: Final = ("USING", "OPTIONS", "LOCATION")
-VALUES: Final = (*STRINGS, TokenType.NUMBER, TokenType.TRUE, TokenType.FALSE)
 _VALUE: Final = "a string, a number, TRUE or FALSE"
-_FLAT: Final = "all files lie in the folder itself"
-_QUERY: Final = ("a query behind USING is not supported", "CREATE MATERIALIZED VIEW v AS the query, and CREATE SINK name FROM v")
-_NOT_HERE: Final[dict[str, tuple[str, str]]] = {
-    "TBLPROPERTIES": ("TBLPROPERTIES is not supported", "put what says how files are read and written into OPTIONS (…)"),
-    "PARTITIONED": (f"PARTITIONED BY is not supported: {_FLAT}", "leave it out"),
-    "CLUSTERED": (f"CLUSTERED BY is not supported: {_FLAT}", "leave it out"),
-    "CLUSTER": (f"CLUSTER BY is not supported: {_FLAT}", "leave it out"),
-    "STORED": ("STORED AS is not supported", "USING parquet, csv or json"),
-    "ROW": ("ROW FORMAT is not supported", "USING csv OPTIONS (path '…', sep '…')"),
-    "AS": _QUERY,
-    "SELECT": _QUERY,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,72 +34,112 @@ class Clauses:
     options: dict[str, Option] = field(default_factory=dict)
 
 
-def parse_clauses(cursor: Cursor, bare: Sequence[str] = ()) -> Clauses:
-    """USING format, then the others in any order, up to the statement's end. bare: options that may stand without USING."""
-    if cursor.word == "OPTIONS" and (found := _bare(cursor, bare)) is not None:
-        return found
-    if cursor.word in OPENING[1:]:
-        raise SyntaxFailure(f"{cursor.word} without USING", span=cursor.span, expected="USING parquet, csv or json before it")
-    cursor.expect("USING")
-    clauses = _format(cursor)
-    seen: set[str] = set()
-    while cursor.token is not None:
-        word = cursor.word
-        if word in seen or word == "USING":
-            remedy = "put all options into one OPTIONS (…)" if word == "OPTIONS" else "leave one of them out"
-            raise SyntaxFailure(f"{word} stands here twice", span=cursor.span, remedy=remedy)
-        seen.add(word)
-        _clause(cursor, word, clauses)
-    return clauses
+class ClauseParser(Cursor):
+    """The rules for these clauses."""
 
+    def clauses(self, bare: Sequence[str] = ()) -> Clauses:
+        """USING format, then the others in any order, up to the statement's end. bare: options that may stand without USING."""
+        if self.word == "OPTIONS" and (only := self._bare(bare)) is not None:
+            return only
+        if self.word in OPENING[1:]:
+            raise SyntaxFailure(f"{self.word} without USING", span=self.span, expected="USING parquet, csv or json before it")
+        self.expect("USING")
+        clauses = self._format()
+        seen: set[str] = set()
+        while not self.ended:
+            word = self.word
+            if word in seen or word == "USING":
+                remedy = "put all options into one OPTIONS (…)" if word == "OPTIONS" else "leave one of them out"
+                raise SyntaxFailure(f"{word} stands here twice", span=self.span, remedy=remedy)
+            seen.add(word)
+            self._clause(clauses)
+        return clauses
 
-def _bare(cursor: Cursor, names: Sequence[str]) -> Clauses | None:
-    """OPTIONS alone, if it has just options of these names."""
-    ahead = copy(cursor)
-    clauses = Clauses("", ahead.span)
-    ahead.expect("OPTIONS")
-    try:
-        _options(ahead, clauses.options)
-    except SyntaxFailure:
+    def _bare(self, names: Sequence[str]) -> Clauses | None:
+        """OPTIONS alone, if it has just options of these names."""
+        at, clauses = self.at, Clauses("", self.span)
+        self.expect("OPTIONS")
+        try:
+            self._options(clauses.options)
+        except SyntaxFailure:
+            self.at = at
+            return None
+        if self.ended and clauses.options.keys() <= {*names}:
+            return clauses
+        self.at = at
         return None
-    return clauses if ahead.token is None and clauses.options.keys() <= {*names} else None
+
+    def _format(self) -> Clauses:
+        """The format's name, dotted as a class's name may be."""
+        if not is_name(self.token) or self.word in OPENING:
+            raise self.failure("a format: parquet, csv or json")
+        return Clauses(*self._dotted_text())
+
+    def _clause(self, clauses: Clauses) -> None:
+        refuse(self, AFTER_TABLE)
+        keyword = self.span
+        if self.passes("OPTIONS"):
+            self._options(clauses.options)
+        elif self.passes("LOCATION"):
+            start = self.token.start
+            value = self.string("the folder, as a string")
+            _add(Option("LOCATION", value, keyword, self.since(start)), "path", clauses.options)
+        elif self.passes("COMMENT"):
+            self.string("the comment, as a string")
+        else:
+            raise self.failure("OPTIONS (…), LOCATION '…', COMMENT '…', or the end of the statement")
+
+    def _options(self, options: dict[str, Option]) -> None:
+        self.expect("(")
+        if self.word == ")":
+            raise self.failure("path '…'")
+        while True:
+            option = self._option()
+            _add(option, option.key.lower(), options)
+            if self.passes(")"):
+                return
+            if not self.passes(","):
+                raise self.failure(f", or ) after the option {option.key}")
+
+    def _option(self) -> Option:
+        start = self.token.start
+        if self.token.kind == STRING:
+            key = self.take().text
+        elif is_name(self.token):
+            key, _ = self._dotted_text()
+        else:
+            raise self.failure("an option: key 'value'")
+        key_span = self.since(start)
+        self.passes("=")
+        if self.word in (",", ")"):
+            raise SyntaxFailure(f"the option {key} has no value", span=key_span, expected=f"{key} '…'")
+        value, value_span = self._value(key)
+        return Option(key, value, key_span, value_span)
+
+    def _value(self, key: str) -> tuple[str, Span]:
+        token = self.token
+        if token.kind == STRING:
+            self.at += 1
+            return token.text, self.of(token)
+        if token.kind != NUMBER and token.word not in ("TRUE", "FALSE"):
+            raise self.failure(f"{_VALUE} for the option {key}")
+        self.at += 1
+        return token.text.lower(), self.of(token)
+
+    def _dotted_text(self) -> tuple[str, Span]:
+        """Names with dots between them."""
+        start = self.token.start
+        text = self.take().text
+        while self.passes("."):
+            if not is_name(self.token):
+                raise self.failure("a name after the dot")
+            text += f".{self.take().text}"
+        return text, self.since(start)
 
 
-def _format(cursor: Cursor) -> Clauses:
-    """The format's name, dotted as a class's name may be."""
-    token = cursor.token
-    if token is None or not is_name(token) or cursor.word in OPENING:
-        raise cursor.failure("a format: parquet, csv or json")
-    return Clauses(*cursor.dotted())
-
-
-def _clause(cursor: Cursor, word: str, clauses: Clauses) -> None:
-    if word in _NOT_HERE:
-        message, remedy = _NOT_HERE[word]
-        raise Unsupported(message, span=cursor.span, remedy=remedy)
-    keyword = cursor.span
-    if cursor.passes("OPTIONS"):
-        _options(cursor, clauses.options)
-    elif cursor.passes("LOCATION"):
-        value, span = _string(cursor, "the folder, as a string")
-        _add(Option("LOCATION", value, keyword, span), "path", clauses.options)
-    elif cursor.passes("COMMENT"):
-        _string(cursor, "the comment, as a string")
-    else:
-        raise cursor.failure("OPTIONS (…), LOCATION '…', COMMENT '…', or the end of the statement")
-
-
-def _options(cursor: Cursor, options: dict[str, Option]) -> None:
-    cursor.expect("(")
-    if cursor.word == ")":
-        raise cursor.failure("path '…'")
-    while True:
-        option = _option(cursor)
-        _add(option, option.key.lower(), options)
-        if cursor.passes(")"):
-            return
-        if not cursor.passes(","):
-            raise cursor.failure(f", or ) behind the option {option.key}")
+def is_name(token: Token) -> bool:
+    """Whether a name may be written so."""
+    return token.kind == QUOTED or (token.kind == WORD and token.word not in NO_NAMES)
 
 
 def _add(option: Option, key: str, options: dict[str, Option]) -> None:
@@ -127,48 +149,3 @@ def _add(option: Option, key: str, options: dict[str, Option]) -> None:
             message = "the folder is given twice, by LOCATION and by the option path"
         raise QueryError(message, span=option.key_span, remedy="leave one of them out")
     options[key] = option
-
-
-def _option(cursor: Cursor) -> Option:
-    token = cursor.token
-    if token is None or (token.token_type not in STRINGS and not is_name(token)):
-        raise cursor.failure("an option: key 'value'")
-    key, key_span = cursor.text() if token.token_type in STRINGS else cursor.dotted()
-    cursor.passes("=")
-    if cursor.word in (",", ")"):
-        raise SyntaxFailure(f"the option {key} has no value", span=key_span, expected=f"{key} '…'")
-    value, value_span = _value(cursor, key)
-    return Option(key, value, key_span, value_span)
-
-
-def _value(cursor: Cursor, key: str) -> tuple[str, Span]:
-    token = cursor.token
-    if token is None or token.token_type not in VALUES:
-        raise cursor.failure(f"{_VALUE} for the option {key}")
-    text, span = cursor.text()
-    return (text if token.token_type in STRINGS else text.lower()), span
-
-
-def _string(cursor: Cursor, expected: str) -> tuple[str, Span]:
-    if cursor.token is None or cursor.token.token_type not in STRINGS:
-        raise cursor.failure(expected)
-    return cursor.text()
-
-
-def split(tokens: Sequence[Token]) -> int:
-    """Where in CREATE TABLE the clauses begin that are read here; the number of tokens where none do.
-
-    They are read here if they begin with one of OPENING. Others, such as COMMENT alone, sqlglot reads with the columns.
-    """
-    words = ["" if token.token_type in (*STRINGS, TokenType.IDENTIFIER) else token.text.upper() for token in tokens]
-    if words[0] != "CREATE" or "TABLE" not in words[1:4]:
-        return len(tokens)
-    at = words.index("TABLE") + 1
-    at += 4 if words[at : at + 3] == ["IF", "NOT", "EXISTS"] else 1
-    while words[at : at + 1] == ["."]:
-        at += 2
-    if words[at : at + 1] == ["("]:
-        depth = itertools.accumulate((word == "(") - (word == ")") for word in words[at:])
-        at += 1 + list(depth).index(0)
-    clauses = words[at + 2 :] if words[at : at + 1] == ["COMMENT"] else words[at:]
-    return at if clauses and clauses[0] in OPENING else len(tokens)

@@ -1,113 +1,174 @@
-"""A statement's tokens read one by one, for the statements and clauses that sqlglot does not know."""
+"""A statement's tokens read from left to right: what every rule of the grammar is made of."""
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
-from sqlglot.tokenizer_core import Token, TokenType
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 from deltic.errors import Span, SyntaxFailure, Unsupported
-from deltic.frontends.sql.spans import Places
+from deltic.frontends.sql.lexer import END, QUOTED, STRING, WORD, Token
+from deltic.frontends.sql.tree import Name
 
-STRINGS: Final = (TokenType.STRING, TokenType.RAW_STRING)
-_NO_NAMES: Final = ("FROM", "USING", "TRUE", "FALSE", "NULL")
+DEPTH: Final = 100
+"""How deep parentheses, calls, CASE and subqueries may stand in each other: what works on trees is recursive, and Python's stack ends."""
+
+LOOKAHEAD: Final = 4
+"""How many tokens of kind END stand past the last, so that every rule may look as far ahead as it wants."""
+
+_FIRST_WORDS: Final = ("CREATE", "DROP", "DECLARE")
+_SECOND_WORDS: Final = ("TABLE", "VIEW", "SINK", "OR", "MATERIALIZED", "TEMPORARY", "TEMP", "RECURSIVE")
+Item = TypeVar("Item")
 
 
 class Cursor:
-    """A statement's tokens from left to right."""
+    """The tokens of one statement, and how many of them have been read."""
 
-    def __init__(self, places: Places, at: int) -> None:
-        self.places, self.at = places, at
+    def __init__(self, text: str, name: str, tokens: Sequence[Token]) -> None:
+        self.text, self.name, self.at, self.depth = text, name, 0, 0
+        last = tokens[-1].end
+        self.tokens = [*tokens, *[Token(END, "", "", last, last)] * LOOKAHEAD]
+        self.count = len(tokens)
 
     @property
-    def token(self) -> Token | None:
-        """The next one; None behind the last."""
-        return self.places.tokens[self.at] if self.at < len(self.places.tokens) else None
+    def token(self) -> Token:
+        """The next token; one of kind END past the last."""
+        return self.tokens[self.at]
 
     @property
     def word(self) -> str:
-        """The next token in upper case; nothing behind the last, and for quoted names and strings."""
-        token = self.token
-        return "" if token is None or token.token_type in (*STRINGS, TokenType.IDENTIFIER) else token.text.upper()
+        """What the grammar compares of the next token."""
+        return self.tokens[self.at].word
+
+    @property
+    def ended(self) -> bool:
+        """Whether all has been read."""
+        return self.at == self.count
+
+    @property
+    def statement(self) -> Span:
+        """The whole statement."""
+        return Span(self.text, self.tokens[0].start, self.tokens[self.count - 1].end, self.name)
 
     @property
     def span(self) -> Span:
-        """The next token's place; behind the last, that one's."""
-        return self.places.at(self.token or self.places.tokens[-1])
+        """The next token's place; at the end, that of the last one."""
+        return self.of(self.tokens[min(self.at, self.count - 1)])
+
+    def of(self, token: Token) -> Span:
+        """The place of one token."""
+        return Span(self.text, token.start, token.end, self.name)
+
+    def since(self, start: int) -> Span:
+        """From the character `start` to the end of what has been read."""
+        return Span(self.text, start, self.tokens[self.at - 1].end, self.name)
+
+    def take(self) -> Token:
+        """Reads one token."""
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def sees(self, *words: str) -> bool:
+        """Whether these words come next."""
+        return all(token.word == word for token, word in zip(self.tokens[self.at : self.at + len(words)], words, strict=False))
 
     def passes(self, *words: str) -> bool:
-        """Steps over the words if they are the next ones."""
-        start = self.at
-        for word in words:
-            if self.word != word:
-                self.at = start
-                return False
-            self.at += 1
+        """Reads the words if they come next."""
+        if self.tokens[self.at].word != words[0] or (len(words) > 1 and not self.sees(*words)):
+            return False
+        self.at += len(words)
         return True
 
-    def expect(self, word: str) -> None:
-        """Steps over the word, which must be next."""
-        if not self.passes(word):
-            raise self.failure(word)
+    def expect(self, *words: str) -> None:
+        """Reads the words, which must come next."""
+        for word in words:
+            if not self.passes(word):
+                raise self.failure(word)
 
-    def failure(self, expected: str) -> SyntaxFailure:
+    def failure(self, expected: str | None = None) -> SyntaxFailure:
         """The error that something else stands here."""
-        if self.token is None:
-            last = self.places.tokens[-1]
-            return SyntaxFailure(f"the statement ends too early, behind {last.text!r}", span=self.span, expected=expected)
-        return SyntaxFailure(f"syntax error at {self.token.text!r}", span=self.span, expected=expected)
+        previous = self.tokens[self.at - 1] if self.at else None
+        if previous is not None and previous.word in _FIRST_WORDS and self.word in _SECOND_WORDS and self.at > 1:
+            return self._unseparated(previous)
+        if self.at and self.word in _FIRST_WORDS and self.tokens[self.at + 1].word in _SECOND_WORDS:
+            return self._unseparated(self.token)
+        if self.ended:
+            last = self.tokens[self.count - 1]
+            written = self.text[last.start : last.end]
+            return SyntaxFailure(f"the statement ends too early, after {written!r}", span=self.span, expected=expected)
+        return SyntaxFailure(f"syntax error at {self._written(self.token)!r}", span=self.span, expected=expected)
 
-    def name(self, what: str) -> tuple[str, Span]:
-        """One name; `what` says of what."""
+    def missing(self) -> SyntaxFailure:
+        """The error that an operand, or a list, is not there."""
+        previous = self.tokens[self.at - 1]
+        end = "at the end" if self.ended else f"before {self._written(self.token)!r}"
+        return SyntaxFailure(f"something is missing after {self._written(previous)!r}, {end}", span=self.of(previous))
+
+    def _written(self, token: Token) -> str:
+        written = self.text[token.start : token.end]
+        return written if len(written) <= 40 else f"{written[:37]}…"
+
+    def _unseparated(self, first: Token) -> SyntaxFailure:
+        message = f"another statement begins at {first.text}, without a semicolon before it"
+        return SyntaxFailure(message, span=self.of(first), expected="; between two statements")
+
+    def string(self, expected: str) -> str:
+        """Reads a string literal, or several in a row, which are one."""
+        if self.token.kind != STRING:
+            raise self.failure(expected)
+        text = self.take().text
+        while self.token.kind == STRING:
+            text += self.take().text
+        return text
+
+    def identifier(self, expected: str = "a name", reserved: frozenset[str] = frozenset()) -> Name:
+        """Reads one name."""
         token = self.token
-        if token is None or not is_name(token):
-            raise self.failure(f"the name of {what}, in `back quotes` where it has other characters")
-        span = self.span
-        self.at += 1
+        if token.kind == QUOTED or (token.kind == WORD and token.word not in reserved and not token.word.isdigit()):
+            self.at += 1
+            return Name(token.text, self.of(token))
+        if token.kind in (STRING, "number"):
+            raise SyntaxFailure("invalid name", span=self.span, expected=expected, remedy="put it in `back quotes`")
+        raise self.failure(expected)
+
+    def simple_name(self, what: str) -> Name:
+        """Reads the name of a table, view or sink, which has no database part."""
+        name = self.identifier(f"the name of a {what}, in `back quotes` where it has other characters", NO_NAMES)
         if self.word == ".":
-            raise Unsupported(f"{what.partition(' ')[2]}s have one name, without a database", span=span, remedy="leave the database out")
-        return token.text, span
+            raise with_database(what, self._dotted(name), name.text)
+        return name
 
-    def text(self) -> tuple[str, Span]:
-        """Steps over a token: its text and place. A string goes on where a doubled quote stands for one of its characters."""
-        token = self._take()
-        text, end, quote = token.text, token, self.places.text[token.end]
-        while token.token_type == TokenType.STRING and self._touches(end, quote):
-            end = self._take()
-            text += quote + end.text
-        return text, self._span(token, end)
-
-    def dotted(self) -> tuple[str, Span]:
-        """Steps over names with dots between them."""
-        first = end = self._take()
-        text = first.text
+    def _dotted(self, first: Name) -> Span:
         while self.passes("."):
-            if self.token is None or not is_name(self.token):
-                raise self.failure("a name behind the dot")
-            end = self._take()
-            text += f".{end.text}"
-        return text, self._span(first, end)
+            if not self.ended:
+                self.take()
+        return self.since(first.span.start)
 
-    def _take(self) -> Token:
-        self.at += 1
-        return self.places.tokens[self.at - 1]
+    def listed(self, item: Callable[[], Item]) -> tuple[Item, ...]:
+        """( item, … ), at least one."""
+        self.expect("(")
+        items = self.several(item)
+        self.expect(")")
+        return items
 
-    def _touches(self, before: Token, quote: str) -> bool:
-        token = self.token
-        return (
-            token is not None
-            and token.token_type == TokenType.STRING
-            and token.start == before.end + 1
-            and self.places.text[token.start] == quote
-        )
+    def several(self, item: Callable[[], Item]) -> tuple[Item, ...]:
+        """item, …, at least one."""
+        items = [item()]
+        while self.passes(","):
+            items.append(item())
+        return tuple(items)
 
-    def _span(self, first: Token, last: Token) -> Span:
-        return Span(self.places.text, first.start, last.end + 1, self.places.name)
+    def deeper(self) -> None:
+        """Counts one level of nesting more; `depth` goes down again at its end."""
+        self.depth += 1
+        if self.depth > DEPTH:
+            remedy = "split it into views, or into CTEs"
+            raise SyntaxFailure("the statement is nested too deeply", span=self.span, expected=f"at most {DEPTH} levels", remedy=remedy)
 
 
-def is_name(token: Token) -> bool:
-    """Whether a name may be written so."""
-    if token.token_type in (TokenType.IDENTIFIER, *STRINGS):
-        return token.token_type == TokenType.IDENTIFIER
-    return token.text.upper() not in _NO_NAMES and re.fullmatch(r"\d*[^\W\d]\w*", token.text) is not None
+NO_NAMES: Final = frozenset({"FROM", "USING", "TRUE", "FALSE", "NULL", "AS", "SELECT"})
+
+
+def with_database(what: str, span: Span, first: str) -> Unsupported:
+    """The error that a name has a database part."""
+    remedy = f"leave {first!r} out: a session is one database"
+    return Unsupported(f"{what}s have one name, without a database", span=span, remedy=remedy)

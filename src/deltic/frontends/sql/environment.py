@@ -6,11 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from sqlglot import exp
-
-from deltic.frontends.sql.levels import Levels
+from deltic.frontends.sql import tree
 from deltic.frontends.sql.scope import Scope
-from deltic.frontends.sql.spans import Places
 from deltic.plan.nodes import Hint, Plan, Reference
 from deltic.schema import TableSchema
 
@@ -29,15 +26,13 @@ class Catalog(Protocol):
 class Environment:
     """`ctes` go by lower-case name. `reads` collects the catalog's relations that were read, by the catalog's names.
 
-    levels: the statement's MAX RECURSION LEVELs. hint: for the joins of the SELECT that is bound.
+    hint: for the joins of the SELECT that is bound.
     """
 
-    places: Places
     catalog: Catalog
     ctes: Mapping[str, Plan] = field(default_factory=dict)
     outer: Scope | None = None
     reads: set[str] = field(default_factory=set)
-    levels: Levels = field(default_factory=dict)
     hint: Hint | None = None
 
     def alone(self) -> Environment:
@@ -53,7 +48,7 @@ class Environment:
         return replace(self, ctes={**self.ctes, name.lower(): plan})
 
     def unused(self, name: str) -> str:
-        """A name for a recursive relation that no other one in sight has: this one, or with a number behind it."""
+        """A name for a recursive relation that no other one in sight has: this one, or with a number after it."""
         taken = {plan.name for plan in self.ctes.values() if isinstance(plan, Reference)}
         number, found = 1, name
         while found in taken or isinstance(self.catalog.relation(found), Reference):
@@ -61,4 +56,4 @@ class Environment:
         return found
 
 
-BindQuery = Callable[[exp.Expr, Environment], Plan]
+BindQuery = Callable[[tree.Query, Environment], Plan]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from sqlglot import exp
-
-from deltic.errors import SyntaxFailure
-from deltic.frontends.sql.spans import Places
+from deltic.errors import Span, SyntaxFailure
+from deltic.frontends.sql import tree
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """What such a query is. part: what its texts are, for errors. columns: how many expressions are selected; None is any number.
 
-    clauses: what it has beside its select list, as sqlglot calls it.
+    clauses: what it has beside its select list, as the tree calls it.
     """
 
     part: str
@@ -22,14 +20,24 @@ class Form:
     columns: int | None = None
 
 
-def check_form(tree: exp.Expr, places: Places, form: Form) -> None:
+def check_form(query: tree.Query, form: Form) -> None:
     """Raises SyntaxFailure where a text brought clauses, columns or queries of its own."""
-    if not isinstance(tree, exp.Select):
-        raise SyntaxFailure("this is more than one SELECT", span=places.of(tree), expected=form.part)
-    for clause, found in tree.args.items():
-        if found and clause != "expressions" and clause not in form.clauses:
-            parts = [part for part in (found if isinstance(found, list) else [found]) if isinstance(part, exp.Expr)]
-            span = places.of(parts[0]) if parts else places.statement
-            raise SyntaxFailure("this does not belong here", span=span, expected=form.part)
-    if form.columns is not None and len(tree.expressions) != form.columns:
-        raise SyntaxFailure(f"these are {len(tree.expressions)} columns", span=places.of(tree.expressions[-1]), expected=form.part)
+    whole = query if isinstance(query, tree.WholeQuery) else None
+    select = query if whole is None else whole.body
+    if not isinstance(select, tree.SelectQuery):
+        raise SyntaxFailure("this is more than one SELECT", span=query.span, expected=form.part)
+    for node in (select, whole):
+        for clause in () if node is None else fields(node):
+            value = getattr(node, clause.name)
+            if value and clause.name not in form.clauses | {"items", "body", "span"}:
+                raise SyntaxFailure("this does not belong here", span=_place(value, query.span), expected=form.part)
+    if form.columns is not None and len(select.items) != form.columns:
+        raise SyntaxFailure(f"these are {len(select.items)} columns", span=select.items[-1].span, expected=form.part)
+
+
+def _place(value: object, otherwise: Span) -> Span:
+    first = value[0] if isinstance(value, tuple) else value
+    if isinstance(first, tree.OrderTerm):
+        first = first.expression
+    span = first if isinstance(first, Span) else getattr(first, "span", None)
+    return span if isinstance(span, Span) else otherwise

@@ -1,4 +1,4 @@
-"""Hints: `/*+ MULTIWAY_JOIN */` and `/*+ BINARY_JOIN */` behind SELECT say how the inner joins of its FROM are computed.
+"""Hints: `/*+ MULTIWAY_JOIN */` and `/*+ BINARY_JOIN */` after SELECT say how the inner joins of its FROM are computed.
 
 Spark's own are read and dropped, since none of them changes a result. What is neither, or names a relation that is not there, is an error.
 """
@@ -10,11 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlglot import exp
-
 from deltic.errors import Span, SyntaxFailure, UnknownName, Unsupported
+from deltic.frontends.sql import tree
 from deltic.frontends.sql.scope import did_you_mean
-from deltic.frontends.sql.spans import Places
 from deltic.plan.nodes import Hint, HintKind, Join, Plan
 from deltic.plan.walk import nodes
 
@@ -28,7 +26,6 @@ OF_ROWS: Final = ("COALESCE", "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE"
 KNOWN: Final = (*KINDS, *OF_RELATIONS, *OF_ROWS)
 """Deltic's, Spark's for joins, whose arguments are relations, and Spark's for where rows are."""
 
-_COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _HINT: Final = re.compile(r"([^\W\d]\w*)\s*(?:\((\s*[^\s(),][^(),]*(?:,\s*[^\s(),][^(),]*)*)\))?(\s*,\s*(?=\w)|\s+|$)")
 _ARGUMENT: Final = re.compile(r"[^\s,]+(?:\s+[^\s,]+)*")
 
@@ -42,12 +39,11 @@ class _Given:
     arguments: tuple[tuple[str, Span], ...]
 
 
-def join_hint(select: exp.Select, places: Places) -> Hint | None:
+def join_hint(select: tree.SelectQuery) -> Hint | None:
     """The hint of this SELECT for its joins."""
-    written = select.args.get("hint")
-    if written is None:
+    span = select.hint
+    if span is None:
         return None
-    span = places.of(written)
     given = [_known(hint) for hint in _read(span)]
     _check_relations(given, select)
     kinds = {KINDS[hint.name] for hint in given if hint.name in KINDS}
@@ -66,7 +62,7 @@ def _read(comment: Span) -> Iterator[_Given]:
         found = _HINT.match(text, at, end)
         if found is None:
             rest = Span(text, at, end, comment.name)
-            raise SyntaxFailure("this is no hint", span=rest, expected="/*+ hint, hint(relation, …) */")
+            raise SyntaxFailure("invalid hint", span=rest, expected="/*+ hint, hint(relation, …) */")
         arguments = () if found[2] is None else tuple(_ARGUMENT.finditer(text, *found.span(2)))
         places = [Span(text, *argument.span(), comment.name) for argument in arguments]
         named = tuple((argument[0], place) for argument, place in zip(arguments, places, strict=True))
@@ -83,39 +79,24 @@ def _known(hint: _Given) -> _Given:
     return hint
 
 
-def _check_relations(given: Sequence[_Given], select: exp.Select) -> None:
-    there = list(dict.fromkeys(name for key in ("from_", "joins", "laterals") for name in _names(select.args.get(key))))
+def _check_relations(given: Sequence[_Given], select: tree.SelectQuery) -> None:
+    known = list(dict.fromkeys([*_names(select.source), *(view.name.text for view in select.laterals if view.name is not None)]))
     for name, span in (argument for hint in given if hint.name in OF_RELATIONS for argument in hint.arguments):
-        if name.rpartition(".")[2].strip("`").lower() not in map(str.lower, there):
-            raise UnknownName(f"there is no relation {name} in this FROM", span=span, remedy=did_you_mean(name, there))
+        if name.rpartition(".")[2].strip("`").lower() not in map(str.lower, known):
+            raise UnknownName(f"there is no relation {name} in this FROM", span=span, remedy=did_you_mean(name, known))
 
 
-def _names(source: exp.Expr | list[exp.Expr] | None) -> Iterator[str]:
-    """What the relations of FROM, or of joins, are called."""
-    match source:
-        case None:
-            return
-        case list():
-            for part in source:
-                yield from _names(part)
-            return
-        case exp.From() | exp.Join():
-            yield from _names(source.this)
-        case exp.Subquery(this=exp.Table()) if not source.alias:
-            yield from _names(source.this)
-        case _:
-            yield source.alias_or_name
-    yield from _names(source.args.get("joins"))
-
-
-def check_placed(places: Places) -> None:
-    """Raises SyntaxFailure where a hint is a mere comment, since it does not stand behind SELECT at once. places: of a whole script."""
-    starts, ends = [0, *(token.end + 1 for token in places.tokens)], [*(token.start for token in places.tokens), len(places.text)]
-    for start, end in zip(starts, ends, strict=True):
-        for comment in _COMMENT.finditer(places.text, start, end):
-            if comment[0].startswith("/*+"):
-                span = Span(places.text, *comment.span(), places.name)
-                raise SyntaxFailure("a hint stands behind SELECT, one comment for all", span=span, expected="SELECT /*+ hint, hint */ …")
+def _names(source: tree.Source | None) -> Iterator[str]:
+    """What the relations of FROM are called."""
+    if source is None:
+        return
+    if source.alias is not None:
+        yield source.alias.name.text
+    elif isinstance(source, tree.TableName):
+        yield source.name.text
+    elif isinstance(source, tree.JoinedTables):
+        for part in (source.first, *(join.right for join in source.joins)):
+            yield from _names(part)
 
 
 def check_followed(hint: Hint | None, plan: Plan) -> None:

@@ -9,22 +9,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from sqlglot import exp
-
 from deltic.errors import EvaluationError, Span, SyntaxFailure, TypeMismatch, Unsupported
 from deltic.expr import Cast, Literal
 from deltic.expr.interpreter import evaluate
-from deltic.frontends.sql.spans import Places
+from deltic.frontends.sql import tree
 from deltic.schema import BIGINT, DOUBLE, FLOAT, INT, INTEGER_BITS, SMALLINT, STRING, TINYINT, Type, decimal
 
 MAX_PRECISION: Final = 38
-SUFFIXES: Final[dict[exp.DType, Type]] = {
-    exp.DType.BIGINT: BIGINT,
-    exp.DType.SMALLINT: SMALLINT,
-    exp.DType.TINYINT: TINYINT,
-    exp.DType.DOUBLE: DOUBLE,
-    exp.DType.FLOAT: FLOAT,
-}
+SUFFIXES: Final[dict[str, Type]] = {"L": BIGINT, "S": SMALLINT, "Y": TINYINT, "D": DOUBLE, "F": FLOAT}
+_NUMBER: Final = re.compile(r"(-?)(\d+|\d+\.\d*|\.\d+)(?:E([+-]?\d+))?(BD|[LSYDF])?")
 
 MONTHS: Final = {"YEAR": 12, "MONTH": 1}
 DAYS: Final = {"WEEK": 7, "DAY": 1}
@@ -51,34 +44,37 @@ class Interval:
         return Interval(-self.months, -self.days, -self.microseconds, self.whole_days)
 
 
-def number(text: str, negative: bool, span: Span) -> Literal:
-    """A number as written: INT, BIGINT or DECIMAL by its size, DECIMAL with a point, DOUBLE with an exponent."""
-    if not re.fullmatch(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
-        raise SyntaxFailure("this is no number", span=span)
-    signed = f"-{text}" if negative else text
-    if "e" in text.lower():
-        return suffixed(text, DOUBLE, negative, span)
-    if text.isdigit():
-        value = int(signed)
-        for type in (INT, BIGINT):
-            if _fits(value, type):
-                return Literal(value, type, span)
-    return _decimal(Decimal(signed), span)
+def number(node: tree.NumberText) -> Literal:
+    """A number as written: INT, BIGINT or DECIMAL by its size, DECIMAL with a point, DOUBLE with an exponent, or what its suffix says."""
+    text, span = node.text.upper(), node.span
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        raise SyntaxFailure("invalid number", span=span)
+    sign, digits, exponent, suffix = found.groups()
+    if suffix in ("D", "F") or (exponent is not None and suffix is None):
+        type = SUFFIXES[suffix or "D"]
+        return Literal(_float(float(text.rstrip("DF")), type, span), type, span)
+    if suffix in SUFFIXES and (exponent is not None or not digits.isdigit()):
+        raise SyntaxFailure("invalid number", span=span, expected=f"a whole number before {suffix}")
+    if len(digits.strip("0.")) > MAX_PRECISION or len(exponent or "") > 4:
+        raise TypeMismatch(f"the number has more than {MAX_PRECISION} digits", span=span)
+    if suffix == "BD" or not digits.isdigit():
+        return _decimal(Decimal(text.removesuffix("BD")), span)
+    value = int(sign + digits)
+    if suffix is not None and not _fits(value, SUFFIXES[suffix]):
+        raise TypeMismatch(f"the number does not fit {SUFFIXES[suffix].sql}", span=span)
+    for type in (INT, BIGINT) if suffix is None else (SUFFIXES[suffix],):
+        if _fits(value, type):
+            return Literal(value, type, span)
+    return _decimal(Decimal(value), span)
 
 
-def suffixed(text: str, type: Type, negative: bool, span: Span) -> Literal:
-    """A number with a suffix (L, S, Y, D, F)."""
-    signed = f"-{text}" if negative else text
-    if type.is_float:
-        return Literal(_float(float(signed), type, span), type, span)
-    if not text.isdigit() or not _fits(int(signed), type):
-        raise TypeMismatch(f"the number does not fit {type.sql}", span=span)
-    return Literal(int(signed), type, span)
-
-
-def big_decimal(text: str, negative: bool, span: Span) -> Literal:
-    """A number with the suffix BD."""
-    return _decimal(Decimal(f"-{text}" if negative else text), span)
+def whole(node: tree.Expression | None, most: int) -> int | None:
+    """A whole number from 0 to `most`, as written; None for anything else."""
+    if not isinstance(node, tree.NumberText) or not node.text.isdigit():
+        return None
+    digits = node.text.lstrip("0") or "0"
+    return int(digits) if len(digits) <= len(str(most)) and int(digits) <= most else None
 
 
 def typed(text: str, type: Type, span: Span) -> Literal:
@@ -87,7 +83,7 @@ def typed(text: str, type: Type, span: Span) -> Literal:
         return Literal(evaluate(Cast(Literal(text, STRING), type, False, False, span), ()), type, span)
     except EvaluationError as error:
         form = "DATE '2025-01-31'" if type.name == "DATE" else "TIMESTAMP '2025-01-31 12:00:00'"
-        raise TypeMismatch(f"this is no {type.sql}", span=span, expected=form) from error
+        raise TypeMismatch(f"invalid {type.sql}", span=span, expected=form) from error
 
 
 def _fits(value: int, type: Type) -> bool:
@@ -116,26 +112,34 @@ def _float(value: float, type: Type, span: Span) -> float:
     return value
 
 
-def interval(node: exp.Expr, places: Places) -> Interval | None:
-    """The interval that a tree of INTERVAL literals means; None where it is not one."""
+def interval(node: tree.Expression) -> Interval | None:
+    """The interval that a constant of INTERVAL literals means; None where it is not one."""
     match node:
-        case exp.Paren():
-            return interval(node.this, places)
-        case exp.Neg():
-            inner = interval(node.this, places)
+        case tree.Parenthesised():
+            return interval(node.inner)
+        case tree.Prefix(operator="-"):
+            inner = interval(node.operand)
             return None if inner is None else -inner
-        case exp.Interval():
-            return _single(node, places)
-        case exp.Add() | exp.Sub():
-            left, right = interval(node.this, places), interval(node.expression, places)
-            if left is None or right is None:
-                return None
-            return _sum(left, right if isinstance(node, exp.Add) else -right, places.of(node))
+        case tree.IntervalText():
+            return _written(node)
+        case tree.Operation():
+            return _sum_of(node)
         case _:
             return None
 
 
-def _sum(left: Interval, right: Interval, span: Span) -> Interval:
+def _sum_of(node: tree.Operation) -> Interval | None:
+    total = interval(node.operands[0]) if set(node.operators) <= {"+", "-"} else None
+    for operator, operand in zip(node.operators, node.operands[1:], strict=True):
+        part = interval(operand) if total is not None else None
+        if total is None or part is None:
+            return None
+        total = add(total, part if operator == "+" else -part, node.span)
+    return total
+
+
+def add(left: Interval, right: Interval, span: Span) -> Interval:
+    """The sum of two intervals, of months alone or without months."""
     if (left.months or right.months) and (left.days or right.days or left.microseconds or right.microseconds):
         raise Unsupported("an interval of months and days together is not supported", span=span, remedy="add one after the other")
     return Interval(
@@ -146,15 +150,26 @@ def _sum(left: Interval, right: Interval, span: Span) -> Interval:
     )
 
 
-def _single(node: exp.Interval, places: Places) -> Interval:
-    span = places.of(node)
-    unit = node.args.get("unit")
-    word = unit.name.upper().removesuffix("S") if isinstance(unit, exp.Var) else ""
+def _written(node: tree.IntervalText) -> Interval:
+    if node.compound:
+        raise _no_form(node.span)
+    total = _single(*node.parts[0], node.span)
+    for amount, unit in node.parts[1:]:
+        total = add(total, _single(amount, unit, node.span), node.span)
+    return total
+
+
+def _no_form(span: Span) -> Unsupported:
+    expected = f"INTERVAL n UNIT, the unit one of {', '.join(UNITS)}"
+    return Unsupported("this form of INTERVAL is not supported", span=span, expected=expected)
+
+
+def _single(amount: tree.Expression, unit: tree.Name, span: Span) -> Interval:
+    word = unit.text.upper().removesuffix("S")
     if word not in UNITS:
-        known = ", ".join(UNITS)
-        raise Unsupported("this form of INTERVAL is not supported", span=span, expected=f"INTERVAL n UNIT, the unit one of {known}")
-    text = _number_of(node.this)
-    if text is None or not re.fullmatch(r"[+-]?\d+" if word != "SECOND" else r"[+-]?\d+(\.\d{1,6})?", text):
+        raise _no_form(span)
+    text = _number_of(amount)
+    if text is None or not re.fullmatch(r"[+-]?\d{1,18}" if word != "SECOND" else r"[+-]?\d{1,18}(\.\d{1,6})?", text):
         raise Unsupported("an INTERVAL of a number that is not constant and whole is not supported", span=span, expected="INTERVAL 3 DAYS")
     if word in MONTHS:
         return Interval(months=int(text) * MONTHS[word])
@@ -163,8 +178,14 @@ def _single(node: exp.Interval, places: Places) -> Interval:
     return Interval(microseconds=int(Decimal(text) * MICROSECONDS[word]), whole_days=False)
 
 
-def _number_of(node: exp.Expr | None) -> str | None:
-    if isinstance(node, exp.Neg):
-        inner = _number_of(node.this)
-        return None if inner is None else f"-{inner}"
-    return str(node.this).strip() if isinstance(node, exp.Literal) else None
+def _number_of(node: tree.Expression) -> str | None:
+    match node:
+        case tree.Prefix(operator="-"):
+            inner = _number_of(node.operand)
+            return None if inner is None else f"-{inner}"
+        case tree.Parenthesised():
+            return _number_of(node.inner)
+        case tree.NumberText() | tree.StringText():
+            return node.text.strip()
+        case _:
+            return None

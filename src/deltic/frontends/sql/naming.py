@@ -4,77 +4,69 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlglot import exp
+from deltic.frontends.sql import tree
 
-from deltic.frontends.sql.bind_call import function_name
-from deltic.frontends.sql.spans import Places
-
-_INFIX: Final[dict[type[exp.Expr], str]] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.IntDiv: "div",
-    exp.Mod: "%",
-    exp.EQ: "=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.NullSafeEQ: "<=>",
-    exp.And: "AND",
-    exp.Or: "OR",
-    exp.BitwiseAnd: "&",
-    exp.BitwiseOr: "|",
-    exp.BitwiseXor: "^",
-}
+_LOWER: Final = {"DIV": "div"}
 
 
-def output_name(node: exp.Expr, places: Places) -> str:
-    """The name of a select item: its alias, its column's name, or its text put as Spark puts it."""
+def output_name(item: tree.SelectItem) -> str:
+    """The name of a select item: its alias, or what Spark makes of its expression."""
+    return item.names[0].text if item.names else expression_name(item.expression)
+
+
+def expression_name(node: tree.Expression) -> str:
+    """A column's name, or the expression's text put as Spark puts it."""
     match node:
-        case exp.Alias():
-            return str(node.alias)
-        case exp.Column():
-            return str(node.name)
-        case exp.Paren():
-            return output_name(node.this, places)
-        case exp.Literal() | exp.Boolean() | exp.Null():
-            return node.name if isinstance(node, exp.Literal) else node.sql().lower() if isinstance(node, exp.Boolean) else "NULL"
-        case exp.Star():
+        case tree.ColumnName():
+            return node.parts[-1].text
+        case tree.Parenthesised():
+            return expression_name(node.inner)
+        case tree.NumberText():
+            return node.text.rstrip("lLsSyYfFdDbB")
+        case tree.StringText():
+            return node.text
+        case tree.Keyword():
+            return node.word if node.word == "NULL" else node.word.lower()
+        case tree.Star():
             return "1"
-        case exp.Anonymous():
-            return f"{function_name(node)}({', '.join(output_name(part, places) for part in node.expressions)})"
-        case exp.Distinct():
-            return f"DISTINCT {', '.join(output_name(part, places) for part in node.expressions)}"
-        case exp.Filter():
-            return f"{output_name(node.this, places)} FILTER (WHERE {output_name(node.expression.this, places)})"
-        case exp.Extract():
-            return f"extract({node.this.name} FROM {output_name(node.expression, places)})"
+        case tree.FunctionCall(keywords=False):
+            listed = ", ".join(expression_name(part) for part in node.arguments)
+            call = f"{node.name}({'DISTINCT ' * node.distinct}{listed})"
+            return call if node.condition is None else f"{call} FILTER (WHERE {expression_name(node.condition)})"
+        case tree.ExtractCall():
+            return f"extract({node.field.text} FROM {expression_name(node.source)})"
+        case tree.InList(negated=False):
+            return f"({expression_name(node.operand)} IN ({', '.join(expression_name(part) for part in node.values)}))"
+        case tree.IsTest(state="NULL"):
+            return f"({expression_name(node.operand)} IS {'NOT ' * node.negated}NULL)"
+        case tree.Prefix():
+            return _prefix(node)
+        case tree.Operation():
+            return _operation(node)
         case _:
-            return _operator(node, places)
+            return " ".join(node.span.text[node.span.start : node.span.end].split())
 
 
-def _operator(node: exp.Expr, places: Places) -> str:
-    match node:
-        case exp.NEQ():
-            return f"(NOT ({output_name(node.this, places)} = {output_name(node.expression, places)}))"
-        case exp.Not():
-            inner = node.this
-            if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
-                return f"({output_name(inner.this, places)} IS NOT NULL)"
-            return f"(NOT {output_name(inner, places)})"
-        case exp.Is():
-            return f"({output_name(node.this, places)} IS {output_name(node.expression, places)})"
-        case exp.Neg():
-            inner = node.this
-            return f"-{inner.name}" if isinstance(inner, exp.Literal) else f"(- {output_name(inner, places)})"
-        case exp.DPipe():
-            return f"concat({output_name(node.this, places)}, {output_name(node.expression, places)})"
-        case exp.In() if not node.args.get("query"):
-            return f"({output_name(node.this, places)} IN ({', '.join(output_name(part, places) for part in node.expressions)}))"
-        case exp.Binary() if type(node) in _INFIX:
-            return f"({output_name(node.this, places)} {_INFIX[type(node)]} {output_name(node.expression, places)})"
+def _prefix(node: tree.Prefix) -> str:
+    inner = expression_name(node.operand)
+    match node.operator:
+        case "NOT":
+            return f"(NOT {inner})"
+        case "+":
+            return f"positive({inner})"
         case _:
-            span = places.of(node)
-            return " ".join(span.text[span.start : span.end].split())
+            return f"({node.operator} {inner})" if node.operator == "-" else f"{node.operator}{inner}"
+
+
+def _operation(node: tree.Operation) -> str:
+    name = expression_name(node.operands[0])
+    for operator, operand in zip(node.operators, node.operands[1:], strict=True):
+        right = expression_name(operand)
+        match operator:
+            case "<>":
+                name = f"(NOT ({name} = {right}))"
+            case "||":
+                name = f"concat({name}, {right})"
+            case _:
+                name = f"({name} {_LOWER.get(operator, operator)} {right})"
+    return name

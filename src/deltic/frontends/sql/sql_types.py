@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-from sqlglot import exp
-
-from deltic.errors import Span, TypeMismatch, Unsupported
-from deltic.frontends.sql.spans import Places
+from deltic.errors import TypeMismatch, Unsupported
+from deltic.frontends.sql import tree
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Type, decimal
 
 WORDS: Final[dict[str, Type]] = {
@@ -48,22 +45,19 @@ _REMEDIES: Final = {
 EXPECTED: Final = "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, DATE or TIMESTAMP"
 
 
-def sql_type(node: exp.DataType, places: Places) -> Type:
-    """The type that a tree's DataType means; Unsupported at its place where there is none."""
-    span = places.of(node)
-    word, bracket, _ = re.split(r"([(<]|$)", span.text[span.start : span.end], maxsplit=1)
-    word = " ".join(word.split()).upper()
-    if word in DECIMAL_WORDS:
-        return _decimal(node, span)
-    if word in WORDS and not bracket:
-        return WORDS[word]
-    raise Unsupported(f"the type {word} is not supported", span=span, expected=EXPECTED, remedy=_REMEDIES.get(word.partition(" ")[0]))
+def sql_type(node: tree.TypeName) -> Type:
+    """The type that is written; Unsupported at its place where there is none."""
+    if node.word in DECIMAL_WORDS and not node.nested:
+        return _decimal(node)
+    if node.word in WORDS and not (node.nested or node.parameters):
+        return WORDS[node.word]
+    remedy = _REMEDIES.get(node.word.partition(" ")[0])
+    raise Unsupported(f"the type {node.word} is not supported", span=node.span, expected=EXPECTED, remedy=remedy)
 
 
-def _decimal(node: exp.DataType, span: Span) -> Type:
-    written = [parameter.this for parameter in node.expressions]
-    numbers = [int(one.name) for one in written if isinstance(one, exp.Literal) and one.name.isdigit()]
+def _decimal(node: tree.TypeName) -> Type:
+    numbers = [int(text) for text in node.parameters if text.isdigit() and len(text) < 4]
     precision, scale = (*numbers, *(10, 0)[len(numbers) :])[:2]
-    if len(numbers) != len(written) or len(numbers) > 2 or not (1 <= precision <= MAX_PRECISION and scale <= precision):
-        raise TypeMismatch("this DECIMAL does not exist", span=span, expected=f"DECIMAL(p, s), 1 ≤ p ≤ {MAX_PRECISION}, 0 ≤ s ≤ p")
+    if len(numbers) != len(node.parameters) or len(numbers) > 2 or not (1 <= precision <= MAX_PRECISION and scale <= precision):
+        raise TypeMismatch("this DECIMAL does not exist", span=node.span, expected=f"DECIMAL(p, s), 1 ≤ p ≤ {MAX_PRECISION}, 0 ≤ s ≤ p")
     return decimal(precision, scale)

@@ -1,0 +1,139 @@
+"""A script's text into tokens, by the lexical rules of Spark's grammar (SqlBaseLexer.g4).
+
+What always holds: tokens stand in the order of the text, do not overlap, and leave out only blanks and comments. Every token knows its
+place, so a place never has to be found again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from deltic.errors import Span, SyntaxFailure
+
+WORD: Final = "word"
+QUOTED: Final = "quoted"
+STRING: Final = "string"
+NUMBER: Final = "number"
+HINT: Final = "hint"
+SIGN: Final = "sign"
+END: Final = "end"
+
+
+class Token(NamedTuple):
+    """Characters [start, end) of the text.
+
+    word: what the grammar compares: a word in upper case, or a sign; "" for all others. text: a string's or a quoted name's own
+    characters, all others as written.
+    """
+
+    kind: str
+    text: str
+    word: str
+    start: int
+    end: int
+
+
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<blank>(?:\s|--(?:\\\r?\n|[^\r\n])*)+)
+    | (?P<hint>/\*\+.*?\*/)
+    | (?P<comment>/\*)
+    | (?P<raw>[rR](?:'[^']*'|"[^"]*"))
+    | (?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
+    | (?P<quoted>`(?:[^`]|``)*`)
+    | (?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?:[bB][dD]|[lLsSyYfFdD])?(?!\w))
+    | (?P<word>\w+)
+    | (?P<sign><=>|>>>|<>|!=|==|<=|>=|!>|!<|<<|>>|\|\||\|>|->|=>|::|\?\?|[-+*/%&|^~=<>!?:;,.()\[\]{}@$])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT: Final = re.compile(r"/\*(?!\+)|\*/")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_OPENING: Final = {"'": "quote", '"': "quote", "`": "quote", "/": "comment"}
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
+_ESCAPED: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+
+
+def tokenize(text: str, name: str) -> list[Token]:
+    """The tokens of a script. Raises SyntaxFailure where a quote or a comment is not closed, and at characters that SQL has not."""
+    _check_characters(text, name)
+    tokens: list[Token] = []
+    at, match = 0, _TOKEN.match
+    while at < len(text):
+        found = match(text, at)
+        if found is None:
+            raise _unknown(text, at, name)
+        kind, end = found.lastgroup, found.end()
+        if kind == "comment":
+            end = _past_comment(text, at, name)
+        elif kind == WORD:
+            word = found.group()
+            tokens.append(Token(WORD, word, word.upper(), at, end))
+        elif kind == SIGN:
+            sign = found.group()
+            tokens.append(Token(SIGN, sign, sign, at, end))
+        elif kind == NUMBER:
+            tokens.append(Token(NUMBER, found.group(), "", at, end))
+        elif kind == HINT and not (tokens and tokens[-1].word == "SELECT"):
+            span = Span(text, at, end, name)
+            raise SyntaxFailure("a hint stands after SELECT, one comment for all", span=span, expected="SELECT /*+ hint, hint */ …")
+        elif kind != "blank":
+            tokens.append(_quoted(kind or "", found.group(), Span(text, at, end, name)))
+        at = end
+    return tokens
+
+
+def _quoted(kind: str, written: str, span: Span) -> Token:
+    match kind:
+        case "raw":
+            kind, value = STRING, written[2:-1]
+        case "string":
+            quote = written[0]
+            value = written[1:-1].replace(quote * 2, quote) if "\\" not in written else _unescaped(written[1:-1], quote)
+        case "quoted":
+            value = written[1:-1].replace("``", "`")
+            if not value.strip():
+                raise SyntaxFailure("a name is empty", span=span, expected="a name of at least one character")
+        case _:
+            value = written
+    return Token(kind, value, "", span.start, span.end)
+
+
+def _unescaped(text: str, quote: str) -> str:
+    """The characters of a string, its escapes and doubled quotes resolved."""
+
+    def one(found: re.Match[str]) -> str:
+        code = found[1] or found[2]
+        if code is not None:
+            number = int(code, 16)
+            return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else "\ufffd"
+        return chr(int(found[3], 8)) if found[3] else _ESCAPED.get(found[4], found[4])
+
+    parts = re.split(r"(\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[01][0-7]{2}|.))", text, flags=re.DOTALL)
+    return "".join(_ESCAPE.sub(one, part) if i % 2 else part.replace(quote * 2, quote) for i, part in enumerate(parts))
+
+
+def _past_comment(text: str, start: int, name: str) -> int:
+    """The offset after the comment that opens at `start`; comments nest."""
+    depth = 0
+    for found in _COMMENT.finditer(text, start):
+        depth += 1 if found.group() == "/*" else -1
+        if not depth:
+            return found.end()
+    raise SyntaxFailure("a comment is never closed", span=Span(text, start, len(text), name), remedy="close it with */")
+
+
+def _check_characters(text: str, name: str) -> None:
+    """Raises SyntaxFailure at a lone surrogate, which no encoding of text can hold."""
+    if (found := _SURROGATE.search(text)) is not None:
+        span = Span(_SURROGATE.sub("\ufffd", text), found.start(), found.end(), name)
+        raise SyntaxFailure("the text has half a surrogate pair", span=span, remedy="decode the text as UTF-8 before it is read")
+
+
+def _unknown(text: str, at: int, name: str) -> SyntaxFailure:
+    if _OPENING.get(text[at]) == "quote":
+        return SyntaxFailure("a quote is never closed", span=Span(text, at, len(text), name), remedy=f"close it with {text[at]}")
+    if text.startswith("/*+", at):
+        return SyntaxFailure("a hint is never closed", span=Span(text, at, len(text), name), remedy="close it with */")
+    return SyntaxFailure(f"the character {text[at]!r} has no meaning in SQL", span=Span(text, at, at + 1, name))

@@ -1,0 +1,465 @@
+"""Expressions: booleanExpression, valueExpression and primaryExpression of Spark's grammar (SqlBaseParser.g4), as one operator parser.
+
+An operator has the level that Spark's grammar gives it; operators of a level group to the left. A predicate (IS, IN, BETWEEN, LIKE) stands
+once after a value, so that only AND and OR can follow it. What Spark has here and Deltic has not is Unsupported, at its place.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deltic.errors import SyntaxFailure, Unsupported
+from deltic.frontends.sql import tree
+from deltic.frontends.sql.lexer import NUMBER, QUOTED, STRING, WORD
+from deltic.frontends.sql.literals import UNITS
+from deltic.frontends.sql.parse_type import TypeParser
+from deltic.frontends.sql.refusals import AFTER_ARGUMENT, AFTER_OPERAND, AFTER_VALUE, OPERANDS, refuse
+
+OR, AND, NOT, PREDICATE, COMPARISON = 1, 2, 3, 4, 5
+_TABLE: Final = {
+    OR: "OR",
+    AND: "AND",
+    COMPARISON: "= == <> != < <= > >= !> !< <=>",
+    6: "|",
+    7: "^",
+    8: "&",
+    9: "<< >> >>>",
+    10: "+ - ||",
+    11: "* / % DIV",
+}
+LEVELS: Final = {operator: level for level, operators in _TABLE.items() for operator in operators.split()}
+UNARY: Final = 12
+_PREDICATES: Final = frozenset({"NOT", "IS", "IN", "BETWEEN", "LIKE"})
+_SAME: Final = {"==": "=", "!=": "<>", "!>": "<=", "!<": ">="}
+
+NO_OPERANDS: Final = frozenset((
+    "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "JOIN", "ON", "USING", "AND", "OR", "AS", "WHEN",
+    "THEN", "ELSE", "SELECT", "IN", "IS", "LIKE", "BETWEEN", "DISTINCT", "OVER", "WITH",
+))  # fmt: skip
+"""Words that are no column where an operand is expected, unless in back quotes: the grammar has other uses of them there."""
+
+CLOCKS: Final = frozenset(("CURRENT_DATE", "CURRENT_TIMESTAMP", "CURRENT_TIME", "CURRENT_USER", "SESSION_USER", "USER", "LOCALTIMESTAMP"))
+_UNIT_CALLS: Final = {
+    **dict.fromkeys(("DATEADD", "DATE_ADD", "TIMESTAMPADD"), "timestampadd"),
+    **dict.fromkeys(("DATEDIFF", "DATE_DIFF", "TIMEDIFF", "TIMESTAMPDIFF"), "timestampdiff"),
+}
+"""Functions whose first of three arguments is the name of a unit."""
+
+_TRIMS: Final = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+
+
+class ExpressionParser(TypeParser):
+    """Rules for expressions; `query` is left to the parser of queries."""
+
+    def query(self) -> tree.Query:
+        """A query, without parentheses around it."""
+        raise NotImplementedError
+
+    def expression(self, level: int = OR) -> tree.Expression:
+        """An expression whose operators have at least this level."""
+        start = self.token.start
+        left = self._operand(level)
+        highest = UNARY
+        while True:
+            word = self.word
+            found = LEVELS.get(word)
+            if found is not None and level <= found <= highest:
+                left = self._operation(left, found, start)
+            elif level <= PREDICATE <= highest and word in _PREDICATES:
+                left = self._predicate(left, start)
+                highest = AND
+            else:
+                refuse(self, AFTER_OPERAND, start)
+                return left
+
+    def _operation(self, first: tree.Expression, level: int, start: int) -> tree.Operation:
+        """Operators of one level, from the first of them on; what binds tighter has been read."""
+        operators, operands = list[str](), [first]
+        while LEVELS.get(self.word) == level:
+            word = self.take().word
+            operators.append(_SAME.get(word, word))
+            operands.append(self.expression(level + 1))
+        return tree.Operation(tuple(operators), tuple(operands), self.since(start))
+
+    def _operand(self, level: int) -> tree.Expression:
+        """What stands before the first operator: a value, with its prefix operators."""
+        token = self.token
+        if level <= NOT and token.word in ("NOT", "!"):
+            return self._prefix("NOT", NOT)
+        if level <= NOT and token.word == "EXISTS" and self.tokens[self.at + 1].word == "(" and self._begins_query(self.at + 2):
+            self.at += 1
+            query = self.query_in_parentheses()
+            return tree.ExistsTest(query, self.since(token.start))
+        if token.word == "-" and self.tokens[self.at + 1].kind == NUMBER:
+            self.at += 2
+            return self._postfix(tree.NumberText(f"-{self.tokens[self.at - 1].text}", self.since(token.start)), token.start)
+        if token.word in ("-", "+", "~"):
+            return self._prefix(token.word, UNARY)
+        return self._postfix(self._primary(), token.start)
+
+    def _prefix(self, operator: str, level: int) -> tree.Prefix:
+        start = self.take().start
+        self.deeper()
+        operand = self.expression(level)
+        self.depth -= 1
+        return tree.Prefix(operator, operand, self.since(start))
+
+    def _postfix(self, node: tree.Expression, start: int) -> tree.Expression:
+        while self.word == "::":
+            self.at += 1
+            type = self.type_name()
+            node = tree.CastCall(node, type, False, self.since(start))
+        refuse(self, AFTER_VALUE, start)
+        return node
+
+    def _predicate(self, left: tree.Expression, start: int) -> tree.Expression:
+        """[NOT] IN, BETWEEN, LIKE and IS [NOT] …, after the value that is tested."""
+        if self.passes("IS"):
+            return self._is(left, start)
+        negated = self.passes("NOT")
+        if self.passes("IN"):
+            return self._in(left, negated, start)
+        if self.passes("BETWEEN"):
+            refuse(self, OPERANDS, self.token.start)
+            low = self.expression(COMPARISON)
+            if not self.passes("AND"):
+                raise SyntaxFailure("BETWEEN without AND", span=self.since(start), expected="x BETWEEN a AND b")
+            return tree.BetweenTest(left, low, self.expression(COMPARISON), negated, self.since(start))
+        if self.passes("LIKE"):
+            refuse(self, OPERANDS, self.token.start)
+            pattern = self.expression(COMPARISON)
+            escape = tree.StringText(self.string("one character, as a string"), self.since(start)) if self.passes("ESCAPE") else None
+            return tree.LikeTest(left, pattern, escape, negated, self.since(start))
+        if self.sees("NULL"):
+            raise SyntaxFailure("IS is missing", span=self.span, expected="x IS NULL, x IS NOT NULL")
+        refuse(self, AFTER_OPERAND, start)
+        raise self.failure("IN, BETWEEN or LIKE")
+
+    def _is(self, left: tree.Expression, start: int) -> tree.Expression:
+        negated = self.passes("NOT")
+        if self.passes("DISTINCT"):
+            self.expect("FROM")
+            return tree.DistinctTest(left, self.expression(COMPARISON), negated, self.since(start))
+        if self.word not in ("NULL", "TRUE", "FALSE", "UNKNOWN"):
+            raise self.failure("NULL, TRUE, FALSE or DISTINCT FROM")
+        state = self.take().word
+        return tree.IsTest(left, "NULL" if state == "UNKNOWN" else state, negated, self.since(start))
+
+    def _in(self, left: tree.Expression, negated: bool, start: int) -> tree.Expression:
+        if self.word == "(" and self._begins_query(self.at + 1):
+            query = self.query_in_parentheses()
+            return tree.InQuery(left, query, negated, self.since(start))
+        self.deeper()
+        values = self.listed(self.expression)
+        self.depth -= 1
+        return tree.InList(left, values, negated, self.since(start))
+
+    def _begins_query(self, at: int) -> bool:
+        """Whether a query begins at the token of this number, opening parentheses left aside."""
+        while self.tokens[at].word == "(":
+            at += 1
+        word, following = self.tokens[at].word, self.tokens[at + 1 : at + 2]
+        call = bool(following) and following[0].word in ("(", ")", ",", ".")
+        return word == "SELECT" or (word in ("WITH", "FROM") and not call) or (word == "VALUES" and not (call and following[0].word != "("))
+
+    def query_in_parentheses(self) -> tree.WholeQuery:
+        """( query )."""
+        start = self.token.start
+        self.expect("(")
+        self.deeper()
+        inner = self.query()
+        self.depth -= 1
+        self.expect(")")
+        span = self.since(start)
+        return tree.WholeQuery((), False, inner, (), None, span)
+
+    def _primary(self) -> tree.Expression:
+        token = self.token
+        if token.kind == NUMBER:
+            self.at += 1
+            return tree.NumberText(token.text, self.of(token))
+        if token.kind == STRING:
+            return tree.StringText(self.string("a string"), self.since(token.start))
+        if token.word == "(":
+            return self._parenthesised()
+        if token.word == "*":
+            return self.star(None, token.start)
+        if token.kind == QUOTED:
+            return self._named()
+        if token.kind != WORD:
+            refuse(self, OPERANDS, token.start)
+            raise self.missing() if self.at else self.failure("an expression")
+        return self._worded()
+
+    def star(self, qualifier: tree.Name | None, start: int) -> tree.Star:
+        """* [EXCEPT (column, …)], of a qualifier that has been read."""
+        self.expect("*")
+        excluded = self.listed(self._excluded) if self.sees("EXCEPT", "(") and self.passes("EXCEPT") else ()
+        return tree.Star(qualifier, excluded, self.since(start))
+
+    def _excluded(self) -> tree.Name:
+        name = self.identifier()
+        if self.word == ".":
+            raise Unsupported("EXCEPT leaves out whole columns", span=self.span, expected="EXCEPT (column, …)")
+        return name
+
+    def _argument(self) -> tree.Expression:
+        expression = self.expression()
+        refuse(self, AFTER_ARGUMENT)
+        return expression
+
+    def _parenthesised(self) -> tree.Expression:
+        start = self.token.start
+        if self._begins_query(self.at + 1):
+            return self._query_or_expression(start)
+        self.expect("(")
+        self.deeper()
+        items = self.several(self._argument)
+        self.depth -= 1
+        self.expect(")")
+        return tree.RowValue(items, self.since(start)) if len(items) > 1 else tree.Parenthesised(items[0], self.since(start))
+
+    def _query_or_expression(self, start: int) -> tree.Expression:
+        """( query ), or ((query) + 1): with two parentheses, the inner one may be a value."""
+        if self.tokens[self.at + 1].word == "(":
+            at, depth = self.at, self.depth
+            try:
+                return tree.ScalarQuery(self.query_in_parentheses(), self.since(start))
+            except SyntaxFailure:
+                self.at, self.depth = at + 1, depth
+            self.deeper()
+            inner = self.expression()
+            self.depth -= 1
+            self.expect(")")
+            return tree.Parenthesised(inner, self.since(start))
+        query = self.query_in_parentheses()
+        return tree.ScalarQuery(query, self.since(start))
+
+    def _worded(self) -> tree.Expression:
+        """What begins with a word that is not in quotes."""
+        token, following = self.token, self.tokens[self.at + 1]
+        word = token.word
+        if word == "CASE" and following.word not in (",", ")", "."):
+            return self._case()
+        refuse(self, OPERANDS, token.start)
+        if following.word == "(" and (word not in NO_OPERANDS or word == "LIKE"):
+            return self._call(word)
+        if word in ("TRUE", "FALSE", "NULL") or (word in CLOCKS and following.word != "."):
+            self.at += 1
+            return tree.Keyword(word, self.of(token))
+        if word == "INTERVAL" and (following.kind in (STRING, NUMBER, WORD, QUOTED) or following.word in ("-", "+")):
+            interval = self._interval()
+            if interval is not None:
+                return interval
+        if following.kind == STRING and word not in NO_OPERANDS:
+            self.at += 1
+            return tree.TypedText(tree.Name(token.text, self.of(token)), self.string("a string"), self.since(token.start))
+        if word in NO_OPERANDS or (word == "END" and self.at and self.tokens[self.at - 1].word in ("CASE", "THEN", "ELSE", "WHEN")):
+            raise self.missing() if self.at else self.failure("an expression")
+        return self._named()
+
+    def _named(self) -> tree.Expression:
+        """A column, a qualified star, or a call of a quoted name."""
+        start = self.token.start
+        names = [self.identifier()]
+        while self.word == "." and self.tokens[self.at + 1].kind != NUMBER:
+            self.at += 1
+            if self.word == "*":
+                if len(names) > 1:
+                    raise Unsupported("* of a struct is not supported", span=self.since(start), expected="* or table.*")
+                return self.star(names[0], start)
+            names.append(self.identifier("a name after the dot"))
+        if self.word == "(":
+            return self.call(names, start)
+        return tree.ColumnName(tuple(names), self.since(start))
+
+    def _case(self) -> tree.SearchedCase:
+        start = self.take().start
+        self.deeper()
+        subject = None if self.word == "WHEN" else self.expression()
+        branches = []
+        while self.word == "WHEN":
+            when = self.take()
+            condition = self.expression()
+            if not self.passes("THEN"):
+                raise SyntaxFailure("WHEN without THEN", span=self.of(when), expected="CASE WHEN condition THEN value END")
+            branches.append((condition, self.expression()))
+        if not branches:
+            raise self.failure("WHEN")
+        otherwise = self.expression() if self.passes("ELSE") else None
+        self.depth -= 1
+        if not self.passes("END"):
+            raise self.failure("END, which closes CASE")
+        return tree.SearchedCase(subject, tuple(branches), otherwise, self.since(start))
+
+    def _interval(self) -> tree.IntervalText | None:
+        """INTERVAL amount unit …; None where INTERVAL is a column's name."""
+        start, begin = self.token.start, self.at
+        self.at += 1
+        parts: list[tuple[tree.Expression, tree.Name]] = []
+        compound = False
+        while not parts or self._sees_amount():
+            if self.token.kind == WORD and self.word in NO_OPERANDS:
+                self.at = begin
+                return None
+            amount = self.expression(UNARY)
+            if self.token.kind != WORD or self.word in NO_OPERANDS or (self.word == "TO"):
+                compound = isinstance(amount, tree.StringText)
+                if not compound:
+                    self.at = begin
+                    return None
+                break
+            unit = self.identifier()
+            parts.append((amount, unit))
+            if self.passes("TO"):
+                self.identifier("a unit")
+                compound = True
+                break
+        return tree.IntervalText(tuple(parts), compound, self.since(start))
+
+    def _sees_amount(self) -> bool:
+        """Whether another amount with its unit comes next."""
+        at = self.at + (self.word in ("-", "+"))
+        return self.tokens[at].kind in (NUMBER, STRING) and self.tokens[at + 1].word.removesuffix("S") in UNITS
+
+    def _call(self, word: str) -> tree.Expression:
+        """A call by an unquoted name; some have words between their arguments."""
+        start = self.token.start
+        match word:
+            case "CAST" | "TRY_CAST" | "SAFE_CAST":
+                return self._cast(word != "CAST", start)
+            case "EXTRACT":
+                return self._extract(start)
+            case "TRIM" if self.tokens[self.at + 2].word in _TRIMS or self._is_worded("FROM"):
+                return self._trim(start)
+            case "SUBSTRING" | "SUBSTR" if self._is_worded("FROM"):
+                return self._substring(start)
+            case "POSITION" if self._is_worded("IN"):
+                return self._position(start)
+            case _ if word in _UNIT_CALLS and self._has_unit():
+                return self._unit_call(word, start)
+            case _:
+                return self._named()
+
+    def _is_worded(self, word: str) -> bool:
+        """Whether this word stands between the arguments of the call that comes next."""
+        depth, at = 0, self.at + 1
+        while at < len(self.tokens):
+            depth += {"(": 1, ")": -1}.get(self.tokens[at].word, 0)
+            if depth == 0:
+                return False
+            if depth == 1 and self.tokens[at].word in (word, ","):
+                return self.tokens[at].word == word
+            at += 1
+        return False
+
+    def _has_unit(self) -> bool:
+        """Whether the call that comes next has a unit's name, or a string, before its first comma."""
+        first, second = self.tokens[self.at + 2], self.tokens[self.at + 3]
+        return first.kind in (WORD, STRING) and second.word == "," and self._commas() == 2
+
+    def _commas(self) -> int:
+        depth, at, commas = 0, self.at + 1, 0
+        while at < len(self.tokens):
+            word = self.tokens[at].word
+            depth += {"(": 1, ")": -1}.get(word, 0)
+            commas += depth == 1 and word == ","
+            if depth == 0:
+                break
+            at += 1
+        return commas
+
+    def _opened(self) -> None:
+        self.at += 2
+        self.deeper()
+
+    def _closed(self) -> None:
+        self.expect(")")
+        self.depth -= 1
+
+    def _cast(self, lenient: bool, start: int) -> tree.CastCall:
+        self._opened()
+        operand = self.expression()
+        self.expect("AS")
+        type = self.type_name()
+        self._closed()
+        return tree.CastCall(operand, type, lenient, self.since(start))
+
+    def _extract(self, start: int) -> tree.Expression:
+        self._opened()
+        if self.token.kind != WORD or self.tokens[self.at + 1].word != "FROM":
+            raise Unsupported("invalid field of EXTRACT", span=self.span, expected="EXTRACT(YEAR FROM d)")
+        field = self.identifier("a field")
+        self.expect("FROM")
+        source = self.expression()
+        self._closed()
+        return tree.ExtractCall(field, source, self.since(start))
+
+    def _trim(self, start: int) -> tree.FunctionCall:
+        """TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)."""
+        self._opened()
+        name = _TRIMS[self.take().word] if self.word in _TRIMS else "trim"
+        characters = () if self.word == "FROM" else (self.expression(),)
+        self.expect("FROM")
+        text = self.expression()
+        self._closed()
+        return tree.FunctionCall(name, (*characters, text), False, None, True, self.since(start))
+
+    def _substring(self, start: int) -> tree.FunctionCall:
+        """SUBSTRING(text FROM start [FOR length])."""
+        self._opened()
+        arguments = [self.expression()]
+        self.expect("FROM")
+        arguments.append(self.expression())
+        if self.passes("FOR"):
+            arguments.append(self.expression())
+        self._closed()
+        return tree.FunctionCall("substring", tuple(arguments), False, None, True, self.since(start))
+
+    def _position(self, start: int) -> tree.FunctionCall:
+        """POSITION(part IN text)."""
+        self._opened()
+        part = self.expression(COMPARISON)
+        self.expect("IN")
+        text = self.expression(COMPARISON)
+        self._closed()
+        return tree.FunctionCall("position", (part, text), False, None, True, self.since(start))
+
+    def _unit_call(self, word: str, start: int) -> tree.FunctionCall:
+        """DATEADD(unit, n, moment), and its kin."""
+        self._opened()
+        if self.token.kind == STRING:
+            raise SyntaxFailure("the unit is a string", span=self.span, expected=f"{word}(DAY, …), the unit without quotes")
+        unit = self.take()
+        self.expect(",")
+        first = tree.StringText(unit.text, self.of(unit))
+        arguments = (first, *self.several(self.expression))
+        self._closed()
+        return tree.FunctionCall(_UNIT_CALLS[word], arguments, False, None, True, self.since(start))
+
+    def call(self, names: list[tree.Name], start: int) -> tree.FunctionCall:
+        """A call by these names, from its parenthesis on."""
+        if len(names) > 1:
+            raise Unsupported("functions have one name, without a database", span=self.since(start), remedy="leave the database out")
+        self.expect("(")
+        self.deeper()
+        distinct = self._quantifier()
+        arguments = () if self.word == ")" and not distinct else self.several(self._argument)
+        self.depth -= 1
+        self.expect(")")
+        refuse(self, AFTER_VALUE, start)
+        condition = None
+        if self.word == "FILTER":
+            filter = self.take()
+            if not self.passes("(", "WHERE"):
+                raise SyntaxFailure("FILTER without (WHERE …)", span=self.of(filter), expected="FILTER (WHERE condition)")
+            condition = self.expression()
+            self.expect(")")
+            refuse(self, AFTER_VALUE, start)
+        return tree.FunctionCall(names[0].text.lower(), arguments, distinct, condition, False, self.since(start))
+
+    def _quantifier(self) -> bool:
+        following = self.tokens[self.at + 1].word
+        if self.word == "ALL" and following not in (",", ")", "."):
+            self.at += 1
+        return self.word == "DISTINCT" and self.passes("DISTINCT")

@@ -1,0 +1,385 @@
+"""Queries: query, querySpecification and fromClause of Spark's grammar (SqlBaseParser.g4)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deltic.errors import SyntaxFailure, Unsupported
+from deltic.frontends.sql import tree
+from deltic.frontends.sql.cursor import with_database
+from deltic.frontends.sql.lexer import HINT, NUMBER, QUOTED, STRING, WORD
+from deltic.frontends.sql.parse_expression import NO_OPERANDS, ExpressionParser
+from deltic.frontends.sql.refusals import AFTER_ITEM, AFTER_SOURCE, CLAUSES, GROUPING, OPERANDS, STATEMENTS, refuse
+
+MOST_LEVELS: Final = 2**31 - 1
+"""The greatest MAX RECURSION LEVEL, as in Spark."""
+
+_SETS: Final = {"UNION": 1, "EXCEPT": 1, "MINUS": 1, "INTERSECT": 2}
+_ENDS: Final = frozenset(
+    ("FROM", "WHERE", "HAVING", "LIMIT", "UNION", "EXCEPT", "MINUS", "INTERSECT", "INTO", "QUALIFY", "WINDOW", "OFFSET")
+)
+_STRICT: Final = frozenset((
+    "ANTI", "CROSS", "EXCEPT", "FULL", "INNER", "INTERSECT", "JOIN", "LATERAL", "LEFT", "MINUS", "NATURAL", "ON", "RIGHT", "SEMI", "UNION",
+    "USING",
+))  # fmt: skip
+"""What Spark's grammar calls strictNonReserved: no aliases of tables."""
+
+_PAIRS: Final = frozenset(("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"))
+_JOIN_WORDS: Final = frozenset(("INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL", "ASOF", "JOIN"))
+TABLE_FUNCTIONS: Final = "explode(array(…)), explode(sequence(…)) or explode(split(…))"
+"""What makes rows."""
+
+
+class QueryParser(ExpressionParser):
+    """Rules for queries and what stands in FROM."""
+
+    def query(self) -> tree.Query:
+        """[WITH …] set operations [ORDER BY …] [LIMIT …]."""
+        start = self.token.start
+        recursive, ctes = self._with() if self.word == "WITH" else (False, ())
+        body = self._set_operation(1)
+        order = self._order_by()
+        limit = self._limit()
+        refuse(self, CLAUSES)
+        if (order or limit) and self.word in _SETS:
+            remedy = "put the side in parentheses"
+            raise SyntaxFailure("ORDER BY and LIMIT inside a set operation", span=self.since(start), remedy=remedy)
+        if not (ctes or order or limit):
+            return body
+        return tree.WholeQuery(ctes, recursive, body, order, limit, self.since(start))
+
+    def _with(self) -> tuple[bool, tuple[tree.CommonTable, ...]]:
+        self.expect("WITH")
+        recursive = self.sees("RECURSIVE") and self.tokens[self.at + 1].word not in ("AS", "(") and self.passes("RECURSIVE")
+        return recursive, self.several(lambda: self._cte(recursive))
+
+    def _cte(self, recursive: bool) -> tree.CommonTable:
+        start = self.token.start
+        name = self.identifier("the name of a CTE")
+        columns = self.listed(self.identifier) if self.word == "(" and not self._begins_query(self.at + 1) else ()
+        if not recursive and self.sees("MAX", "RECURSION"):
+            raise self.misplaced_level()
+        limit = self.level()
+        self.passes("AS")
+        query = self.query_in_parentheses()
+        if self.word in ("SEARCH", "CYCLE"):
+            raise Unsupported("SEARCH and CYCLE are not supported", span=self.span, remedy="UNION instead of UNION ALL ends on cycles")
+        return tree.CommonTable(name, columns, limit, query, self.since(start))
+
+    def level(self) -> int | None:
+        """[MAX RECURSION LEVEL n]."""
+        if not self.sees("MAX", "RECURSION"):
+            return None
+        self.expect("MAX", "RECURSION", "LEVEL")
+        token = self.token
+        if token.kind != NUMBER or not token.text.isdigit() or len(token.text) > 10 or int(token.text) > MOST_LEVELS:
+            raise self.failure(f"a whole number, at most {MOST_LEVELS:,}")
+        self.at += 1
+        return int(token.text)
+
+    def misplaced_level(self) -> SyntaxFailure:
+        """The error of a MAX RECURSION LEVEL that stands where nothing recursive is."""
+        expected = "WITH RECURSIVE name (column, …) MAX RECURSION LEVEL n AS (…)"
+        start = self.token.start
+        self.at += 2
+        self.at += 2 if self.sees("LEVEL") and self.tokens[self.at + 1].kind == NUMBER else 0
+        return SyntaxFailure("MAX RECURSION LEVEL does not fit here", span=self.since(start), expected=expected)
+
+    def _set_operation(self, level: int) -> tree.Query:
+        """Queries with set operators of at least this level between them. UNIONs in a row are one node."""
+        start = self.token.start
+        left = self._query_term() if level == 3 else self._set_operation(level + 1)
+        while _SETS.get(self.word) == level:
+            operator = self.take().word
+            distinct = not self.passes("ALL")
+            if distinct:
+                self.passes("DISTINCT")
+            if self.sees("BY", "NAME"):
+                raise Unsupported("UNION BY NAME is not supported", span=self.span, remedy="list the columns in one order")
+            right = self._query_term() if level == 2 else self._set_operation(level + 1)
+            sides: tuple[tree.Query, ...] = (left, right)
+            if operator == "UNION" and isinstance(left, tree.SetQuery) and (left.operator, left.distinct) == ("UNION", distinct):
+                sides = (*left.parts, right)
+            left = tree.SetQuery("EXCEPT" if operator == "MINUS" else operator, distinct, sides, self.since(start))
+        return left
+
+    def _query_term(self) -> tree.Query:
+        refuse(self, STATEMENTS)
+        match self.word:
+            case "(":
+                return self.query_in_parentheses()
+            case "SELECT":
+                return self._select()
+            case "VALUES":
+                return self._values()
+            case "FROM":
+                raise Unsupported("a query that begins with FROM is not supported", span=self.span, expected="SELECT … FROM …")
+            case "TABLE":
+                raise Unsupported("TABLE name as a query is not supported", span=self.span, remedy="SELECT * FROM name")
+            case _:
+                raise self.missing() if self.at else self.failure("SELECT, VALUES or WITH")
+
+    def _select(self) -> tree.SelectQuery:
+        start = self.take().start
+        hint = self.of(self.take()) if self.token.kind == HINT else None
+        distinct = self._quantifier()
+        items = self.several(self._item)
+        refuse(self, AFTER_ITEM)
+        source = self._from() if self.passes("FROM") else None
+        if source is None and (self.word == "JOIN" or (self.word in _JOIN_WORDS and self.tokens[self.at + 1].word in _JOIN_WORDS)):
+            raise SyntaxFailure("JOIN without FROM", span=self.span, expected="FROM table JOIN table")
+        laterals = []
+        while self.sees("LATERAL", "VIEW"):
+            laterals.append(self._lateral_view())
+        refuse(self, AFTER_SOURCE)
+        where = self.expression() if self.passes("WHERE") else None
+        group = self._group()
+        having = self.expression() if self.passes("HAVING") else None
+        if self.word in ("FROM", "WHERE") or self.sees("GROUP", "BY"):
+            raise self.out_of_order()
+        return tree.SelectQuery(items, distinct, hint, source, tuple(laterals), where, group, having, self.since(start))
+
+    def out_of_order(self) -> SyntaxFailure:
+        """The error that a clause stands after one that follows it in the grammar."""
+        expected = "FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT"
+        return SyntaxFailure("the clauses are out of order", span=self.span, expected=expected)
+
+    def _item(self) -> tree.SelectItem:
+        start = self.token.start
+        if self.word == "LATERAL" and self.tokens[self.at + 1].kind == WORD:
+            raise self._without_comma()
+        expression = self.expression()
+        if self.sees("MAX", "RECURSION"):
+            raise self.misplaced_level()
+        refuse(self, AFTER_ITEM)
+        return tree.SelectItem(expression, self._item_names(), self.since(start))
+
+    def _item_names(self) -> tuple[tree.Name, ...]:
+        if self.passes("AS"):
+            return self.listed(self.identifier) if self.word == "(" else (self.identifier(),)
+        token = self.token
+        if token.kind == QUOTED or (token.kind == WORD and self._may_be_alias()):
+            return (self.identifier(),)
+        if token.kind in (STRING, NUMBER):
+            raise SyntaxFailure("invalid name", span=self.span, remedy="put it in `back quotes`, or a comma before it")
+        return ()
+
+    def _may_be_alias(self) -> bool:
+        """Whether the next word is a name and not the beginning of a clause."""
+        word, following = self.word, self.tokens[self.at + 1]
+        if word in _ENDS or (word in _PAIRS and following.word == "BY") or word.isdigit():
+            return False
+        return not (word in ("LATERAL", "JOIN", "NOTNULL", "ISNULL") or (word in _JOIN_WORDS and following.word in _JOIN_WORDS))
+
+    def _from(self) -> tree.Source:
+        """Relations, joined from left to right: a join after a comma sees the relations before the comma, as in Spark."""
+        start = self.token.start
+        if self.word == "," or self.ended or self.word in NO_OPERANDS - {"VALUES"}:
+            raise self.missing()
+        first = self._source()
+        joins = self._joins()
+        while self.word == ",":
+            comma = self.take()
+            joins.append(tree.JoinClause(",", False, self._source(), None, (), self.since(comma.start)))
+            joins += self._joins()
+        return tree.JoinedTables(first, tuple(joins), None, self.since(start)) if joins else first
+
+    def _joins(self) -> list[tree.JoinClause]:
+        joins = []
+        while (join := self._join()) is not None:
+            joins.append(join)
+        if self.word == "LATERAL" and self.tokens[self.at + 1].word != "VIEW":
+            raise self._without_comma()
+        return joins
+
+    def _without_comma(self) -> SyntaxFailure:
+        expected = ", LATERAL f(…) or LATERAL VIEW f(…) v AS x"
+        return SyntaxFailure("LATERAL without a comma before it", span=self.span, expected=expected)
+
+    def _join(self) -> tree.JoinClause | None:
+        start, at = self.token.start, self.at
+        while self.word in _JOIN_WORDS - {"JOIN"}:
+            self.at += 1
+        if not self.passes("JOIN"):
+            self.at = at
+            return None
+        words = [token.word for token in self.tokens[at : self.at - 1]]
+        if self.ended or self.word in NO_OPERANDS:
+            raise self.missing()
+        kind = " ".join(word for word in words if word not in ("NATURAL", "OUTER"))
+        if words[-1:] == ["OUTER"] and kind not in ("LEFT", "RIGHT", "FULL"):
+            self.at -= 1
+            raise self.failure("LEFT, RIGHT or FULL before OUTER")
+        lateral = self.word == "LATERAL"
+        right = self._source()
+        condition, columns = None, tuple[tree.Name, ...]()
+        if self.word == "ON":
+            self.at += 1
+            condition = self.expression()
+            if "NATURAL" in words:
+                raise SyntaxFailure("a join has one of NATURAL, USING and ON", span=condition.span)
+        elif self.word == "USING":
+            using = self.take()
+            if self.sees("(", ")"):
+                raise SyntaxFailure("USING without columns", span=self.of(using), expected="USING (column, …)")
+            columns = self.listed(self.identifier)
+        if lateral and (kind not in ("", "INNER", "CROSS") or not _is_true(condition) or columns):
+            remedy = "LATERAL VIEW OUTER keeps rows of which nothing is made"
+            raise Unsupported("this join with LATERAL is not supported", span=right.span, expected=", LATERAL f(…)", remedy=remedy)
+        return tree.JoinClause(kind, "NATURAL" in words, right, condition, columns, self.since(start))
+
+    def _source(self) -> tree.Source:
+        start = self.token.start
+        refuse(self, AFTER_SOURCE)
+        if self.word == "LATERAL" and self.tokens[self.at + 1].word != ".":
+            return self._lateral(start)
+        if self.word == "(":
+            return self._source_in_parentheses(start)
+        if self.word == "VALUES" and self.tokens[self.at + 1].word not in (",", ".", ")"):
+            return self._values()
+        if self.word in NO_OPERANDS or (self.token.kind not in (WORD, QUOTED, STRING, NUMBER)):
+            raise self.failure("a table") if self.word == "." else self.missing()
+        refuse(self, OPERANDS)
+        names = [self.identifier("a table")]
+        while self.word == ".":
+            self.at += 1
+            names.append(self.identifier("a name after the dot"))
+        if self.word == "(":
+            call = self.call(names, start)
+            return tree.TableCall(call, self._table_alias(), False, self.since(start))
+        if len(names) > 1:
+            raise with_database("table", self.since(start), names[0].text)
+        return tree.TableName(names[0], self._table_alias(), self.since(start))
+
+    def _lateral(self, start: int) -> tree.Source:
+        self.expect("LATERAL")
+        if self.word == "(":
+            remedy = "join the subquery"
+            span = self.span
+            if self._begins_query(self.at + 1):
+                span = self.query_in_parentheses().span
+            raise Unsupported("LATERAL is for functions that make rows", span=span, expected=TABLE_FUNCTIONS, remedy=remedy)
+        names = [self.identifier("a function that makes rows")]
+        if self.word != "(":
+            raise self.failure("a function that makes rows")
+        call = self.call(names, names[0].span.start)
+        return tree.TableCall(call, self._table_alias(), True, self.since(start))
+
+    def _source_in_parentheses(self, start: int) -> tree.Source:
+        """( query ) or ( relation )."""
+        if self._begins_query(self.at + 1):
+            at, depth = self.at, self.depth
+            try:
+                query = self.query_in_parentheses()
+                return tree.DerivedTable(query, self._table_alias(), self.since(start))
+            except SyntaxFailure:
+                if self.tokens[at + 1].word != "(":
+                    raise
+                self.at, self.depth = at, depth
+        self.expect("(")
+        self.deeper()
+        first = self._source()
+        joins = tuple(self._joins())
+        self.depth -= 1
+        self.expect(")")
+        return tree.JoinedTables(first, joins, self._table_alias(), self.since(start))
+
+    def _table_alias(self) -> tree.TableAlias | None:
+        refuse(self, AFTER_SOURCE)
+        start = self.token.start
+        if not self.passes("AS") and not self._sees_table_alias():
+            return None
+        name = self.identifier("a name", _STRICT)
+        columns = self.listed(self.identifier) if self.word == "(" else ()
+        span = self.since(start)
+        refuse(self, AFTER_SOURCE)
+        return tree.TableAlias(name, columns, span)
+
+    def _sees_table_alias(self) -> bool:
+        token = self.token
+        if token.kind in (STRING, NUMBER):
+            raise SyntaxFailure("invalid name", span=self.span, remedy="put it in `back quotes`")
+        if token.word == "IN":
+            raise self.failure("JOIN, WHERE, or the end of FROM")
+        if token.kind != WORD:
+            return token.kind == QUOTED
+        return token.word not in _STRICT | NO_OPERANDS and self._may_be_alias()
+
+    def _lateral_view(self) -> tree.LateralView:
+        start = self.token.start
+        self.expect("LATERAL", "VIEW")
+        outer = self.passes("OUTER")
+        function = self.identifier("a function that makes rows")
+        if self.word != "(":
+            raise self.failure("(")
+        call = self.call([function], function.span.start)
+        name, columns = None, tuple[tree.Name, ...]()
+        if (self.token.kind == QUOTED) or (self.token.kind == WORD and self.word not in NO_OPERANDS and self._may_be_alias()):
+            name = self.identifier()
+        if self.passes("AS"):
+            columns = self.several(self.identifier)
+        return tree.LateralView(call, outer, name, columns, self.since(start))
+
+    def _values(self) -> tree.ValuesQuery:
+        start = self.take().start
+        rows = self.several(self.expression)
+        if self.word == "(":
+            raise self.failure(", between two rows")
+        return tree.ValuesQuery(rows, self._table_alias(), self.since(start))
+
+    def _group(self) -> tree.GroupClause | None:
+        if not self.sees("GROUP", "BY"):
+            return None
+        start = self.token.start
+        self.at += 2
+        every = self.word == "ALL" and self.tokens[self.at + 1].word not in (".", "(")
+        if every and self.tokens[self.at + 1].kind in (WORD, QUOTED, NUMBER) and self._is_key(self.at + 1):
+            self.at += 1
+            raise SyntaxFailure("GROUP BY ALL and more", span=self.span, expected="GROUP BY ALL, or the keys")
+        refuse(self, GROUPING)
+        keys = self.several(self._key)
+        refuse(self, GROUPING)
+        every = every and len(keys) == 1 and isinstance(keys[0], tree.ColumnName)
+        return tree.GroupClause(keys, every, self.since(start))
+
+    def _is_key(self, at: int) -> bool:
+        """Whether the token of this number can only be another key."""
+        return self.tokens[at].word not in _ENDS | NO_OPERANDS | _PAIRS
+
+    def _key(self) -> tree.Expression:
+        refuse(self, GROUPING)
+        return self.expression()
+
+    def _order_by(self) -> tuple[tree.OrderTerm, ...]:
+        if self.sees("SORT", "BY") or not self.sees("ORDER", "BY"):
+            return ()
+        self.at += 2
+        terms = self.several(self._term)
+        if self.word in ("FROM", "WHERE", "HAVING") or self.sees("GROUP", "BY"):
+            raise self.out_of_order()
+        return terms
+
+    def _term(self) -> tree.OrderTerm:
+        if self.ended:
+            raise SyntaxFailure("something is missing after 'ORDER BY', at the end", span=self.of(self.tokens[self.at - 1]))
+        expression = self.expression()
+        descending = not self.passes("ASC") and self.passes("DESC")
+        nulls_first = not descending
+        if self.passes("NULLS"):
+            if self.word not in ("FIRST", "LAST"):
+                raise self.failure("FIRST or LAST")
+            nulls_first = self.take().word == "FIRST"
+        return tree.OrderTerm(expression, descending, nulls_first)
+
+    def _limit(self) -> tree.LimitClause | None:
+        start = self.token.start
+        if not self.passes("LIMIT"):
+            return None
+        if self.sees("ALL"):
+            self.at += 1
+            return tree.LimitClause(None, self.since(start))
+        return tree.LimitClause(self.expression(), self.since(start))
+
+
+def _is_true(condition: tree.Expression | None) -> bool:
+    return condition is None or (isinstance(condition, tree.Keyword) and condition.word == "TRUE")

@@ -1,0 +1,259 @@
+"""Statements of a script: CREATE, DECLARE and DROP of tables, views and sinks, and queries.
+
+What always holds: a statement is read whole, to its last token, or refused at the token that does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from deltic.errors import Span, SyntaxFailure, Unsupported
+from deltic.frontends.sql import tree
+from deltic.frontends.sql.clauses import ClauseParser
+from deltic.frontends.sql.lexer import SIGN, WORD, Token, tokenize
+from deltic.frontends.sql.options import WATERMARK, sink_of, source_of, timed_of
+from deltic.frontends.sql.parse_query import QueryParser
+from deltic.frontends.sql.refusals import AFTER_TABLE, AFTER_VIEW, COLUMN, CREATED, STATEMENTS, refuse
+from deltic.frontends.sql.statements import CreateSink, DropSink, DropTable, DropView, FileSource, Timed
+
+UNDERSTOOD: Final = (
+    "CREATE TABLE, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, DECLARE RECURSIVE VIEW, "
+    "DROP TABLE, VIEW or SINK, SELECT"
+)
+TABLE_FORM: Final = "CREATE TABLE [IF NOT EXISTS] name (column type [NOT NULL] [PRIMARY KEY] [COMMENT '…'], …) [COMMENT '…' | USING …]"
+VIEW_FORM: Final = "CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW [IF NOT EXISTS] name [(column, …)] [COMMENT '…'] AS SELECT …"
+DECLARE_FORM: Final = "DECLARE RECURSIVE VIEW name (column type [NOT NULL], …) [MAX RECURSION LEVEL n]"
+COLUMN_FORM: Final = "NOT NULL, PRIMARY KEY, COMMENT '…', a comma or )"
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatement:
+    """CREATE TABLE. source, timed: what USING and OPTIONS say."""
+
+    table: tree.TableDefinition
+    source: FileSource | None
+    timed: Timed | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStatement:
+    """A query by itself."""
+
+    query: tree.Query
+    span: Span
+
+
+Parsed = TableStatement | tree.ViewDefinition | tree.ViewDeclaration | QueryStatement | CreateSink | DropSink | DropTable | DropView
+
+
+def parse(text: str, name: str) -> list[Parsed]:
+    """The statements of a script, split at semicolons; empty ones are left out."""
+    return [_Parser(text, name, tokens).parsed() for tokens in _statements(text, name)]
+
+
+def _statements(text: str, name: str) -> Iterator[list[Token]]:
+    statement: list[Token] = []
+    for token in [*tokenize(text, name), Token(SIGN, ";", ";", len(text), len(text))]:
+        if token.word != ";":
+            statement.append(token)
+        elif statement:
+            _check_parentheses(statement, text, name)
+            yield statement
+            statement = []
+
+
+def _check_parentheses(tokens: Sequence[Token], text: str, name: str) -> None:
+    """Raises SyntaxFailure at a parenthesis that closes nothing or is never closed."""
+    opened: list[Token] = []
+    for token in tokens:
+        if token.word == "(":
+            opened.append(token)
+        elif token.word == ")":
+            if not opened:
+                raise SyntaxFailure("this parenthesis closes nothing", span=Span(text, token.start, token.end, name))
+            opened.pop()
+    if opened:
+        raise SyntaxFailure("this parenthesis is never closed", span=Span(text, opened[-1].start, opened[-1].end, name))
+
+
+class _Parser(QueryParser, ClauseParser):
+    """The rules for statements."""
+
+    def parsed(self) -> Parsed:
+        """The statement, read to its end."""
+        parsed = self._parsed()
+        if not self.ended:
+            raise self.misplaced_level() if self.sees("MAX", "RECURSION") else self.failure()
+        return parsed
+
+    def _parsed(self) -> Parsed:
+        refuse(self, STATEMENTS)
+        match self.word:
+            case "CREATE":
+                return self._create()
+            case "DROP":
+                return self._drop()
+            case "DECLARE":
+                return self._declare()
+            case "SELECT" | "VALUES" | "WITH" | "(" | "FROM":
+                query = self.query()
+                return QueryStatement(query, self.since(self.tokens[0].start))
+            case _:
+                raise self._not_understood()
+
+    def _not_understood(self) -> SyntaxFailure:
+        return SyntaxFailure("this statement is not understood", span=self.of(self.tokens[0]), expected=UNDERSTOOD)
+
+    def _create(self) -> Parsed:
+        self.expect("CREATE")
+        refuse(self, CREATED)
+        replaces = self.passes("OR", "REPLACE")
+        materialized = self.passes("MATERIALIZED")
+        temporary = not materialized and (self.passes("TEMPORARY") or self.passes("TEMP"))
+        if self.passes("VIEW"):
+            return self._create_view(replaces, materialized)
+        if self.passes("TABLE") and not (materialized or temporary):
+            return self._create_table(replaces)
+        if self.passes("SINK") and not (replaces or materialized or temporary):
+            return self._create_sink()
+        raise self._not_understood()
+
+    def _exists(self, *words: str) -> bool:
+        return self.passes("IF", *words, "EXISTS")
+
+    def _create_table(self, replaces: bool) -> TableStatement:
+        if_not_exists = self._exists("NOT")
+        name = self.simple_name("table")
+        if replaces:
+            raise Unsupported("CREATE OR REPLACE TABLE is not supported", span=name.span, remedy="DROP TABLE, then CREATE TABLE")
+        refuse(self, AFTER_TABLE)
+        if self.word != "(" and (self.ended or self.word in ("USING", "OPTIONS", "LOCATION", "COMMENT")):
+            raise Unsupported("a table without columns", span=name.span, expected=f"CREATE TABLE {name.text} (column type, …)")
+        if self.word != "(":
+            raise self.failure("( before the columns")
+        definition = tree.TableDefinition(name, self.listed(self._column_or_key), if_not_exists)
+        if self.word == "COMMENT":
+            self.at += 1
+            self.string("the comment, as a string")
+        refuse(self, AFTER_TABLE)
+        if self.ended:
+            return TableStatement(definition, None, None)
+        clauses = self.clauses(WATERMARK)
+        return TableStatement(definition, source_of(clauses) if clauses.format else None, timed_of(clauses))
+
+    def _column_or_key(self) -> tree.ColumnDefinition | tree.KeyDefinition:
+        start = self.token.start
+        if self.sees("CONSTRAINT") and self.tokens[self.at + 2].word in ("PRIMARY", "FOREIGN", "UNIQUE", "CHECK"):
+            self.at += 2
+        if self.passes("PRIMARY", "KEY"):
+            columns = self.listed(lambda: self.identifier("the name of a column"))
+            return tree.KeyDefinition(columns, self.since(start))
+        if self.tokens[self.at + 1].word in ("KEY", "("):
+            refuse(self, COLUMN)
+        return self._column()
+
+    def _column(self) -> tree.ColumnDefinition:
+        start = self.token.start
+        name = self.identifier("the name of a column")
+        if self.word in (",", ")"):
+            raise Unsupported("a column without a type", span=name.span, expected=f"{name.text} BIGINT, for example")
+        self.passes(":")
+        type = self.type_name()
+        required = key = False
+        while self.word not in (",", ")"):
+            if self.passes("NOT", "NULL"):
+                required = True
+            elif self.passes("PRIMARY", "KEY"):
+                key = True
+            elif self.passes("COMMENT"):
+                self.string("the comment, as a string")
+            else:
+                refuse(self, COLUMN)
+                raise self.failure(COLUMN_FORM)
+        return tree.ColumnDefinition(name, type, required, key, self.since(start))
+
+    def _create_view(self, replaces: bool, materialized: bool) -> tree.ViewDefinition:
+        if_not_exists = self._exists("NOT")
+        name = self.simple_name("view")
+        if replaces and if_not_exists:
+            raise Unsupported("OR REPLACE and IF NOT EXISTS together", span=name.span, remedy="leave one of them out")
+        columns = self.listed(self._view_column) if self.word == "(" else ()
+        if self.passes("COMMENT"):
+            self.string("the comment, as a string")
+        refuse(self, AFTER_VIEW)
+        if not self.passes("AS"):
+            raise self.failure(VIEW_FORM)
+        if self.ended:
+            raise self.missing()
+        if self.word not in ("SELECT", "VALUES", "WITH", "FROM", "("):
+            raise self.failure("a query: SELECT, VALUES or WITH")
+        query = self.query()
+        return tree.ViewDefinition(name, columns, materialized, replaces, if_not_exists, query, self.statement)
+
+    def _view_column(self) -> tree.Name:
+        name = self.identifier("the name of a column")
+        if self.token.kind == WORD and self.word != "COMMENT":
+            span = self.since(name.span.start)
+            self.type_name()
+            span = self.since(name.span.start)
+            raise Unsupported("a view's columns take their types from its query", span=span, expected="names alone")
+        if self.passes("COMMENT"):
+            self.string("the comment, as a string")
+        return name
+
+    def _declare(self) -> tree.ViewDeclaration:
+        self.expect("DECLARE")
+        if not self.passes("RECURSIVE", "VIEW"):
+            raise SyntaxFailure("this statement is not understood", span=self.span, expected=DECLARE_FORM)
+        name = self.simple_name("view")
+        if self.word != "(":
+            raise self.failure(DECLARE_FORM)
+        columns = self.listed(self._declared_column)
+        limit = self.level()
+        if not self.ended:
+            raise self.failure(DECLARE_FORM)
+        return tree.ViewDeclaration(tree.TableDefinition(name, columns, False), limit)
+
+    def _declared_column(self) -> tree.ColumnDefinition:
+        if self.word == ")":
+            raise self.failure(DECLARE_FORM)
+        column = self._column()
+        if column.key:
+            raise SyntaxFailure("a view has no PRIMARY KEY", span=column.span, expected=DECLARE_FORM)
+        return column
+
+    def _create_sink(self) -> CreateSink:
+        if_not_exists = self._exists("NOT")
+        name = self.simple_name("sink")
+        if self.word == "AS":
+            remedy = "CREATE MATERIALIZED VIEW v AS the query, then CREATE SINK name FROM v"
+            raise Unsupported("CREATE SINK … AS is not supported", span=self.span, remedy=remedy)
+        self.expect("FROM")
+        if self.word == "(":
+            remedy = "CREATE MATERIALIZED VIEW v AS the query, then FROM v"
+            raise Unsupported("a sink reads a view, not a query", span=self.span, remedy=remedy)
+        view = self.simple_name("view")
+        return CreateSink(name.text, view.text, sink_of(self.clauses()), if_not_exists, name.span, view.span)
+
+    def _drop(self) -> Parsed:
+        self.expect("DROP")
+        materialized = self.passes("MATERIALIZED")
+        kinds: dict[str, type[DropView | DropTable | DropSink]] = {"VIEW": DropView, "TABLE": DropTable, "SINK": DropSink}
+        kind = kinds.get(self.word)
+        if kind is None or (materialized and kind is not DropView):
+            raise self._not_understood()
+        what = self.take().text.lower()
+        if_exists = self._exists()
+        name = self.simple_name(what)
+        if self.word == ",":
+            raise Unsupported("DROP of several at once is not supported", span=self.span, remedy="one statement for each")
+        if self.word in ("CASCADE", "RESTRICT"):
+            remedy = "drop the views that read it first" if self.word == "CASCADE" else "leave it out"
+            raise Unsupported(f"DROP … {self.word} is not supported", span=self.span, remedy=remedy)
+        if self.word == "PURGE":
+            raise Unsupported("PURGE is not supported in DROP", span=self.span, remedy="leave it out")
+        if not self.ended:
+            raise self.failure("the end of the statement")
+        return kind(name.text, if_exists, name.span)

@@ -1,0 +1,201 @@
+"""What Spark's SQL has and Deltic has not: by the words that it begins with where it stands, each with what is possible instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from deltic.errors import Span, Unsupported
+
+if TYPE_CHECKING:
+    from deltic.frontends.sql.cursor import Cursor
+
+LEAVE_OUT: Final = "leave it out"
+_LIMITED = "ORDER BY … LIMIT n keeps the first n rows"
+_GROUPED = "one view per grouping, and UNION ALL of them"
+_TRANSACTION = "change tables with session.transaction(): insert, upsert, delete"
+_WINDOW = ("window functions are not supported", f"{_LIMITED}; GROUP BY and a join give totals beside rows")
+_PIVOT = ("PIVOT and UNPIVOT are not supported", "SUM(x) FILTER (WHERE …) for each column")
+_PARAMETER = ("parameters are not supported", "write the value")
+_ELEMENTS = ("arrays, maps and their elements are not supported", "a table with one row for each element")
+_QUANTIFIED = ("{} is not supported", "IN, or conditions with OR")
+_RLIKE = ("RLIKE is not supported", "LIKE, contains(), startswith(), endswith()")
+_SAMPLE = ("TABLESAMPLE is not supported: its result changes from run to run", "filter on a hash of the key")
+_TRAVEL = ("time travel is not supported", "leave it out")
+_TRAVELS = ("VERSION AS OF", "TIMESTAMP AS OF", "FOR VERSION", "FOR TIMESTAMP", "FOR SYSTEM_VERSION", "FOR SYSTEM_TIME")
+_PIPE = ("the pipe syntax |> is not supported", "SELECT … FROM … WHERE …")
+_FOLDERS = "all files lie in the folder itself"
+
+Refusals = Mapping[str, Sequence[tuple[tuple[str, ...], str, str]]]
+"""By the first word: all words, what is not supported, and what is possible instead."""
+
+
+def _by_first(table: Mapping[str, tuple[str, str]]) -> Refusals:
+    refusals: dict[str, list[tuple[tuple[str, ...], str, str]]] = {}
+    for words, (message, remedy) in table.items():
+        split = tuple(words.split())
+        refusals.setdefault(split[0], []).append((split, message, remedy))
+    return refusals
+
+
+AFTER_VALUE: Final[Refusals] = _by_first(
+    {
+        "OVER": _WINDOW,
+        "IGNORE NULLS": ("IGNORE NULLS is not supported", "FILTER (WHERE x IS NOT NULL)"),
+        "RESPECT NULLS": ("RESPECT NULLS is not supported", LEAVE_OUT),
+        "WITHIN GROUP": ("WITHIN GROUP is not supported", "COUNT, SUM, AVG, MIN and MAX are"),
+        "[": _ELEMENTS,
+        ".": ("struct fields are not supported", "a column for each field"),
+        "->": ("lambda functions are not supported", "a table with one row for each element"),
+        "=>": ("named arguments are not supported", "give the arguments in their order"),
+        ":": ("fields of a VARIANT are not supported", "a column for each field"),
+        "??": ("?? is not supported", "coalesce(a, b)"),
+        "COLLATE": ("COLLATE is not supported: strings compare by their bytes", "compare lower(x)"),
+        "AT TIME ZONE": ("AT TIME ZONE is not supported: timestamps are in UTC", "add an INTERVAL"),
+    }
+)
+"""After a value; the place is the value and the word."""
+
+AFTER_OPERAND: Final[Refusals] = _by_first(
+    {
+        "PLACING": ("OVERLAY … PLACING is not supported", "concat() of substrings"),
+        "ILIKE": ("ILIKE is not supported", "lower(x) LIKE 'pattern'"),
+        **dict.fromkeys(("RLIKE", "REGEXP"), _RLIKE),
+        **dict.fromkeys(("<<", ">>", ">>>"), ("shifts by << and >> are not supported", "shiftleft(a, b), shiftright(a, b)")),
+    }
+)
+"""Where an operator could stand; the place is the left operand and the word."""
+
+OPERANDS: Final[Refusals] = _by_first(
+    {
+        "?": _PARAMETER,
+        ":": _PARAMETER,
+        "IDENTIFIER (": ("IDENTIFIER(…) is not supported", "write the name"),
+        "TABLE (": ("a table as an argument is not supported", "a view"),
+        "SYMMETRIC": ("BETWEEN SYMMETRIC is not supported", "BETWEEN least(a, b) AND greatest(a, b)"),
+        "ASYMMETRIC": ("BETWEEN ASYMMETRIC is not supported", LEAVE_OUT),
+        **{f"{word} (": (_QUANTIFIED[0].format(word), _QUANTIFIED[1]) for word in ("ANY", "SOME", "ALL")},
+    }
+)
+"""Where an operand is expected; the place is the word."""
+
+AFTER_ARGUMENT: Final[Refusals] = _by_first(
+    {
+        "AS": ("names in parentheses are not supported: there are no structs", "a column for each field"),
+        **dict.fromkeys(("PARTITION BY", "DISTRIBUTE BY", "WITH SINGLE", "ORDER BY"), ("functions of tables are not supported", "a view")),
+    }
+)
+"""After an argument of a call, and in rows in parentheses."""
+
+AFTER_ITEM: Final[Refusals] = _by_first(
+    {
+        **dict.fromkeys(("USING", "ROW FORMAT"), ("TRANSFORM … USING is not supported", "a function in Python over the rows of a view")),
+        "INTO": ("SELECT … INTO is not supported", "CREATE VIEW name AS SELECT …"),
+        "REPLACE (": ("REPLACE is not supported after *", "name the columns"),
+    }
+)
+
+_SOURCES: Final = {
+    **dict.fromkeys(("PIVOT (", "UNPIVOT (", "UNPIVOT INCLUDE", "UNPIVOT EXCLUDE"), _PIVOT),
+    "TABLESAMPLE": _SAMPLE,
+    **dict.fromkeys(("APPROX NEAREST", "EXACT NEAREST"), ("joins by NEAREST are not supported", "a join with a condition, and MIN")),
+    **{words: _TRAVEL for words in _TRAVELS},
+    "FOR UPDATE": ("FOR UPDATE is not supported", LEAVE_OUT),
+    "WITH (": ("options of a table in FROM are not supported", "OPTIONS (…) of CREATE TABLE"),
+}
+AFTER_SOURCE: Final = _by_first(_SOURCES)
+
+CLAUSES: Final[Refusals] = _by_first(
+    {
+        "QUALIFY": ("QUALIFY is not supported", _LIMITED),
+        "WINDOW": _WINDOW,
+        "SORT BY": ("SORT BY is not supported", _LIMITED),
+        "DISTRIBUTE BY": ("DISTRIBUTE BY is not supported", "leave it out: it changes no result"),
+        "CLUSTER BY": ("CLUSTER BY is not supported", "leave it out: it changes no result"),
+        "OFFSET": ("OFFSET is not supported", _LIMITED),
+        **dict.fromkeys(("FETCH FIRST", "FETCH NEXT"), ("FETCH is not supported", "LIMIT n")),
+        "|>": _PIPE,
+        **_SOURCES,
+    }
+)
+"""Clauses of a query; the place is the words."""
+
+GROUPING: Final[Refusals] = _by_first(
+    {
+        "ROLLUP (": ("ROLLUP is not supported", _GROUPED),
+        "CUBE (": ("CUBE is not supported", _GROUPED),
+        "GROUPING SETS": ("GROUPING SETS are not supported", _GROUPED),
+        "WITH ROLLUP": ("ROLLUP is not supported", _GROUPED),
+        "WITH CUBE": ("CUBE is not supported", _GROUPED),
+    }
+)
+
+STATEMENTS: Final[Refusals] = _by_first(
+    {
+        **{
+            word: (f"{word} is not a statement of a script", _TRANSACTION)
+            for word in ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "COPY", "LOAD")
+        },
+        "ALTER": ("ALTER is not supported", "DROP and CREATE it again, or CREATE OR REPLACE a view"),
+        "CREATE OR REPLACE SINK": ("CREATE OR REPLACE SINK is not supported", "DROP SINK, then CREATE SINK"),
+    }
+)
+
+CREATED: Final[Refusals] = _by_first(
+    {
+        **{word: (f"{word} is not supported", LEAVE_OUT) for word in ("EXTERNAL", "LOCAL", "GLOBAL", "UNLOGGED", "TRANSIENT")},
+        **dict.fromkeys(("TEMPORARY TABLE", "TEMP TABLE"), ("tables are not TEMPORARY", LEAVE_OUT)),
+        "STREAMING": ("STREAMING TABLE is not supported", "CREATE TABLE, fed with session.apply()"),
+    }
+)
+"""After CREATE."""
+
+COLUMN: Final[Refusals] = _by_first(
+    {
+        "DEFAULT": ("DEFAULT is not supported", "give every column in the frame"),
+        "CHECK": ("CHECK is not supported", "a view of the rows that break the rule"),
+        "UNIQUE": ("UNIQUE is not supported", "PRIMARY KEY, or a view of the values that occur twice"),
+        "REFERENCES": ("REFERENCES is not supported", "a view with LEFT ANTI JOIN of the rows that break it"),
+        "FOREIGN KEY": ("FOREIGN KEY is not supported", "a view with LEFT ANTI JOIN of the rows that break it"),
+        "GENERATED": ("GENERATED columns are not supported", "compute the column in a view"),
+    }
+)
+"""In the columns of CREATE TABLE."""
+
+AFTER_TABLE: Final[Refusals] = _by_first(
+    {
+        "TBLPROPERTIES": ("TBLPROPERTIES is not supported", "put what says how files are read and written into OPTIONS (…)"),
+        "PARTITIONED": (f"PARTITIONED BY is not supported: {_FOLDERS}", LEAVE_OUT),
+        "CLUSTERED": (f"CLUSTERED BY is not supported: {_FOLDERS}", LEAVE_OUT),
+        "CLUSTER": (f"CLUSTER BY is not supported: {_FOLDERS}", LEAVE_OUT),
+        "STORED": ("STORED AS is not supported", "USING parquet, csv or json"),
+        "ROW": ("ROW FORMAT is not supported", "USING csv OPTIONS (path '…', sep '…')"),
+        "LIKE": ("CREATE TABLE … LIKE is not supported", "list the columns"),
+        **dict.fromkeys(
+            ("AS", "SELECT", "WITH"),
+            (
+                "a query is not supported here",
+                "CREATE MATERIALIZED VIEW v AS the query; CREATE SINK name FROM v writes it",
+            ),
+        ),
+    }
+)
+"""After the name or the columns of CREATE TABLE."""
+
+AFTER_VIEW: Final[Refusals] = _by_first(
+    {
+        "USING": ("USING does not fit here", "CREATE TABLE name (column type, …) USING parquet OPTIONS (path '…')"),
+        "TBLPROPERTIES": ("TBLPROPERTIES is not supported", LEAVE_OUT),
+        "SCHEMA": ("WITH SCHEMA is not supported", LEAVE_OUT),
+        "WITH SCHEMA": ("WITH SCHEMA is not supported", LEAVE_OUT),
+    }
+)
+
+
+def refuse(cursor: Cursor, refusals: Refusals, start: int | None = None) -> None:
+    """Raises Unsupported if one of these comes next. start: where its place begins; that of its words if None."""
+    for words, message, remedy in refusals.get(cursor.word, ()):
+        if cursor.sees(*words):
+            last = cursor.tokens[cursor.at + len(words) - 1 - (words[-1] == "(" and len(words) > 1)]
+            span = Span(cursor.text, cursor.token.start if start is None else start, last.end, cursor.name)
+            raise Unsupported(message, span=span, remedy=remedy)

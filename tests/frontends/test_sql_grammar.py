@@ -1,0 +1,210 @@
+"""Every form of Spark's grammar that Deltic has, wherever an expression or a relation may stand, and what it means."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from deltic.errors import QueryError, SyntaxFailure
+from deltic.frontends.sql import bind_query, tree
+from deltic.frontends.sql.lexer import tokenize
+from deltic.frontends.sql.parse_statement import QueryStatement, parse
+from deltic.plan.evaluate import evaluate
+from sql_data import ROWS, TestCatalog, weighted
+from sql_queries import queries
+
+MOMENT = "TIMESTAMP '2024-01-31 10:00:00'"
+
+
+def values(query: str) -> list[tuple[Any, ...]]:
+    """The rows of a query, sorted."""
+    plan = bind_query(query, "test", TestCatalog())
+    found = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
+    return sorted((row for row, weight in found.pairs() for _ in range(weight)), key=repr)
+
+
+def value(expression: str) -> Any:
+    """What a constant expression is."""
+    return values(f"SELECT {expression} AS x")[0][0]
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("CASE WHEN CASE WHEN TRUE THEN TRUE END THEN 1 ELSE 2 END", 1),
+        ("CASE WHEN (CASE 1 WHEN 1 THEN FALSE END) THEN 1 WHEN (CASE WHEN TRUE THEN TRUE END) THEN 3 END", 3),
+        ("CASE (CASE WHEN TRUE THEN 'a' END) WHEN 'a' THEN 1 END", 1),
+        ("CASE WHEN TRUE THEN NULL END", None),
+        ("CASE WHEN TRUE THEN NULL ELSE 1 END", None),
+        ("0.05 BETWEEN 0 AND .06", True),
+        ("TRUE AND (.5) = 0.5", True),
+        ("1 = 1 AND 1L = 1", True),
+        ("1 BETWEEN 0L AND 1L AND 2S BETWEEN 1Y AND 2.5BD", True),
+        ("-128Y", -128),
+        ("-32768S", -32768),
+        ("-9223372036854775808", -(2**63)),
+        ("-9223372036854775808L", -(2**63)),
+        ("1D", 1.0),
+        ("1.5e5", 150000.0),
+        ("1e2", 100.0),
+        ("1.5e1D", 15.0),
+        ("1.5F", 1.5),
+        ("1.5BD", Decimal("1.5")),
+        ("1.", Decimal(1)),
+        (".5", Decimal("0.5")),
+        ("trim(BOTH FROM ' a ')", "a"),
+        ("substring('abcdef' FROM 2 FOR 3)", "bcd"),
+        ("position('c' IN 'abc')", 3),
+        ("s.f IS NOT DISTINCT FROM NULL", None),
+        ("2 - 1 - 1", 0),
+        ("2 -1", 1),
+        ("- - 1", 1),
+        ("8 / 2 * 2", 8.0),
+        ("7 DIV 2 * 2", 6),
+        ("1 + 2 || 3", "33"),
+        ("6 & 3 | 8 ^ 1", 11),
+        ("NOT 1 = 2 AND TRUE", True),
+        ("1 = 1 = TRUE", True),
+        ("1 = 1 IS NULL", False),
+        ("NOT NULL IS NULL", False),
+        ("'it''s' || \"a\"\"b\" || 'c' 'd'", "it'sa\"bcd"),
+        (r"'a\tb\u00e4\101'", "a\tbäA"),
+        (r"r'a\t'", r"a\t"),
+        ("'a%' LIKE 'a\\%'", True),
+        ("1 /* a /* nested */ comment */ + -- one\n 1", 2),
+        ("CAST('1' AS INT) + '2'::INT", 3),
+        ("-1::STRING", "-1"),
+    ],
+)
+def test_expressions_mean_what_they_mean_in_spark(expression: str, expected: Any) -> None:
+    if expression.startswith("s.f"):
+        with pytest.raises(QueryError, match="no table 's' in FROM"):
+            value(expression)
+        return
+    found = value(expression)
+    assert (found, type(found)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT t.id FROM (t JOIN u ON t.id = u.id)",
+        "SELECT t.id FROM ((t JOIN u ON t.id = u.id) JOIN w ON w.k = t.k)",
+        "SELECT t.id FROM t JOIN (u JOIN w ON u.k = w.k) ON t.id = u.id",
+        "SELECT q.x FROM (t CROSS JOIN w) AS q",
+        "SELECT t.id FROM t, (u LEFT JOIN w ON u.k = w.k)",
+        "SELECT id FROM ((SELECT id FROM t))",
+        "(SELECT id FROM t)",
+        "((SELECT id FROM t) UNION (SELECT id FROM u)) EXCEPT (SELECT k FROM w)",
+        "SELECT coalesce(98, k) FROM t GROUP BY k",
+        "SELECT k, count(*) FROM t GROUP BY (k)",
+        "SELECT k AS end, id start FROM t",
+        "SELECT date, end FROM (SELECT d AS date, k AS `end` FROM t)",
+        "SELECT id FROM t WHERE ((k = 1)) AND (k IN (1, 2) OR NOT (k IN (3)))",
+        "SELECT id FROM t LIMIT ALL",
+        "SELECT count(*) FROM t LIMIT 5",
+        "SELECT max(k) AS m FROM t HAVING count(*) > 0 LIMIT 1",
+        "SELECT id FROM t LIMIT 0",
+        "SELECT * FROM VALUES 1, 2 AS v(a)",
+        "SELECT count(*) FROM t ORDER BY 1",
+        "WITH a AS (SELECT id FROM t), b AS (SELECT id FROM a) SELECT * FROM b",
+        "SELECT k FROM t UNION ALL SELECT k FROM u MINUS SELECT k FROM w",
+        "SELECT t.* EXCEPT (k), u.y FROM t JOIN u USING (id)",
+        "SELECT id FROM t ORDER BY id NULLS LAST LIMIT 2",
+        "SELECT if(b, 1, 2), left(s, 1), right(s, 1) FROM t",
+        "SELECT `id`, t.`k` FROM `t`",
+    ],
+)
+def test_queries_are_understood(query: str) -> None:
+    try:
+        values(query)
+    except SyntaxFailure as error:
+        pytest.fail(str(error))
+    except QueryError as error:
+        assert "there is no function" in error.message, error
+
+
+def test_limits_of_relations_of_one_row_keep_it() -> None:
+    assert values("SELECT count(*) FROM t LIMIT 5") == values("SELECT count(*) FROM t")
+    assert values("SELECT 1 LIMIT 1") == [(1,)]
+    assert values("SELECT count(*) FROM t LIMIT 0") == []
+    with pytest.raises(QueryError, match="LIMIT without ORDER BY"):
+        values("SELECT k, count(*) FROM t GROUP BY k LIMIT 1")
+
+
+def test_group_by_all_means_a_column_called_all() -> None:
+    rows = "(VALUES (1, 10), (1, 20), (2, 10)) AS v(a, all)"
+    assert values(f"SELECT count(*) FROM {rows} GROUP BY all") == [(1,), (2,)]
+    assert values("SELECT a, count(*) FROM (VALUES (1, 10), (1, 20), (2, 10)) AS v(a, b) GROUP BY all") == [(1, 2), (2, 1)]
+    assert values("SELECT b AS all, count(*) FROM (VALUES (1, 10), (1, 20)) AS v(a, b) GROUP BY all") == [(10, 1), (20, 1)]
+
+
+def test_intervals_have_several_parts_and_signs() -> None:
+    assert value("DATE '2024-01-31' + INTERVAL 1 MONTH") == datetime.date(2024, 2, 29)
+    assert value(f"{MOMENT} + INTERVAL 1 DAY -2 HOURS") == datetime.datetime(2024, 2, 1, 8, tzinfo=datetime.UTC)
+    assert value("DATE '2024-01-31' - INTERVAL 1 DAY + INTERVAL '2' DAYS") == datetime.date(2024, 2, 1)
+    assert value("DATE '2024-01-31' + (INTERVAL 1 DAY + INTERVAL 1 DAY)") == datetime.date(2024, 2, 2)
+
+
+def test_every_node_has_its_own_place() -> None:
+    """The text at a node's place is read as the very same node."""
+    checked = 0
+    for query in queries():
+        statement = parse(query, "test")[0]
+        assert isinstance(statement, QueryStatement)
+        for node in tree.walk(statement.query):
+            if isinstance(node, tree.Operation | tree.FunctionCall | tree.SearchedCase | tree.CastCall | tree.BetweenTest | tree.InList):
+                span = node.span
+                again = parse(f"{' ' * (span.start - 7)}SELECT {query[span.start : span.end]}", "test")[0] if span.start >= 7 else None
+                if isinstance(again, QueryStatement) and isinstance(again.query, tree.SelectQuery):
+                    assert _shape(again.query.items[0].expression) == _shape(node)
+                    checked += 1
+    assert checked > 300
+
+
+def _shape(node: object) -> object:
+    if not hasattr(node, "span"):
+        return node
+    return type(node).__name__, node.span.start, node.span.end, [_shape(part) for part in tree.parts(node)]
+
+
+def test_mutated_texts_never_raise_anything_raw() -> None:
+    rng = random.Random(5)
+    pool = [[query[token.start : token.end] for token in tokenize(query, "test")] for query in queries()]
+    words = [word for query in pool for word in query]
+    for _ in range(3000):
+        query = list(rng.choice(pool))
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            at = rng.randrange(len(query) + 1)
+            query[at : at + rng.choice((0, 1, 2))] = rng.choices(words, k=rng.choice((0, 1, 2)))
+        try:
+            bind_query(" ".join(query)[: rng.choice((10_000, rng.randrange(1, 80)))], "test", TestCatalog())
+        except QueryError as error:
+            assert error.span is None or 0 <= error.span.start <= error.span.end <= len(error.span.text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT '\ud800'", "half a surrogate pair"),
+        (f"SELECT {'9' * 100_000}", "more than 38 digits"),
+        (f"SELECT 1.{'9' * 100_000}", "more than 38 digits"),
+        (f"SELECT {'9' * 100_000}L", "more than 38 digits"),
+        (f"SELECT 1e{'9' * 100_000}", "does not fit DOUBLE"),
+        (f"SELECT id FROM t ORDER BY id LIMIT {'9' * 100_000}", "LIMIT is too great"),
+        (f"SELECT id FROM t ORDER BY {'9' * 100_000}", "there is no such column"),
+        (f"SELECT d + INTERVAL {'9' * 100_000} DAYS FROM t", "INTERVAL"),
+        (f"SELECT CAST(k AS DECIMAL({'9' * 100_000}, 2)) FROM t", "DECIMAL"),
+        ("SELECT id AS `` FROM t", "a name is empty"),
+        ("SELECT id AS ` ` FROM t", "a name is empty"),
+    ],
+)
+def test_what_cannot_be_is_one_clear_error(text: str, message: str) -> None:
+    with pytest.raises(QueryError, match=message) as caught:
+        values(text)
+    assert len(str(caught.value)) < 1000
+    str(caught.value).encode()
