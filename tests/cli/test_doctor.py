@@ -48,11 +48,11 @@ def test_an_extra_that_is_not_installed_is_no_error(capsys: pytest.CaptureFixtur
 
 def test_kernels_that_are_not_compiled_are_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "pyspark")
-    monkeypatch.setattr(module, "compiled", lambda: False)
+    monkeypatch.setattr(module, "complete", lambda: False)
     found, faster = findings(capsys, Exit.OK)
     assert found["kernels"]["found"].startswith("not compiled yet")
     assert any("kernels are not compiled" in advice for advice in faster)
-    monkeypatch.setattr(module, "compiled", lambda: True)
+    monkeypatch.setattr(module, "complete", lambda: True)
     assert findings(capsys, Exit.OK)[0]["kernels"]["found"].startswith("compiled, in ")
 
 

@@ -26,6 +26,7 @@ app.command("deltic.cli.explain:explain", name="explain", help="Show plan and ci
 app.command("deltic.cli.run:run", name="run", help="Run a pipeline: files in, views kept exact, sinks out; it goes on where it was.")
 app.command("deltic.cli.state:app", name="state", help="Look into a state folder, check it, shrink it.")
 app.command("deltic.cli.doctor:doctor", name="doctor", help="Say what is installed, what is lacking, and what would make ticks faster.")
+app.command("deltic.cli.warm_up:warm_up", name="warm-up", help="Compile the kernels now, such as when an image is built.")
 app.command("deltic.cli.demo:app", name="demo", help="Run a whole pipeline over real data.")
 
 

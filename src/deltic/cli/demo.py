@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -15,7 +14,7 @@ from deltic.examples.flights.data import read
 from deltic.examples.flights.feed import build
 from deltic.examples.flights.files import write as write_files
 from deltic.examples.flights.run import Options, run
-from deltic.kernels import warm_up
+from deltic.kernels import prepare
 
 app = App(name="demo", help="Run a whole pipeline over real data.", help_format="plaintext")
 
@@ -70,6 +69,6 @@ def flights(
         changes = write_files(build(read()), write, limit=limit, every_s=every)
         emit(f"{changes:,} changes are in {write}; run them with: deltic run {write / 'flights.sql'}")
         return Exit.OK
-    warm_up(lambda line: print(line, file=sys.stderr))
+    prepare()
     agreed = run(Options(engine=engine, limit=limit, every_s=every, shards=shards))
     return Exit.OK if agreed else Exit.DIFFERS

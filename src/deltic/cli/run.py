@@ -22,7 +22,7 @@ from deltic.cli.output import emit
 from deltic.cli.progress import Report
 from deltic.cli.script import read_script
 from deltic.errors import SetupError
-from deltic.kernels import warm_up
+from deltic.kernels import prepare
 from deltic.pipeline import Pipeline
 from deltic.pipeline.outlook import Outlook, outlook
 
@@ -91,7 +91,7 @@ def run(
     report = Report(json=json)
     with ExitStack() as stack:
         signals = stack.enter_context(_Signals())
-        warm_up(report.say)
+        prepare(report.say)
         spark = None if engine == "embedded" else stack.enter_context(_spark(master, f"deltic run {script.name}"))
         signals.listen()  # PySpark has put a handler of its own
         pipeline = Pipeline(

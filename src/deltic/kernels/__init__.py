@@ -1,11 +1,12 @@
 """Compiled kernels over int64 columns: consolidate, merge, read, extend, partition. Nothing else in Deltic is compiled.
 
 Kernels are called only by the thin wrappers of the rooms above, which hand in tables of addresses made by `table.addresses`.
-They are compiled at their first use, or all at once by `warm_up`, and kept on disk (see `compiler.py`).
+They are compiled once on a machine, by the first session or by `prepare`, and kept on disk (see `cache.py`).
 """
 
 from __future__ import annotations
 
-from deltic.kernels.warm import compiled, warm_up
+from deltic.kernels.cache import FOLDER, complete, damaged
+from deltic.kernels.warm import prepare, warm_up
 
-__all__ = ["compiled", "warm_up"]
+__all__ = ["FOLDER", "complete", "damaged", "prepare", "warm_up"]

@@ -1,27 +1,20 @@
-"""How kernels are compiled, and where their machine code is kept.
+"""How kernels are compiled. They are kept on disk (`cache.py`).
 
-Owns the register of kernels and their cache folder. A kernel has a fixed signature, given when it is declared, whatever the number of
-columns: it takes int64 scalars and contiguous int64 arrays of addresses or state, releases the GIL, and never starts threads.
-The cache folder is named by a digest of all kernel sources, numba, Python and the processor: a change in one file can never leave
-stale code of another behind, and a folder shared by several machines serves each its own.
+Owns the register of kernels. A kernel has a fixed signature, given when it is declared, whatever the number of columns: it takes int64
+scalars and contiguous int64 arrays of addresses or state, releases the GIL, and never starts threads.
 Declaring a kernel compiles nothing; its first call, or `warm_up`, does.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import platform
-import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
-import llvmlite.binding
 import numba
 from numba.core.sigutils import normalize_signature
 from numba.extending import register_jitable
+
+from deltic.kernels.cache import FOLDER, KernelCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,50 +22,11 @@ KERNELS: list[tuple[Any, tuple[str, ...]]] = []
 SEALED: set[Any] = set()
 
 
-if platform.machine() in ("x86_64", "AMD64"):
-    # LLVM would turn our selects back into branches, as if data were foreseeable: merging random rows then takes 1.6 times as long.
-    llvmlite.binding.set_option("", "--x86-cmov-converter=false")
-
-
-def _fingerprint() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    about = (numba.__version__, llvmlite.__version__, sys.version, llvmlite.binding.get_host_cpu_name())
-    digest.update(repr(about).encode())
-    return digest.hexdigest()[:16]
-
-
-def _writable(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
-
-
-def _cache_root() -> Path:
-    """NUMBA_CACHE_DIR if the user set it, else beside the kernels, else the user's cache folder, else one for this process alone."""
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    personal = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "deltic"
-    candidates = [Path(chosen)] if chosen else []
-    for folder in (*candidates, Path(__file__).parent / "__pycache__", personal):
-        if _writable(folder):
-            return folder
-    return Path(tempfile.mkdtemp(prefix="deltic-"))
-
-
-CACHE = _cache_root() / f"kernels-{_fingerprint()}"
-
-
 def _dispatcher(function: Callable[..., Any]) -> Any:
-    """numba reads its cache folder when it decorates, so only our own functions are cached in ours."""
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(CACHE)
-    try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    finally:
-        numba.config.CACHE_DIR = before
+    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    if FOLDER is not None:
+        dispatcher._cache = KernelCache(function, FOLDER)
+    return dispatcher
 
 
 def kernel(*signatures: str) -> Callable[[F], F]:

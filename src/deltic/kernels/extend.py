@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.memory import Words, load, prefetch, product_overflows
+from deltic.kernels.memory import Words, choose, load, prefetch, product_overflows
 from deltic.kernels.merge import DIRECTORY_HEADER
 from deltic.kernels.read import BLOCK, LARGE, TOUCHED, seek_block
 
@@ -168,7 +168,7 @@ def search(column: int, start: int, end: int, word: int) -> int:
     rows = end - start
     while rows > 1:
         half = rows >> 1
-        start += half if load(column, start + half - 1) < word else 0
+        start += choose(load(column, start + half - 1) < word, half, 0)
         rows -= half
     return start + np.int64(load(column, start) < word)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.index import count_nulls, index_end, index_header, index_rows
-from deltic.kernels.memory import Words, load, store
+from deltic.kernels.memory import Words, choose, load, store
 
 DIRECTORY_HEADER = 2
 
@@ -127,13 +127,13 @@ def pick_distinct(left: int, i: int, right: int, j: int, picks: int, count: int,
         if x == y:
             break
         less = x < y
-        store(picks, count, i if less else ~j)
+        store(picks, count, choose(less, i, ~j))
         count += 1
         taken = np.int64(less)
         i += taken
         j += 1 - taken
-        x = next_x if less else x
-        y = y if less else next_y
+        x = choose(less, next_x, x)
+        y = choose(less, y, next_y)
     return i, j, count
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import sys
+import time
 from collections.abc import Callable
 
-from deltic.kernels.compiler import CACHE, KERNELS, seal
+from deltic.kernels.cache import FOLDER, complete, mark_complete
+from deltic.kernels.compiler import KERNELS, seal
 
 MODULES = ("index", "sort", "merge", "read", "ordered", "vector", "text", "floats", "decimals", "fixpoint", "extend")
 
@@ -15,21 +18,27 @@ def _import_all() -> None:
         importlib.import_module(f"deltic.kernels.{module}")
 
 
-def warm_up(progress: Callable[[str], None] | None = None) -> None:
-    """Loads every kernel from the cache, or compiles it (about ten seconds for all, once per machine); afterwards none compiles again.
-
-    progress: told one line for each kernel that has to be compiled.
-    """
-    fresh = compiled()
+def warm_up() -> None:
+    """Loads every kernel from the cache, or compiles it; afterwards none compiles again. About 15 s, later 1 s."""
     _import_all()
-    for number, (dispatcher, signatures) in enumerate(KERNELS, 1):
-        if progress is not None and not fresh:
-            progress(f"compiling kernels, once on this machine: {number} of {len(KERNELS)}, {dispatcher.__name__}")
+    for dispatcher, signatures in KERNELS:
         seal(dispatcher, signatures)
-    CACHE.mkdir(parents=True, exist_ok=True)
-    (CACHE / "complete").touch()
+    mark_complete()
 
 
-def compiled() -> bool:
-    """Whether all kernels are in the cache, so that `warm_up` only loads them."""
-    return (CACHE / "complete").exists()
+def prepare(say: Callable[[str], None] | None = None) -> None:
+    """Compiles all kernels if that has not been done on this machine, and says so, on stderr by default. Else it does nothing.
+
+    Where no folder can keep them, each kernel is compiled when it is first used.
+    """
+    if FOLDER is None or complete():
+        return
+    say = say or _on_stderr
+    say("compiling kernels, once on this machine; this takes about 15 seconds")
+    start = time.perf_counter()
+    warm_up()
+    say(f"kernels compiled in {time.perf_counter() - start:.0f} s, kept in {FOLDER}")
+
+
+def _on_stderr(line: str) -> None:
+    print(f"deltic: {line}", file=sys.stderr, flush=True)

@@ -21,6 +21,7 @@ from deltic.errors import CatalogError, CircuitError, CorruptState, DelticError,
 from deltic.explain import Explanation, explain
 from deltic.frontends.python import Circuit as PythonCircuit
 from deltic.frontends.sql import FileSource, parse_script
+from deltic.kernels import prepare
 from deltic.runtimes import RETAINED_EPOCHS, Committed, TickResult
 from deltic.runtimes.distributed import Distributed
 from deltic.runtimes.program import CLOCK, WATERMARKS, checked
@@ -76,6 +77,7 @@ class Session:
         self.spark = spark
         self._clock, self._watermarks = checked_clock(clock)
         self._lock = RLock()
+        prepare()
         self._runtime = open_runtime(spark, state, shards, retain, shared_state)
         """Its last commit is all that changes when something is committed, definitions included: see `_settle` for what follows."""
         self._settled = NOTHING
