@@ -204,12 +204,6 @@ class Divergence(EvaluationError):
     code = "DELTIC-3007"
 
 
-class StringCollision(DelticError):
-    """Two strings with one 64-bit hash."""
-
-    code = "DELTIC-3008"
-
-
 class SubscriberError(DelticError):
     """Subscribers that raised after a commit; the tick stays. `causes` has their exceptions."""
 

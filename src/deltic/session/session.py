@@ -399,9 +399,10 @@ class Session:
 
     def _taken(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
         self._check_open()
-        committed = self._runtime.committed
-        stored = definitions_of(committed).stored(view)
-        return take(stored, committed.snapshot(stored.spec.id))
+        with self.strings.stable():
+            committed = self._runtime.committed
+            stored = definitions_of(committed).stored(view)
+            return take(stored, committed.snapshot(stored.spec.id))
 
     def last_change(self, view: str) -> pa.Table:
         try:
@@ -419,7 +420,9 @@ class Session:
         decoded = cache[1]
         if view not in decoded:
             change = None if committed.last is None else committed.last.changes.get(view)
-            decoded[view] = stored.reader.changes(change, self.strings)
+            with self.strings.stable():
+                found = stored.reader.changes(change, self.strings)
+            decoded[view] = found
         return decoded[view]
 
     def change_at(self, view: str, epoch: int) -> pa.Table:

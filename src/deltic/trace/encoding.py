@@ -77,7 +77,7 @@ def encode(array: pa.Array | pa.ChunkedArray, field: Field, strings: StringTable
     """The words of a column, int64[n] each; nothing is copied for NOT NULL BIGINT.
 
     array: of `field.type.arrow` (a STRING also large or as a dictionary), or of a type of its kind whose values fit.
-    Raises ConstraintViolation, with the row in `.row`, for NULL in a NOT NULL column and for what does not fit; StringCollision.
+    Raises ConstraintViolation, with the row in `.row`, for NULL in a NOT NULL column and for what does not fit.
     """
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks == 1 else _one(array)

@@ -1,28 +1,74 @@
 """Identity: which id a string has in a state.
 
 An id is the string's SipHash-1-3 under a 128-bit key that was drawn for the state, so nobody who does not know the key can choose strings
-whose ids meet, or whose rows go to one shard.
+whose ids meet, or whose rows go to one shard. Where ids meet by accident, the string that came later has another id, which is listed.
 """
 
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from deltic.errors import CorruptState
+from deltic.kernels import text
 
+Words = npt.NDArray[np.int64]
 KEY_BYTES: Final = 16
+
+
+class Run(NamedTuple):
+    """An Arrow array of n strings as kernels read it. place: (address of the bytes, of the offsets, whether these are wide)."""
+
+    array: pa.Array
+    n: int
+    place: tuple[int, int, int]
+    validity: int
+    bit: int
+
+    @staticmethod
+    def of(array: pa.Array) -> Run:
+        kind = array.type
+        wide = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
+        if not (wide or pa.types.is_string(kind) or pa.types.is_binary(kind)):
+            array, wide = array.cast(pa.large_string()), True
+        validity, offsets, data = array.buffers()
+        n = len(array)
+        if not n:
+            return Run(array, 0, (0, 0, 0), 0, 0)
+        start = offsets.address + array.offset * (8 if wide else 4)
+        place = (data.address if data is not None else 0, start, int(wide))
+        return Run(array, n, place, validity.address if array.null_count else 0, array.offset)
+
+    def size(self, start: int, end: int) -> int:
+        """Bytes of the strings start … end."""
+        offsets = np.frombuffer(self.array.buffers()[1], np.int64 if self.place[2] else np.int32)
+        return int(offsets[self.array.offset + end] - offsets[self.array.offset + start])
+
+    def bytes_of(self, i: int) -> bytes:
+        """String i."""
+        value: bytes = self.array[i].as_buffer().to_pybytes()
+        return value
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The function string → id of a state. key: 16 bytes. bits: how many of the hash count; fewer than 64 only to provoke collisions."""
+    """The function string → id of a state.
+
+    key: 16 bytes. bits: how many of the hash count; fewer than 64 only to provoke collisions. overrides: the ids of the strings whose hash
+    another string had. contested: the hashes of these, int64.
+    """
 
     key: bytes
     bits: int = 64
+    overrides: Mapping[bytes, int] = field(default_factory=dict)
+    contested: Words = field(default_factory=lambda: np.empty(0, np.int64), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         assert len(self.key) == KEY_BYTES and 1 <= self.bits <= 64
@@ -32,24 +78,64 @@ class Identity:
         """A new one, from the system's entropy."""
         return Identity(secrets.token_bytes(KEY_BYTES))
 
-    @property
-    def words(self) -> tuple[int, int]:
-        """The key's halves as signed words."""
+    def ids(self, run: Run) -> Words:
+        """The ids of strings, int64[n]; NULL gives the marker. O(bytes)."""
+        ids = self._hashed(run, self.bits)
+        if self.overrides:
+            for i in np.flatnonzero(np.isin(ids, self.contested)).tolist():
+                if run.array[i].is_valid:
+                    ids[i] = self.overrides.get(run.bytes_of(i), ids[i])
+        return ids
+
+    def overridden(self, string: bytes, id_: int) -> Identity:
+        """With another id for a string. O(overrides)."""
+        contested = np.append(self.contested, self._hashed(_alone(string), self.bits))
+        return replace(self, overrides={**self.overrides, string: id_}, contested=contested)
+
+    def candidates(self, string: bytes) -> Iterator[int]:
+        """Ids that a string may get whose hash is taken; never ends."""
+        for n in count(1):
+            yield int(self._hashed(_alone(n.to_bytes(8, "little") + string), 64)[0])
+
+    def _hashed(self, run: Run, bits: int) -> Words:
         low, high = np.frombuffer(self.key, "<i8").tolist()
-        return low, high
+        ids = np.empty(run.n, np.int64)
+        text.hash_strings(*run.place, run.n, run.validity, run.bit, low, high, bits, ids)
+        return ids
 
     def note(self) -> dict[str, Any]:
         """As JSON, for a state's notes."""
-        return {"key": self.key.hex(), "bits": self.bits}
+        overrides = [[string.hex(), id_] for string, id_ in self.overrides.items()]
+        return {"key": self.key.hex(), "bits": self.bits, "overrides": overrides}
 
     @staticmethod
     def of_note(note: Any) -> Identity:
         """From `note`. Raises CorruptState if it is not one."""
-        match note:
-            case {"key": str(key), "bits": int(bits)} if 1 <= bits <= 64:
-                try:
-                    if len(found := bytes.fromhex(key)) == KEY_BYTES:
-                        return Identity(found, bits)
-                except ValueError:
-                    pass
+        try:
+            match note:
+                case {"key": str(key), "bits": int(bits), "overrides": [*overrides]}:
+                    return _parsed(bytes.fromhex(key), bits, overrides)
+        except (ValueError, TypeError, AttributeError):
+            pass
         raise CorruptState("the state's note `strings` is damaged: it does not say how strings get their ids", expected="a key of 16 bytes")
+
+
+def _parsed(key: bytes, bits: int, overrides: list[Any]) -> Identity:
+    """Raises ValueError or TypeError."""
+    if len(key) != KEY_BYTES or not 1 <= bits <= 64:
+        raise ValueError
+    found = {bytes.fromhex(string): _id(id_) for string, id_ in overrides}
+    if len(set(found.values())) != len(overrides):
+        raise ValueError
+    plain = Identity(key, bits)
+    return replace(plain, overrides=found, contested=plain.ids(Run.of(pa.array(list(found), pa.large_binary()))))
+
+
+def _id(value: Any) -> int:
+    if type(value) is not int or not -(2**63) < value < 2**63:
+        raise ValueError
+    return value
+
+
+def _alone(string: bytes) -> Run:
+    return Run.of(pa.array([string], pa.large_binary()))

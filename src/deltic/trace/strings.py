@@ -1,12 +1,15 @@
 """Strings as ids: keyed 64-bit hashes, the same on every shard, with a table id → bytes that every use is verified against.
 
-Always: an id that was given out can be decoded, and stands for one string; two strings with one id are an error that names both.
+Always: an id that was given out can be decoded, and stands for one string. A string whose hash another one has gets another id; where
+that is for others to decide, CollidingStrings tells them.
 NULL is the marker INT64_MIN, which is no id. Ids have no order: `order_words` gives words that have.
 One thread at a time adds strings; others read beside it without waiting, in arrays that are only added to, or replaced as a whole.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import RLock
 from typing import NamedTuple, Protocol
 
@@ -15,10 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltic.errors import CorruptState, DataError, StringCollision
+from deltic.errors import CorruptState, DataError
 from deltic.kernels import text
 from deltic.kernels.vector import address
-from deltic.trace.identity import Identity
+from deltic.trace.identity import Identity, Run
 
 Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -26,7 +29,6 @@ MARKER = np.int64(np.iinfo(np.int64).min)
 PREFIX_BYTES = 24
 """Strings shorter than this are told apart, and ordered, by their order words."""
 INT32_MAX = np.iinfo(np.int32).max
-SHOWN = 60
 
 
 class StringSource(Protocol):
@@ -72,6 +74,14 @@ class _Found(NamedTuple):
         return pa.Array.from_buffers(kind, n, buffers)
 
 
+class CollidingStrings(Exception):
+    """Strings of which some have one id, so that they need new ones. Never a user's error."""
+
+    def __init__(self, strings: frozenset[bytes]) -> None:
+        super().__init__(f"{len(strings)} strings do not have ids of their own")
+        self.strings = strings
+
+
 class UnknownString(CorruptState):
     """An id that was never given out, or of a string that is gone meanwhile."""
 
@@ -80,19 +90,24 @@ class StringTable:
     """Grows by interning. One thread may intern while others decode.
 
     identity: how strings get ids; all that share state share it. None where strings are only decoded. parent: where ids that are not here
-    are looked for; what is found is kept here too.
+    are looked for; what is found is kept here too. resolves: whether a string whose hash another one has gets another id here; otherwise
+    that raises CollidingStrings, and the table is of no more use.
     """
 
-    def __init__(self, identity: Identity | None, parent: StringSource | None = None) -> None:
-        self._identity, self.parent = identity, parent
-        self._lock = RLock()
+    def __init__(self, identity: Identity | None, parent: StringSource | None = None, *, resolves: bool = True) -> None:
+        self._identity, self.parent, self._resolves = identity, parent, resolves
+        self._colliding: set[bytes] = set()
+        self._collections = 0
+        self.lock = RLock()
+        """Held while strings are added."""
         self._used = np.zeros(4, np.int64)
         self._entries = _Entries.with_room(1 << 9, 1 << 13)
-        self._inherited: list[Words] = []
+        self._inherited: list[tuple[int, int]] = []
+        """The entries that are the parent's, as ranges."""
 
     @property
     def identity(self) -> Identity:
-        """How strings get ids here."""
+        """How strings get ids here; another one as soon as one gets an id of its own."""
         assert self._identity is not None, "strings are only decoded here"
         return self._identity
 
@@ -108,7 +123,7 @@ class StringTable:
     def intern(self, array: pa.Array) -> Words:
         """The ids of strings (string or binary, large or not, or a dictionary of them), int64[n]; NULL gives the marker. O(bytes).
 
-        Raises StringCollision.
+        Raises CollidingStrings.
         """
         if pa.types.is_dictionary(array.type):
             return self._intern_dictionary(array)
@@ -122,26 +137,30 @@ class StringTable:
         return found
 
     def _intern(self, array: pa.Array) -> Words:
-        run = _Run.of(array)
-        ids = np.empty(run.n, np.int64)
-        text.hash_strings(*run.place, run.n, run.validity, run.bit, *self.identity.words, self.identity.bits, ids)
-        with self._lock:
+        run = Run.of(array)
+        identity = self.identity
+        ids = identity.ids(run)
+        with self.lock:
+            if self._identity is not identity:  # another thread has resolved a collision
+                ids = self.identity.ids(run)
             if self.parent is not None:
                 self._inherit(ids)
             self._insert(run, ids)
+            if self._colliding:
+                raise CollidingStrings(frozenset(self._colliding))
         return ids
 
-    def _insert(self, run: _Run, ids: Words) -> None:
+    def _insert(self, run: Run, ids: Words) -> None:
+        """Enters strings under these ids; those of strings whose id is another's are replaced."""
         done = 0
         while done < run.n:
             entries = self._entries
             room = np.array([len(entries.ids), len(entries.arena)], np.int64)
             done = text.insert(*run.place, done, ids, *entries[:3], room, entries.arena, self._used)
             if done == text.COLLISION:
-                known = int(self._used[text.KNOWN])
-                stored = entries.arena[entries.starts[known] : entries.starts[known + 1]].tobytes()
-                raise self._collision(stored, run.array[int(self._used[text.NEW])].as_py())
-            if done < 0:
+                done = int(self._used[text.NEW])
+                ids[done] = self._resolved(run.bytes_of(done), int(ids[done]))
+            elif done < 0:
                 done = text.FULL - done
                 self._grow(run.size(done, done + 1), run.size(done, run.n))
 
@@ -168,15 +187,47 @@ class StringTable:
         asked = np.unique(ids[known.places < -1])
         here, values = self.parent.find(asked)
         if len(found := asked[here]):
-            self._insert(_Run.of(values), np.ascontiguousarray(found))
-            self._inherited.append(found)
+            start = len(self)
+            self._insert(Run.of(values), np.ascontiguousarray(found))
+            self._inherited.append((start, len(self)))
 
-    def _collision(self, known: bytes, new: bytes) -> StringCollision:
-        return StringCollision(
-            f"the strings {_shown(known)} and {_shown(new)} have the same hash",
-            expected="different hashes for different strings",
-            remedy="start a new state, which draws another key, and load the data again",
-        )
+    def _resolved(self, string: bytes, taken: int) -> int:
+        """The id of a string whose id is another's; the marker where that is not for this table to say."""
+        if not self._resolves:
+            self._colliding |= {string, self._entry(taken)}
+            return int(MARKER)
+        if (known := self.identity.overrides.get(string, taken)) != taken:
+            return known
+        found = next(id_ for id_ in self.identity.candidates(string) if self._is_free(id_))
+        self._identity = self.identity.overridden(string, found)
+        return found
+
+    def _entry(self, id_: int) -> bytes:
+        value: bytes = self._look_up(np.array([id_])).texts(pa.binary())[0].as_py()
+        return value
+
+    def _is_free(self, id_: int) -> bool:
+        ids = np.array([id_])
+        held = self._look_up(ids).missing == 0 or (self.parent is not None and bool(self.parent.find(ids)[0][0]))
+        return not held and id_ not in self.identity.overrides.values()
+
+    def clashing(self, ids: Words, values: pa.LargeBinaryArray) -> frozenset[bytes]:
+        """Those of these strings that cannot have these ids, since others of them, or strings here or in the parent, have them.
+
+        Keeps none of them. O(n log n), and what it costs the parent to find them.
+        """
+        order = np.argsort(ids, kind="stable")
+        ids, values = ids[order], values.take(pa.array(order))
+        repeated = np.flatnonzero(ids[1:] == ids[:-1])
+        found = _differing(values.take(pa.array(repeated)), values.take(pa.array(repeated + 1)))
+        with self.lock:
+            here, texts = self.find(ids)
+            found |= _differing(values.filter(pa.array(here)), texts)
+            if self.parent is not None:
+                ids, values = ids[~here], values.filter(pa.array(~here))
+                here, texts = self.parent.find(ids)
+                found |= _differing(values.filter(pa.array(here)), texts)
+        return frozenset(found)
 
     def _look_up(self, ids: Words) -> _Found:
         entries = self._entries
@@ -189,7 +240,7 @@ class StringTable:
         ids = np.ascontiguousarray(ids)
         found = self._look_up(ids)
         if found.missing and self.parent is not None:
-            with self._lock:
+            with self.lock:
                 self._inherit(ids)
                 found = self._look_up(ids)
         if found.missing:
@@ -228,55 +279,58 @@ class StringTable:
         return pa.record_batch([pa.array(distinct), self._locate(distinct).texts(pa.binary())], ["id", "bytes"])
 
     def absorb(self, exported: pa.RecordBatch) -> None:
-        """Takes over what another table of the same identity exported; raises StringCollision where an id stands for other bytes here."""
+        """Takes over what another table of the same identity exported. Raises CollidingStrings."""
         found = self._intern(exported.column(1))
         assert np.array_equal(found, exported.column(0)), "ids of another state"
 
     def fresh(self) -> pa.RecordBatch:
         """What was added here and is not in the parent, as `export` gives it."""
-        ids = self._entries.ids[: len(self)]
-        return self.export(ids[~np.isin(ids, np.concatenate(self._inherited))] if self._inherited else ids)
+        entries, start, parts = self._entries, 0, []
+        for inherited, end in [*self._inherited, (len(self), len(self))]:
+            parts.append(entries.ids[start:inherited])
+            start = end
+        return self.export(np.concatenate(parts))
+
+    @contextmanager
+    def stable(self) -> Iterator[None]:
+        """For what gets ids and decodes them beside other threads. Raises UnknownString if strings were let go of meanwhile.
+
+        An id that was got before may be that of another string since.
+        """
+        collections = self._collections
+        yield
+        if self._collections != collections:
+            raise UnknownString("strings were let go of while their ids were read")
 
     def retain(self, ids: Words) -> None:
         """Drops all strings but these."""
-        with self._lock:
-            kept = StringTable(self._identity)
+        with self.lock:
             exported = self.export(ids)
             left = np.array(exported.column(0), np.int64)
-            kept._insert(_Run.of(exported.column(1)), left)
-            self._inherited = [part[np.isin(part, left)] for part in self._inherited]
+            inherited = self._are_inherited(left)
+            order = np.argsort(~inherited, kind="stable")  # the inherited ones first, so that they are one range
+            kept = StringTable(None)
+            kept._insert(Run.of(exported.column(1).take(pa.array(order))), left[order])
+            self._inherited = [(0, int(inherited.sum()))] if inherited.any() else []
             self._used, self._entries = kept._used, kept._entries
+            self._collections += 1
+
+    def _are_inherited(self, ids: Words) -> npt.NDArray[np.bool_]:
+        places = self._look_up(ids).places
+        marks: npt.NDArray[np.bool_] = np.zeros(len(ids), bool)
+        for start, end in self._inherited:
+            marks |= (start <= places) & (places < end)
+        return marks
 
 
-class _Run(NamedTuple):
-    """An Arrow array of strings as kernels read it. place: (address of the bytes, of the offsets, whether these are wide)."""
+class HashedStrings(StringTable):
+    """Gives strings their ids and keeps none, for those that are only looked up."""
 
-    array: pa.Array
-    n: int
-    place: tuple[int, int, int]
-    validity: int
-    bit: int
-
-    @staticmethod
-    def of(array: pa.Array) -> _Run:
-        kind = array.type
-        wide = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
-        if not (wide or pa.types.is_string(kind) or pa.types.is_binary(kind)):
-            array, wide = array.cast(pa.large_string()), True
-        validity, offsets, data = array.buffers()
-        n = len(array)
-        if not n:
-            return _Run(array, 0, (0, 0, 0), 0, 0)
-        start = offsets.address + array.offset * (8 if wide else 4)
-        place = (data.address if data is not None else 0, start, int(wide))
-        return _Run(array, n, place, validity.address if array.null_count else 0, array.offset)
-
-    def size(self, start: int, end: int) -> int:
-        """Bytes of the strings start … end."""
-        offsets = np.frombuffer(self.array.buffers()[1], np.int64 if self.place[2] else np.int32)
-        return int(offsets[self.array.offset + end] - offsets[self.array.offset + start])
+    def _intern(self, array: pa.Array) -> Words:
+        return self.identity.ids(Run.of(array))
 
 
-def _shown(value: bytes | str) -> str:
-    whole = value if isinstance(value, str) else value.decode(errors="replace")
-    return repr(whole if len(whole) <= SHOWN else f"{whole[:SHOWN]}…")
+def _differing(left: pa.Array, right: pa.Array) -> set[bytes]:
+    """The strings of pairs that are not equal."""
+    unequal = pc.not_equal(left.cast(pa.large_binary()), right.cast(pa.large_binary()))
+    return {*left.filter(unequal).to_pylist(), *right.filter(unequal).to_pylist()}

@@ -26,9 +26,10 @@ from deltic.runtimes.durable.shelves import Version
 from deltic.runtimes.durable.strings import HASH_VERSION, STRINGS, check_version, identity_of
 from deltic.runtimes.program import EMPTY, Notes, backfill, described, next_tick
 from deltic.storage.dictionary import Dictionary, named
-from deltic.storage.files import FileRef, Origin
+from deltic.storage.files import DataFile, FileRef, Origin
 from deltic.storage.history import stored_manifest
 from deltic.storage.manifest import Change, Manifest, SegmentRef
+from deltic.storage.parsing import REMEDY
 from deltic.storage.reading import OpenFiles, shaped
 from deltic.storage.reshard import SPREAD
 from deltic.storage.state import State
@@ -37,7 +38,7 @@ from deltic.trace.counters import summed
 from deltic.trace.identity import Identity
 from deltic.trace.merge import merge
 from deltic.trace.spine import Spine
-from deltic.trace.strings import StringTable
+from deltic.trace.strings import MARKER, StringTable, UnknownString
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +61,8 @@ class Durable(ABC):
             self.shards = self._state.manifest.shards
             self._files = OpenFiles(self._state.root)
             self._version = Version(Circuit.empty(), self._state.manifest, ()).after(Circuit.empty(), self._state.manifest, self._files)
-            self.strings = self._string_table(identity_of(self._state.manifest.notes))
+            self._identity = identity_of(self._state.manifest.notes)
+            self.strings = self._string_table(self._identity)
             self._merger = Merger(self._state, self._merge)
         except BaseException:
             self._state.close()
@@ -134,15 +136,21 @@ class Durable(ABC):
         change = stored_manifest(self._state.folder, epoch).change
         views = [segment for segment in change.views if segment.arrangement == arrangement]
         refs = {file.name: file for file in change.files}
-        self._recall(views, refs)
-        return self._change_of(circuit, arrangement, views, refs)
+        found = self._change_of(circuit, arrangement, views, refs)
+        return None if found is None else self._recalled(found, arrangement, [self._files[refs[s.file]] for s in views])
 
-    def _recall(self, views: Iterable[SegmentRef], refs: Mapping[str, FileRef]) -> None:
-        """Takes over the strings of past changes, which the state may no longer have."""
-        for segment in views:
-            file = self._files[refs[segment.file]]
-            strings = named(file.change(segment.arrangement), self._version.circuit.arrangements[segment.arrangement].strings)
-            self.strings.absorb(file.dictionary().restrict(strings).export())
+    def _recalled(self, change: Batch, arrangement: str, files: Sequence[DataFile]) -> Batch:
+        """A past change with ids of now: the state may no longer have its strings, and may have given their ids to others."""
+        places = self._version.circuit.arrangements[arrangement].strings
+        past = Dictionary.union([file.dictionary().restrict(named(change, places)) for file in files])
+        ids = np.append(self.strings.intern(past.values), MARKER)
+        columns = list(change.columns)
+        for place in places:
+            here, found = past.find(columns[place])
+            if not (here | (columns[place] == MARKER)).all():
+                raise UnknownString(f"a change of {arrangement} names strings that its files do not have", remedy=REMEDY)
+            columns[place] = ids[np.where(here, found, len(past))]
+        return Batch.trusted(columns, change.weights)
 
     def snapshot(self, arrangement: str) -> list[Spine]:
         """See Committed."""
@@ -242,8 +250,11 @@ class Durable(ABC):
 
     def _finish(self, version: Version, change: Change) -> None:
         """version: with what is to be committed beside the change."""
+        if (identity := self.strings.identity) is not self._identity:
+            change = replace(change, notes={**change.notes, STRINGS: identity.note()})
         with uninterrupted():
             manifest = self._state.commit(change)
+            self._identity = identity
             self._version = version.after(version.circuit, manifest, self._files)
         self._merger.release()
         self._files.keep(manifest.files)

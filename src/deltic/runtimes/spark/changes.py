@@ -17,12 +17,12 @@ from deltic.circuit.stage import Failure, route
 from deltic.connectors.frames import Changes, change_frame, rows_frame
 from deltic.errors import DelticError, FrameError
 from deltic.runtimes.distributed import Distributed
-from deltic.runtimes.spark.message import FRAME, LAST, Kind, Message, Part, pack_failure, pack_parts, to_arrow
+from deltic.runtimes.spark.message import FRAME, LAST, Kind, Message, Part, pack_collision, pack_failure, pack_parts, to_arrow
 from deltic.schema import Op, TableSchema
 from deltic.trace.encoding import Layout, encode_changes
 from deltic.trace.identity import Identity
 from deltic.trace.rows import Rows
-from deltic.trace.strings import StringTable
+from deltic.trace.strings import CollidingStrings, StringTable
 
 TAG: Final = "_table"
 """The column of a tagged frame that says which table a row is of, by number."""
@@ -129,19 +129,20 @@ class EncodeTask:
     tagged: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        failed: Failure | None = None
+        stop: tuple[Kind, bytes] | None = None
         for batch in batches:
             for tag, part in split(batch, self.tagged):
                 encoder = self.encoders[tag]
-                if failed is not None or not part.num_rows:
+                if stop is not None or not part.num_rows:
                     continue  # the rest is read all the same: Spark kills a worker that leaves input behind
                 try:
                     yield to_arrow(encoder.messages(part))
                 except DelticError as error:
-                    failed = Failure.of(error)
-        if failed is not None:
-            shards = self.encoders[0].shards
-            yield to_arrow([Message(shard, LAST, Kind.FAILURE, pack_failure(failed)) for shard in range(shards)])
+                    stop = Kind.FAILURE, pack_failure(Failure.of(error))
+                except CollidingStrings as collision:
+                    stop = Kind.COLLISION, pack_collision(collision)
+        if stop is not None:
+            yield to_arrow([Message(shard, LAST, *stop) for shard in range(self.encoders[0].shards)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +200,8 @@ class Encoder:
     inserts: bool = False
 
     def messages(self, frame: pa.Table) -> Sequence[Message]:
-        """Raises FrameError, ConstraintViolation, StringCollision."""
-        strings = StringTable(self.identity)
+        """Raises FrameError, ConstraintViolation, CollidingStrings."""
+        strings = StringTable(self.identity, resolves=False)
         table = self.target.table
         changes = inserted(frame, table) if self.inserts else change_frame(frame, table, self.sequence)
         words = encode_changes(changes.rows, table, strings)

@@ -28,7 +28,7 @@ from deltic.storage.manifest import SegmentRef
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.rows import Rows
-from deltic.trace.strings import StringTable
+from deltic.trace.strings import CollidingStrings, StringTable
 
 LAST: Final = 1 << 30
 CHUNK_BYTES: Final = 1 << 22
@@ -48,6 +48,13 @@ class Kind(IntEnum):
     CHANGE = 3  # blocks: small changes of views, for the driver
     FAILURE = 4  # JSON: a user's error; nobody works or writes after it
     BUNDLE = 5  # several messages of one shard; `level` is their number
+    STRINGS = 6  # blocks: the strings that a task had and its shard's files had not, for the driver
+    FILE_STRINGS = 7  # the name of a file that has them, where they are many
+    COLLISION = 8  # JSON: strings that need ids of their own; nobody works or writes after it either
+
+
+STOPS: Final = frozenset((Kind.FAILURE, Kind.COLLISION))
+"""What ends the tick's work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +142,11 @@ def _pieces(parts: Sequence[Part]) -> Iterator[Part]:
 
 def _pack(parts: Sequence[Part], strings: StringTable) -> bytes:
     ids = [named(part.rows, part.strings) for part in parts if part.strings]
-    known = Dictionary.of(strings.export(np.concatenate(ids))) if ids else Dictionary.empty()
+    return pack_blocks(parts, Dictionary.of(strings.export(np.concatenate(ids))) if ids else Dictionary.empty())
+
+
+def pack_blocks(parts: Sequence[Part], known: Dictionary) -> bytes:
+    """One payload of parts and strings."""
     entries = [[p.name, len(p.rows), len(p.rows.columns), len(p.rows.weights), isinstance(p.rows, Batch)] for p in parts]
     head = pack_json({"parts": entries, "strings": len(known), "bytes": known.text.nbytes}) + b"\n"
     blocks = [word for p in parts for word in (*p.rows.columns, *p.rows.weights)]
@@ -170,6 +181,14 @@ def unpack_failure(payload: bytes) -> Failure:
     fields = json.loads(payload)
     span = fields.pop("span")
     return Failure(**fields, span=None if span is None else Span(**span))
+
+
+def pack_collision(collision: CollidingStrings) -> bytes:
+    return pack_json([string.hex() for string in sorted(collision.strings)])
+
+
+def unpack_collision(payload: bytes) -> list[bytes]:
+    return [bytes.fromhex(string) for string in json.loads(payload)]
 
 
 def pack_outcome(outcome: Outcome) -> bytes:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from threading import local
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +38,7 @@ from deltic.runtimes.spark.message import (
     from_arrow,
     pack_parts,
     to_arrow,
+    unpack_collision,
     unpack_failure,
     unpack_outcome,
     unpack_parts,
@@ -47,7 +47,7 @@ from deltic.runtimes.spark.reach import check_reach
 from deltic.runtimes.spark.task import Assignment, LevelTask, Program
 from deltic.schema import TableSchema
 from deltic.storage.dictionary import Dictionary
-from deltic.storage.files import Origin
+from deltic.storage.files import FileRef, Origin
 from deltic.storage.folder import open_folder
 from deltic.storage.history import epochs_in
 from deltic.storage.manifest import Manifest
@@ -85,6 +85,7 @@ class SparkRuntime(Durable):
         assert root is not None
         if shards is None and not epochs_in(open_folder(root)):
             shards = parallelism(spark)
+        self._written: tuple[Dictionary, ...] = ()
         super().__init__(root, shards, retain)
         self._program: tuple[Circuit, Program] | None = None
 
@@ -95,17 +96,49 @@ class SparkRuntime(Durable):
             self._temporary.cleanup()
 
     def _string_table(self, identity: Identity) -> StringTable:
-        return DriverStrings(identity, _Asked(self.dictionaries))
+        return StringTable(identity, CurrentStrings(self.dictionaries))
+
+    def dictionaries(self) -> Iterable[Dictionary]:
+        """Those of the committed state, and of files that are about to be committed."""
+        return (*self._written, *super().dictionaries())
 
     def _perform(self, version: Version, changes: Tables, tick: Tick) -> Performed:
+        """Tasks get ids by hashing alone; where strings turn out to share one, they are given others, and the tick runs again."""
+        while isinstance(performed := self._performed(version, changes, tick), frozenset):
+            self._written = ()
+            self.strings.intern(pa.array(sorted(performed), pa.large_binary()))
+        return performed
+
+    def _performed(self, version: Version, changes: Tables, tick: Tick) -> Performed | frozenset[bytes]:
+        """One run of the tick, or strings that have no ids of their own."""
+        self._written = ()
         frame = self._frame(version.circuit, self._on_its_way(version.circuit), changes, tick)
         messages = from_arrow(_collected(frame).to_batches())
+        if collisions := [unpack_collision(m.payload) for m in messages if m.kind is Kind.COLLISION]:
+            return frozenset(string for found in collisions for string in found)
         failures = [unpack_failure(m.payload) for m in messages if m.kind is Kind.FAILURE]
         if failures:
             raise min(failures, key=lambda f: f.rank).error()
         outcomes = [unpack_outcome(m.shard, m.payload) for m in messages if m.kind is Kind.OUTCOME]
         assert len(outcomes) == self.shards * len(version.circuit.levels), "a task's outcome is missing"
+        if clashing := self._clashing(messages, {o.file.name: o.file for o in outcomes if o.file is not None}):
+            return clashing
         return Performed(outcomes, self._inline([(m.shard, m.payload) for m in messages if m.kind is Kind.CHANGE]))
+
+    def _clashing(self, messages: Sequence[Message], files: Mapping[str, FileRef]) -> frozenset[bytes]:
+        """The tasks' new strings whose ids other strings have: in the state, on other shards, or in changes that are being gathered.
+
+        Whoever interns strings from now on sees these, as if they were committed.
+        """
+        new = [unpack_parts(m.payload)[1] for m in messages if m.kind is Kind.STRINGS]
+        new += [self._files[files[m.payload.decode()]].dictionary().verified() for m in messages if m.kind is Kind.FILE_STRINGS]
+        if not new:
+            return frozenset()
+        ids, values = np.concatenate([part.ids for part in new]), pa.concat_arrays([part.values for part in new])
+        with self.strings.lock:
+            found = self.strings.clashing(ids, values)
+            self._written = tuple(new)
+        return found
 
     def _merge(self, manifest: Manifest, groups: Sequence[Group], origin: Origin) -> list[Merged]:
         return merge_on_spark(self._spark, self._state.root, manifest, groups, origin)
@@ -113,6 +146,8 @@ class SparkRuntime(Durable):
     def _on_its_way(self, circuit: Circuit) -> Program:
         if self._program is None or self._program[0] is not circuit:
             self._program = circuit, Program.of(circuit, self.shards, self.strings.identity)
+        elif self._program[1].identity is not self.strings.identity:
+            self._program = circuit, replace(self._program[1], identity=self.strings.identity)
         return self._program[1]
 
     def _inline(self, messages: Sequence[tuple[int, bytes]]) -> dict[tuple[int, str], Batch]:
@@ -133,7 +168,7 @@ class SparkRuntime(Durable):
         frame, exchanged = self._first(messages, bool(distributed))
         for found in distributed.values():
             targets = {name: _target(circuit, table, ports) for name, table in found.tables.items()}
-            frame = frame.union(found.messages(self._spark, targets, self.shards, self.strings.identity))
+            frame = frame.union(found.messages(self._spark, targets, self.shards, program.identity))
         for level in circuit.levels:
             if level.index or exchanged:
                 frame = frame.repartitionById(self.shards, "shard")
@@ -203,34 +238,3 @@ def parallelism(spark: SparkSession) -> int:
     if match := re.fullmatch(r"local\[(\d+|\*)(?:,\d+)?\]", spark.conf.get("spark.master", "") or ""):
         return (os.cpu_count() or 1) if match[1] == "*" else int(match[1])
     return spark.range(1 << 16).select(spark_partition_id()).distinct().count()
-
-
-class _Asked(CurrentStrings):
-    """The strings of the committed state, for the driver's table."""
-
-    def __init__(self, dictionaries: Callable[[], Iterable[Dictionary]]) -> None:
-        super().__init__(dictionaries)
-        self._interning = local()
-
-    @contextmanager
-    def interning(self) -> Iterator[None]:
-        """While this thread interns, nothing is looked up: tasks verify new strings against their shard's files, where they belong."""
-        self._interning.now = True
-        try:
-            yield
-        finally:
-            self._interning.now = False
-
-    def find(self, ids: Any) -> tuple[Any, pa.BinaryArray]:
-        if getattr(self._interning, "now", False):
-            return np.zeros(len(ids), bool), pa.array([], pa.binary())
-        return super().find(ids)
-
-
-class DriverStrings(StringTable):
-    """The driver's string table: new strings are taken as they come, old ones are found in the state when they are read."""
-
-    def intern(self, array: pa.Array) -> Any:
-        assert isinstance(self.parent, _Asked)
-        with self.parent.interning():
-            return super().intern(array)

@@ -32,7 +32,7 @@ from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
 from deltic.trace.share import Share
 from deltic.trace.spine import Spine
-from deltic.trace.strings import StringTable
+from deltic.trace.strings import HashedStrings, StringTable
 
 BATCH_ROWS: Final = 1 << 16
 """How many rows become one Arrow table at most."""
@@ -111,7 +111,7 @@ class StoredView:
         every: list[tuple[int, ...]] = [(shard,) for shard in range(shards)]
         if not keys:
             return every if keys is None else []
-        words = self.key_words(keys, StringTable(self.identity))
+        words = self.key_words(keys, HashedStrings(self.identity))
         if max(self.partition) >= len(words):
             return every
         parts = partition(Rows(words, [np.ones(len(keys), np.int64)]), self.partition, shards)

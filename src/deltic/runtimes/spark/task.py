@@ -29,10 +29,13 @@ from deltic.runtimes.durable.strings import StateStrings
 from deltic.runtimes.durable.writing import write_shard
 from deltic.runtimes.spark.message import (
     LAST,
+    STOPS,
     Kind,
     Message,
     Part,
     from_arrow,
+    pack_blocks,
+    pack_collision,
     pack_failure,
     pack_json,
     pack_outcome,
@@ -40,6 +43,7 @@ from deltic.runtimes.spark.message import (
     to_arrow,
     unpack_parts,
 )
+from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import FileRef, Origin
 from deltic.storage.manifest import Manifest, SegmentRef
 from deltic.storage.reading import OpenFiles, Shelved
@@ -47,10 +51,10 @@ from deltic.trace.batch import Batch
 from deltic.trace.identity import Identity
 from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
-from deltic.trace.strings import StringTable
+from deltic.trace.strings import CollidingStrings, StringTable
 
 INLINE_BYTES: Final = 1 << 16
-"""Changes of views up to this size come to the driver with the result; larger ones it reads from their file."""
+"""Changes of views, and new strings, up to this size come to the driver with the result; larger ones it reads from their file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +165,7 @@ class LevelTask:
         for shard in sorted({m.shard for m in messages}):
             mine = [m for m in messages if m.shard == shard]
             passing = [m for m in mine if m.level > self.level]
-            if any(m.kind is Kind.FAILURE for m in mine):
+            if any(m.kind in STOPS for m in mine):
                 yield to_arrow([m for m in passing if m.level == LAST])
                 continue
             yield to_arrow([*passing, *self._run(circuit, shard, [m for m in mine if m.level == self.level])])
@@ -173,11 +177,12 @@ class LevelTask:
         try:
             shelved = _warm.shelved(assignment, circuit, shard, self.program.shards, self.level)
             plan = circuit.levels[self.level]
-            strings = StringTable(self.program.identity, StateStrings(shelved.dictionaries()) if _has_strings(circuit, plan) else None)
+            known = StateStrings(shelved.dictionaries()) if _has_strings(circuit, plan) else None
+            strings = StringTable(self.program.identity, known, resolves=False)
             arrived = _arrived([m.payload for m in messages if m.kind is Kind.ROWS], strings)
             result = run_level(circuit, self.level, shard, self.program.shards, shelved, strings, arrived, assignment.tick)
             if result.failure is not None:
-                return self._failed(result.failure)
+                return self._stopped(Kind.FAILURE, pack_failure(result.failure))
             outcome = write_shard(
                 circuit,
                 shelved,
@@ -190,13 +195,14 @@ class LevelTask:
                 filled=assignment.tick.fresh is not None,
             )
         except DelticError as error:
-            return self._failed(Failure.of(error))
+            return self._stopped(Kind.FAILURE, pack_failure(Failure.of(error)))
+        except CollidingStrings as collision:
+            return self._stopped(Kind.COLLISION, pack_collision(collision))
         return [*self._sent(circuit, shard, result, strings), *_told(circuit, outcome, result.appended, strings)]
 
-    def _failed(self, failure: Failure) -> list[Message]:
+    def _stopped(self, kind: Kind, payload: bytes) -> list[Message]:
         """For the driver; and for every shard, once, so that the later levels do nothing."""
-        payload = pack_failure(failure)
-        return [Message(shard, LAST, Kind.FAILURE, payload) for shard in range(self.program.shards)]
+        return [Message(shard, LAST, kind, payload) for shard in range(self.program.shards)]
 
     def _sent(self, circuit: Circuit, shard: int, result: LevelResult, strings: StringTable) -> list[Message]:
         messages = []
@@ -236,9 +242,19 @@ def _joined(parts: Sequence[Rows]) -> Rows:
 
 
 def _told(circuit: Circuit, outcome: Outcome, appended: Mapping[str, Batch], strings: StringTable) -> list[Message]:
-    """What a task did, for the driver, and small changes of views with it."""
+    """What a task did, for the driver, with its new strings and small changes of views."""
     small = [
         Part(name, appended[name], circuit.arrangements[name].strings) for name, _ in outcome.views if appended[name].nbytes <= INLINE_BYTES
     ]
     changes = [Message(outcome.shard, LAST, Kind.CHANGE, payload) for payload in pack_parts(small, strings)]
-    return [Message(outcome.shard, LAST, Kind.OUTCOME, pack_outcome(outcome)), *changes]
+    return [Message(outcome.shard, LAST, Kind.OUTCOME, pack_outcome(outcome)), *_new_strings(outcome, strings), *changes]
+
+
+def _new_strings(outcome: Outcome, strings: StringTable) -> list[Message]:
+    """Those that may be stored on this shard for the first time."""
+    fresh = Dictionary.of(strings.fresh())
+    if outcome.file is None or not len(fresh):
+        return []
+    if fresh.ids.nbytes + fresh.text.nbytes > INLINE_BYTES:
+        return [Message(outcome.shard, LAST, Kind.FILE_STRINGS, outcome.file.name.encode())]
+    return [Message(outcome.shard, LAST, Kind.STRINGS, pack_blocks((), fresh))]
