@@ -287,10 +287,32 @@ _RANGES = (
 )  # fmt: skip
 
 
+def _by_unit() -> list[Term]:
+    """TIMESTAMPADD and TIMESTAMPDIFF, whose unit is a word."""
+    terms = []
+    for unit in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"):
+        word = string(unit).expr
+        for a, b in ((COLUMN["ts"], COLUMN["tt"]), (COLUMN["dt"], COLUMN["ts"]), (COLUMN["dt"], COLUMN["du"])):
+            terms.append(Term(f"timestampdiff({unit}, {a.sql}, {b.sql})", resolve("timestampdiff", [word, a.expr, b.expr])))
+        for n, a in ((COLUMN["j"], COLUMN["ts"]), (COLUMN["t"], COLUMN["dt"])):
+            terms.append(Term(f"timestampadd({unit}, {n.sql}, {a.sql})", resolve("timestampadd", [word, n.expr, a.expr])))
+    return terms
+
+
+def _trimmed() -> list[Term]:
+    """TRIM of characters, which stand before the text in the call."""
+    terms = []
+    for word, name in (("BOTH", "trim"), ("LEADING", "ltrim"), ("TRAILING", "rtrim")):
+        for characters in (COLUMN["a"], string("a"), string("b a"), string("")):
+            sql = f"trim({word} {characters.sql} FROM {COLUMN['s'].sql})"
+            terms.append(Term(sql, resolve(name, [characters.expr, COLUMN["s"].expr])))
+    return terms
+
+
 def _text() -> list[Term]:
     s, a, i = COLUMN["s"], COLUMN["a"], COLUMN["t"]
     names = ("upper", "lower", "length", "char_length", "octet_length", "trim", "ltrim", "rtrim", "reverse", "ascii", "initcap")
-    terms = [call(name, c) for name in names for c in (s, COLUMN["u"], COLUMN["i"], COLUMN["p"])]
+    terms = [call(name, c) for name in names for c in (s, COLUMN["u"], COLUMN["i"], COLUMN["p"])] + _trimmed()
     terms += [call("substring", s, number(n), number(c)) for n in (-10, -3, -1, 0, 1, 2, 5) for c in (-1, 0, 1, 2, 7, 2**31 - 1)]
     terms += [
         call("substring", s, number(2)),
@@ -382,6 +404,7 @@ def _calendar() -> list[Term]:
         call("date_trunc", string(unit), c) for unit in units for c in (COLUMN["ts"], COLUMN["dt"])
     ]
     terms += [call("trunc", COLUMN["dt"], COLUMN["s"])]
+    terms += _by_unit()
     for words, months, days_, micros in (
         ("1 MONTH", 1, 0, 0),
         ("-14 MONTH", -14, 0, 0),

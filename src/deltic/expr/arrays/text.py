@@ -36,6 +36,11 @@ def case(change: Callable[[Datum], Datum]) -> Kernel:
     return kernel
 
 
+def trim(change: Callable[..., Datum]) -> Callable[..., Datum | None]:
+    """The text without these characters at its ends, which Arrow requires to be some."""
+    return lambda value, characters=" ": change(value, characters=characters) if characters else None
+
+
 def substring(value: pa.Array, position: int, count: int) -> Datum:
     if count <= 0:
         return pc.utf8_slice_codeunits(value, 0, 0)

@@ -32,6 +32,13 @@ def _concat_ws(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed
     return Typed(taken, STRING, taken[0].nullable)
 
 
+def _trimmed(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """(text), or (characters, text), of which the text comes first in the call."""
+    check_count(name, arguments, 1, 2, span)
+    taken = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
+    return Typed(taken[::-1], STRING, any_nullable(taken))
+
+
 def _joined(call: Call, *parts: Value) -> Value:
     return None if None in parts else "".join(map(str, parts))
 
@@ -131,24 +138,24 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="trim",
-        signature=takes([TEXT], STRING),
+        signature=_trimmed,
         can_fail=False,
-        rows=lambda call, s: s.strip(" "),
-        arrays=arrays.plain(pc.utf8_trim, characters=" "),
+        rows=lambda call, s, characters=" ": s.strip(characters),
+        arrays=arrays.with_constants(arrays.trim(pc.utf8_trim)),
     ),
     Function(
         name="ltrim",
-        signature=takes([TEXT], STRING),
+        signature=_trimmed,
         can_fail=False,
-        rows=lambda call, s: s.lstrip(" "),
-        arrays=arrays.plain(pc.utf8_ltrim, characters=" "),
+        rows=lambda call, s, characters=" ": s.lstrip(characters),
+        arrays=arrays.with_constants(arrays.trim(pc.utf8_ltrim)),
     ),
     Function(
         name="rtrim",
-        signature=takes([TEXT], STRING),
+        signature=_trimmed,
         can_fail=False,
-        rows=lambda call, s: s.rstrip(" "),
-        arrays=arrays.plain(pc.utf8_rtrim, characters=" "),
+        rows=lambda call, s, characters=" ": s.rstrip(characters),
+        arrays=arrays.with_constants(arrays.trim(pc.utf8_rtrim)),
     ),
     Function(
         name="lpad",

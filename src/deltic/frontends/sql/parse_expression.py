@@ -29,6 +29,7 @@ _TABLE: Final = {
 }
 LEVELS: Final = {operator: level for level, operators in _TABLE.items() for operator in operators.split()}
 UNARY: Final = 12
+_ENDS: Final = frozenset({",", ")", "AND", "OR", "THEN"})
 _PREDICATES: Final = frozenset({"NOT", "IS", "IN", "BETWEEN", "LIKE"})
 _SAME: Final = {"==": "=", "!=": "<>", "!>": "<=", "!<": ">="}
 
@@ -57,7 +58,11 @@ class ExpressionParser(TypeParser):
 
     def expression(self, level: int = OR) -> tree.Expression:
         """An expression whose operators have at least this level."""
-        start = self.token.start
+        token = self.tokens[self.at]
+        start = token.start
+        if token.kind == NUMBER and self.tokens[self.at + 1].word in _ENDS:  # most items of long lists
+            self.at += 1
+            return tree.NumberText(token.text, self.of(token))
         left = self._operand(level)
         highest = UNARY
         while True:
