@@ -260,3 +260,9 @@ class SetupError(DelticError):
     """The machine lacks something: Java, an extra, a data set."""
 
     code = "DELTIC-7000"
+
+
+class TaskFailed(DelticError):
+    """A task of Spark's failed for good; the tick was not committed. The cause has Spark's report."""
+
+    code = "DELTIC-7001"

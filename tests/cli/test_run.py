@@ -61,6 +61,19 @@ def test_it_takes_everything_and_goes_on_where_it_was(
     assert shop.summed() == EXPECTED["spend"]
 
 
+def test_without_pyspark_it_runs_in_this_process_and_says_so(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    script = str(shop.folder / "shop.sql")
+    assert main(["run", script]) == Exit.OK
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first == 'deltic: running in this process; to run on Spark: pip install "deltic[spark]"'
+    assert shop.summed() == EXPECTED["spend"]
+    assert main(["run", script, "--master", "local[2]"]) == Exit.SETUP
+    assert "PySpark is not installed" in capsys.readouterr().err
+
+
 def test_a_changed_script_is_told(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     main(arguments(shop))
     (shop.folder / "shop.sql").write_text(SCRIPT.replace("COUNT(*)", "2 * COUNT(*)").split("CREATE MATERIALIZED VIEW top")[0])

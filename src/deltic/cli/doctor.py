@@ -9,6 +9,7 @@ import importlib
 import json as encoder
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -77,6 +78,7 @@ def _findings() -> Iterator[Finding]:
     for package, extra in _OPTIONAL.items():
         yield _package(package, extra)
     yield _java()
+    yield from _workers_python()
 
 
 def _processors() -> int:
@@ -119,6 +121,22 @@ def _java() -> Finding:
     except SetupError as error:
         return Finding("Java", "lacking", error.message, error.remedy or "")
     return Finding("Java", "ok", f"{java.version} at {java.home}, from {java.source}")
+
+
+def _workers_python() -> Iterator[Finding]:
+    """What the workers of a Spark session that the user makes would run. Deltic's own sessions set it to this Python."""
+    if _version("pyspark") is None:
+        return
+    python = os.environ.get("PYSPARK_PYTHON") or "python3"
+    try:
+        done = subprocess.run([python, "-c", "import deltic"], capture_output=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        yield Finding("Spark's Python", "absent", f"{python} does not run: {error}", f"set PYSPARK_PYTHON={sys.executable}")
+        return
+    if done.returncode:
+        yield Finding("Spark's Python", "absent", f"{python} cannot import Deltic", f"set PYSPARK_PYTHON={sys.executable}")
+    else:
+        yield Finding("Spark's Python", "ok", f"{python} has Deltic")
 
 
 def _faster() -> Iterator[str]:

@@ -34,7 +34,7 @@ def run(
     script: Annotated[Path, Parameter(validator=validators.Path(exists=True, dir_okay=False))],
     /,
     *,
-    engine: Literal["spark", "embedded"] = "spark",
+    engine: Literal["spark", "embedded"] | None = None,
     master: str | None = None,
     state: str | None = None,
     once: Annotated[bool, Parameter(group=_LENGTH)] = False,
@@ -55,7 +55,7 @@ def run(
     script
         A file of CREATE TABLE … USING …, CREATE MATERIALIZED VIEW and CREATE SINK statements. Its relative paths count from its folder.
     engine
-        Where ticks run: on Spark, or in this process.
+        Where ticks run: on Spark, or in this process. Default: on Spark if PySpark is installed.
     master
         Spark's master. Default: this machine, all processors.
     state
@@ -79,6 +79,7 @@ def run(
     json
         Print one JSON object for the start, for each tick and for the end.
     """
+    engine = engine or _default_engine(master is not None or shared_state)
     if engine == "embedded" and (master is not None or shared_state):
         print("deltic: --master and --shared-state are of --engine spark", file=sys.stderr)
         return Exit.USAGE
@@ -112,6 +113,14 @@ def run(
             summary = pipeline.follow(on_progress=told) if follow else pipeline.run_once(told)
         report.ended(summary)
     return Exit.INTERRUPTED if signal.SIGINT in signals.caught else Exit.OK
+
+
+def _default_engine(wants_spark: bool) -> Literal["spark", "embedded"]:
+    """Spark, if it is installed or an option is about it."""
+    if wants_spark or importlib.util.find_spec("pyspark") is not None:
+        return "spark"
+    print('deltic: running in this process; to run on Spark: pip install "deltic[spark]"', file=sys.stderr)
+    return "embedded"
 
 
 class _Signals:

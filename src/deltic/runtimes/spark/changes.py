@@ -17,6 +17,7 @@ from deltic.circuit.stage import Failure, route
 from deltic.connectors.frames import Changes, change_frame, rows_frame
 from deltic.errors import DelticError, FrameError
 from deltic.runtimes.distributed import Distributed
+from deltic.runtimes.spark.failures import run_job
 from deltic.runtimes.spark.message import FRAME, LAST, Kind, Message, Part, pack_collision, pack_failure, pack_parts, to_arrow
 from deltic.schema import Op, TableSchema
 from deltic.trace.encoding import Layout, encode_changes
@@ -55,7 +56,7 @@ class Messages(Distributed):
         frame, parts, tagged = self.tagged
         task = LatestTask(tuple((part, columns.get(part.table.name)) for part in parts), tagged)
         found: dict[str, int] = {}
-        for tag, latest in frame.mapInArrow(task.__call__, LATEST).collect():
+        for tag, latest in run_job(frame.mapInArrow(task.__call__, LATEST).collect):
             name = parts[tag].table.name
             found[name] = max(latest, found.get(name, latest))
         return found

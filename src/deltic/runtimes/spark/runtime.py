@@ -28,6 +28,7 @@ from deltic.runtimes.durable.outcome import Performed
 from deltic.runtimes.durable.shelves import Version
 from deltic.runtimes.durable.strings import CurrentStrings
 from deltic.runtimes.spark.changes import Messages, Target
+from deltic.runtimes.spark.failures import check_workers, run_job
 from deltic.runtimes.spark.merges import merge_on_spark
 from deltic.runtimes.spark.message import (
     FRAME,
@@ -78,6 +79,7 @@ class SparkRuntime(Durable):
         retain: int = RETAINED_EPOCHS,
         shared_state: bool = False,
     ) -> None:
+        check_workers(spark)
         check_reach(spark, state, shared_state)
         self._spark = spark
         self._temporary = tempfile.TemporaryDirectory(prefix="deltic-") if state is None else None
@@ -113,7 +115,7 @@ class SparkRuntime(Durable):
         """One run of the tick, or strings that have no ids of their own."""
         self._written = ()
         frame = self._frame(version.circuit, self._on_its_way(version.circuit), changes, tick)
-        messages = from_arrow(_collected(frame).to_batches())
+        messages = from_arrow(run_job(frame.toArrow).to_batches())
         if collisions := [unpack_collision(m.payload) for m in messages if m.kind is Kind.COLLISION]:
             return frozenset(string for found in collisions for string in found)
         failures = [unpack_failure(m.payload) for m in messages if m.kind is Kind.FAILURE]
@@ -213,22 +215,6 @@ class SparkRuntime(Durable):
 def _target(circuit: Circuit, table: TableSchema, ports: Mapping[str, Port]) -> Target:
     port = ports[f"table:{table.name}"]
     return Target(table, circuit.routes[table.name], port.name, port.target_level)
-
-
-def _collected(frame: DataFrame) -> pa.Table:
-    """The frame's rows. A Ctrl-C while Spark works is one, though py4j says that its connection broke."""
-    try:
-        return frame.toArrow()
-    except Exception as error:
-        if _interrupted(error):
-            raise KeyboardInterrupt from error
-        raise
-
-
-def _interrupted(error: BaseException | None) -> bool:
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
 
 
 def parallelism(spark: SparkSession) -> int:

@@ -1,0 +1,99 @@
+"""What Spark says when a job fails, as one short error: nothing was committed, which task failed, why, and what to do.
+
+Spark's own report is hundreds of lines of stack traces; it stays as the error's cause.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, TypeVar
+from weakref import WeakSet
+
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+from deltic.errors import DelticError, SetupError, TaskFailed
+from deltic.runtimes.spark import worker
+
+T = TypeVar("T")
+
+_SET_PYTHON: Final = "set PYSPARK_PYTHON to a Python that has Deltic, such as sys.executable here, before the Spark session is made"
+_ABORTED: Final = re.compile(r"Job aborted due to stage failure: (?P<task>Task \S+ in stage \S+) failed (?P<times>\d+) times?")
+_REASON: Final = re.compile(r"most recent failure: Lost task .*? \((?P<host>\S+) executor (?P<executor>\S+?)\): (?P<reason>[^\n]*)")
+_DIED: Final = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure|Python worker failed to connect back")
+_FATAL: Final = re.compile(r"Fatal Python error: ([^\n]*)")
+_NO_DELTIC: Final = re.compile(r"No module named 'deltic'")
+
+_checked: WeakSet[SparkSession] = WeakSet()
+
+
+def check_workers(spark: SparkSession) -> None:
+    """Raises SetupError if the workers' Python cannot import Deltic. One job of one task, once for each Spark session."""
+    if spark in _checked:
+        return
+    cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]
+    try:
+        frame = spark.range(1, numPartitions=1).mapInArrow(worker.introduce, "python string, problem string")
+        ((python, problem),) = run_job(frame.collect)
+    finally:
+        cloudpickle.unregister_pickle_by_value(worker)  # type: ignore[no-untyped-call]
+    if problem:
+        raise SetupError(f"Spark's workers run {python}, which cannot import Deltic: {problem}", remedy=_SET_PYTHON)
+    _checked.add(spark)
+
+
+def run_job(action: Callable[[], T]) -> T:
+    """What the action, which runs a Spark job, gives. Raises TaskFailed or SetupError for failed tasks, and KeyboardInterrupt as it is.
+
+    A Ctrl-C while Spark works is one, though py4j says that its connection broke.
+    """
+    try:
+        return action()
+    except Exception as error:
+        if _interrupted(error):
+            raise KeyboardInterrupt from error
+        if (explained := explain_failure(str(error))) is not None:
+            raise explained from error
+        raise
+
+
+def explain_failure(report: str) -> DelticError | None:
+    """Spark's report of a failed job as an error of Deltic's; None if it is about something else."""
+    if _NO_DELTIC.search(report):
+        return SetupError("Spark's workers run a Python that has no Deltic", remedy=_SET_PYTHON)
+    aborted = _ABORTED.search(report)
+    if aborted is None:
+        return None
+    lost = _REASON.search(report)
+    reason = lost["reason"].strip() if lost else "Spark gives no reason"
+    where = f" on {lost['host']} (executor {lost['executor']})" if lost else ""
+    message = f"{aborted['task']}{where} failed {_times(int(aborted['times']))}, so the tick was not committed: {_cause(report, reason)}"
+    return TaskFailed(message, remedy=_remedy(int(aborted["times"]), report))
+
+
+def _times(times: int) -> str:
+    return "once" if times == 1 else f"{times} times"
+
+
+def _cause(report: str, reason: str) -> str:
+    if fatal := _FATAL.search(report):
+        return f"its Python worker died ({fatal[1].strip()})"
+    if _DIED.search(reason):
+        return "its Python worker died without a message, as by SIGKILL or SIGSEGV"
+    return reason.partition(": ")[2] or reason
+
+
+def _remedy(times: int, report: str) -> str:
+    parts = ["state and views are as before; the same changes may be applied again"]
+    if _DIED.search(report) and not _FATAL.search(report):
+        parts.append("if memory ran out, use more shards or fewer cores; spark.python.worker.faulthandler.enabled=true names crashes")
+    if times == 1:
+        parts.append('plain local[2] never retries a task, master "local[2,4]" tries it 4 times')
+    return "; ".join(parts)
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None

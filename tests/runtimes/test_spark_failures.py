@@ -1,0 +1,132 @@
+"""Failed jobs of Spark's as one short error, and workers without Deltic told before the first tick."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+import deltic
+from deltic.errors import SetupError, TaskFailed
+from deltic.runtimes.spark.failures import explain_failure
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REPORT = """An error occurred while calling o147.getResult.
+: org.apache.spark.SparkException: Exception thrown in awaitResult:
+\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:70)
+Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 2.0 failed {times}, most recent failure: \
+Lost task 1.3 in stage 2.0 (TID 8) (localhost executor driver): {reason}
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator$$anonfun$1.applyOrElse(PythonRunner.scala:704)
+"""
+DIED = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed). Consider setting 'spark.python.worker.…' config"
+TASK = "Task 1 in stage 2.0 on localhost (executor driver) failed"
+KEPT = "help: state and views are as before; the same changes may be applied again"
+MEMORY = "; if memory ran out, use more shards or fewer cores; spark.python.worker.faulthandler.enabled=true names crashes"
+
+
+@pytest.mark.parametrize(
+    ("times", "reason", "text"),
+    [
+        (
+            "4 times",
+            DIED,
+            f"{TASK} 4 times, so the tick was not committed: "
+            f"its Python worker died without a message, as by SIGKILL or SIGSEGV\n{KEPT}{MEMORY}",
+        ),
+        (
+            "1 times",
+            DIED + ": Fatal Python error: Segmentation fault",
+            f"{TASK} once, so the tick was not committed: its Python worker died (Segmentation fault)\n{KEPT}; "
+            'plain local[2] never retries a task, master "local[2,4]" tries it 4 times',
+        ),
+        (
+            "4 times",
+            "java.io.IOException: No space left on device",
+            f"{TASK} 4 times, so the tick was not committed: No space left on device\n{KEPT}",
+        ),
+    ],
+)
+def test_a_report_becomes_a_few_lines(times: str, reason: str, text: str) -> None:
+    error = explain_failure(REPORT.format(times=times, reason=reason))
+    assert isinstance(error, TaskFailed)
+    assert str(error) == text
+
+
+def test_reports_about_something_else_stay_as_they_are() -> None:
+    assert explain_failure("[TABLE_OR_VIEW_NOT_FOUND] The table or view `x` cannot be found.") is None
+
+
+def test_a_missing_package_is_a_matter_of_the_set_up() -> None:
+    error = explain_failure("pyspark.errors.PythonException: …\nModuleNotFoundError: No module named 'deltic'")
+    assert isinstance(error, SetupError) and "PYSPARK_PYTHON" in str(error)
+
+
+@pytest.mark.spark
+def test_a_worker_that_is_killed_in_a_tick_leaves_all_as_it_was(spark: SparkSession) -> None:
+    def die(row: Any) -> int:
+        if row.v == 13:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return int(row.v)
+
+    circuit = deltic.Circuit()
+    circuit.output("o", circuit.input("t", schema={"v": int}).map(die, schema={"v": int}))
+    with deltic.Session(spark=spark) as session:
+        session.install(circuit)
+        with session.transaction() as tx:
+            tx.insert("t", [{"v": 1}])
+        with (
+            pytest.raises(TaskFailed, match=r"^Task \d+ in stage \S+ on \S+ \(executor driver\) failed 4 times, so the tick") as raised,
+            session.transaction() as tx,
+        ):
+            tx.insert("t", [{"v": 13}])
+        assert len(str(raised.value).splitlines()) == 2 and raised.value.__cause__ is not None
+        with session.transaction() as tx:
+            tx.insert("t", [{"v": 2}])
+        assert sorted(row["v"] for row in session.view("o").rows()) == [1, 2]
+
+
+BLOCKING = """
+import sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name == "deltic":
+            raise ModuleNotFoundError("No module named 'deltic'", name=name)
+sys.meta_path.insert(0, Block())
+"""
+NOTEBOOK = """
+from pyspark.sql import SparkSession
+from deltic.runtimes.spark.java import prepare_environment
+import os, sys
+python = os.environ["PYSPARK_PYTHON"]
+prepare_environment()
+os.environ["PYSPARK_PYTHON"] = python
+spark = SparkSession.builder.master("local[1]").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+import deltic
+try:
+    deltic.Session(spark=spark)
+except deltic.errors.SetupError as error:
+    print(error)
+spark.stop()
+"""
+
+
+@pytest.mark.spark
+def test_workers_without_deltic_are_named_before_the_first_tick(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BLOCKING)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}:$PYTHONPATH" exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": str(python)}
+    done = subprocess.run([sys.executable, "-c", NOTEBOOK], env=environment, capture_output=True, text=True, timeout=300, check=True)
+    first, second = done.stdout.splitlines()
+    assert first.startswith("Spark's workers run ") and first.endswith("which cannot import Deltic: No module named 'deltic'")
+    assert second.startswith("help: set PYSPARK_PYTHON")
