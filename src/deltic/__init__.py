@@ -21,15 +21,33 @@ from deltic import errors
 if TYPE_CHECKING:
     from deltic.frontends.python import Circuit, IndexedStream, Stream
     from deltic.pipeline import Pipeline
+    from deltic.runtimes.read_only import ReadOnlyState, open
+    from deltic.runtimes.stored_view import StoredView
     from deltic.session import Session, Transaction, View, Watermark
 
 __version__ = "0.1.0"
-__all__ = ["Circuit", "IndexedStream", "Pipeline", "Session", "Stream", "Transaction", "View", "Watermark", "__version__", "errors"]
+__all__ = [
+    "Circuit",
+    "IndexedStream",
+    "Pipeline",
+    "ReadOnlyState",
+    "Session",
+    "StoredView",
+    "Stream",
+    "Transaction",
+    "View",
+    "Watermark",
+    "__version__",
+    "errors",
+    "open",
+]
 
 _LOADED_LATE: Final = {
     **dict.fromkeys(("Circuit", "IndexedStream", "Stream"), "deltic.frontends.python"),
     **dict.fromkeys(("Session", "Transaction", "View", "Watermark"), "deltic.session"),
+    **dict.fromkeys(("ReadOnlyState", "open"), "deltic.runtimes.read_only"),
     "Pipeline": "deltic.pipeline",
+    "StoredView": "deltic.runtimes.stored_view",
 }
 
 

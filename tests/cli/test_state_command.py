@@ -130,6 +130,15 @@ def test_export(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
     assert not list((folder / "leases").iterdir())
 
 
+def test_read(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    assert state(capsys, "read", folder, "LARGE", "--limit", 2) == "id\n6\n7\n4 rows, the first 2 are shown\n"
+    text = state(capsys, "read", folder, "spend", "--epoch", 3, "--changes")
+    assert text.splitlines()[0].split() == ["total", "customer", "_weight"] and text.endswith("\n4 rows\n")
+    rows = [json.loads(line) for line in state(capsys, "read", folder, "spend", "--epoch", 2, "--json").splitlines()]
+    assert sorted(row["customer"] for row in rows) == ["customer 0", "customer 1"]
+    assert "did you mean spend?" in state(capsys, "read", folder, "spent", ends=Exit.INPUT)
+
+
 def test_an_export_touches_no_file_that_is_there(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
     (tmp_path / "spend.parquet").write_text("mine")
     assert state(capsys, "export", folder, tmp_path, "--view", "spend", ends=Exit.INPUT) == (
@@ -149,7 +158,7 @@ def test_a_folder_that_is_no_state_is_named(capsys: pytest.CaptureFixture[str], 
 
 def test_a_view_and_an_epoch_that_are_not_there(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
     assert state(capsys, "export", folder, tmp_path, "--view", "spent", ends=Exit.INPUT) == (
-        "deltic: the state has no view spent\nexpected: one of spend, large\n"
+        "deltic: the state has no view spent\nexpected: one of spend, large\nhelp: did you mean spend?\n"
     )
     assert state(capsys, "show", folder, "--epoch", 9, ends=Exit.INPUT) == (
         f"deltic: the state folder {folder} has no epoch 9 to read\nexpected: epochs 0 to 6 are readable\n"
@@ -164,3 +173,29 @@ def test_a_state_in_use_is_read_but_not_altered(capsys: pytest.CaptureFixture[st
     for command in ("gc", "compact"):
         assert "is in use by process " in state(capsys, command, folder, ends=Exit.INPUT)
     writer.close()
+
+
+def test_an_export_has_a_file_for_every_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    names = ["v" * 300, "é" * 120, "a/b", "..", "100%", "CON", "new\nline"]
+    with Session(state=str(tmp_path / "state")) as session:
+        session.sql(SCRIPT)
+        for name in names:
+            session.sql(f"CREATE MATERIALIZED VIEW `{name}` AS SELECT id FROM orders")
+    out = tmp_path / "out"
+    found = json.loads(state(capsys, "export", tmp_path / "state", out, "--format", "csv", "--json"))
+    files = {written["view"]: Path(written["file"]) for written in found["views"]}
+    assert set(names) < files.keys() and len({path.name for path in files.values()}) == len(files)
+    assert all(path.parent == out and path.read_text() == '"id"\n' for name, path in files.items() if name in names)
+    index = json.loads((out / "@views.json").read_text())
+    assert {name: entry["view"] for name, entry in index.items()} == {path.name: name for name, path in files.items()}
+    state(capsys, "export", tmp_path / "state", out, "--view", "spend", "--format", "json")
+    assert json.loads((out / "@views.json").read_text()).keys() == index.keys() | {"spend.json"}
+
+
+def test_an_export_refuses_before_it_writes(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "spend.parquet").touch()
+    state(capsys, "export", folder, tmp_path, ends=Exit.INPUT)
+    assert not (tmp_path / "large.parquet").exists()
+    (tmp_path / "spend.parquet").unlink()
+    (tmp_path / "@views.json").write_text("[]")
+    assert "is not an index of exported views" in state(capsys, "export", folder, tmp_path, ends=Exit.INPUT)

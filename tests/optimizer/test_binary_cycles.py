@@ -17,7 +17,7 @@ from deltic.plan.nodes import MultiwayJoin, Plan, TemporalFilter
 from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.plan.walk import nodes
-from deltic.runtimes.program import CLOCK
+from deltic.storage.program import CLOCK
 from engines import embedded
 from random_joins import ALL, NOW, SEEN_THROUGH, TABLES, Wrapping, conditioned, permuted, random_atoms, random_join, random_tables, timed
 

@@ -337,13 +337,16 @@ def test_the_public_names() -> None:
         "Circuit",
         "IndexedStream",
         "Pipeline",
+        "ReadOnlyState",
         "Session",
+        "StoredView",
         "Stream",
         "Transaction",
         "View",
         "Watermark",
         "__version__",
         "errors",
+        "open",
     ]
 
 

@@ -201,7 +201,7 @@ def test_arrangements_are_counted_once_however_many_shards_list_them(folder: Pat
 def test_notes_of_an_older_version_are_no_hindrance() -> None:
     manifest = Manifest.before(1).after(Change(added=(SegmentRef(0, "a", "f", 1),), notes={"arrangements": {"a": [1, 1]}}), 1)
     (line,) = arrangement_lines(manifest)
-    assert (line.kind, line.name, line.rows, line.bytes) == ("inner", "a", 1, None)
+    assert (line.kind, line.name, line.rows, line.bytes) == ("inner", "a", 1, 16)
 
 
 def test_sources_are_summed() -> None:

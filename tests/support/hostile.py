@@ -185,7 +185,7 @@ def vary_json(value: Any, draw: random.Random) -> str:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    for key in [name for name in value if name != "notes"] if isinstance(value, dict) else range(len(value)):
+    for key in list(value) if isinstance(value, dict) else range(len(value)):
         yield value, key
         if isinstance(value[key], dict | list):
             yield from _places(value[key])

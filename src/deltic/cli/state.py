@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json as encoder
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import quote
 
-import pyarrow as pa
 from cyclopts import App, Parameter, validators
 
-from deltic import disk
 from deltic.cli.exits import Exit
+from deltic.cli.export import export_views
 from deltic.cli.output import emit
-from deltic.cli.state_text import amount, cared_text, ls_text, show_text
+from deltic.cli.state_text import amount, cared_text, ls_text, rows_text, show_text
 from deltic.connectors.writing import encoded
-from deltic.errors import SinkError
-from deltic.runtimes.stored_view import StoredView
+from deltic.runtimes.read_only import open as open_state
 from deltic.storage.care import Cared, compact, gc, size_of
 from deltic.storage.leases import LEASE_S
+from deltic.storage.program import ProgramDescription, TableDescription, ViewDescription
 from deltic.storage.reader import StateReader
-from deltic.storage.survey import arrangement_lines, epoch_lines, sources
+from deltic.storage.survey import arrangement_lines, batches, epoch_lines, sinks, sources
 from deltic.storage.verify import Checked, verify
 
 app = App(name="state", help="Look into a state folder, check it, shrink it.", help_format="plaintext")
@@ -31,6 +28,7 @@ _FLAG: Final = Parameter(negative=())
 Flag = Annotated[bool, _FLAG]
 _NOT_NEGATIVE: Final = Parameter(validator=validators.Number(gte=0))
 Count = Annotated[int | None, _NOT_NEGATIVE]
+SHOWN_ROWS: Final = 20
 
 
 @app.command
@@ -84,25 +82,24 @@ def _shown(reader: StateReader) -> dict[str, Any]:
         "oldest": epochs.start,
         "newest": epochs.stop - 1,
         "shards": manifest.shards,
-        "id": manifest.notes.get("id"),
+        "id": manifest.program.id,
         "files": len(manifest.files),
         "bytes": sum(file.size_bytes for file in manifest.files.values()),
         "arrangements": [asdict(line) for line in arrangement_lines(manifest)],
-        "columns": {**_columns(manifest.notes, "tables"), **_columns(manifest.notes, "views")},
+        "columns": _columns(manifest.program),
         "sources": sources(manifest.notes),
-        "sinks": manifest.notes.get("sinks", {}),
-        "batches": manifest.notes.get("batches", {}),
+        "sinks": sinks(manifest.notes),
+        "batches": batches(manifest.notes),
     }
 
 
-def _columns(notes: Mapping[str, Any], kind: str) -> dict[str, list[str]]:
+def _columns(program: ProgramDescription) -> dict[str, list[str]]:
     """What users gave: "name TYPE", in their order."""
-    found = {}
-    for name, entry in notes.get(kind, {}).items():
-        fields = [f"{column} {type_}" for column, type_, _ in entry["fields"]]
-        order = entry.get("order", range(len(fields)))
-        found[f"{kind.removesuffix('s')} {name}"] = [field for _, field in sorted(zip(order, fields, strict=True))]
-    return found
+    entries: list[tuple[str, TableDescription | ViewDescription]] = [
+        *((f"table {name}", table) for name, table in program.tables.items()),
+        *((f"view {name}", view) for name, view in program.views.items()),
+    ]
+    return {name: [f"{field.name} {field.type.sql}" for field in entry.columns] for name, entry in entries}
 
 
 @app.command(name="verify")
@@ -173,6 +170,36 @@ def _told(cared: Cared, *, json: bool) -> int:
 
 
 @app.command
+def read(folder: str, view: str, /, *, epoch: Count = None, changes: Flag = False, limit: Count = SHOWN_ROWS, json: Flag = False) -> int:
+    """Print rows of a view.
+
+    Parameters
+    ----------
+    folder
+        The state folder, or its URL.
+    view
+        The view, however its name is written.
+    epoch
+        One of those that can be read. Default: the last.
+    changes
+        Print what the epoch did to the view, with `_weight`, in place of what it holds.
+    limit
+        Print so many rows at most.
+    json
+        Print one JSON object for each row instead of text.
+    """
+    with open_state(folder, epoch=epoch) as state:
+        stored = state.view(view)
+        rows = stored.changes() if changes else stored.to_arrow()
+    shown = rows.slice(0, limit)
+    if json:
+        emit(b"".join(bytes(part) for part in encoded(shown, "json")).decode().rstrip("\n"))
+    else:
+        emit(rows_text(shown, rows.num_rows))
+    return Exit.OK
+
+
+@app.command
 def export(
     folder: str,
     out: Annotated[Path, Parameter(validator=validators.Path(file_okay=False))],
@@ -184,6 +211,9 @@ def export(
     json: Flag = False,
 ) -> int:
     """Write the content of views to files, VIEW.parquet for each. A file that is there already is not touched.
+
+    Characters that file names cannot have are written as %XX, and a long name is cut and ends with a hash; @views.json tells which view
+    a file is of.
 
     Parameters
     ----------
@@ -200,32 +230,12 @@ def export(
     json
         Print one JSON object instead of text.
     """
-    written = []
-    with StateReader.open(folder, epoch) as reader:
-        for name in [view] if view is not None else sorted(reader.manifest.notes.get("views", {})):
-            stored = StoredView(reader, name)
-            rows = stored.to_arrow()
-            path = _export(rows, out, stored.name, format)
-            written.append({"view": stored.name, "rows": rows.num_rows, "file": str(path)})
-        at = reader.epoch
+    with open_state(folder, epoch=epoch) as state:
+        views = [state.view(name) for name in ([view] if view is not None else sorted(state.views))]
+        written = export_views(views, out, format)
+        at = state.epoch
     if json:
         emit(encoder.dumps({"epoch": at, "views": written}, indent=2))
     else:
         emit("\n".join([f"epoch {at}", *(f"{w['view']}: {w['rows']:,} rows to {w['file']}" for w in written)]))
     return Exit.OK
-
-
-def _export(rows: pa.Table, folder: Path, name: str, format: str) -> Path:
-    path = folder / f"{quote(name, safe=' ')}.{format}"
-    try:
-        disk.make_folder(folder)
-        new = disk.create_if_absent(path, encoded(rows, format, header=True))
-    except OSError as error:
-        raise SinkError(
-            f"{path} cannot be written: {error.strerror or error}",
-            expected="a folder that can be written, with room",
-            remedy="make room, or name another folder",
-        ) from error
-    if not new:
-        raise SinkError(f"{path} is there already", expected="a name that is free", remedy="name another folder, or delete the file")
-    return path

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import pyarrow as pa
+
 from deltic.storage.care import Cared, Size
 from deltic.storage.survey import EpochLine
 
@@ -96,6 +98,13 @@ def _source(name: str, source: Mapping[str, Any]) -> str:
     cursor = source["cursor"]
     half = f"; {cursor[1]:,} rows of {cursor[0]}" if cursor else ""
     return f"source of {name}: took {source['files']:,} files with {source['rows']:,} rows, {amount(source['bytes'])}{half}"
+
+
+def rows_text(shown: pa.Table, rows: int) -> str:
+    """Of `read`: rows, and how many there are in all."""
+    columns = [["NULL" if value is None else str(value) for value in column.to_pylist()] for column in shown.columns]
+    text = table(shown.column_names, list(zip(*columns, strict=True)))
+    return f"{text}\n{rows:,} rows" + (f", the first {shown.num_rows:,} are shown" if shown.num_rows < rows else "")
 
 
 def cared_text(cared: Cared) -> str:

@@ -30,8 +30,7 @@ class History:
             return
         with StateReader.open(self._root) as reader:
             for epoch in range(first, last + 1):
-                views = reader.manifest_at(epoch).notes.get("views", {})
-                yield epoch, next((entry["arrangement"] for name, entry in views.items() if name.lower() == view.lower()), None)
+                yield epoch, reader.manifest_at(epoch).program.arrangement_of(view)
 
     def change(self, view: str, epoch: int) -> pa.Table:
         """What an epoch did to the view, with `_weight`."""

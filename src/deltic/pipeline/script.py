@@ -22,6 +22,7 @@ from deltic.session import Session
 from deltic.session.catalog import SinkDefinition
 from deltic.storage.folder import open_folder
 from deltic.storage.names import MANIFESTS
+from deltic.storage.program import ProgramDescription, TableDescription
 
 Notes = Mapping[str, Json]
 
@@ -38,7 +39,7 @@ class Script:
     sources: Mapping[str, FileSource]
     sinks: Mapping[str, SinkDefinition]
     views: Mapping[str, tuple[str, Schema]]
-    described: Notes
+    described: Mapping[str, TableDescription]
 
     @classmethod
     def bind(cls, text: str, name: str, base: str | Path | None) -> Self:
@@ -57,7 +58,7 @@ class Script:
             session.sources,
             session.sinks,
             {view: (kept.spec.id, kept.reader.schema) for view, kept in stored.items()},
-            session.notes["tables"],
+            ProgramDescription.of(session.notes).tables,
         )
 
     @property
@@ -67,16 +68,16 @@ class Script:
 
     def start(self, notes: Notes, epoch: int | None) -> Start:
         """What becomes of a state with these notes; epoch: its last, None if it is new."""
-        known, before = notes.get("arrangements", {}), notes.get("views", {})
-        if epoch is None or not notes.get("tables"):
+        known = ProgramDescription.of(notes)
+        if epoch is None or not known.tables:
             return Start(None, unfed=self.unfed)
         names, tables = {view.lower() for view in self.views}, {table.lower() for table in self.tables}
         return Start(
             epoch,
-            reused=tuple(view for view, (arrangement, _) in self.views.items() if arrangement in known),
-            filled=tuple(view for view, (arrangement, _) in self.views.items() if arrangement not in known),
-            dropped=tuple(view for view in before if view.lower() not in names),
-            dropped_tables=tuple(table for table in notes["tables"] if table.lower() not in tables),
+            reused=tuple(view for view, (arrangement, _) in self.views.items() if arrangement in known.arrangements),
+            filled=tuple(view for view, (arrangement, _) in self.views.items() if arrangement not in known.arrangements),
+            dropped=tuple(view for view in known.views if view.lower() not in names),
+            dropped_tables=tuple(table for table in known.tables if table.lower() not in tables),
             unfed=self.unfed,
         )
 
@@ -131,7 +132,8 @@ class Script:
 
     def _check_columns(self, notes: Notes) -> None:
         """Raises SinkError if a view that a sink has had changes of would have other columns than these."""
-        before = {view.lower(): columns_of(entry) for view, entry in notes.get("views", {}).items()}
+        views = ProgramDescription.of(notes).views
+        before = {view.lower(): [(f.name, f.type.sql) for f in entry.columns] for view, entry in views.items()}
         for name, standing in standings(notes).items():
             definition = self.sinks.get(name)
             if definition is None or definition.sink.mode != "changes" or definition.view.lower() != standing.view:
@@ -142,12 +144,12 @@ class Script:
 
     def check(self, notes: Notes) -> None:
         """Raises StateError or SinkError if a state with these notes would not take the script, or a sink's folder not the sink."""
-        check_tables(notes.get("tables", {}), self.described)
+        check_tables(ProgramDescription.of(notes).tables, self.described)
         self._check_columns(notes)
         known = self.standings(notes)
         for name, definition in self.sinks.items():
             folder = self.folder(definition.sink.path, SinkError)
-            marker = self._marker(name, definition, notes.get("id", ""))
+            marker = self._marker(name, definition, ProgramDescription.of(notes).id or "")
             check_claim(folder, {**marker, "format": definition.sink.format})
             standing = known.get(name)
             if definition.sink.mode == "changes" and (standing is None or standing.view != definition.view.lower()):
@@ -185,12 +187,6 @@ class Script:
 def state_is_there(state: str) -> bool:
     """Whether the folder or URL has a state already. Raises StateError."""
     return bool(open_folder(state).names(MANIFESTS))
-
-
-def columns_of(entry: Mapping[str, Json]) -> list[tuple[str, str]]:
-    """Names and SQL types of a view's columns in the user's order, from what the state notes of it."""
-    stored = {place: (name, type_) for place, (name, type_, _) in zip(entry["order"], entry["fields"], strict=True)}
-    return [stored[place] for place in sorted(stored)]
 
 
 def _other_columns(definition: SinkDefinition, before: list[tuple[str, str]], now: list[tuple[str, str]]) -> SinkError:

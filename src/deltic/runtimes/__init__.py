@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from deltic.circuit.nodes import Circuit
+from deltic.storage.program import ProgramDescription
 from deltic.storage.state import RETAINED_EPOCHS
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
@@ -44,7 +45,12 @@ class Committed(Protocol):
 
     @property
     def notes(self) -> Mapping[str, Any]:
-        """Named JSON values; `id` names the state for good, `arrangements`, `tables` and `views` its content."""
+        """Named JSON values."""
+        ...
+
+    @property
+    def program(self) -> ProgramDescription:
+        """What the notes say of the program."""
         ...
 
     @property

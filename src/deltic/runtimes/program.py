@@ -1,42 +1,35 @@
-"""What a state knows about the program that it is of, as notes: its arrangements, tables and views; and which changes of it may not be."""
+"""Programs of a state: how a circuit is described in it, which changes of a program are refused, and the time of a tick."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any
 
 from deltic.circuit.functions import functions_of
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import ArrangementSpec, Circuit
 from deltic.circuit.operator import Tick
 from deltic.circuit.operators.table import TableInput
 from deltic.errors import DataError, StateError
 from deltic.schema import Field, TableSchema
+from deltic.storage.program import (
+    CLOCK,
+    PROGRAM_NOTES,
+    ArrangementDescription,
+    ProgramDescription,
+    TableDescription,
+    ViewDescription,
+)
 
 Json = Any
 Notes = Mapping[str, Json]
-
-EMPTY: Notes = {"arrangements": {}, "tables": {}, "views": {}}
-"""The notes of a state without a program."""
-
-
-FUNCTIONS = "functions"
-"""The note of the users' functions that views are computed by: their names, and for each the digests of the code of those so called."""
-
-CLOCK = "now_us"
-"""The note with the time of the last tick that had one, in microseconds since 1970 UTC."""
-
-WATERMARKS = "watermarks"
-"""The note of the columns that tell the time: by table in lower case, [column, its greatest value in microseconds]."""
-
-OWN: Final = frozenset((*EMPTY, FUNCTIONS, CLOCK, WATERMARKS, "hash", "id", "strings", "spread"))
-"""The notes that only Deltic writes."""
 
 
 def checked(notes: Notes) -> Notes:
     """Notes from outside. Raises DataError if one is Deltic's own, or is no JSON."""
     for name, note in notes.items():
-        if name in OWN:
+        if name in PROGRAM_NOTES:
             raise DataError(
                 f"the note {name!r} is Deltic's own", remedy="give it another name, such as one that begins with your program's"
             )
@@ -64,35 +57,36 @@ def backfill(epoch: int, known: Notes, notes: Notes, fresh: frozenset[str]) -> T
     return Tick(epoch + 1, now, fresh, now)
 
 
-def described(circuit: Circuit, known: Notes, dropped: Collection[str] = ()) -> dict[str, Json]:
-    """The notes of a state with the program `circuit`.
+def described(circuit: Circuit, known: ProgramDescription, dropped: Collection[str] = ()) -> ProgramDescription:
+    """A state with the program `circuit`.
 
-    known: those that it has. Its tables that are not in the circuit are kept, but for those that `dropped` names in any case.
+    known: what it was before. Its tables that are not in the circuit are kept, but for those that `dropped` names in any case.
     Raises StateError, naming the first difference, if a table of the circuit is not as the state has it.
     """
     gone = {name.lower() for name in dropped}
-    before = {name: entry for name, entry in known["tables"].items() if name.lower() not in gone}
+    before = {name: table for name, table in known.tables.items() if name.lower() not in gone}
     tables = {name: _described_table(table, circuit.tables[name]) for name, table in declared(circuit).items()}
     check_tables(before, tables)
     mine = {name.lower() for name in tables}
-    kept = {name: entry for name, entry in before.items() if name.lower() not in mine}
-    return {
-        "arrangements": {
-            **{entry["arrangement"]: known["arrangements"][entry["arrangement"]] for entry in kept.values()},
-            **{name: _described_arrangement(circuit, name) for name in circuit.arrangements},
+    kept = {name: table for name, table in before.items() if name.lower() not in mine}
+    return replace(
+        known,
+        arrangements={
+            **{table.arrangement: known.arrangements[table.arrangement] for table in kept.values()},
+            **{name: _described_arrangement(spec) for name, spec in circuit.arrangements.items()},
         },
-        "tables": {**kept, **tables},
-        "views": {view: _described_view(circuit, name) for view, name in circuit.views.items()},
-        FUNCTIONS: functions_of(circuit) or None,
-    }
+        tables={**kept, **tables},
+        views={view: _described_view(name, circuit.arrangements[name]) for view, name in circuit.views.items()},
+        functions={name: tuple(digests) for name, digests in functions_of(circuit).items()},
+    )
 
 
-def check_tables(before: Notes, tables: Notes) -> None:
-    """Raises StateError, naming the first difference, if one of `tables` is not as it was before. Both by name, as in the note `tables`."""
-    known = {name.lower(): (name, entry) for name, entry in before.items()}
-    for name, entry in tables.items():
+def check_tables(before: Mapping[str, TableDescription], tables: Mapping[str, TableDescription]) -> None:
+    """Raises StateError, naming the first difference, if one of `tables` is not as it was before. Both by name."""
+    known = {name.lower(): (name, table) for name, table in before.items()}
+    for name, table in tables.items():
         if found := known.get(name.lower()):
-            _check_same(*found, name, entry)
+            _check_same(*found, name, table)
 
 
 def declared(circuit: Circuit) -> dict[str, TableSchema]:
@@ -106,30 +100,20 @@ def applied(notes: Notes, changed: Notes) -> dict[str, Json]:
     return {key: value for key, value in {**notes, **changed}.items() if value is not None}
 
 
-def _described_arrangement(circuit: Circuit, name: str) -> dict[str, Json]:
-    spec = circuit.arrangements[name]
-    partition = None if spec.partition is None else list(spec.partition)
-    described: dict[str, Json] = {"columns": spec.columns, "weights": spec.weights, "partition": partition}
-    return {**described, "view": spec.view, "table": spec.table, **({"replicated": True} if spec.replicated else {})}
+def _described_arrangement(spec: ArrangementSpec) -> ArrangementDescription:
+    return ArrangementDescription(spec.columns, spec.weights, spec.partition, spec.view, spec.table, spec.replicated)
 
 
-def _described_table(table: TableSchema, arrangement: str) -> dict[str, Json]:
-    key = [table.schema[i].name for i in table.key]
-    return {"arrangement": arrangement, "fields": [_described_field(f) for f in table.schema], "key": key}
+def _described_table(table: TableSchema, arrangement: str) -> TableDescription:
+    return TableDescription(arrangement, table.schema.fields, tuple(table.schema[i].name for i in table.key))
 
 
-def _described_view(circuit: Circuit, name: str) -> dict[str, Json]:
-    spec = circuit.arrangements[name]
-    fields = [_described_field(f) for f in spec.shape.schema]
-    return {"arrangement": name, "fields": fields, "order": list(spec.order), "key": spec.key}
+def _described_view(name: str, spec: ArrangementSpec) -> ViewDescription:
+    return ViewDescription(name, spec.shape.schema.fields, spec.order, spec.key)
 
 
-def _described_field(field: Field) -> list[Json]:
-    return [field.name, field.type.sql, field.nullable]
-
-
-def _check_same(old_name: str, old: Json, name: str, new: Json) -> None:
-    if old["arrangement"] == new["arrangement"]:
+def _check_same(old_name: str, old: TableDescription, name: str, new: TableDescription) -> None:
+    if old.arrangement == new.arrangement:
         return
     raise StateError(
         f"table {name} is not as the state has it: {_difference(old_name, old, name, new)}",
@@ -138,28 +122,28 @@ def _check_same(old_name: str, old: Json, name: str, new: Json) -> None:
     )
 
 
-def _difference(old_name: str, old: Json, name: str, new: Json) -> str:
+def _difference(old_name: str, old: TableDescription, name: str, new: TableDescription) -> str:
     """The first difference, in words."""
     if old_name != name:
         return f"it was called {old_name} and is now called {name}"
-    for (was, was_type, was_nullable), (now, now_type, now_nullable) in zip(old["fields"], new["fields"], strict=False):
-        if was != now:
-            return f"a column was {was} and is now {now}"
-        before, after = _typed(was_type, was_nullable), _typed(now_type, now_nullable)
+    for was, now in zip(old.fields, new.fields, strict=False):
+        if was.name != now.name:
+            return f"a column was {was.name} and is now {now.name}"
+        before, after = _typed(was), _typed(now)
         if before != after:
-            return f"column {now} was {before} and is now {after}"
-    count = min(len(old["fields"]), len(new["fields"]))
-    for entries, verb in ((old["fields"][count:], "is gone"), (new["fields"][count:], "is new")):
-        if entries:
-            return f"column {entries[0][0]} {verb}"
-    if old["key"] != new["key"]:
-        return f"its primary key was {_keyed(old['key'])} and is now {_keyed(new['key'])}"
+            return f"column {now.name} was {before} and is now {after}"
+    shared = min(len(old.fields), len(new.fields))
+    for fields, verb in ((old.fields[shared:], "is gone"), (new.fields[shared:], "is new")):
+        if fields:
+            return f"column {fields[0].name} {verb}"
+    if old.key != new.key:
+        return f"its primary key was {_keyed(old.key)} and is now {_keyed(new.key)}"
     return "it was stored by another version of Deltic"
 
 
-def _typed(type_: str, nullable: bool) -> str:
-    return type_ if nullable else f"{type_} NOT NULL"
+def _typed(field: Field) -> str:
+    return field.type.sql if field.nullable else f"{field.type.sql} NOT NULL"
 
 
-def _keyed(key: list[str]) -> str:
+def _keyed(key: tuple[str, ...]) -> str:
     return f"({', '.join(key)})" if key else "none"

@@ -1,72 +1,111 @@
-"""StoredView: a view in a state folder, read where no session is. All that is needed stands in the state's notes."""
+"""StoredView: a view in a state folder, read where no session is: whole, by key, shard by shard, and the change of an epoch.
+
+All that is needed stands in a manifest. Nothing here writes.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
-from deltic.errors import UnknownName
 from deltic.runtimes.durable.strings import StateStrings
-from deltic.schema import Field, Schema, Type
+from deltic.runtimes.readable_view import ReadableView, listed, rows_under
+from deltic.runtimes.view_layout import Key, ViewLayout
+from deltic.schema import Field, Schema
+from deltic.storage.dictionary import Dictionary
 from deltic.storage.manifest import Manifest
 from deltic.storage.reader import StateReader
-from deltic.storage.reading import OpenFiles, Shelved
+from deltic.storage.reading import OpenFiles, Shelved, shaped
+from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
-from deltic.trace.encoding import Layout
+from deltic.trace.identity import Identity
 from deltic.trace.merge import merge
-from deltic.trace.reading import Reader
+from deltic.trace.reading import Reader, copied
 from deltic.trace.share import Share
 from deltic.trace.strings import StringTable
 
+BATCH_ROWS: Final = 1 << 16
+"""How many rows `scan` gives at once at most."""
 
-class StoredView:
-    """The view at the reader's epoch, which must stay open. Raises UnknownName if the state has no such view."""
+
+class StoredView(ReadableView):
+    """The view at the reader's epoch; the reader must stay open. Raises UnknownName if the state has no such view."""
 
     def __init__(self, reader: StateReader, view: str) -> None:
         self._reader, self._files = reader, OpenFiles(reader.root)
-        self.name, entry = _entry(reader.manifest, view)
-        self._arrangement: str = entry["arrangement"]
-        stored = Schema(tuple(Field(name, Type.parse(sql), nullable) for name, sql, nullable in entry["fields"]))
-        self._width = Layout.of(stored).width
-        self._columns = Reader(stored, entry["order"])
+        self.layout = ViewLayout.of(reader.manifest.program, view)
+        self.name = self.layout.name
+        self._columns = Reader(self.layout.stored, self.layout.order)
+
+    @property
+    def epoch(self) -> int:
+        """Of which this is the view."""
+        return self._reader.epoch
+
+    @property
+    def shards(self) -> int:
+        """Into how many the state is split."""
+        return self._reader.manifest.shards
 
     @property
     def schema(self) -> Schema:
         """Columns in the order of the query."""
         return self._columns.schema
 
-    def to_arrow(self, shard: int | None = None) -> pa.Table:
-        """The content, or one shard's part of it; a row that is there w times stands w times. O(rows)."""
-        manifest = self._reader.manifest
-        parts, shelves = [], []
-        for i in range(manifest.shards) if shard is None else (shard,):
-            shelves.append(self._shelved(manifest, i))
-            parts.append(shelves[-1][self._arrangement].scan(Counters()))
-        dictionaries = {name: shelf.file(name).dictionary() for shelf in shelves for name in shelf.names(self._arrangement)}
-        return self._columns.content(merge(parts), self._strings(dictionaries))
+    @property
+    def _leading(self) -> tuple[Field, ...]:
+        return self.layout.leading
+
+    def to_arrow(self) -> pa.Table:
+        """The content; a row that is there w times stands w times. O(rows)."""
+        return self._columns.content(*self._content(range(self.shards)))
+
+    def lookup(self, key: Any) -> list[dict[str, Any]]:
+        """See ReadableView."""
+        values = self._key_values(key)
+        found = []
+        for shards in self.layout.homes([values], self.shards):
+            batch, strings = self._content(shards, [values])
+            found += listed(self._columns.table(copied(batch.columns, batch.weights[0]), strings))
+        return found
 
     def changes(self, epoch: int | None = None) -> pa.Table:
         """What an epoch did to the view (by default the reader's), with `_weight`. Raises StateError if it is not retained."""
         manifest = self._reader.manifest if epoch is None else self._reader.manifest_at(epoch)
-        files = [self._files[manifest.files[s.file]] for s in manifest.views if s.arrangement == self._arrangement]
-        change = merge([file.change(self._arrangement) for file in files]) if files else None
-        return self._columns.changes(change, self._strings({file.name: file.dictionary() for file in files}))
+        files = [self._files[manifest.files[s.file]] for s in manifest.views if s.arrangement == self.layout.arrangement]
+        parts = [shaped(file.change(self.layout.arrangement), self.layout.widths, file.name) for file in files]
+        strings = file_strings(None, [file.dictionary() for file in files])
+        return self._columns.changes(merge(parts) if parts else None, strings)
+
+    def scan(
+        self, shards: Sequence[int], keys: Sequence[Key] | None = None
+    ) -> Iterator[tuple[Sequence[np.ndarray], np.ndarray, StringTable]]:
+        """(words, weights, strings) of the rows of shards, some at a time. keys: of rows to look up; without it all are read."""
+        batch, strings = self._content(shards, keys)
+        for start in range(0, len(batch), BATCH_ROWS):
+            cut = slice(start, start + BATCH_ROWS)
+            yield [c[cut] for c in batch.columns], batch.weights[0][cut], strings
+
+    def _content(self, shards: Sequence[int], keys: Sequence[Key] | None = None) -> tuple[Batch, StringTable]:
+        arrangement, manifest = self.layout.arrangement, self._reader.manifest
+        shelves = [self._shelved(manifest, shard) for shard in shards]
+        names = sorted({name for shelf in shelves for name in shelf.names(arrangement)}, reverse=True)
+        strings = file_strings(self.layout.identity, [self._files[manifest.files[name]].dictionary() for name in names])
+        spines = [shelf[arrangement] for shelf in shelves]
+        if keys is None:
+            return merge([spine.scan(Counters()).verified() for spine in spines]), strings
+        return rows_under(spines, self.layout.key_words(keys, strings), self.layout.widths[0]), strings
 
     def _shelved(self, manifest: Manifest, shard: int) -> Shelved:
-        name = self._arrangement
-        segments = {name: manifest.shelves[shard].get(name, ())}
-        partition = manifest.notes["arrangements"][name]["partition"]
-        shares = {name: Share(shard, manifest.shards, tuple(partition))} if partition else {}
-        return Shelved(self._files, manifest.files, segments, {name: (self._width, 1)}, shares=shares)
-
-    def _strings(self, dictionaries: dict[str, Any]) -> StringTable:
-        return StringTable(None, StateStrings([dictionaries[name] for name in sorted(dictionaries)]))
+        """A shard's part; a file from before the number of shards changed has rows of others as well."""
+        layout = self.layout
+        shares = {layout.arrangement: Share(shard, manifest.shards, layout.partition)} if layout.partition else {}
+        return Shelved(self._files, manifest.files, manifest.shelves[shard], {layout.arrangement: layout.widths}, shares=shares)
 
 
-def _entry(manifest: Manifest, view: str) -> tuple[str, Any]:
-    views = manifest.notes.get("views", {})
-    for name, entry in views.items():
-        if name.lower() == view.lower():
-            return name, entry
-    raise UnknownName(f"the state has no view {view}", expected=f"one of {', '.join(views)}" if views else "a state with a view in it")
+def file_strings(identity: Identity | None, dictionaries: Sequence[Dictionary]) -> StringTable:
+    """The strings of some files."""
+    return StringTable(identity, StateStrings(dictionaries))

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, get_args
 from deltic.circuit.nodes import Circuit
 from deltic.circuit.operators.chain import temporal_filter
 from deltic.errors import ClockError, SetupError
-from deltic.runtimes.program import CLOCK
 from deltic.session.watermark import BEGINNING, Marks, Watermark
+from deltic.storage.program import CLOCK
 
 Clock = Literal["manual", "wall"]
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -5,21 +5,19 @@ A lambda has no name: one that is another makes other views, and that is all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
 
 from deltic.circuit.functions import functions_of
 from deltic.circuit.nodes import Circuit
 from deltic.errors import StateError
-from deltic.runtimes.program import FUNCTIONS
 
 REMEDY = "session.install(circuit, replace=True) gives up what the state has by functions that are not there, and fills views anew"
 
 
-def check_functions(notes: Mapping[str, Any], circuit: Circuit) -> None:
-    """Raises StateError, with its name, for a function that the state has and the circuit has not, or otherwise."""
+def check_functions(known: Mapping[str, Collection[str]], circuit: Circuit) -> None:
+    """known: by name the digests of the state's functions. Raises StateError for one that the circuit has not, or has otherwise."""
     mine = functions_of(circuit)
-    for name, digests in notes.get(FUNCTIONS, {}).items():
+    for name, digests in known.items():
         if "<lambda>" in name:
             continue
         if name not in mine:

@@ -24,7 +24,7 @@ from deltic.frontends.sql import FileSource, parse_script
 from deltic.kernels import prepare
 from deltic.runtimes import RETAINED_EPOCHS, Committed, TickResult
 from deltic.runtimes.distributed import Distributed
-from deltic.runtimes.program import CLOCK, WATERMARKS, checked
+from deltic.runtimes.program import checked
 from deltic.schema import TableSchema
 from deltic.session import clock as clocks
 from deltic.session.catalog import Catalog, SinkDefinition
@@ -40,6 +40,7 @@ from deltic.session.subscribers import Subscriber, Subscribers
 from deltic.session.transaction import Asked, Transaction, unknown_table
 from deltic.session.view import View
 from deltic.session.watermark import Marks, Watermark
+from deltic.storage.program import CLOCK, WATERMARKS
 from deltic.trace.between import first_behind
 from deltic.trace.counters import Counters
 from deltic.trace.spine import Spine
@@ -118,7 +119,7 @@ class Session:
             draft = Draft(Catalog())
             for statement in parse_script(script, name, draft):
                 draft.apply(statement)
-            gone = [table for table in self._runtime.notes["tables"] if table.lower() not in draft.catalog.tables]
+            gone = [table for table in self._runtime.committed.program.tables if table.lower() not in draft.catalog.tables]
             self._install(draft.catalog, gone, checked(notes or {}))
         self._subscribers.deliver()
 
@@ -326,7 +327,8 @@ class Session:
     @property
     def state_id(self) -> str:
         """What names this state for good, wherever its folder is moved."""
-        found: str = self.notes["id"]
+        found = self._runtime.committed.program.id
+        assert found is not None
         return found
 
     @property
@@ -444,7 +446,7 @@ class Session:
 
     def _kept(self) -> frozenset[str]:
         """The tables, in lower case, that the state has and no statement of this session declared."""
-        return frozenset(name.lower() for name in self._runtime.notes["tables"]) - frozenset(self._catalog.tables)
+        return frozenset(name.lower() for name in self._runtime.committed.program.tables) - frozenset(self._catalog.tables)
 
     def _install(
         self, catalog: Catalog, dropped: Collection[str], notes: Mapping[str, Any] | None = None, *, replace: bool = False
@@ -452,7 +454,7 @@ class Session:
         circuit = self._compiler.circuit(catalog)
         supplied = self._definitions is not NOTHING  # with a program came the functions that the state names
         if not (supplied or replace):
-            check_functions(self.notes, circuit)
+            check_functions(self._runtime.committed.program.functions, circuit)
         marks = Marks.of(self._watermarks, catalog)
         kept = {name: entry for name, entry in marks.kept(self.notes).items() if name not in {gone.lower() for gone in dropped}}
         notes = {**(notes or {}), **installed(self._clock, marks, self.notes, circuit)}

@@ -21,9 +21,9 @@ from deltic.frontends.sql import DELAY_FORM, did_you_mean
 from deltic.frontends.sql import delay_us as parsed_us
 from deltic.runtimes import Runtime
 from deltic.runtimes.distributed import Distributed
-from deltic.runtimes.program import CLOCK, WATERMARKS
 from deltic.schema import TIMESTAMP, Op, TableSchema
 from deltic.session.catalog import Catalog
+from deltic.storage.program import CLOCK, WATERMARKS
 from deltic.trace.counters import Counters
 from deltic.trace.encoding import MARKER, Layout
 from deltic.trace.rows import Rows

@@ -215,14 +215,19 @@ class DataFile:
         for segment in self.directory.segments:
             self.verify_batch(segment)
         self.dictionary().verified()
+        for segment in self.directory.segments:
+            self.verify_strings(segment)
 
     def verify_batch(self, place: SegmentPlace) -> None:
-        """Checks all of a batch, also that each row is where the index says, and that the dictionary has its strings."""
+        """Checks all of a batch, also that each row is where the index says."""
         batch = self.batch(place.arrangement, place.role).verified()
         if place.index is not None and not index_is_right(batch):
             raise self._unsound(f"{place.index.name} does not go with the rows")
-        ids = named(batch, place.strings)
-        if len(ids) and not self.dictionary().verified().find(ids)[0].all():
+
+    def verify_strings(self, place: SegmentPlace) -> None:
+        """Checks that the dictionary has the strings of a batch; both must be verified."""
+        ids = named(self.batch(place.arrangement, place.role), place.strings)
+        if len(ids) and not self.dictionary().find(ids)[0].all():
             raise self._unsound(f"{place.role} of {place.arrangement} has strings that the dictionary lacks")
 
     def _opened(self, place: SegmentPlace) -> Batch:

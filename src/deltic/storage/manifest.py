@@ -18,6 +18,7 @@ from deltic.storage.files import FileRef
 from deltic.storage.names import MANIFESTS
 from deltic.storage.notes import Notes
 from deltic.storage.parsing import REMEDY, Json, Malformed, count, counts, items, mapping, member, parsed, reading, string
+from deltic.storage.program import ProgramDescription
 
 MANIFEST_VERSION: Final = 2
 """2: a segment may be ranged; `at` and `oldest`. Version 1 is read too."""
@@ -73,6 +74,7 @@ class Manifest:
 
     shelves: one per shard. files: those that a segment names, or the epoch's change of a view, by name. uses: how many segments name each
     file. oldest: the first epoch that a reader may still ask for. at_us: when it was committed, by the writer's clock; 0 if unknown.
+    program: what the notes say of it.
     """
 
     epoch: int
@@ -85,6 +87,7 @@ class Manifest:
     uses: Mapping[str, int] = field(default_factory=dict)
     oldest: int = 0
     at_us: int = 0
+    program: ProgramDescription = field(default_factory=ProgramDescription)
 
     @property
     def shards(self) -> int:
@@ -104,7 +107,10 @@ class Manifest:
         return all(s.shard < self.shards and s in self.shelves[s.shard].get(s.arrangement, ()) for s in segments)
 
     def after(self, change: Change, generation: int) -> Manifest:
-        """The state when the change is done to this one. O(change + files), and what of the notes changes."""
+        """The state when the change is done to this one. O(change + files), and what of the notes changes.
+
+        Raises CorruptState if the notes describe no program.
+        """
         assert self.holds(change.dropped)
         shelves = {shard: dict(self.shelves[shard]) for shard in {s.shard for s in (*change.dropped, *change.added)}}
         gone = set(change.dropped)
@@ -127,6 +133,7 @@ class Manifest:
             shelves=kept,
             files=files,
             notes=self.notes.after(change.notes),
+            program=self.program.after(change.notes),
             views=change.views,
             crc=0,
             uses=uses,
@@ -315,4 +322,6 @@ def _whole(body: Json, head: Manifest) -> Manifest:
     for segment in segments:
         shelves[segment.shard][segment.arrangement].append(segment)
     made = tuple({name: tuple(found) for name, found in shelf.items()} for shelf in shelves)
-    return replace(head, shelves=made, files=files, notes=Notes(_notes(found)), uses=_counted({}, segments, ()))
+    notes = _notes(found)
+    program = ProgramDescription.of(notes)
+    return replace(head, shelves=made, files=files, notes=Notes(notes), uses=_counted({}, segments, ()), program=program)

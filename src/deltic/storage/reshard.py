@@ -20,34 +20,32 @@ from typing import Final
 
 from deltic.errors import StateError
 from deltic.storage.manifest import Manifest, SegmentRef, Shelf
-from deltic.storage.parsing import Json
 
 SPREAD: Final = "spread"
 """The note of the number of shards for which state was filled that lies where it was computed; resharding takes it away."""
 
-Partitions = Mapping[str, list[int] | None]
-"""By arrangement: the columns whose words say a row's shard; [] if all rows are in shard 0, None if they may be anywhere."""
+Partitions = Mapping[str, tuple[int, ...] | None]
+"""By arrangement: the columns whose words say a row's shard; () if all rows are in shard 0, None if they may be anywhere."""
 
 
 def partitions(manifest: Manifest) -> Partitions:
-    """Of the arrangements that have rows, as the note `arrangements` says. Raises StateError if it does not say it."""
-    known: Mapping[str, Json] = manifest.notes.get("arrangements", {})
-    found: dict[str, list[int] | None] = {}
+    """Of the arrangements that have rows, as the description of the program says. Raises StateError if it does not say it."""
+    found: dict[str, tuple[int, ...] | None] = {}
     for name in sorted({name for shelf in manifest.shelves for name in shelf}):
-        spec = known.get(name)
-        if not isinstance(spec, dict) or "partition" not in spec:
+        spec = manifest.program.arrangements.get(name)
+        if spec is None or spec.old:
             raise StateError(
                 f"the state has {manifest.shards} shards, and it does not say how the rows of arrangement {name} are spread over them",
                 expected="a state that this version of Deltic has written to",
                 remedy=f"open it once with {manifest.shards} shards and run its program, then with the new number",
             )
-        found[name] = spec["partition"]
+        found[name] = spec.partition
     return found
 
 
 def replicated(manifest: Manifest) -> frozenset[str]:
     """The arrangements of which every shard has all rows."""
-    return frozenset(name for name, spec in manifest.notes.get("arrangements", {}).items() if spec.get("replicated"))
+    return frozenset(name for name, spec in manifest.program.arrangements.items() if spec.replicated)
 
 
 def superfluous(manifest: Manifest) -> tuple[SegmentRef, ...]:
@@ -88,7 +86,7 @@ def _copied(segment: SegmentRef, new: int) -> Iterator[SegmentRef]:
     return (replace(segment, shard=shard) for shard in range(new) if not segment.shard)
 
 
-def _moved(segment: SegmentRef, partition: list[int] | None, old: int, new: int) -> Iterator[SegmentRef]:
+def _moved(segment: SegmentRef, partition: tuple[int, ...] | None, old: int, new: int) -> Iterator[SegmentRef]:
     """Where a batch is listed among `new` shards."""
     if not partition:
         yield replace(segment, shard=segment.shard % new)

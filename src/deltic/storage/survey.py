@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from deltic.storage.folder import Folder
 from deltic.storage.history import chain, epochs_in
 from deltic.storage.manifest import Manifest
-from deltic.storage.parsing import Json
+from deltic.storage.parsing import Json, Malformed, count, items, mapping, reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,7 @@ def epoch_lines(folder: Folder, oldest: int, last: int) -> Iterator[EpochLine]:
 
 def arrangement_lines(manifest: Manifest) -> list[ArrangementLine]:
     """Tables first, then views, then what views are made from."""
-    specs: Mapping[str, Json] = manifest.notes.get("arrangements", {})
-    called = _called(manifest.notes)
+    specs, called = manifest.program.arrangements, manifest.program.called
     rows: dict[str, dict[str, int]] = defaultdict(dict)
     counts: dict[str, Counter[int]] = defaultdict(Counter)
     ranged: Counter[str] = Counter()
@@ -72,14 +71,14 @@ def arrangement_lines(manifest: Manifest) -> list[ArrangementLine]:
         found, count = rows[name], counts[name]
         kind, user = called.get(name, ("inner", name))
         total = sum(found.values())
-        size = _width(specs.get(name))
+        spec = specs.get(name)
         lines.append(
             ArrangementLine(
                 name,
                 kind,
                 user,
                 total,
-                None if size is None else 8 * size * total,
+                None if spec is None else 8 * (spec.columns + spec.weights) * total,
                 sum(count.values()),
                 max(count.values(), default=0),
                 len(found),
@@ -89,20 +88,11 @@ def arrangement_lines(manifest: Manifest) -> list[ArrangementLine]:
     return sorted(lines, key=lambda line: (("table", "view", "inner").index(line.kind), line.name))
 
 
-def _width(spec: Json) -> int | None:
-    """Words per row."""
-    return spec["columns"] + spec["weights"] if isinstance(spec, dict) else None
-
-
-def _called(notes: Mapping[str, Json]) -> dict[str, tuple[str, str]]:
-    return {
-        **{entry["arrangement"]: ("table", name) for name, entry in notes.get("tables", {}).items()},
-        **{entry["arrangement"]: ("view", name) for name, entry in notes.get("views", {}).items()},
-    }
-
-
 def sources(notes: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
-    """By table: how many files were taken, with how many rows and bytes, and [name, rows taken] of the one that is half taken."""
+    """By table: how many files were taken, with how many rows and bytes, and [name, rows taken] of the one that is half taken.
+
+    Raises CorruptState.
+    """
     found: dict[str, dict[str, Json]] = {}
     for key, value in notes.items():
         kind, _, rest = key.partition(":")
@@ -110,9 +100,24 @@ def sources(notes: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
         if kind not in ("taken", "cursor"):
             continue
         entry = found.setdefault(table, {"files": 0, "rows": 0, "bytes": 0, "cursor": None})
-        if kind == "taken":
-            size_bytes, _, _, rows = value
-            entry["files"], entry["rows"], entry["bytes"] = entry["files"] + 1, entry["rows"] + rows, entry["bytes"] + size_bytes
-        else:
-            entry["cursor"] = value[:2]
+        with reading(f"the note {key}"):
+            match items(value, kind):
+                case [int(size_bytes), _, _, int(rows)] if kind == "taken":
+                    entry["files"], entry["rows"], entry["bytes"] = entry["files"] + 1, entry["rows"] + rows, entry["bytes"] + size_bytes
+                case [str(name), int(rows), *_] if kind == "cursor":
+                    entry["cursor"] = [name, rows]
+                case _:
+                    raise Malformed("expected what a source notes of a file")
     return dict(sorted(found.items()))
+
+
+def sinks(notes: Mapping[str, Json]) -> dict[str, Mapping[str, Json]]:
+    """By sink: its view, and the last epoch that it has had. Raises CorruptState."""
+    with reading("the note sinks"):
+        return {name: mapping(sink, name) for name, sink in mapping(notes.get("sinks", {}), "sinks").items()}
+
+
+def batches(notes: Mapping[str, Json]) -> dict[str, int]:
+    """By streaming query: the number of its last batch. Raises CorruptState."""
+    with reading("the note batches"):
+        return {name: count(batch, name) for name, batch in mapping(notes.get("batches", {}), "batches").items()}

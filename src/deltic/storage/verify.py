@@ -7,7 +7,7 @@ wrong, not what it was.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -20,7 +20,6 @@ from deltic.storage.layout import Role
 from deltic.storage.leases import LEASE_S, Lease, oldest_leased
 from deltic.storage.links import Gap, link_name, links_of, states_of
 from deltic.storage.manifest import Manifest, SegmentRef
-from deltic.storage.parsing import Json
 from deltic.storage.reader import no_state
 
 
@@ -117,7 +116,7 @@ class _Needs:
                 self.by_file[name] = _Need(states[-1].files[name], states[-1].epoch, states[-1].epoch)
 
     def _take(self, manifest: Manifest) -> None:
-        self.names.update(_names(manifest.notes))
+        self.names.update({arrangement: f"{kind} {name}" for arrangement, (kind, name) in manifest.program.called.items()})
         for segment in manifest.segments():
             self._need(manifest, segment, "batch")
         for segment in manifest.views:
@@ -137,14 +136,6 @@ class _Needs:
         return f"{what}, {when}" + (", the last" if need.last == self._last else ", not at the last")
 
 
-def _names(notes: Mapping[str, Json]) -> dict[str, str]:
-    """What users call an arrangement."""
-    return {
-        **{entry["arrangement"]: f"table {name}" for name, entry in notes.get("tables", {}).items()},
-        **{entry["arrangement"]: f"view {name}" for name, entry in notes.get("views", {}).items()},
-    }
-
-
 def _epochs(first: int, last: int) -> str:
     return f"epoch {first}" if first == last else f"epochs {first} to {last}"
 
@@ -161,9 +152,11 @@ def _file(folder: Folder, need: _Need, needs: _Needs) -> Iterator[Finding]:
     except CorruptState as error:
         yield _finding(need.ref.name, error.message, needs.lost(need, (name for name, _, _ in need.rows)))
         return
+    sound = []
     for place in file.directory.segments:
         try:
             file.verify_batch(place)
+            sound.append(place)
         except CorruptState as error:
             yield _finding(need.ref.name, error.message, needs.lost(need, [place.arrangement]))
     try:
@@ -172,6 +165,12 @@ def _file(folder: Folder, need: _Need, needs: _Needs) -> Iterator[Finding]:
         places = file.directory.segments
         named = [place.arrangement for place in places if place.strings] or [place.arrangement for place in places]
         yield _finding(need.ref.name, error.message, needs.lost(need, named))
+        sound = []
+    for place in sound:
+        try:
+            file.verify_strings(place)
+        except CorruptState as error:
+            yield _finding(need.ref.name, error.message, needs.lost(need, [place.arrangement]))
     yield from _promised(file, need, needs)
 
 

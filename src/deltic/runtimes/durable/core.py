@@ -23,13 +23,14 @@ from deltic.runtimes.durable.merges import Group, Merged, Merger, adopted
 from deltic.runtimes.durable.outcome import Performed, change_of
 from deltic.runtimes.durable.partial import partial
 from deltic.runtimes.durable.shelves import Version
-from deltic.runtimes.durable.strings import HASH_VERSION, STRINGS, check_version, identity_of
-from deltic.runtimes.program import EMPTY, Notes, backfill, described, next_tick
+from deltic.runtimes.durable.strings import HASH_VERSION, check_version, identity_of
+from deltic.runtimes.program import Notes, backfill, described, next_tick
 from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import DataFile, FileRef, Origin
 from deltic.storage.history import stored_manifest
 from deltic.storage.manifest import Change, Manifest, SegmentRef
 from deltic.storage.parsing import REMEDY
+from deltic.storage.program import EMPTY, STRINGS
 from deltic.storage.reading import OpenFiles, shaped
 from deltic.storage.reshard import SPREAD
 from deltic.storage.state import State
@@ -97,11 +98,12 @@ class Durable(ABC):
     ) -> TickResult:
         """A new program; see Runtime. One tick for what has to be filled, one commit at most."""
         manifest = self._state.manifest
-        known = manifest.notes["arrangements"]
-        notes = {**(notes or {}), **described(circuit, manifest.notes, dropped), SPREAD: self.shards}
-        stale = partial(circuit) & known.keys() if manifest.notes.get(SPREAD) != self.shards else frozenset[str]()
+        known = manifest.program.arrangements
+        program = described(circuit, manifest.program, dropped)
+        notes = {**(notes or {}), **program.notes(), SPREAD: self.shards}
+        stale = partial(circuit) & known.keys() if manifest.program.spread != self.shards else frozenset[str]()
         fresh = (circuit.arrangements.keys() - known.keys()) | stale
-        gone = tuple(s for s in manifest.segments() if s.arrangement not in notes["arrangements"] or s.arrangement in stale)
+        gone = tuple(s for s in manifest.segments() if s.arrangement not in program.arrangements or s.arrangement in stale)
         base = Change(dropped=gone, notes={name: note for name, note in notes.items() if note != manifest.notes.get(name)})
         version = replace(self._version.after(circuit, manifest, self._files), definitions=definitions)
         if fresh:

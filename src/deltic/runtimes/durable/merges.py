@@ -84,10 +84,9 @@ def merge_group(root: str, manifest: Manifest, group: Group, origin: Origin) -> 
     return Merged(group, file, segment)
 
 
-def partition_of(manifest: Manifest, group: Group) -> list[int] | None:
+def partition_of(manifest: Manifest, group: Group) -> tuple[int, ...] | None:
     """The columns that say which shard a row of the group's arrangement is of."""
-    found: list[int] | None = manifest.notes["arrangements"][group[0].arrangement]["partition"]
-    return found
+    return manifest.program.arrangements[group[0].arrangement].partition
 
 
 def adopted(change: Change, merges: Sequence[Merged], manifest: Manifest) -> Change:

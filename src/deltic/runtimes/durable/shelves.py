@@ -10,6 +10,7 @@ from deltic.circuit.nodes import ArrangementSpec, Circuit
 from deltic.runtimes import TickResult
 from deltic.storage.files import FileRef
 from deltic.storage.manifest import Manifest, SegmentRef
+from deltic.storage.program import ProgramDescription
 from deltic.storage.reading import OpenFiles, Shelved
 from deltic.trace.share import Share
 from deltic.trace.spine import Spine
@@ -32,6 +33,10 @@ class Version:
     @property
     def notes(self) -> Mapping[str, Any]:
         return self.manifest.notes
+
+    @property
+    def program(self) -> ProgramDescription:
+        return self.manifest.program
 
     def snapshot(self, arrangement: str) -> list[Spine]:
         return [shelved[arrangement] for shelved in self.shelves]

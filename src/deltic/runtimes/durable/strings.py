@@ -10,10 +10,8 @@ import pyarrow as pa
 
 from deltic.errors import StateError
 from deltic.storage.dictionary import Dictionary
+from deltic.storage.program import STRINGS
 from deltic.trace.identity import Identity
-
-STRINGS: Final = "strings"
-"""The note of the identity of strings."""
 
 HASH_VERSION: Final = 2
 """Of the function that says which shard a row is of, and what id a string has. 2: strings are hashed under a key."""

@@ -18,7 +18,8 @@ from deltic.circuit.operator import Delta, Tick
 from deltic.errors import StateError
 from deltic.runtimes import TickResult
 from deltic.runtimes.embedded.levels import routed, run_levels
-from deltic.runtimes.program import EMPTY, Notes, applied, backfill, described, next_tick
+from deltic.runtimes.program import Notes, applied, backfill, described, next_tick
+from deltic.storage.program import EMPTY, ArrangementDescription, ProgramDescription
 from deltic.trace.batch import Batch
 from deltic.trace.counters import summed
 from deltic.trace.identity import Identity
@@ -42,6 +43,10 @@ class MemoryVersion:
     changes: Mapping[str, Batch]
     last: TickResult | None = None
     definitions: object = None
+
+    @property
+    def program(self) -> ProgramDescription:
+        return ProgramDescription.of(self.notes)
 
     def snapshot(self, arrangement: str) -> list[Spine]:
         return [shard[arrangement] for shard in self.state]
@@ -80,9 +85,10 @@ class Embedded:
     ) -> TickResult:
         """A new program; see Runtime. O(content) for what has to be filled, O(1) for the rest."""
         before = self._version
-        notes = {**(notes or {}), **described(circuit, before.notes, dropped)}
+        program = described(circuit, before.program, dropped)
+        notes = {**(notes or {}), **program.notes()}
         fresh = frozenset(circuit.arrangements) - frozenset(before.state[0])
-        state = tuple(_kept(shard, notes["arrangements"]) for shard in before.state)
+        state = tuple(_kept(shard, program.arrangements) for shard in before.state)
         installed = replace(before, circuit=circuit, state=state, definitions=definitions)
         if fresh:
             tick = backfill(before.epoch, before.notes, notes, fresh)
@@ -139,9 +145,9 @@ class Embedded:
         self._version = replace(self._version, state=tuple({} for _ in range(self.shards)))
 
 
-def _kept(shard: Mapping[str, Spine], described: Mapping[str, Any]) -> dict[str, Spine]:
+def _kept(shard: Mapping[str, Spine], described: Mapping[str, ArrangementDescription]) -> dict[str, Spine]:
     """The arrangements of a new program: those of before, and empty ones."""
-    return {name: shard[name] if name in shard else Spine(entry["columns"], entry["weights"]) for name, entry in described.items()}
+    return {name: shard[name] if name in shard else Spine(entry.columns, entry.weights) for name, entry in described.items()}
 
 
 def _grown(shard: Mapping[str, Spine], batches: Mapping[str, Batch]) -> Mapping[str, Spine]:

@@ -37,7 +37,8 @@ from deltic.errors import FrameError, SetupError
 from deltic.runtimes.spark.feed import EARLIEST, EPOCH, Feed, Piece, Position, read_piece
 from deltic.runtimes.spark.filters import columns_of, keys, passing
 from deltic.runtimes.spark.read_options import ReadOptions
-from deltic.runtimes.spark.scan import StoredView, ViewScan
+from deltic.runtimes.stored_view import StoredView
+from deltic.runtimes.view_layout import ViewLayout
 from deltic.schema import BIGINT, Field, Schema, Type, decimal
 from deltic.storage.reader import StateReader
 from deltic.trace.reading import WEIGHT, copied
@@ -87,7 +88,7 @@ class DelticSource(DataSource):
         """The view's columns, in its order; for changes `_weight` and `_epoch` behind them. Settles the epoch that is read."""
         options = ReadOptions.of(self.options)
         with leaving(StateReader.open(options.root, options.epoch)) as reader:
-            view = StoredView.of(reader.manifest.notes, options.view)
+            view = ViewLayout.of(reader.manifest.program, options.view)
             if not options.changes:
                 self.options["epoch"] = str(reader.epoch)
         fields = _chosen(view.schema, options.columns, view.name)
@@ -120,23 +121,23 @@ class ViewReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         with leaving(StateReader.open(self._options.root, self._options.epoch)) as reader:
-            scan = ViewScan(reader, self._options.view)
-            _checked(scan.view, self._schema)
-            wanted = keys(self._filters, scan.view.leading)
-            return [InputPartition((reader.epoch, shards, wanted)) for shards in scan.view.homes(wanted, scan.shards)]
+            view = StoredView(reader, self._options.view)
+            _checked(view.layout, self._schema)
+            wanted = keys(self._filters, view.layout.leading)
+            return [InputPartition((reader.epoch, shards, wanted)) for shards in view.layout.homes(wanted, view.shards)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:  # Spark's own partition where there is none of ours
             return
         epoch, shards, wanted = partition.value
         with leaving(StateReader.open(self._options.root, epoch)) as reader:
-            scan = ViewScan(reader, self._options.view)
-            arrow = _arrow(self._schema, scan.view.schema)
-            names = {*arrow.names, *columns_of(self._filters, scan.view.schema)}
-            for words, weights, strings in scan.read(shards, wanted):
+            view = StoredView(reader, self._options.view)
+            arrow = _arrow(self._schema, view.layout.schema)
+            names = {*arrow.names, *columns_of(self._filters, view.layout.schema)}
+            for words, weights, strings in view.scan(shards, wanted):
                 copies = copied(words, weights)
-                table = scan.view.decoded(copies, names, strings)
-                yield from _batches(passing(table, self._filters, scan.view.schema), arrow)
+                table = view.layout.decoded(copies, names, strings)
+                yield from _batches(passing(table, self._filters, view.layout.schema), arrow)
 
 
 class FilteredReader(ViewReader):
@@ -279,7 +280,7 @@ def _marks(fields: Iterable[Field], view: str) -> tuple[Field, ...]:
     return _MARKS
 
 
-def _checked(view: StoredView, schema: StructType) -> Schema:
+def _checked(view: ViewLayout, schema: StructType) -> Schema:
     """The view's fields of these names, which must have these types: Spark may have been told others by `.schema(…)`."""
     own = {f.name: f for f in view.schema}
     for field in schema.fields:

@@ -14,11 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from deltic.errors import StateError
-from deltic.runtimes.spark.scan import BATCH_ROWS, StoredView, ViewScan, file_strings
+from deltic.runtimes.stored_view import BATCH_ROWS, StoredView, file_strings
+from deltic.runtimes.view_layout import ViewLayout
 from deltic.schema import Schema
 from deltic.storage.files import DataFile, FileRef
 from deltic.storage.history import stored_manifest
 from deltic.storage.reader import StateReader
+from deltic.storage.reading import shaped
 from deltic.trace.merge import merge
 from deltic.trace.reading import WEIGHT
 from deltic.trace.strings import StringTable
@@ -49,7 +51,7 @@ class Position:
 class Piece:
     """What files say of an epoch's change; or, without files, the whole content of shards after the epoch `at`, coming or going."""
 
-    view: StoredView
+    view: ViewLayout
     epoch: int
     rows: int = 0
     files: tuple[FileRef, ...] = ()
@@ -137,12 +139,11 @@ class Feed:
 
     def _arrangement(self, epoch: int) -> str:
         """What the view was kept as after an epoch; "" if there was none."""
-        views = self.reader.manifest_at(epoch).notes.get("views", {})
-        return next((str(entry["arrangement"]) for name, entry in views.items() if name.lower() == self.view.lower()), "")
+        return self.reader.manifest_at(epoch).program.arrangement_of(self.view) or ""
 
-    def _found(self, epoch: int) -> StoredView:
+    def _found(self, epoch: int) -> ViewLayout:
         """The view after an epoch. Raises UnknownName, and StateError if its columns are others than the feed's."""
-        view = StoredView.of(self.reader.manifest_at(epoch).notes, self.view)
+        view = ViewLayout.of(self.reader.manifest_at(epoch).program, self.view)
         own = {f.name: f for f in view.stored}
         for field in self.columns:
             found = own.get(field.name)
@@ -170,10 +171,10 @@ def _rows(root: str, piece: Piece) -> Iterator[tuple[Sequence[np.ndarray], np.nd
     if not piece.files:
         reader = StateReader.open(root, piece.at)
         try:
-            yield from ViewScan(reader, piece.view.name).read(piece.shards)
+            yield from StoredView(reader, piece.view.name).scan(piece.shards)
         finally:
             reader.leave()
         return
     files = [DataFile(root, ref) for ref in piece.files]
-    batch = merge([file.change(piece.view.arrangement) for file in files])
+    batch = merge([shaped(file.change(piece.view.arrangement), piece.view.widths, file.name) for file in files])
     yield batch.columns, batch.weights[0], file_strings(None, [file.dictionary() for file in files])

@@ -1,0 +1,101 @@
+"""deltic.open: a state folder to be read, beside whoever writes to it."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Self
+
+from deltic.errors import StateError
+from deltic.runtimes.stored_view import StoredView
+from deltic.storage.leases import LEASE_S
+from deltic.storage.program import ProgramDescription
+from deltic.storage.reader import StateReader
+
+
+class ReadOnlyState:
+    """A state folder, read-only. Made by `deltic.open`; use it in a `with` block. Not for two threads at once.
+
+    What it reads is of the epoch that was the last one when it was opened, unless another is named.
+    """
+
+    def __init__(self, reader: StateReader, lease_s: float | None) -> None:
+        """Use `deltic.open`."""
+        self._readers = {reader.epoch: reader}
+        self._newest = reader
+        self._lease_s = lease_s
+        self._closed = False
+
+    @property
+    def root(self) -> str:
+        """The folder, or its URL."""
+        return self._newest.root
+
+    @property
+    def epoch(self) -> int:
+        """The one that is read where none is named."""
+        return self._newest.epoch
+
+    @property
+    def epochs(self) -> range:
+        """Those that can be read now, also ones that came after this was opened."""
+        self._check_open()
+        return self._newest.epochs()
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The names of the views, in the order in which they were made."""
+        return tuple(self.program.views)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables."""
+        return tuple(self.program.tables)
+
+    @property
+    def program(self) -> ProgramDescription:
+        """What the state says of its program."""
+        return self._newest.manifest.program
+
+    def view(self, name: str, epoch: int | None = None) -> StoredView:
+        """A view, however its name is written, at an epoch; it can be read until this is closed.
+
+        Raises UnknownName if there is no such view then, StateError if the epoch cannot be read.
+        """
+        self._check_open()
+        return StoredView(self._reader(self.epoch if epoch is None else epoch), name)
+
+    def close(self) -> None:
+        """Lets the files go. A second time does nothing."""
+        self._closed = True
+        for reader in self._readers.values():
+            reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"ReadOnlyState({self.root!r}, epoch {self.epoch})"
+
+    def _reader(self, epoch: int) -> StateReader:
+        if epoch not in self._readers:
+            self._readers[epoch] = StateReader.open(self.root, epoch, lease_s=self._lease_s)
+        return self._readers[epoch]
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StateError(f"the handle of {self.root} is closed", remedy="open it again with deltic.open")
+
+
+def open(folder: str | os.PathLike[str], *, epoch: int | None = None, lease: bool = True) -> ReadOnlyState:
+    """Opens a state folder, or its URL, for reading: no session is needed, and a writer may go on beside it.
+
+    epoch: which one is read, of those that are retained; by default the last. lease: whether a file in `leases/` keeps the writer from
+    deleting what is read; without one nothing is written, for a folder that is read-only or that nobody writes to.
+    Raises StateError if there is no state, or the epoch cannot be read; CorruptState.
+    """
+    lease_s = LEASE_S if lease else None
+    return ReadOnlyState(StateReader.open(folder, epoch, lease_s=lease_s), lease_s)

@@ -1,0 +1,91 @@
+"""ViewLayout: how a view of a state is stored, as the description of the program says."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deltic.connectors.fitting import fit
+from deltic.runtimes.durable.strings import HASH_VERSION
+from deltic.schema import STRING, Field, Schema
+from deltic.storage.program import ProgramDescription
+from deltic.trace.encoding import Layout, decode, encode
+from deltic.trace.identity import Identity
+from deltic.trace.partition import partition
+from deltic.trace.rows import Rows
+from deltic.trace.strings import HashedStrings, StringTable
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLayout:
+    """How a view is stored.
+
+    stored: its fields as they lie. order: the position in the user's schema of each. key: how many leading ones rows are found by.
+    partition: the stored words whose hash gives a row's shard; () is the home shard, None any shard. identity: None if
+    another version of Deltic made the string ids.
+    """
+
+    name: str
+    arrangement: str
+    stored: Schema
+    order: tuple[int, ...]
+    key: int
+    partition: tuple[int, ...] | None
+    widths: tuple[int, int]
+    identity: Identity | None
+
+    @staticmethod
+    def of(program: ProgramDescription, view: str) -> ViewLayout:
+        """Raises UnknownName, which lists the views there are."""
+        name, entry = program.view(view)
+        found = program.arrangements[entry.arrangement]
+        identity = program.identity if program.hash_version == HASH_VERSION else None
+        widths = (found.columns, found.weights)
+        return ViewLayout(name, entry.arrangement, Schema(entry.fields), entry.order, entry.key, found.partition, widths, identity)
+
+    @property
+    def schema(self) -> Schema:
+        """In the user's order."""
+        return Schema(tuple(self.stored[self.order.index(i)] for i in range(len(self.order))))
+
+    @property
+    def leading(self) -> tuple[Field, ...]:
+        """The fields that rows are found by; of a state of another version, those before the first string."""
+        fields = self.stored.fields[: self.key]
+        return fields if self.identity is not None else tuple(takewhile(lambda f: f.type != STRING, fields))
+
+    def decoded(self, words: Sequence[np.ndarray], names: Collection[str], strings: StringTable) -> pa.Table:
+        """The named columns of rows, in the stored order."""
+        wanted = [(f, at) for f, at in zip(self.stored, Layout.of(self.stored).slices, strict=True) if f.name in names]
+        return pa.table([decode(words[at], f, strings) for f, at in wanted], names=[f.name for f, _ in wanted])
+
+    def key_words(self, keys: Sequence[Key], strings: StringTable) -> list[np.ndarray]:
+        """The words of keys of one length."""
+        where = f"a key of view {self.name}"
+        columns = zip(zip(*keys, strict=True), self.leading, strict=False)
+        return [word for values, f in columns for word in encode(fit(list(values), f, where), f, strings)]
+
+    def homes(self, keys: Sequence[Key] | None, shards: int) -> list[tuple[int, ...]]:
+        """The shards on which rows of these keys, or any rows, can be; those together that must be read together.
+
+        Where no hash says on which shard a row is, it may be there on one and be taken away on another.
+        """
+        if self.partition is None:
+            return [tuple(range(shards))]
+        if not self.partition:
+            return [(0,)]
+        every: list[tuple[int, ...]] = [(shard,) for shard in range(shards)]
+        if not keys:
+            return every if keys is None else []
+        words = self.key_words(keys, HashedStrings(self.identity))
+        if max(self.partition) >= len(words):
+            return every
+        parts = partition(Rows(words, [np.ones(len(keys), np.int64)]), self.partition, shards)
+        return [home for home, part in zip(every, parts, strict=True) if len(part)]

@@ -1,0 +1,278 @@
+"""ProgramDescription: what a state says of the program that it is of. Kept as notes of the manifest, in JSON; read and written here alone.
+
+Always: every table and view has its arrangement among the arrangements, its fields fill the arrangement's columns, and whatever says a
+column or a field says one that is there. A state without a program has the empty description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any, Final
+
+from deltic.errors import DelticError, UnknownName
+from deltic.schema import Field, Schema, Type
+from deltic.storage.parsing import Json, Malformed, count, counts, items, mapping, member, reading, string, truth
+from deltic.trace.encoding import Layout
+from deltic.trace.identity import Identity
+
+CLOCK: Final = "now_us"
+"""The note with the time of the last tick that had one, in microseconds since 1970 UTC."""
+FUNCTIONS: Final = "functions"
+"""The note of the users' functions that views are computed by: their names, and for each the digests of the code of those so called."""
+STRINGS: Final = "strings"
+"""The note of the identity of strings."""
+WATERMARKS: Final = "watermarks"
+"""The note of the columns that tell the time: by table in lower case, [column, its greatest value in microseconds]."""
+MOST_US: Final = 1 << 62
+Notes = Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrangementDescription:
+    """State of one node: rows of so many columns and weights, which are words.
+
+    partition: the columns whose hash gives a row's shard; () is the home shard, None any shard. view, table: whose content it is.
+    replicated: every shard has all rows. old: it was noted by a version that did not say how rows are spread.
+    """
+
+    columns: int
+    weights: int
+    partition: tuple[int, ...] | None = None
+    view: str | None = None
+    table: str | None = None
+    replicated: bool = False
+    old: bool = False
+
+    def json(self) -> Json:
+        if self.old:
+            return [self.columns, self.weights]
+        described = {
+            "columns": self.columns,
+            "weights": self.weights,
+            "partition": None if self.partition is None else list(self.partition),
+            "view": self.view,
+            "table": self.table,
+        }
+        return {**described, "replicated": True} if self.replicated else described
+
+    @staticmethod
+    def parse(entry: Json) -> ArrangementDescription:
+        """Raises Malformed."""
+        if isinstance(entry, list):
+            if len(entry) != 2:
+                raise Malformed("an arrangement: expected its columns and weights")
+            columns, weights = counts(entry, "an arrangement")
+            return ArrangementDescription(columns, weights, old=True)
+        columns = count(member(entry, "columns"), "columns")
+        partition = entry.get("partition")
+        return ArrangementDescription(
+            columns,
+            count(member(entry, "weights"), "weights"),
+            None if partition is None else counts(partition, "partition", columns - 1),
+            _optional(entry, "view"),
+            _optional(entry, "table"),
+            truth(entry.get("replicated", False), "replicated"),
+            "partition" not in entry,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """A table: its arrangement, its columns in the user's order, and the names of those of its key."""
+
+    arrangement: str
+    fields: tuple[Field, ...]
+    key: tuple[str, ...] = ()
+
+    def json(self) -> Json:
+        return {"arrangement": self.arrangement, "fields": [_described(f) for f in self.fields], "key": list(self.key)}
+
+    @staticmethod
+    def parse(entry: Json) -> TableDescription:
+        """Raises Malformed."""
+        key = tuple(string(name, "key") for name in items(member(entry, "key"), "key"))
+        fields = _fields(entry)
+        if not set(key) <= {f.name for f in fields}:
+            raise Malformed(f"key: {', '.join(key)} are not among the columns")
+        return TableDescription(string(member(entry, "arrangement"), "arrangement"), fields, key)
+
+    @property
+    def columns(self) -> tuple[Field, ...]:
+        """In the user's order."""
+        return self.fields
+
+
+@dataclass(frozen=True, slots=True)
+class ViewDescription:
+    """A view: its arrangement, its fields as they are stored, the position of each in the user's schema, and by how many rows are found."""
+
+    arrangement: str
+    fields: tuple[Field, ...]
+    order: tuple[int, ...]
+    key: int
+
+    def json(self) -> Json:
+        fields = [_described(f) for f in self.fields]
+        return {"arrangement": self.arrangement, "fields": fields, "order": list(self.order), "key": self.key}
+
+    @staticmethod
+    def parse(entry: Json) -> ViewDescription:
+        """Raises Malformed."""
+        fields = _fields(entry)
+        order = counts(member(entry, "order"), "order")
+        if sorted(order) != list(range(len(fields))):
+            raise Malformed(f"order: {list(order)} is no order of {len(fields)} columns")
+        arrangement = string(member(entry, "arrangement"), "arrangement")
+        return ViewDescription(arrangement, fields, order, count(member(entry, "key"), "key", len(fields)))
+
+    @property
+    def columns(self) -> tuple[Field, ...]:
+        """In the user's order."""
+        return tuple(self.fields[self.order.index(i)] for i in range(len(self.order)))
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramDescription:
+    """arrangements: by id. tables, views: by name, as the user wrote it. functions, now_us, watermarks: see FUNCTIONS, CLOCK, WATERMARKS.
+
+    id: names the state for good. hash_version: of the function that says which shard a row is of, and which id a string has; identity: the
+    key of the latter. spread: for how many shards state was filled that lies where it was computed. None where the state does not say.
+    """
+
+    arrangements: Mapping[str, ArrangementDescription] = field(default_factory=dict)
+    tables: Mapping[str, TableDescription] = field(default_factory=dict)
+    views: Mapping[str, ViewDescription] = field(default_factory=dict)
+    functions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    watermarks: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    now_us: int | None = None
+    id: str | None = None
+    hash_version: int | None = None
+    identity: Identity | None = None
+    spread: int | None = None
+
+    @staticmethod
+    def of(notes: Notes) -> ProgramDescription:
+        """What the notes say. O(program). Raises CorruptState."""
+        return ProgramDescription().after({name: notes[name] for name in _PARTS if name in notes})
+
+    def after(self, changes: Notes) -> ProgramDescription:
+        """With the notes that changed, of which None removes one. O(what changed). Raises CorruptState."""
+        changed = [name for name in _PARTS if name in changes]
+        if not changed:
+            return self
+        with reading("the description of the program"):
+            parts = {part: parse(changes[name]) for name in changed for part, parse in [_PARTS[name]]}
+            after = replace(self, **parts)
+            if parts.keys() & {"arrangements", "tables", "views"}:
+                after._check()
+            return after
+
+    def notes(self) -> dict[str, Json]:
+        """What a new program changes of the notes."""
+        return {
+            "arrangements": {name: entry.json() for name, entry in self.arrangements.items()},
+            "tables": {name: entry.json() for name, entry in self.tables.items()},
+            "views": {name: entry.json() for name, entry in self.views.items()},
+            FUNCTIONS: {name: list(digests) for name, digests in self.functions.items()} or None,
+        }
+
+    def view(self, name: str) -> tuple[str, ViewDescription]:
+        """A view, however its name is written, with the name that it has. Raises UnknownName, which lists those there are."""
+        known = {view.lower(): view for view in self.views}
+        if (found := known.get(name.lower())) is not None:
+            return found, self.views[found]
+        near = get_close_matches(name.lower(), known, 1)
+        raise UnknownName(
+            f"the state has no view {name}",
+            expected=f"one of {', '.join(self.views)}" if self.views else "a state with a materialized view",
+            remedy=f"did you mean {known[near[0]]}?" if near else None,
+        )
+
+    def arrangement_of(self, view: str) -> str | None:
+        """The id under which the state holds a view, however its name is written; None if there is none."""
+        return next((entry.arrangement for name, entry in self.views.items() if name.lower() == view.lower()), None)
+
+    @property
+    def called(self) -> dict[str, tuple[str, str]]:
+        """By arrangement ("table" or "view", its name)."""
+        return {
+            **{entry.arrangement: ("table", name) for name, entry in self.tables.items()},
+            **{entry.arrangement: ("view", name) for name, entry in self.views.items()},
+        }
+
+    def _check(self) -> None:
+        entries: Iterable[tuple[str, TableDescription | ViewDescription]] = [*self.tables.items(), *self.views.items()]
+        for name, entry in entries:
+            if (arrangement := self.arrangements.get(entry.arrangement)) is None:
+                raise Malformed(f"{name}: the arrangement {entry.arrangement} is not described")
+            width = Layout.of(Schema(entry.fields)).width
+            if not arrangement.old and (arrangement.columns, arrangement.weights) != (width, 1):
+                raise Malformed(f"{name}: {arrangement.columns} columns and {arrangement.weights} weights hold {width} words and a weight")
+
+
+def _described(f: Field) -> Json:
+    return [f.name, f.type.sql, f.nullable]
+
+
+def _fields(entry: Json) -> tuple[Field, ...]:
+    return tuple(_field(found) for found in items(member(entry, "fields"), "fields"))
+
+
+def _field(entry: Json) -> Field:
+    match entry:
+        case [str(name), str(sql), bool(nullable)]:
+            try:
+                return Field(name, Type.parse(sql), nullable)
+            except (DelticError, ValueError, AssertionError) as error:
+                raise Malformed(f"column {name}: {error}") from None
+    raise Malformed("fields: expected a name, a type, and whether it may be NULL")
+
+
+def _optional(entry: Json, name: str) -> str | None:
+    return None if entry.get(name) is None else string(entry[name], name)
+
+
+def _entries(parse: Callable[[Json], Any], what: str) -> Callable[[Json], Mapping[str, Any]]:
+    return lambda value: {name: parse(entry) for name, entry in mapping({} if value is None else value, what).items()}
+
+
+def _digests(entry: Json) -> tuple[str, ...]:
+    return tuple(string(digest, "a digest") for digest in items(entry, "digests"))
+
+
+def _mark(entry: Json) -> tuple[str, int]:
+    match entry:
+        case [str(column), latest]:
+            return column, _time(latest, f"the greatest {column}")
+    raise Malformed("watermarks: expected a column and its greatest value")
+
+
+def _time(value: Json, what: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_US:
+        return value
+    raise Malformed(f"{what}: expected microseconds")
+
+
+def _or_none(parse: Callable[[Json, str], Any], what: str) -> Callable[[Json], Any]:
+    return lambda value: None if value is None else parse(value, what)
+
+
+_PARTS: Final[Mapping[str, tuple[str, Callable[[Json], Any]]]] = {
+    "arrangements": ("arrangements", _entries(ArrangementDescription.parse, "arrangements")),
+    "tables": ("tables", _entries(TableDescription.parse, "tables")),
+    "views": ("views", _entries(ViewDescription.parse, "views")),
+    FUNCTIONS: ("functions", _entries(_digests, FUNCTIONS)),
+    WATERMARKS: ("watermarks", _entries(_mark, WATERMARKS)),
+    CLOCK: ("now_us", _or_none(_time, CLOCK)),
+    "id": ("id", _or_none(string, "id")),
+    "hash": ("hash_version", _or_none(count, "hash")),
+    STRINGS: ("identity", lambda value: None if value is None else Identity.of_note(value)),
+    "spread": ("spread", _or_none(count, "spread")),
+}
+"""By note the field that holds it, and what reads it."""
+PROGRAM_NOTES: Final = frozenset(_PARTS)
+"""The notes that only Deltic writes."""
+EMPTY: Final[Notes] = {"arrangements": {}, "tables": {}, "views": {}}
+"""The notes of a state without a program."""
