@@ -44,7 +44,7 @@ CREATE MATERIALIZED VIEW first AS SELECT id, name FROM orders ORDER BY price, id
 CREATE MATERIALIZED VIEW triangles AS SELECT x.a, y.a AS b, z.a AS c FROM edges x, edges y, edges z
   WHERE x.b = y.a AND y.b = z.a AND z.b = x.a;
 """
-SECONDS = 60
+SECONDS = 300
 _WORDS = [0, 1, -1, 2, 63, 64, 4096, 2**31, 2**53, -(2**31), 2**62, 2**63 - 1, -(2**63), -(2**63) + 1]
 _VALUES: list[Any] = [None, True, -1, 0, 1, 2, 10**6, 2**31, 2**63, 10**30, 1.5, "", "x", "../../x", "batch", [], [[]], [1], {}, {"a": 1}]
 
