@@ -17,14 +17,12 @@ from deltic.expr import (
     Literal,
     Value,
     add_interval,
-    argument_type,
     can_fail,
     case,
     cast,
     common_type,
     known_functions,
     resolve,
-    result_type,
 )
 from deltic.expr.columns import evaluate_columns
 from deltic.expr.failures import row_of
@@ -284,26 +282,6 @@ def test_like_with_a_bad_escape_is_refused_at_once() -> None:
             resolve("like", [text("x"), text(pattern), text("#")])
     with pytest.raises(EvaluationError, match="escape character"):
         evaluate_columns(resolve("like", [Column(0, STRING, False), Column(1, STRING, False)]), [pa.array(["x"]), pa.array(["a\\b"])], 1)
-
-
-AGGREGATES = [
-    ("count", None, BIGINT, False), ("count", STRING, BIGINT, False), ("sum", TINYINT, BIGINT, True), ("sum", FLOAT, DOUBLE, True),
-    ("sum", decimal(10, 2), decimal(20, 2), True), ("sum", decimal(38, 10), decimal(38, 10), True), ("avg", INT, DOUBLE, True),
-    ("avg", decimal(10, 2), decimal(14, 6), True), ("avg", decimal(38, 38), decimal(38, 38), True), ("sum", STRING, DOUBLE, True),
-    ("min", DATE, DATE, True), ("max", STRING, STRING, True),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("function", "argument", "type", "nullable"), AGGREGATES)
-def test_aggregate_types(function: str, argument: Type | None, type: Type, nullable: bool) -> None:
-    assert result_type(function, argument) == (type, nullable)
-
-
-def test_aggregates_of_what_is_no_number() -> None:
-    for argument in (BOOLEAN, DATE, TIMESTAMP):
-        with pytest.raises(TypeMismatch, match="sum cannot take"):
-            argument_type("sum", argument)
-    assert argument_type("avg", STRING) == DOUBLE
 
 
 def test_common_types() -> None:

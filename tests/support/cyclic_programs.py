@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from deltic.expr.aggregates import result_type
+from deltic.aggregates import aggregate_function
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Expr, Literal
 from deltic.plan.columns import conjunction, reference
@@ -321,5 +321,6 @@ def _calls(rng: Random, plan: Plan) -> tuple[tuple[str, AggregateCall], ...]:
 
 
 def _call(function: str, argument: Expr | None = None) -> AggregateCall:
-    type, nullable = result_type(function, argument and argument.type)
-    return AggregateCall(function, () if argument is None else (argument,), type, nullable)  # type: ignore[arg-type]
+    arguments = () if argument is None else (argument,)
+    signature = aggregate_function(function).rule(function, [argument.type for argument in arguments], None)
+    return AggregateCall(function, arguments, signature.result, signature.nullable)

@@ -6,9 +6,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+from deltic.aggregates.definition import Measure
 from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.extremes import Extreme
-from deltic.circuit.measures import Measure
 from deltic.circuit.nesting import ScopeBuilder
 from deltic.circuit.nodes import ArrangementSpec, Circuit, NodeKind, Shape
 from deltic.circuit.operators.aggregate import Aggregate
@@ -17,11 +17,12 @@ from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.linear import Negate, Plus
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.multiway import MultiwayJoin
-from deltic.circuit.operators.order import Sort, Term
+from deltic.circuit.operators.order import Sort
 from deltic.circuit.operators.reweigh import Reweigh
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopK
-from deltic.circuit.results import Result
+from deltic.circuit.results import Result, Source
+from deltic.circuit.terms import Term
 from deltic.expr import Column, Expr, Literal, resolve
 from deltic.schema import BIGINT, Field, Schema, TableSchema
 from multiway_queries import Compiling, Order, Query, rules_of
@@ -203,12 +204,12 @@ class Building:
             node, name = self.arrange(values, "extreme")
             inputs.append(node)
             reads.append(name)
-            extremes = (Extreme(name, 1, out, function == "max"),)
-            result = Result("extreme", out, 0)
+            extremes = (Extreme(name, 1, (Term(1, out, function == "max"),), (out,)),)
+            result = Result("extreme", out)
         elif function == "sum":
-            result = Result("sum_bigint", out, 1)
+            result = Result("total", out, (Source("bigint", 1, 2),))
         else:
-            result = Result("count", out, 0)
+            result = Result("count", out)
         memory = builder.name("groups", function, *map(builder.fingerprint, inputs)) if extremes else None
         operator = Aggregate(1, PAIR, (result,), sums_name, 3 if measures else 1, None, 0, extremes, memory, function == "all")
         made = builder.add(operator, tuple(inputs), SHAPE, (), owns=memory, reads=reads)

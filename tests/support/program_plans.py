@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import get_args
 
-from deltic.expr.aggregates import result_type
+from deltic.aggregates import aggregate_function
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Column, Expr, Literal, Value
 from deltic.expr.typing import case, cast
@@ -339,12 +339,11 @@ class Programs:
         if found is None:
             return None
         expr, size = found
-        type, _ = result_type(function, expr.type)
-        summed, _ = result_type("sum", expr.type)
+        type, summed = (aggregate_function(name).rule(name, [expr.type], None).result for name in (function, "sum"))
         if size is not None and not (holds(summed, size * MANY) and holds(type, size)):
             return None
         exact = size if type.is_decimal or type.is_integer else None
-        call = AggregateCall(function, (expr,), type, True, distinct, where)  # type: ignore[arg-type]
+        call = AggregateCall(function, (expr,), type, True, distinct, where)
         return call, exact * MANY if exact is not None and function == "sum" else exact
 
     def distinct(self, depth: int) -> Sized:

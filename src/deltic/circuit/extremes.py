@@ -1,8 +1,8 @@
-"""MIN and MAX under deletions: the first present value of a group, found from where it can be at the earliest.
+"""The first row of a group in an order, under deletions: MIN, MAX, and the values that go with them.
 
-The values of each group lie sorted in an arrangement (group, order words) → weight; MAX flips the bits of the words, so that the
-extreme is always the first row that is present. Before the old extreme nothing was present, so the search starts at the lesser
-of the old extreme and the least value inserted now: rows that cancelled before it are never stepped over twice, however often
+The rows of each group lie sorted in an arrangement (group, order words) → weight; a descending order flips the bits of the words, so
+that the extreme is always the first row that is present. Before the old extreme nothing was present, so the search starts at the lesser
+of the old extreme and the least row inserted now: rows that cancelled before it are never stepped over twice, however often
 the extreme is deleted.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deltic.circuit.operator import Context
+from deltic.circuit.terms import MARKER, Term, exact_order
 from deltic.schema import STRING, Field
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
@@ -24,86 +25,96 @@ from deltic.trace.spine import Spine
 from deltic.trace.strings import PREFIX_BYTES, StringTable
 
 Words = tuple[np.ndarray, ...]
-STRING_WORDS = 3
-MARKER = np.int64(np.iinfo(np.int64).min)
 
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """MIN, or MAX if `descending`, of a group's values. arrangement: (key words, order words) → weight. field: the result's."""
+    """The first row of a group by `terms`. arrangement: (key words, order words of each term) → weight.
+
+    fields: those of the terms as a group's row has them. The first is never NULL in the arrangement; NULL in a group's row, where its
+    field allows that, says that the group has no row there.
+    """
 
     arrangement: str
     key: int
-    field: Field
-    descending: bool
+    terms: tuple[Term, ...]
+    fields: tuple[Field, ...]
+
+    def __post_init__(self) -> None:
+        assert not self.terms[0].field.nullable
+        assert [term.field.type for term in self.terms] == [field.type for field in self.fields]
 
     @property
     def width(self) -> int:
-        """Order words of a value; a string's id follows its order words."""
-        return STRING_WORDS + 1 if self.field.type == STRING else words_of(self.field.type, False)
+        """Order words of a row."""
+        return sum(term.width for term in self.terms)
 
-
-def order_words(words: Words, field: Field, descending: bool, strings: StringTable) -> Words:
-    """The words by which values (NOT NULL) sort: ascending in the order asked for."""
-    if field.type == STRING:
-        prefix = strings.order_words(words[0])
-        return (*(~w if descending else w for w in prefix), words[0])
-    return tuple(~w for w in words) if descending else words
-
-
-def value_words(order: Words, field: Field, descending: bool) -> Words:
-    """Back from order words to the words of a NOT NULL value."""
-    if field.type == STRING:
-        return (order[-1],)
-    return tuple(~w for w in order) if descending else order
+    @property
+    def texts(self) -> dict[int, bool]:
+        """The order words that are ids of strings, and whether those descend."""
+        ends = np.cumsum([term.width for term in self.terms]).tolist()
+        return {end - 1: t.descending for t, end in zip(self.terms, ends, strict=True) if t.field.type == STRING}
 
 
 def new_extremes(
-    extreme: Extreme, groups: Words, old: Words, there: np.ndarray, filled: np.ndarray, delta: Batch, context: Context
-) -> Words:
-    """The result words of each group after `delta`, given those before (`old`, where `there`). filled: which groups have rows now."""
-    nulls = _null_words(extreme.field)
-    old = tuple(np.where(there, word, null) for word, null in zip(old, nulls, strict=True))
+    extreme: Extreme, groups: Words, old: Sequence[Words], there: np.ndarray, filled: np.ndarray, delta: Batch, context: Context
+) -> Sequence[Words]:
+    """The words of each field for each group after `delta`, given those before (`old`, where `there`). filled: which groups have rows."""
+    nulls = [_null_words(field) for field in extreme.fields]
+    old = [tuple(np.where(there, w, null) for w, null in zip(words, n, strict=True)) for words, n in zip(old, nulls, strict=True)]
     if not len(delta):
         return old
     key, width = extreme.key, extreme.width
-    spine = context.old(extreme.arrangement, key + width, 1)
-    now = spine.with_batch(delta)
-    change = Spine.of(delta)
-    source, columns, weights = probe(change, groups, range(key, key + width), context.counters)
+    now = context.old(extreme.arrangement, key + width, 1).with_batch(delta)
+    source, columns, weights = probe(Spine.of(delta), groups, range(key, key + width), context.counters)
     looked = source[first_of_each(source)]
-    nullable = words_of(extreme.field.type, extreme.field.nullable) - words_of(extreme.field.type, False)
-    present = there & ~_is_null(old, extreme.field)
-    starts = _known_starts(extreme, old[nullable:], present, context.strings)
+    present = there & ~_is_null(old[0], extreme.fields[0])
+    starts = _known_starts(extreme, old, present, context.strings)
     _lower_to(starts, present, source[weights[0] > 0], [c[weights[0] > 0] for c in columns])
     searched = looked[(present & filled)[looked]]
     at, found, _ = first(now, [g[searched] for g in groups], [s[searched] for s in starts], 1, context.counters)
-    result = [np.array(w) for w in old]
-    for word, null in zip(result, nulls, strict=True):
-        word[looked] = null
     rows = searched[at]
-    found = found[key:]
-    if extreme.field.type == STRING:
-        found = (*found[:-1], _least_strings(extreme, now, tuple(g[rows] for g in groups), found, context))
-    words = value_words(found, extreme.field, extreme.descending)
-    if nullable:
-        words = (np.ones(len(rows), np.int64), *words)
-    for word, value in zip(result, words, strict=True):
+    settled = _settled(extreme, now, [g[rows] for g in groups], found[key:], context)
+    return [_replaced(words, null, looked, rows, value) for words, null, value in zip(old, nulls, _values(extreme, settled), strict=True)]
+
+
+def _replaced(words: Words, nulls: Sequence[np.int64], looked: np.ndarray, rows: np.ndarray, values: Words) -> Words:
+    """The words with `values` at `rows`, and NULL at the other rows that were looked at."""
+    result = [np.array(word) for word in words]
+    for word, null, value in zip(result, nulls, values, strict=True):
+        word[looked] = null
         word[rows] = value
     return tuple(result)
 
 
-def _known_starts(extreme: Extreme, values: Words, present: np.ndarray, strings: StringTable) -> Words:
-    """The order words of the present values, zeros elsewhere.
+def _values(extreme: Extreme, order: Words) -> list[Words]:
+    """The words of each field, of rows that are there, from their order words."""
+    values, start = [], 0
+    for term, field in zip(extreme.terms, extreme.fields, strict=True):
+        words = term.values(order[start : start + term.width])
+        start += term.width
+        missing = words_of(field.type, field.nullable) - len(words)
+        values.append((np.ones(len(words[0]), np.int64), *words) if missing else words)
+    return values
 
-    A string's id is left out: it does not order strings whose first bytes are equal, so the next one may have a lesser id.
+
+def _known_starts(extreme: Extreme, values: Sequence[Words], present: np.ndarray, strings: StringTable) -> Words:
+    """The order words of the present rows, zeros elsewhere: rows that sort like them or later begin there.
+
+    From the id of a long string on they say nothing, since ids do not order strings whose first bytes are equal.
     """
-    starts = tuple(np.zeros(len(present), np.int64) for _ in range(extreme.width))
-    for start, word in zip(starts, order_words(tuple(v[present] for v in values), extreme.field, extreme.descending, strings), strict=True):
-        start[present] = word
-    if extreme.field.type == STRING:
-        starts[-1][:] = MARKER
-    return starts
+    starts: list[np.ndarray] = []
+    unsure = np.zeros(int(present.sum()), bool)
+    for term, words in zip(extreme.terms, values, strict=True):
+        stored = words[len(words) - words_of(term.field.type, term.field.nullable) :]
+        order = Term(0, term.field, term.descending, term.nulls_first).words(tuple(w[present] for w in stored), strings)
+        for j, word in enumerate(order):
+            if term.field.type == STRING and j == len(order) - 1:
+                unsure = unsure | strings.exceeds(word, PREFIX_BYTES)
+            start = np.zeros(len(present), np.int64)
+            start[present] = np.where(unsure, MARKER, word)
+            starts.append(start)
+    return tuple(starts)
 
 
 def _is_null(words: Words, field: Field) -> np.ndarray:
@@ -138,23 +149,29 @@ def _lower_to(starts: Words, present: np.ndarray, source: np.ndarray, columns: S
     present[group] = True
 
 
-def _least_strings(extreme: Extreme, spine: Spine, groups: Words, found: Words, context: Context) -> np.ndarray:
-    """The ids of the extremes: among strings whose first bytes are equal and that go on, the bytes decide."""
-    ids = np.array(found[-1])
-    unsure = np.flatnonzero(context.strings.exceeds(ids, PREFIX_BYTES))
-    prefix = [*(g[unsure] for g in groups), *(c[unsure] for c in found[:-1])]
-    if not len(unsure):
-        return ids
-    source, columns, weights = probe(spine, prefix, (extreme.key + STRING_WORDS,), context.counters)
-    rows = consolidate(Rows((source, columns[0]), (weights[0],)))
-    live = rows.weights[0] > 0
-    at, candidates = rows.columns[0][live], rows.columns[1][live]
-    texts = context.strings.decode(candidates).to_pylist()
-    best: dict[int, tuple[bytes, int]] = {}
-    for i, text, candidate in zip(at.tolist(), texts, candidates.tolist(), strict=True):
-        value = (text.encode(), candidate)
-        if i not in best or (value > best[i] if extreme.descending else value < best[i]):
-            best[i] = value
-    for i, (_, candidate) in best.items():
-        ids[unsure[i]] = candidate
-    return ids
+def _settled(extreme: Extreme, spine: Spine, groups: Sequence[np.ndarray], found: Words, context: Context) -> Words:
+    """The order words of the extremes: among rows that agree up to a long string, the bytes of the strings decide.
+
+    groups, found: key and order words of the first row of each group, as its words sort.
+    """
+    result = [np.array(word) for word in found]
+    unsettled = np.ones(len(found[0]), bool)
+    for at in extreme.texts:
+        rows = np.flatnonzero(unsettled)
+        rows = rows[context.strings.exceeds(found[at][rows], PREFIX_BYTES)]
+        unsettled[rows] = False
+        if len(rows):
+            prefix = [*(g[rows] for g in groups), *(w[rows] for w in found[:at])]
+            for word, best in zip(result, _first_by_bytes(extreme, spine, prefix, context), strict=True):
+                word[rows] = best
+    return tuple(result)
+
+
+def _first_by_bytes(extreme: Extreme, spine: Spine, prefix: Sequence[np.ndarray], context: Context) -> Sequence[np.ndarray]:
+    """Of each prefix the order words of the first row that is present, strings by their bytes. O(rows with the prefixes)."""
+    source, columns, weights = probe(spine, prefix, range(extreme.key, extreme.key + extreme.width), context.counters)
+    tied = consolidate(Rows((source, *columns), (weights[0],)))
+    live = tied.take(np.flatnonzero(tied.weights[0] > 0))
+    order = exact_order(live.columns, {1 + at: descending for at, descending in extreme.texts.items()}, context.strings)
+    best = order[first_of_each(live.columns[0][order])]
+    return [column[best] for column in live.columns[1:]]

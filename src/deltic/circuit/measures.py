@@ -1,4 +1,4 @@
-"""Linear aggregates as weights: what SUM, COUNT and AVG add up, and how their results are read off the sums.
+"""Linear aggregates as weights: what SUM, COUNT, AVG and others add up.
 
 A measure maps a row to a few int64 words that add (w·measure is linear in w), so sums ride along the weight through joins,
 merges and shards (factorised IVM's ring; F-IVM, Nikolic and Olteanu 2018). Wide numbers are split into limbs of 32 bits,
@@ -8,44 +8,17 @@ so that a sum has 128 bits though each word has 64: x = Σ limb_i · 2^(32·i), 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal as OneOf
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltic.expr.nodes import Expr
+from deltic.aggregates.definition import Measure
 from deltic.trace.sums import carry, decimal_limbs, split64
 from deltic.trace.weights import multiply
 
 LIGHT = 1 << 30
 """Weights below this times a limb (at most 2^32) stay within 64 bits."""
-
-MeasureKind = OneOf["count", "int", "bigint", "rounded", "decimal"]
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """What of a row is summed. NULL counts nothing.
-
-    count: 1 where the argument is not NULL. int: TINYINT to INT as one word. bigint: two limbs.
-    rounded: BIGINT rounded to DOUBLE, as AVG sums it, two limbs. decimal: the unscaled number in two limbs (precision ≤ 18) or four.
-    Limbs are in order from high to low.
-    """
-
-    kind: MeasureKind
-    argument: Expr
-
-    @property
-    def width(self) -> int:
-        match self.kind:
-            case "count" | "int":
-                return 1
-            case "bigint" | "rounded":
-                return 2
-            case "decimal":
-                return 2 if self.argument.type.precision <= 18 else 4
 
 
 def measure_weights(measure: Measure, values: pa.Array | np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -183,7 +183,7 @@ def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operato
 def _nested_aggregate(operator: Aggregate, depth: int) -> NestedReduce:
     key = operator.key
     arrangements = [(operator.sums, key, operator.weights)]
-    arrangements += [] if operator.floats is None else [(operator.floats, key + 2, 1)]
+    arrangements += [] if operator.digits is None else [(operator.digits, key + 2, 1)]
     arrangements += [(extreme.arrangement, key + extreme.width, 1) for extreme in operator.extremes]
     width = key + sum(s.stop - s.start for s in operator.offsets)
     return NestedReduce(operator, depth, key, tuple(arrangements), width, operator.always)

@@ -1,58 +1,113 @@
-"""How the value of an aggregate is read off what its group has summed."""
+"""How the value of an aggregate is read off what its group has summed.
+
+A count, a total and a mean are computed for all groups at once; what an aggregate finishes by itself (deltic.aggregates), group by group,
+from the exact sums.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal as OneOf
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from deltic.aggregates import Signature, aggregate_function
+from deltic.aggregates.definition import DigitKind, Linear, MeasureKind, Totals
 from deltic.errors import ArithmeticOverflow, Span
-from deltic.schema import BIGINT, Field
+from deltic.expr.nodes import Value
+from deltic.schema import BIGINT, Field, Type
 from deltic.trace.consolidate import consolidate
-from deltic.trace.encoding import encode_words
+from deltic.trace.encoding import encode, encode_words
 from deltic.trace.rows import Rows
+from deltic.trace.strings import StringTable
 from deltic.trace.sums import carry, divide_decimal, join64, join_decimal, round_limbs
 
 Words = tuple[np.ndarray, ...]
-ResultKind = OneOf[
-    "count", "sum_int", "sum_bigint", "sum_decimal", "sum_float", "avg_int", "avg_rounded", "avg_decimal", "avg_float", "extreme"
-]
+ResultKind = OneOf["count", "total", "mean", "computed", "extreme"]
 _FEWER_DIGITS = "cast the values to a DECIMAL of a smaller scale, or to DOUBLE"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a sum of the groups stands: `width` weights from `slot` on, or, for digits, the rows of `slot`. scale: of a decimal sum."""
+
+    kind: MeasureKind | DigitKind
+    slot: int
+    width: int = 1
+    scale: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """One aggregate of a group.
 
-    slot: its first weight among the sums, its float slot, or its extreme. counted: the weight that says over how many values it
-    is taken; 0 of them give NULL. limbs, scale: of a decimal sum.
+    counted: the weight that says over how many rows it is taken; 0 of them give NULL. sources: its sums; of an extreme none.
+    extreme, part: the extreme, and the value of it. function, arguments: the aggregate that computes it, and the types of its arguments.
     """
 
     kind: ResultKind
     target: Field
-    slot: int
+    sources: tuple[Source, ...] = ()
     counted: int = 0
-    limbs: int = 0
-    scale: int = 0
+    extreme: int = 0
+    part: int = 0
+    function: str = ""
+    arguments: tuple[Type, ...] = ()
     span: Span | None = field(default=None, compare=False)
 
 
-def result_words(result: Result, sums: Words, floats: Sequence[np.ndarray], extremes: Sequence[Words]) -> Words:
+class SlotDigits(NamedTuple):
+    """The digits of one slot: those of group g stand from starts[g] to starts[g + 1]."""
+
+    starts: np.ndarray
+    positions: np.ndarray
+    digits: np.ndarray
+
+    def by_group(self) -> list[Mapping[int, int]]:
+        """Of each group, position → digit."""
+        positions, digits = self.positions.tolist(), self.digits.tolist()
+        return [dict(zip(positions[a:b], digits[a:b], strict=True)) for a, b in pairwise(self.starts.tolist())]
+
+
+def slot_digits(source: np.ndarray, columns: Words, digit: np.ndarray, groups: int, slots: int) -> list[SlotDigits]:
+    """The digits of each slot, from rows (source group, slot, position) with digits for weights."""
+    rows = consolidate(Rows((source, *columns), (digit,)))
+    found = []
+    for slot in range(slots):
+        own = rows.columns[1] == slot
+        group, position, words = rows.columns[0][own], rows.columns[2][own], rows.weights[0][own]
+        found.append(SlotDigits(np.searchsorted(group, np.arange(groups + 1)), position, words))
+    return found
+
+
+def result_words(
+    result: Result, sums: Words, digits: Sequence[SlotDigits], extremes: Sequence[Sequence[Words]], strings: StringTable
+) -> Words:
     """The words of the result for each group."""
     match result.kind:
         case "extreme":
-            return extremes[result.slot]
+            return extremes[result.extreme][result.part]
         case "count":
-            return _nullable(sums[result.slot], None, result.target)
-    none = sums[result.counted] <= 0
-    at = result.slot
-    match result.kind:
-        case "sum_int":
+            return _nullable(sums[result.counted], None, result.target)
+        case "computed":
+            return _computed_words(result, sums, digits, strings)
+        case "total":
+            none = sums[result.counted] <= 0 if result.target.nullable else np.zeros(len(sums[0]), bool)
+            return _total_words(result, result.sources[0], sums, digits, none)
+        case "mean":
+            return _mean_words(result, result.sources[0], sums, digits, sums[result.counted] <= 0)
+
+
+def _total_words(result: Result, source: Source, sums: Words, digits: Sequence[SlotDigits], none: np.ndarray) -> Words:
+    at = source.slot
+    match source.kind:
+        case "count" | "int":
             return _nullable(sums[at], none, result.target)
-        case "sum_bigint":
+        case "bigint":
             total, overflow = join64(*sums[at : at + 2])
             if overflow.any() and (overflow & ~none).any():
                 raise ArithmeticOverflow(
@@ -62,8 +117,8 @@ def result_words(result: Result, sums: Words, floats: Sequence[np.ndarray], extr
                     remedy="cast the summed values to DECIMAL(38, 0)",
                 )
             return _nullable(total, none, result.target)
-        case "sum_decimal":
-            value, overflow = join_decimal(sums[at : at + result.limbs], result.target.type)
+        case "decimal":
+            value, overflow = join_decimal(sums[at : at + source.width], result.target.type)
             if (overflow & ~none).any():
                 raise ArithmeticOverflow(
                     f"arithmetic overflow: SUM of {result.target.type}",
@@ -72,33 +127,61 @@ def result_words(result: Result, sums: Words, floats: Sequence[np.ndarray], extr
                     remedy=_FEWER_DIGITS,
                 )
             return encode_words(_masked(value, none), result.target)
-        case "avg_decimal":
+        case "real":
+            return encode_words(pa.array(_rounded_reals(digits[at]), mask=none), result.target)
+        case _:
+            raise AssertionError(f"no total of {source.kind}")
+
+
+def _mean_words(result: Result, source: Source, sums: Words, digits: Sequence[SlotDigits], none: np.ndarray) -> Words:
+    at, counts = source.slot, sums[result.counted]
+    match source.kind:
+        case "decimal":
             try:
-                value = divide_decimal(sums[at : at + result.limbs], sums[result.counted], result.scale, result.target.type)
+                value = divide_decimal(sums[at : at + source.width], counts, source.scale, result.target.type)
             except ArithmeticOverflow as error:
                 raise ArithmeticOverflow(error.message, span=result.span, remedy=_FEWER_DIGITS) from error
             return encode_words(_masked(value, none), result.target)
-        case "sum_float":
-            number = floats[at]
-        case "avg_int":
-            number = sums[at].astype(np.float64) / np.where(none, 1, sums[result.counted])
-        case "avg_rounded":
-            number = _rounded(sums[at], sums[at + 1]) / np.where(none, 1, sums[result.counted])
-        case "avg_float":
-            number = floats[at] / np.where(none, 1, sums[result.counted])
-    return encode_words(pa.array(number, mask=none), result.target)
+        case "int":
+            number = sums[at].astype(np.float64)
+        case "rounded":
+            number = _rounded(sums[at], sums[at + 1])
+        case "real":
+            number = _rounded_reals(digits[at])
+        case _:
+            raise AssertionError(f"no mean of {source.kind}")
+    return encode_words(pa.array(number / np.where(none, 1, counts), mask=none), result.target)
 
 
-def float_sums(source: np.ndarray, columns: Words, limb: np.ndarray, groups: int, slots: int) -> list[np.ndarray]:
-    """The exact sums, rounded once: float64[groups] per slot, from limbs (source group, slot, position)."""
-    rows = consolidate(Rows((source, *columns), (limb,)))
-    sums = []
-    for slot in range(slots):
-        mine = rows.columns[1] == slot
-        group, position, words = rows.columns[0][mine], rows.columns[2][mine], rows.weights[0][mine]
-        starts = np.searchsorted(group, np.arange(groups + 1))
-        sums.append(round_limbs(starts, position, words))
-    return sums
+def _computed_words(result: Result, sums: Words, digits: Sequence[SlotDigits], strings: StringTable) -> Words:
+    """What the aggregate's own finish makes of the sums of each group; NULL over no rows."""
+    state = aggregate_function(result.function).state
+    assert isinstance(state, Linear) and callable(state.finish)
+    signature = Signature(result.arguments, result.target.type, result.target.nullable)
+    by_group = [_by_group(source, sums, digits) for source in result.sources]
+    values: list[Value] = []
+    for group, count in enumerate(sums[result.counted].tolist()):
+        if count <= 0 and result.target.nullable:
+            values.append(None)
+            continue
+        try:
+            values.append(state.finish(Totals(count, tuple(each[group] for each in by_group)), signature))
+        except ArithmeticOverflow as error:
+            raise ArithmeticOverflow(error.message, span=result.span, remedy=error.remedy) from error
+    return encode(pa.array(values, result.target.type.arrow), result.target, strings)
+
+
+def _by_group(source: Source, sums: Words, digits: Sequence[SlotDigits]) -> Sequence[Mapping[int, int]]:
+    """Of each group, position → digit of the sum, whose limbs stand from high to low."""
+    if source.kind in ("real", "product", "bits"):
+        return digits[source.slot].by_group()
+    limbs = zip(*(word.tolist() for word in sums[source.slot : source.slot + source.width]), strict=True)
+    return [dict(enumerate(reversed(each))) for each in limbs]
+
+
+def _rounded_reals(digits: SlotDigits) -> np.ndarray:
+    """float64[groups]: the exact sums, rounded once."""
+    return round_limbs(digits.starts, digits.positions, digits.digits)
 
 
 def _rounded(high: np.ndarray, low: np.ndarray) -> np.ndarray:

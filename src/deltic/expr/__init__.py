@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from deltic.expr.aggregates import argument_type, result_type
 from deltic.expr.failing import can_fail
 from deltic.expr.functions import add_interval, known_functions, resolve
 from deltic.expr.nodes import TRUE, Call, Case, Cast, Column, Expr, Literal, Value, children, columns_of
@@ -18,7 +17,6 @@ __all__ = [
     "Literal",
     "Value",
     "add_interval",
-    "argument_type",
     "can_fail",
     "case",
     "cast",
@@ -27,5 +25,4 @@ __all__ = [
     "common_type",
     "known_functions",
     "resolve",
-    "result_type",
 ]

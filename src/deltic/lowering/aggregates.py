@@ -1,39 +1,58 @@
-"""GROUP BY: sums and counts as weights, float sums as limbs, MIN and MAX as sorted values, DISTINCT arguments as relations of their own.
+"""GROUP BY: sums and counts as weights, wide sums as digits, first rows as sorted values, DISTINCT arguments as relations of their own.
 
-All linear parts of one GROUP BY meet in a single arrangement group → (count, words of every measure): each part fills its own words.
+What a function needs, its definition says (deltic.aggregates). All measures of one GROUP BY meet in a single arrangement
+group → (count, words of every measure): each part fills its own words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deltic.aggregates.definition import Digits, First, Measure
 from deltic.circuit.extremes import Extreme
-from deltic.circuit.measures import Measure, MeasureKind
 from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.aggregate import Aggregate as AggregateOperator
+from deltic.circuit.operators.digits import TakeApart
 from deltic.circuit.operators.linear import Place
-from deltic.circuit.operators.order import Limbs, Sort, Term
-from deltic.circuit.results import Result, ResultKind
-from deltic.expr.nodes import TRUE, Cast, Expr
+from deltic.circuit.operators.order import Sort
+from deltic.circuit.results import Result, Source
+from deltic.circuit.terms import Term
+from deltic.expr.nodes import TRUE, Expr
 from deltic.lowering.streams import ZERO, guarded, is_not_null, normalized
 from deltic.lowering.weighing import Weighing, weigh
 from deltic.plan.columns import conjunction, reference
 from deltic.plan.nodes import Aggregate, AggregateCall
-from deltic.schema import BIGINT, DOUBLE, Field, Schema
+from deltic.schema import BIGINT, Field, Schema
 
 if TYPE_CHECKING:
     from deltic.lowering.lower import Lowering
 
+Part = tuple[Expr, ...] | None
+"""The distinct tuple over which a call is taken, as expressions over the plan's input; None where it is taken over all rows."""
 
-RESULTS: dict[tuple[str, MeasureKind], ResultKind] = {
-    ("sum", "int"): "sum_int",
-    ("sum", "bigint"): "sum_bigint",
-    ("sum", "decimal"): "sum_decimal",
-    ("avg", "int"): "avg_int",
-    ("avg", "rounded"): "avg_rounded",
-    ("avg", "decimal"): "avg_decimal",
-}
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """Rows of a group by `values`, the first of which is not NULL.
+
+    shown: the value that is the result, and `nullable` whether that may be NULL. fields: what a group's row has of its first one.
+    """
+
+    values: tuple[Expr, ...]
+    descending: bool
+    shown: int
+    nullable: bool
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(f"v{i}", value.type, self.nullable or i != self.shown) for i, value in enumerate(self.values))
+
+    @property
+    def stored(self) -> tuple[Field, ...]:
+        """The fields of the rows that are sorted."""
+        return tuple(Field(f"v{i}", value.type, i > 0 and value.nullable) for i, value in enumerate(self.values))
 
 
 def lower_aggregate(lowering: Lowering, plan: Aggregate) -> int:
@@ -50,45 +69,53 @@ class _Grouping:
         self.key_fields = [Field(n, e.type, e.nullable) for n, e in plan.keys] or [Field("group", BIGINT, False)]
         self.main: list[Measure] = []
         self.branches: dict[tuple[Expr, ...], list[Measure]] = {}
-        self.floats: list[tuple[tuple[Expr, ...] | None, Expr]] = []
-        self.extremes: list[tuple[Expr, bool, Field]] = []
+        self.digits: list[tuple[Part, Digits]] = []
+        self.orders: list[_Order] = []
 
     def lower(self) -> int:
         for _, call in self.plan.aggregates:
             self._need(call)
         sums = self.streams.arrange(self._gathered(self.streams.plus(self._sum_streams())), len(self.keys), "sums")
         inputs, reads = [sums.node], [sums.id]
-        floats = None
-        if self.floats:
-            limbs = self.streams.arrange(self._gathered(self.streams.plus(self._limb_streams())), len(self.keys), "limbs")
-            floats = limbs.id
-            inputs.append(limbs.node)
-            reads.append(limbs.id)
+        digits = None
+        if self.digits:
+            arranged = self.streams.arrange(self._gathered(self.streams.plus(self._digit_streams())), len(self.keys), "digits")
+            digits = arranged.id
+            inputs.append(arranged.node)
+            reads.append(arranged.id)
         extremes = []
-        for expr, descending, out in self.extremes:
-            values = self.streams.arrange(self._gathered(self._ordered(expr, descending)), len(self.keys), "extreme")
-            extremes.append(Extreme(values.id, self._key_words, out, descending))
+        for order in self.orders:
+            values = self.streams.arrange(self._gathered(self._ordered(order)), len(self.keys), "extreme")
+            extremes.append(self._extreme(values.id, order, order.fields, self._key_words))
             inputs.append(values.node)
             reads.append(values.id)
-        return self._aggregate(inputs, reads, sums.id, floats, tuple(extremes))
+        return self._aggregate(inputs, reads, sums.id, digits, tuple(extremes))
 
-    def _aggregate(self, inputs: list[int], reads: list[str], sums: str, floats: str | None, extremes: tuple[Extreme, ...]) -> int:
-        results = tuple(
-            self._result(call, f) for (_, call), f in zip(self.plan.aggregates, self.plan.schema.fields[len(self.plan.keys) :], strict=True)
-        )
+    def _aggregate(self, inputs: list[int], reads: list[str], sums: str, digits: str | None, extremes: tuple[Extreme, ...]) -> int:
+        """The operator over its arranged inputs, and what it knows beyond the plan's columns left out: what first rows are sorted by."""
+        fields = self.plan.schema.fields[len(self.plan.keys) :]
+        results = [self._result(call, f) for (_, call), f in zip(self.plan.aggregates, fields, strict=True)]
+        shown = len(results)
+        results += self._remaining_parts()
         target = Schema(tuple(self.key_fields) + tuple(r.target for r in results))
         builder = self.streams.builder
-        memory = builder.name("groups", target, results, *(builder.fingerprint(i) for i in inputs)) if floats or extremes else None
+        memory = builder.name("groups", target, results, *(builder.fingerprint(i) for i in inputs)) if digits or extremes else None
         operator = AggregateOperator(
-            self._key_words, target, results, sums, self._weights, floats, len(self.floats), extremes, memory, self.always
+            self._key_words, target, tuple(results), sums, self._weights, digits, len(self.digits), extremes, memory, self.always
         )
         partition = self.streams.partition(inputs[0])
         node = builder.add(operator, tuple(inputs), Shape(target), partition, owns=memory, reads=reads)
         if memory is not None:
             self.lowering.specify_memory(memory, node, len(self.keys))
-        if not self.always:
+        if not self.always and shown == len(results):
             return node
-        return self.streams.map(node, [reference(target, i + 1) for i in range(len(results))], self.plan.schema)
+        first = 1 if self.always else 0
+        return self.streams.map(node, [reference(target, first + i) for i in range(len(self.plan.schema))], self.plan.schema)
+
+    def _remaining_parts(self) -> list[Result]:
+        """The parts of extremes that no result of a call gives, since the next search starts from the whole row that was first."""
+        parts = ((i, order, j, field) for i, order in enumerate(self.orders) for j, field in enumerate(order.fields))
+        return [Result("extreme", field, extreme=i, part=j) for i, order, j, field in parts if j != order.shown]
 
     @property
     def _key_words(self) -> int:
@@ -98,7 +125,7 @@ class _Grouping:
     def _weights(self) -> int:
         return 1 + sum(m.width for part in (self.main, *self.branches.values()) for m in part)
 
-    def _slot(self, part: tuple[Expr, ...] | None, measure: Measure) -> int:
+    def _slot(self, part: Part, measure: Measure) -> int:
         """The first weight of a measure."""
         at = 1
         for name, measures in ((None, self.main), *self.branches.items()):
@@ -109,29 +136,34 @@ class _Grouping:
         raise AssertionError(measure)
 
     def _need(self, call: AggregateCall) -> None:
+        state = call.definition.state
+        if isinstance(state, First):
+            order = self._order(call, state)
+            if order not in self.orders:
+                self.orders.append(order)
+            return
         part = self._part(call)
         measures = self.main if part is None else self.branches.setdefault(part, [])
-        for measure in self._measures(call):
-            if measure not in measures:
-                measures.append(measure)
-        if call.function in ("min", "max"):
-            if (extreme := self._extreme(call)) not in self.extremes:
-                self.extremes.append(extreme)
-        elif _is_float_sum(call) and (part, value := _double(self._argument(call))) not in self.floats:
-            self.floats.append((part, value))
+        counted = self._counted(call)
+        for need in (*(() if counted is None else (counted,)), *state.sums(self._arguments(call))):
+            if isinstance(need, Digits):
+                if (part, need) not in self.digits:
+                    self.digits.append((part, need))
+            elif need not in measures:
+                measures.append(need)
 
-    def _part(self, call: AggregateCall) -> tuple[Expr, ...] | None:
-        """The distinct tuple over which the call is taken, as expressions over the plan's input."""
-        if not call.distinct or call.function in ("min", "max"):
-            return None
-        return tuple(normalized(guarded(a, call.filter)) for a in call.arguments)
+    def _part(self, call: AggregateCall) -> Part:
+        return tuple(normalized(guarded(a, call.filter)) for a in call.arguments) if call.distinct else None
 
-    def _argument(self, call: AggregateCall) -> Expr:
-        """What is summed, over the input of the call's part."""
+    def _arguments(self, call: AggregateCall) -> tuple[Expr, ...]:
+        """What is added up, over the input of the call's part: NULL in all arguments where the row does not count."""
         part = self._part(call)
         if part is not None:
-            return self._part_reference(part, 0)
-        return guarded(call.arguments[0], call.filter)
+            return tuple(self._part_reference(part, i) for i in range(len(part)))
+        conditions = [] if call.filter is None else [call.filter]
+        if len(call.arguments) > 1 and (present := is_not_null(call.required)) is not None:
+            conditions.append(present)
+        return tuple(guarded(argument, conjunction(conditions) if conditions else None) for argument in call.arguments)
 
     def _part_reference(self, part: tuple[Expr, ...], i: int) -> Expr:
         schema = self._part_schema(part)
@@ -141,28 +173,22 @@ class _Grouping:
         return Schema((*self.key_fields, *(Field(f"v{i}", e.type, False) for i, e in enumerate(part))))
 
     def _counted(self, call: AggregateCall) -> Measure | None:
-        """The measure that counts the values that the call is taken over; None where it is every row."""
+        """The measure that counts the rows that the call is taken over; None where it is every row."""
         part = self._part(call)
         if part is not None:
             return Measure("count", TRUE)
-        present = is_not_null(call.arguments)
+        present = is_not_null(call.required)
         if present is None and call.filter is None:
             return None
-        conditions = [c for c in (call.filter, present) if c is not None]
         if len(call.arguments) == 1 and call.filter is None:
             return Measure("count", call.arguments[0])
-        return Measure("count", guarded(TRUE, conjunction(conditions)))
+        return Measure("count", guarded(TRUE, conjunction(c for c in (call.filter, present) if c is not None)))
 
-    def _measures(self, call: AggregateCall) -> list[Measure]:
-        counted = self._counted(call)
-        found = [] if counted is None or call.function in ("min", "max") else [counted]
-        kind = _kind(call)
-        return found if kind is None else [*found, Measure(kind, self._argument(call))]
-
-    def _extreme(self, call: AggregateCall) -> tuple[Expr, bool, Field]:
-        value = guarded(call.arguments[0], call.filter)
-        at = [c for _, c in self.plan.aggregates].index(call)
-        return value, call.function == "max", self.plan.schema[len(self.plan.keys) + at]
+    def _order(self, call: AggregateCall, state: First) -> _Order:
+        """By what the rows of the call are sorted. Where the row does not count, the first value is NULL."""
+        first, *rest = state.order
+        values = (guarded(call.arguments[first], call.filter), *(call.arguments[i] for i in rest))
+        return _Order(values, state.descending, state.order.index(0), call.nullable)
 
     def _sum_streams(self) -> list[int]:
         """One stream of (group, weights) for the input and each distinct part, every one with all the weights."""
@@ -178,7 +204,7 @@ class _Grouping:
             streams.append(self._placed(weighed, None, measures, part))
         return streams
 
-    def _placed(self, stream: int, count: int | None, measures: Sequence[Measure], part: tuple[Expr, ...] | None) -> int:
+    def _placed(self, stream: int, count: int | None, measures: Sequence[Measure], part: Part) -> int:
         positions: list[int | None] = [count]
         for measure in measures:
             start = self._slot(part, measure)
@@ -192,44 +218,53 @@ class _Grouping:
         rows = self.streams.map(self.lowering.relation(self.plan.input), [*self.keys, *part], schema, is_not_null(part))
         return self.lowering.distinct(rows)
 
-    def _limb_streams(self) -> list[int]:
+    def _digit_streams(self) -> list[int]:
         streams = []
-        for slot, (part, value) in enumerate(self.floats):
-            schema = Schema((*self.key_fields, Field("value", DOUBLE, False)))
+        for slot, (part, digits) in enumerate(self.digits):
+            values = tuple(Field(f"v{i}", value.type, False) for i, value in enumerate(digits.arguments))
             if part is None:
                 stream, keys = self.lowering.relation(self.plan.input), self.keys
             else:
                 stream = self._distinct(part)
                 keys = [reference(self._part_schema(part), i) for i in range(len(self.keys))]
-            rows = self.streams.map(stream, [*keys, value], schema, is_not_null([value]))
+            schema = Schema((*self.key_fields, *values))
+            rows = self.streams.map(stream, [*keys, *digits.arguments], schema, is_not_null(digits.arguments))
             shape = Shape(Schema((*self.key_fields, Field("slot", BIGINT, False), Field("position", BIGINT, False))))
-            streams.append(self.streams.builder.add(Limbs(self._key_words, slot), (rows,), shape, self._kept(rows)))
+            operator = TakeApart(self._key_words, slot, digits.kind, values)
+            streams.append(self.streams.builder.add(operator, (rows,), shape, self._kept(rows)))
         return streams
 
-    def _ordered(self, value: Expr, descending: bool) -> int:
-        """(group, order words of the value): what MIN or MAX searches."""
-        present = Field("value", value.type, False)
-        schema = Schema((*self.key_fields, present))
-        rows = self.streams.map(self.lowering.relation(self.plan.input), [*self.keys, value], schema, is_not_null([value]))
+    def _ordered(self, order: _Order) -> int:
+        """(group, order words of the values): what is searched for the first row."""
+        schema = Schema((*self.key_fields, *order.stored))
+        stream = self.lowering.relation(self.plan.input)
+        rows = self.streams.map(stream, [*self.keys, *order.values], schema, is_not_null(order.values[:1]))
         if self.always:
-            rows = self._local_extremes(rows, schema, descending)
-        return self._sorted(rows, present, descending)
+            rows = self._local_extremes(rows, schema, order)
+        return self._sorted(rows, order)
 
-    def _sorted(self, rows: int, value: Field, descending: bool) -> int:
-        term = Term(self._key_words, value, descending)
-        shape = Shape(Schema((*self.key_fields, *self.lowering.order_fields(term))))
-        return self.streams.builder.add(Sort((*range(self._key_words), term)), (rows,), shape, self._kept(rows))
+    def _terms(self, order: _Order, key_words: int) -> tuple[Term, ...]:
+        slices = Shape(Schema(order.stored)).layout.slices
+        return tuple(Term(key_words + s.start, f, order.descending, nulls_first=False) for s, f in zip(slices, order.stored, strict=True))
 
-    def _local_extremes(self, rows: int, schema: Schema, descending: bool) -> int:
-        """Each shard's own extreme, so that the home shard holds one value of each."""
-        value = schema[len(schema) - 1]
+    def _extreme(self, arrangement: str, order: _Order, fields: tuple[Field, ...], key_words: int) -> Extreme:
+        return Extreme(arrangement, key_words, self._terms(order, key_words), fields)
+
+    def _sorted(self, rows: int, order: _Order) -> int:
+        terms = self._terms(order, self._key_words)
+        shape = Shape(Schema((*self.key_fields, *(field for term in terms for field in self.lowering.order_fields(term)))))
+        return self.streams.builder.add(Sort((*range(self._key_words), *terms)), (rows,), shape, self._kept(rows))
+
+    def _local_extremes(self, rows: int, schema: Schema, order: _Order) -> int:
+        """Each shard's own first row, so that the home shard holds one row of each."""
         sums = self.streams.arrange(self.streams.map(rows, [reference(schema, 0)], Schema(schema.fields[:1])), 1, "sums")
-        values = self.streams.arrange(self._sorted(rows, value, descending), 1, "extreme")
+        values = self.streams.arrange(self._sorted(rows, order), 1, "extreme")
         builder = self.streams.builder
         inputs = (sums.node, values.node)
-        memory = builder.name("groups", schema, descending, *(builder.fingerprint(i) for i in inputs))
-        extreme = Extreme(values.id, 1, value, descending)
-        operator = AggregateOperator(1, schema, (Result("extreme", value, 0),), sums.id, 1, None, 0, (extreme,), memory)
+        memory = builder.name("groups", schema, order.descending, *(builder.fingerprint(i) for i in inputs))
+        results = tuple(Result("extreme", field, part=i) for i, field in enumerate(order.stored))
+        extreme = self._extreme(values.id, order, order.stored, 1)
+        operator = AggregateOperator(1, schema, results, sums.id, 1, None, 0, (extreme,), memory)
         node = builder.add(operator, inputs, Shape(schema), self.streams.partition(rows), owns=memory, reads=(sums.id, values.id))
         self.lowering.specify_memory(memory, node, 1)
         return node
@@ -243,39 +278,20 @@ class _Grouping:
         return self.streams.exchange(stream, () if self.always else tuple(range(self._key_words)))
 
     def _result(self, call: AggregateCall, out: Field) -> Result:
-        if call.function in ("min", "max"):
-            slot = self.extremes.index(self._extreme(call))
-            return Result("extreme", out, slot, span=call.span)
-        counted = self._counted(call)
+        state = call.definition.state
+        if isinstance(state, First):
+            order = self._order(call, state)
+            return Result("extreme", out, extreme=self.orders.index(order), part=order.shown, span=call.span)
         part = self._part(call)
+        counted = self._counted(call)
         count = 0 if counted is None else self._slot(part, counted)
-        if call.function == "count":
-            return Result("count", out, count, span=call.span)
-        if _is_float_sum(call):
-            slot = self.floats.index((part, _double(self._argument(call))))
-            return Result("sum_float" if call.function == "sum" else "avg_float", out, slot, count, span=call.span)
-        kind = _kind(call)
-        assert kind is not None
-        measure = Measure(kind, self._argument(call))
-        slot = self._slot(part, measure)
-        return Result(RESULTS[call.function, kind], out, slot, count, measure.width, measure.argument.type.scale, call.span)
+        sources = tuple(self._source(part, each) for each in state.sums(self._arguments(call)))
+        if not callable(state.finish):
+            return Result(state.finish, out, sources, count, span=call.span)
+        arguments = tuple(argument.type for argument in call.arguments)
+        return Result("computed", out, sources, count, function=call.function, arguments=arguments, span=call.span)
 
-
-def _is_float_sum(call: AggregateCall) -> bool:
-    return call.function in ("sum", "avg") and call.arguments[0].type.is_float
-
-
-def _double(expr: Expr) -> Expr:
-    return expr if expr.type == DOUBLE else Cast(expr, DOUBLE, expr.nullable)
-
-
-def _kind(call: AggregateCall) -> MeasureKind | None:
-    """How the call's argument is summed exactly; None where nothing is, or a float."""
-    if call.function not in ("sum", "avg") or _is_float_sum(call):
-        return None
-    type_ = call.arguments[0].type
-    if type_.is_decimal:
-        return "decimal"
-    if type_ != BIGINT:
-        return "int"
-    return "bigint" if call.function == "sum" else "rounded"
+    def _source(self, part: Part, each: Measure | Digits) -> Source:
+        if isinstance(each, Digits):
+            return Source(each.kind, self.digits.index((part, each)))
+        return Source(each.kind, self._slot(part, each), each.width, each.argument.type.scale)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from deltic.circuit.measures import Measure
+from deltic.aggregates.definition import Measure
 from deltic.lowering.agm import Edges, agm_bound
 from deltic.lowering.keys import unique_key
 from deltic.plan.nodes import MultiwayJoin, Plan, Values

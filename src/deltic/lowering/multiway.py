@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from deltic.aggregates.definition import Measure
 from deltic.circuit.cube import Cube, Placement
-from deltic.circuit.measures import Measure
 from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.multiway import MultiwayJoin as MultiwayJoinOperator

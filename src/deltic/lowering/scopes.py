@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from deltic.circuit.measures import Measure
+from deltic.aggregates.definition import Measure
 from deltic.circuit.nesting import ScopeBuilder
 from deltic.circuit.nodes import NodeKind
 from deltic.circuit.operators.arrange import Arrange

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from deltic.aggregates.definition import Measure
 from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.cube import Cube, Placement, Replicate
-from deltic.circuit.measures import Measure
 from deltic.circuit.nodes import ArrangementSpec, NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.flat_map import FlatMap as FlatMapOperator

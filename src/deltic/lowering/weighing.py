@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from deltic.circuit.measures import Measure
+from deltic.aggregates.definition import Measure
 from deltic.expr.nodes import Column, Expr
 from deltic.lowering.joins import Side, arranged_by_key, joined, table_side
 from deltic.lowering.multiway import weigh_multiway_join

@@ -89,7 +89,7 @@ def _is_normal(plan: Plan, index: int) -> bool:
         case Distinct() | SetOperation():
             return True
         case Aggregate():
-            return index < len(plan.keys) or plan.aggregates[index - len(plan.keys)][1].function == "sum"
+            return index < len(plan.keys) or plan.aggregates[index - len(plan.keys)][1].definition.never_negative_zero
         case Filter() | TemporalFilter() | TopK():
             return _is_normal(plan.input, index)
         case Recursion():

@@ -8,7 +8,8 @@ Contracts
 - Tables are multisets: every weight is positive. Between a repeat_row and the next Multiset weights may be negative.
 - A row's values fit its schema.
 - Every expression of a node is evaluated on every row of the node's input, but for the arguments of an aggregate, evaluated only
-  where its FILTER is TRUE, and a join's residual, evaluated only on pairs with equal keys. What fails raises an EvaluationError.
+  where its FILTER is TRUE and no argument that has to be there is NULL, and a join's residual, evaluated only on pairs with equal keys.
+  What fails raises an EvaluationError.
 - Values keep the sign of zero, keys do not: keys, DISTINCT and set operations give 0.0 for -0.0.
 """
 

@@ -14,6 +14,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Final, NoReturn, assert_never
 
+from deltic.aggregates.definition import First
 from deltic.errors import Span, Unsupported
 from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, children
 from deltic.plan.nodes import (
@@ -67,7 +68,6 @@ Motions = tuple[Motion, ...]
 States = Mapping[str, Motions]
 """The columns of the recursive relations, by the relation's name."""
 
-BETTER: Final = {"min": Trend.FALLING, "max": Trend.RISING}
 OPPOSITE: Final = {Trend.FALLING: Trend.RISING, Trend.RISING: Trend.FALLING}
 LOWER: Final = ("less", "less_equal")
 HIGHER: Final = ("greater", "greater_equal")
@@ -216,14 +216,22 @@ def _aggregated(plan: Aggregate, below: Motions, names: frozenset[str]) -> Motio
 
 
 def _extreme(call: AggregateCall, below: Motions, plan: Aggregate, names: frozenset[str]) -> Motion:
-    if call.function not in BETTER:
+    better = _better(call)
+    if better is None:
         _refuse_read(f"by {call.function.upper()}", plan, names, _MINIMUM, call.span)
     if call.filter is not None:
         _check_steady(call.filter, below, "FILTER", plan, names)
     argument = _motion(call.arguments[0], below)
-    better = BETTER[call.function]
-    trend = better if argument.trend in (Trend.FIXED, better) else Trend.MIXED
+    trend = better if better is not None and argument.trend in (Trend.FIXED, better) else Trend.MIXED
     return Motion(trend, argument.null or not plan.keys or call.filter is not None)
+
+
+def _better(call: AggregateCall) -> Trend | None:
+    """Where the value of the aggregate goes as rows come: the least or the greatest of a group; None for all others."""
+    state = call.definition.state
+    if not isinstance(state, First) or state.order != (0,):
+        return None
+    return Trend.RISING if state.descending else Trend.FALLING
 
 
 def _combined(plan: SetOperation, states: States, names: frozenset[str]) -> Motions:

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Final
 from typing import Literal as OneOf
 
+from deltic.aggregates import AggregateFunction, aggregate_function
 from deltic.errors import Span
 from deltic.expr.nodes import Expr, Literal, UserFunction, Value
 from deltic.plan.node import Node, computed, once_per_node
@@ -22,7 +23,6 @@ from deltic.schema import BIGINT, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, F
 JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti", "not_in"]
 HintKind = OneOf["multiway", "binary"]
 SetKind = OneOf["except", "except_all", "intersect", "intersect_all"]
-AggregateFunction = OneOf["count", "sum", "avg", "min", "max"]
 TableFunction = OneOf["array", "sequence", "generate_series", "split", "repeat_row"]
 TickFunction = OneOf["delay", "integrate", "delta0", "stamp"]
 
@@ -182,19 +182,29 @@ def is_word(type_: Type) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """One aggregate of a GROUP BY. `argument` None is COUNT(*); COUNT(DISTINCT a, b) has several `arguments`.
+    """One aggregate of a GROUP BY. COUNT(*) has no `arguments`; COUNT(DISTINCT a, b) has several.
 
+    function: the name of a registered aggregate (deltic.aggregates), which says all else about it.
     filter: FILTER (WHERE …): only rows on which it is TRUE count.
     type: the result's type (Spark's); nullable: whether a group can yield NULL.
     """
 
-    function: AggregateFunction
+    function: str
     arguments: tuple[Expr, ...]
     type: Type
     nullable: bool
     distinct: bool = False
     filter: Expr | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def definition(self) -> AggregateFunction:
+        return aggregate_function(self.function)
+
+    @property
+    def required(self) -> tuple[Expr, ...]:
+        """The arguments that must not be NULL for a row to count."""
+        return tuple(argument for i, argument in enumerate(self.arguments) if i not in self.definition.optional)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

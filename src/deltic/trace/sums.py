@@ -7,6 +7,7 @@ is linear in the weights but for the last step, so sums can be split over batche
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ SHIFT = np.int64(32)
 HALF = np.int64(1) << np.int64(31)
 GROWN = np.int64(1) << np.int64(36)
 """From here on a limb is carried: 2^27 batches of such limbs still add up within 64 bits."""
+SPLITTER = float((1 << 27) + 1)
 NARROW = 18
 MAX_PRECISION = 38
 QUOTIENT_SCALE = 39
@@ -110,6 +112,43 @@ def float_limbs(values: npt.NDArray[np.float64], weights: Words) -> tuple[Words,
     return rows, positions, limbs
 
 
+def product_limbs(left: npt.NDArray[np.float64], right: npt.NDArray[np.float64], weights: Words) -> tuple[Words, Words, Words]:
+    """(row, position, limb), at most ten a row: as `float_limbs`, of left · right · weight; exact, without overflow or underflow.
+
+    Rows where a factor is NaN or infinite give nothing. The factors' mantissas are multiplied into two doubles whose sum is their product
+    (Dekker 1971); their exponents move the positions. O(n).
+    """
+    rows = np.flatnonzero(np.isfinite(left) & np.isfinite(right))
+    (a, a_exponent), (b, b_exponent) = np.frexp(left[rows]), np.frexp(right[rows])
+    exponent = a_exponent.astype(np.int64) + b_exponent
+    scale = np.ldexp(1.0, exponent & 31)
+    parts = [float_limbs(part * scale, weights[rows]) for part in _two_product(a, b)]
+    row, position, limb = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return rows[row], position + (exponent >> 5)[row], limb
+
+
+def _two_product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """(rounded product, what rounding left out), for factors whose magnitude is 0 or in [1/2, 1)."""
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    return product, a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
+
+
+def _halves(x: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Two doubles of at most 26 bits each whose sum is x (Veltkamp)."""
+    wide = SPLITTER * x
+    high = wide - (wide - x)
+    return high, x - high
+
+
+def bit_counts(values: npt.NDArray[np.signedinteger[Any]], weights: Words) -> tuple[Words, Words, Words]:
+    """(row, position, weight) for each bit that is set in the two's complement of each value, as wide as its dtype. O(bits)."""
+    width = values.dtype.itemsize
+    octets = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("<")).view(np.uint8).reshape(-1, width)
+    rows, positions = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
+    return rows, positions, weights[rows]
+
+
 def normalise_limbs(positions: Words, limbs: Words) -> tuple[Words, Words, Words]:
     """(row, position, limb) to add so that no limb is 2^36 or beyond: what row `row` has above 2^32 moves one position up."""
     grown = np.flatnonzero(((limbs >= GROWN) | (limbs <= -GROWN)) & (positions < NAN))
@@ -133,6 +172,7 @@ __all__ = [
     "NAN",
     "NEGATIVE_INFINITY",
     "POSITIVE_INFINITY",
+    "bit_counts",
     "carry",
     "decimal_limbs",
     "divide_decimal",
@@ -140,6 +180,7 @@ __all__ = [
     "join64",
     "join_decimal",
     "normalise_limbs",
+    "product_limbs",
     "round_limbs",
     "split64",
 ]

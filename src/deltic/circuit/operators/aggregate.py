@@ -1,7 +1,7 @@
-"""aggregate: GROUP BY over changes. Reads the sums, limbs and extremes of the groups that changed, and nothing else.
+"""aggregate: GROUP BY over changes. Reads the sums, digits and extremes of the groups that changed, and nothing else.
 
-The inputs are arranged by group before they come here: the sums (count first, then each measure's words), the limbs of float
-sums, and for each MIN or MAX its values. A group's old row is retracted and its new one emitted where they differ.
+The inputs are arranged by group before they come here: the sums (count first, then each measure's words), the digits of wide
+sums, and the values of each extreme. A group's old row is retracted and its new one emitted where they differ.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from deltic.circuit.extremes import Extreme, new_extremes
 from deltic.circuit.operator import HOME, Context, Delta, as_batch
-from deltic.circuit.results import Result, float_sums, result_words
+from deltic.circuit.results import Result, SlotDigits, result_words, slot_digits
 from deltic.schema import Schema
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
@@ -33,10 +33,10 @@ ONE_GROUP, REPLACED = np.zeros(2, np.int64), np.array([-1, 1], np.int64)
 class Aggregate:
     """One row per group: its `key` words, then the words of `results`.
 
-    sums: the arrangement group → weights, of `weights` words. floats: the arrangement (group, slot, position) → limb, if any
-    result is a float sum. extremes: one per MIN or MAX. memory: this node's own arrangement of the rows it has emitted, kept where
-    the old row cannot be read off the sums. always: a group without rows has a row too (there are no GROUP BY columns).
-    Inputs: the changes of sums, of floats if there are any, then of the extremes.
+    sums: the arrangement group → weights, of `weights` words. digits: the arrangement (group, slot, position) → digit, if any
+    sum is kept so. extremes: one per first row of a group in an order. memory: this node's own arrangement of the rows that it has
+    emitted, kept where the old row cannot be read off the sums. always: a group without rows has a row too (there are no GROUP BY columns).
+    Inputs: the changes of sums, of digits if there are any, then of the extremes.
     """
 
     key: int
@@ -44,8 +44,8 @@ class Aggregate:
     results: tuple[Result, ...]
     sums: str
     weights: int
-    floats: str | None = None
-    float_slots: int = 0
+    digits: str | None = None
+    slots: int = 0
     extremes: tuple[Extreme, ...] = ()
     memory: str | None = None
     always: bool = False
@@ -82,11 +82,11 @@ class Aggregate:
             here = np.ones(len(here), bool)
             there = np.full(len(here), not context.backfill)
         if self.memory is None:
-            both = self._rendered(tuple(np.concatenate(pair) for pair in zip(before, after, strict=True)), (), ())
+            both = self._rendered(tuple(np.concatenate(pair) for pair in zip(before, after, strict=True)), (), (), context)
         else:
             old = self._remembered(groups, context)
-            floats = self._float_sums(groups, inputs, context)
-            new = self._rendered(after, floats, self._extremes(groups, old, there, filled, inputs, context))
+            digits = self._slot_digits(groups, inputs, context)
+            new = self._rendered(after, digits, self._extremes(groups, old, there, filled, inputs, context), context)
             both = tuple(np.concatenate(pair) for pair in zip(old, new, strict=True))
         return self._emit(groups, both, there, here, context)
 
@@ -108,8 +108,8 @@ class Aggregate:
         keys = tuple(np.concatenate([d.columns[i] for d in some]) for i in range(self.key))
         return consolidate(Rows(keys, (np.ones(len(keys[0]), np.int64),))).columns
 
-    def _rendered(self, sums: Words, floats: Sequence[np.ndarray], extremes: Sequence[Words]) -> Words:
-        return tuple(w for r in self.results for w in result_words(r, sums, floats, extremes))
+    def _rendered(self, sums: Words, digits: Sequence[SlotDigits], extremes: Sequence[Sequence[Words]], context: Context) -> Words:
+        return tuple(w for r in self.results for w in result_words(r, sums, digits, extremes, context.strings))
 
     def _remembered(self, groups: Words, context: Context) -> Words:
         """The result words that stand for each group now; zeros where it has none."""
@@ -123,26 +123,30 @@ class Aggregate:
             word[rows.columns[0]] = column
         return words
 
-    def _float_sums(self, groups: Words, inputs: Sequence[Delta], context: Context) -> Sequence[np.ndarray]:
-        if self.floats is None:
+    def _slot_digits(self, groups: Words, inputs: Sequence[Delta], context: Context) -> Sequence[SlotDigits]:
+        if self.digits is None:
             return ()
-        old = context.old(self.floats, self.key + 2, 1)
+        old = context.old(self.digits, self.key + 2, 1)
         delta = inputs[1]
         spine = old.with_batch(as_batch(delta))
         source, columns, weights = probe(spine, groups, (self.key, self.key + 1), context.counters)
-        return float_sums(source, columns, weights[0], len(groups[0]), self.float_slots)
+        return slot_digits(source, columns, weights[0], len(groups[0]), self.slots)
 
     def _extremes(
         self, groups: Words, old: Words, there: np.ndarray, filled: np.ndarray, inputs: Sequence[Delta], context: Context
-    ) -> list[Words]:
-        found = []
-        first = len(inputs) - len(self.extremes)
-        for i, extreme in enumerate(self.extremes):
-            at = next(j for j, r in enumerate(self.results) if r.kind == "extreme" and r.slot == i)
-            start = self.offsets[at].start - self.offsets[0].start
-            words = old[start : start + self.offsets[at].stop - self.offsets[at].start]
-            found.append(new_extremes(extreme, groups, words, there, filled, as_batch(inputs[first + i]), context))
-        return found
+    ) -> list[Sequence[Words]]:
+        """Of each extreme the words of its fields."""
+        delta = inputs[len(inputs) - len(self.extremes) :]
+        return [
+            new_extremes(extreme, groups, self._remembered_extreme(i, old), there, filled, as_batch(delta[i]), context)
+            for i, extreme in enumerate(self.extremes)
+        ]
+
+    def _remembered_extreme(self, extreme: int, old: Words) -> list[Words]:
+        """Of each field of the extreme the words that stood in the groups' rows."""
+        first = self.offsets[0].start
+        slices = {r.part: s for r, s in zip(self.results, self.offsets, strict=True) if r.kind == "extreme" and r.extreme == extreme}
+        return [old[s.start - first : s.stop - first] for _, s in sorted(slices.items())]
 
     def _emit(self, groups: Words, both: Words, there: np.ndarray, here: np.ndarray, context: Context) -> Delta:
         """The retracted and the new rows. both: result words of all groups before, then of all groups after."""

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from deltic.circuit.measures import Measure, measure_weights
+from deltic.aggregates.definition import Measure
+from deltic.circuit.measures import measure_weights
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.gathered import Gathered, Part
 from deltic.expr.failing import can_fail

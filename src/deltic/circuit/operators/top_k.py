@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deltic.circuit.operator import Context, Delta
+from deltic.circuit.terms import exact_order
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import first, probe
@@ -114,7 +115,7 @@ class TopK:
         _, columns, weights = probe(now, prefix, range(self.width), context.counters)
         tied = consolidate(Rows(tuple(columns), (weights[0],)))
         keep = np.logical_or.reduce([c != p for c, p in zip(rows.columns[:cut], prefix, strict=True)])
-        order = self._exact_order(tied, context)
+        order = exact_order(tied.columns, dict(self.texts), context.strings)
         order = order[tied.weights[0][order] > 0]
         sure = Rows(tuple(c[keep] for c in rows.columns), (rows.weights[0][keep],))
         room = self.limit - int(sure.weights[0].sum())
@@ -123,15 +124,3 @@ class TopK:
 
     def _full_rows(self, rows: Rows) -> bool:
         return int(rows.weights[0].sum()) >= self.limit
-
-    def _exact_order(self, rows: Batch, context: Context) -> np.ndarray:
-        """Positions of the rows in the exact order, strings by their bytes."""
-        order = list(range(len(rows)))
-        texts = dict(self.texts)
-        for i in range(self.width - 1, -1, -1):
-            if i in texts:
-                values = [(text or "").encode() for text in context.strings.decode(rows.columns[i]).to_pylist()]
-                order.sort(key=values.__getitem__, reverse=texts[i])
-            else:
-                order.sort(key=rows.columns[i].tolist().__getitem__)
-        return np.array(order, np.int64)

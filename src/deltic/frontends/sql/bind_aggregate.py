@@ -6,31 +6,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from deltic.aggregates import aggregate_function, is_aggregate
 from deltic.errors import Span, TypeMismatch, Unsupported
-from deltic.expr import Column, Expr, argument_type, cast, result_type
+from deltic.expr import Column, Expr, cast
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.scope import AGGREGATED, OUTER
 from deltic.plan.columns import map_children
-from deltic.plan.nodes import AggregateCall, AggregateFunction
-from deltic.schema import BIGINT
+from deltic.plan.nodes import AggregateCall
 
 if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
 
-FUNCTIONS: Final[dict[str, AggregateFunction]] = {"count": "count", "sum": "sum", "avg": "avg", "mean": "avg", "min": "min", "max": "max"}
-_KNOWN: Final = "COUNT, SUM, AVG, MIN, MAX"
 _ORDERED: Final = "ORDER BY … LIMIT n keeps the first n rows; MIN and MAX have an order"
 _LISTED: Final = "the rows themselves, or COUNT(DISTINCT x)"
 UNSUPPORTED: Final = {
-    **dict.fromkeys(("first", "first_value", "last", "last_value", "any_value", "nth_value", "max_by", "min_by", "mode"), _ORDERED),
+    **dict.fromkeys(("first", "first_value", "last", "last_value", "any_value", "nth_value", "mode"), _ORDERED),
     **dict.fromkeys(("collect_list", "collect_set", "array_agg", "listagg", "string_agg"), _LISTED),
     **dict.fromkeys(("row_number", "rank", "dense_rank", "ntile", "lag", "lead", "percent_rank", "cume_dist"), _ORDERED),
-    **dict.fromkeys(("stddev", "std", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop"), "SUM(x), SUM(x * x) and COUNT(x)"),
-    **dict.fromkeys(("skewness", "kurtosis", "corr", "covar_pop", "covar_samp", "regr_slope", "regr_r2"), "sums of products"),
+    **dict.fromkeys(("skewness", "kurtosis", "regr_slope", "regr_r2"), "sums of products"),
     **dict.fromkeys(("median", "percentile", "percentile_approx", "approx_percentile", "percentile_cont"), "MIN and MAX"),
     **dict.fromkeys(("approx_count_distinct", "count_min_sketch", "hll_sketch_agg"), "COUNT(DISTINCT x), which is exact"),
-    **dict.fromkeys(("count_if", "try_sum", "try_avg", "bool_and", "bool_or", "every", "some", "any"), "COUNT(*) FILTER (WHERE …)"),
-    **dict.fromkeys(("bit_and", "bit_or", "bit_xor", "histogram_numeric", "grouping", "grouping_id", "product"), _KNOWN),
+    **dict.fromkeys(("try_sum", "try_avg"), "SUM and AVG, whose overflow is an error"),
+    **dict.fromkeys(("histogram_numeric", "grouping", "grouping_id", "product"), "COUNT, SUM, AVG, MIN and MAX"),
 }
 
 
@@ -50,7 +47,7 @@ class Collector:
 
 def aggregate_of(node: object) -> str | None:
     """The aggregate's name, where the node is a call of one."""
-    if isinstance(node, tree.FunctionCall) and (node.name in FUNCTIONS or node.name in UNSUPPORTED):
+    if isinstance(node, tree.FunctionCall) and (is_aggregate(node.name) or node.name in UNSUPPORTED):
         return node.name
     return None
 
@@ -63,14 +60,14 @@ def has_aggregate(node: tree.Expression) -> bool:
 def bind_aggregate(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     """The column that stands for a call of an aggregate, which the binder's collector takes."""
     name, span = node.name, node.span
-    if name in UNSUPPORTED:
-        raise Unsupported(f"the aggregate {name.upper()} is not supported", span=span, expected=_KNOWN, remedy=UNSUPPORTED[name])
+    if not is_aggregate(name):
+        raise Unsupported(f"the aggregate {name.upper()} is not supported", span=span, remedy=UNSUPPORTED[name])
     if binder.collector is None:
         raise Unsupported(f"an aggregate is not allowed in {binder.clause}", span=span, remedy=_elsewhere(binder.clause))
     rows = replace(binder, clause=f"the argument of {name.upper()}", aliases={}, keys=None, collector=None)
     arguments = _arguments(rows, node)
     condition = None if node.condition is None else replace(rows, clause="FILTER").condition(node.condition)
-    return binder.collector.add(_aggregate(FUNCTIONS[name], arguments, node.distinct, condition, span))
+    return binder.collector.add(_aggregate(name, arguments, node.distinct, condition, span))
 
 
 def _elsewhere(clause: str) -> str:
@@ -91,17 +88,19 @@ def _arguments(binder: ExpressionBinder, call: tree.FunctionCall) -> tuple[Expr,
             return tuple(binder.bind(part) for part in arguments)
 
 
-def _aggregate(
-    function: AggregateFunction, arguments: tuple[Expr, ...], distinct: bool, condition: Expr | None, span: Span
-) -> AggregateCall:
-    if function == "count":
-        return AggregateCall(function, arguments, BIGINT, False, distinct, condition, span)
-    if len(arguments) != 1:
-        raise TypeMismatch(f"{function.upper()} requires one argument", span=span, expected=f"1, found {len(arguments)}")
-    taken = cast(arguments[0], argument_type(function, arguments[0].type, span), span)
-    type, nullable = result_type(function, taken.type, span)
-    # MIN and MAX do not care for copies, so that plans with and without DISTINCT are one.
-    return AggregateCall(function, (taken,), type, nullable, distinct and function in ("sum", "avg"), condition, span)
+def _aggregate(name: str, arguments: tuple[Expr, ...], distinct: bool, condition: Expr | None, span: Span) -> AggregateCall:
+    function = aggregate_function(name)
+    _check_count(name, len(arguments), *function.parameters, span)
+    signature = function.rule(name, [argument.type for argument in arguments], span)
+    cast_to = tuple(cast(argument, type, span) for argument, type in zip(arguments, signature.arguments, strict=True))
+    return AggregateCall(function.name, cast_to, signature.result, signature.nullable, distinct and function.copies, condition, span)
+
+
+def _check_count(name: str, found: int, least: int, most: int | None, span: Span) -> None:
+    if found < least or (most is not None and found > most):
+        count = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+        noun = "argument" if count == "1" else "arguments"
+        raise TypeMismatch(f"{name.upper()} requires {count} {noun}", span=span, expected=f"{count}, found {found}")
 
 
 def onto(expr: Expr, keys: Sequence[Expr], outputs: Sequence[Expr], clause: str) -> Expr:

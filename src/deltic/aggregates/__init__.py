@@ -1,0 +1,55 @@
+"""The aggregate functions: one file each, found here by name.
+
+Importing the room reads every file of it and checks the whole: each function has its type rule, state, finish and reference (their types
+say so), and no two share a name. To add a function to Deltic, add a file with `AGGREGATES`; a program adds its own with `register`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Final
+
+from deltic.aggregates.definition import AggregateFunction, Signature
+
+_KNOWN: Final[dict[str, AggregateFunction]] = {}
+_SHARED: Final = ("definition", "exact", "rules")
+"""Modules of the room that define no function."""
+
+
+def register(function: AggregateFunction) -> None:
+    """Makes the function known under its name and its aliases. Raises ValueError where one of them is already another's.
+
+    On Spark the workers must register it too: put the call in a module that they import.
+    """
+    for name in (function.name, *function.aliases):
+        if _KNOWN.get(name, function) != function:
+            raise ValueError(f"there already is an aggregate {name}")
+    _KNOWN.update(dict.fromkeys((function.name, *function.aliases), function))
+
+
+def aggregate_function(name: str) -> AggregateFunction:
+    """The function of that name or alias, in lower case. Raises KeyError."""
+    return _KNOWN[name]
+
+
+def is_aggregate(name: str) -> bool:
+    """Whether `name`, in lower case, is a function's name or alias."""
+    return name in _KNOWN
+
+
+def aggregate_functions() -> tuple[AggregateFunction, ...]:
+    """Every function once."""
+    return tuple(dict.fromkeys(_KNOWN.values()))
+
+
+def _register_all() -> None:
+    for module in iter_modules(__path__):
+        if module.name not in _SHARED:
+            for function in import_module(f"{__name__}.{module.name}").AGGREGATES:
+                register(function)
+
+
+_register_all()
+
+__all__ = ["AggregateFunction", "Signature", "aggregate_function", "aggregate_functions", "is_aggregate", "register"]

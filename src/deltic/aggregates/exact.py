@@ -1,0 +1,96 @@
+"""Exact arithmetic for references and finishes: everything is an integer or a fraction until it is rounded, once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from decimal import Context, Decimal
+from fractions import Fraction
+
+from deltic.errors import ArithmeticOverflow
+from deltic.expr.nodes import Value
+from deltic.schema import INTEGER_BITS, Type
+
+ROOT_BITS = 160
+ROOT_DIGITS = 1200
+"""Decimal digits that hold every quotient of sums of doubles closely enough to tell to which double its root is nearest."""
+
+
+def number(value: Value) -> int | float | Decimal:
+    """The value, which is a number."""
+    assert isinstance(value, int | float | Decimal)
+    return value
+
+
+def float_sum(values: Iterable[tuple[Value, int]]) -> float:
+    """Σ value·weight of floats, correctly rounded; a sum of zero is 0.0. NaN wins over everything, and +∞ with -∞ gives NaN."""
+    finite, special = Fraction(0), set()
+    for value, weight in values:
+        assert isinstance(value, float)
+        if math.isfinite(value):
+            finite += Fraction(value) * weight
+        else:
+            special.add(value)
+    if special:
+        return special.pop() if len(special) == 1 else math.nan
+    return nearest(finite)
+
+
+def nearest(number: Fraction) -> float:
+    """The double nearest to the number, half to even; beyond the greatest, an infinity."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def nearest_ratio(numerator: int, denominator: int) -> float:
+    """The double nearest to numerator / denominator > 0 or < 0, half to even; beyond the greatest, an infinity."""
+    try:
+        return numerator / denominator  # of integers, correctly rounded
+    except OverflowError:
+        return math.inf if (numerator > 0) == (denominator > 0) else -math.inf
+
+
+def nearest_root(numerator: int, denominator: int) -> float:
+    """The double nearest to √(numerator / denominator), numerator ≥ 0 and denominator > 0.
+
+    The integer root has ROOT_BITS bits or more, and one bit below says whether it is exact, so the last rounding is right.
+    """
+    shift = max(0, 2 * ROOT_BITS - numerator.bit_length() + denominator.bit_length())
+    shift += shift & 1
+    quotient, rest = divmod(numerator << shift, denominator)
+    root = math.isqrt(quotient)
+    sticky = bool(rest) or root * root != quotient
+    return nearest_ratio(root << 1 | sticky, 1 << (shift // 2 + 1))
+
+
+def decimal_root(number: Fraction) -> float:
+    """√number as a double, by long decimals: for references, another way than `nearest_root`."""
+    context = Context(prec=ROOT_DIGITS)
+    try:
+        return float(context.sqrt(context.divide(Decimal(number.numerator), Decimal(number.denominator))))
+    except OverflowError:
+        return math.inf
+
+
+def fitted(total: int, type: Type) -> int:
+    """The total, which fits the integer type; else ArithmeticOverflow."""
+    half = 1 << (INTEGER_BITS[type.name] - 1)
+    if not -half <= total < half:
+        raise ArithmeticOverflow(f"an aggregate leaves {type.sql}: {total}")
+    return total
+
+
+def half_up(number: Fraction, scale: int) -> int:
+    """`number`·10^scale, rounded half away from zero."""
+    size: int = math.floor(abs(number) * 10**scale + Fraction(1, 2))
+    return -size if number < 0 else size
+
+
+def as_decimal(number: Fraction, type: Type) -> Decimal:
+    """`number` in DECIMAL(p, s), built digit by digit: arithmetic on Decimal would round to its context's 28 digits."""
+    unscaled = half_up(number, type.scale)
+    if abs(unscaled) >= 10**type.precision:
+        raise ArithmeticOverflow(f"an aggregate leaves {type.sql}")
+    return Decimal((int(unscaled < 0), tuple(int(digit) for digit in str(abs(unscaled))), -type.scale))

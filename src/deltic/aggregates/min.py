@@ -1,0 +1,15 @@
+"""MIN: the least value; -0.0 is less than 0.0 and NaN is greatest."""
+
+from __future__ import annotations
+
+from deltic.aggregates.definition import AggregateFunction, First, Rows, Signature
+from deltic.aggregates.rules import same
+from deltic.expr.nodes import Value
+from deltic.expr.rows.ordering import total_key
+
+
+def _reference(rows: Rows, signature: Signature) -> Value:
+    return min((value for (value,), _ in rows), key=total_key)
+
+
+AGGREGATES = (AggregateFunction("min", same, First((0,), descending=False), _reference, copies=False),)

@@ -1,0 +1,82 @@
+"""What rows are sorted by: words that sort like values, and the exact order where long strings leave it open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deltic.schema import STRING, Field
+from deltic.trace.encoding import words_of
+from deltic.trace.strings import StringTable
+
+Words = tuple[np.ndarray, ...]
+STRING_WORDS = 3
+MARKER = np.int64(np.iinfo(np.int64).min)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """The field whose words begin at `start`, in one direction. Flagged terms have a word that puts NULLs first or last.
+
+    A string's id follows its order words; it tells strings apart whose first bytes are equal, without ordering them.
+    """
+
+    start: int
+    field: Field
+    descending: bool = False
+    nulls_first: bool = True
+
+    @property
+    def flagged(self) -> bool:
+        return self.field.nullable
+
+    @property
+    def width(self) -> int:
+        """Order words."""
+        value = STRING_WORDS + 1 if self.field.type == STRING else words_of(self.field.type, False)
+        return self.flagged + value
+
+    @property
+    def is_split(self) -> bool:
+        """Whether a word of its own says that there is a value."""
+        return words_of(self.field.type, self.field.nullable) > words_of(self.field.type, False)
+
+    def words(self, columns: Words, strings: StringTable) -> Words:
+        """The order words of the field of rows."""
+        value = columns[self.start : self.start + words_of(self.field.type, self.field.nullable)]
+        flags: Words = ()
+        if self.flagged:
+            null = value[0] == 0 if self.is_split else value[0] == MARKER
+            flags = (np.where(null, 0, 1) if self.nulls_first else null.astype(np.int64),)
+            value = value[1:] if self.is_split else value
+        return (*flags, *_order_words(value, self.field, self.descending, strings))
+
+    def values(self, order: Words) -> Words:
+        """Back from order words to the field's words."""
+        value = order[self.flagged :]
+        if self.field.type == STRING:
+            return (value[-1],)
+        words = tuple(~w for w in value) if self.descending else value
+        return (np.equal(order[0], int(self.nulls_first)).astype(np.int64), *words) if self.is_split else words
+
+
+def _order_words(words: Words, field: Field, descending: bool, strings: StringTable) -> Words:
+    if field.type == STRING:
+        prefix = strings.order_words(words[0])
+        return (*(~w if descending else w for w in prefix), words[0])
+    return tuple(~w for w in words) if descending else words
+
+
+def exact_order(columns: Sequence[np.ndarray], texts: Mapping[int, bool], strings: StringTable) -> np.ndarray:
+    """Positions of the rows in the order of their columns. texts: the columns that are ids of strings, whose bytes decide, and whether
+    they descend. O(rows · log rows) in Python: for the few rows that first bytes do not tell apart."""
+    order = list(range(len(columns[0])))
+    for i in reversed(range(len(columns))):
+        if i in texts:
+            values = [(text or "").encode() for text in strings.decode(columns[i]).to_pylist()]
+            order.sort(key=values.__getitem__, reverse=texts[i])
+        else:
+            order.sort(key=columns[i].tolist().__getitem__)
+    return np.array(order, np.int64)
