@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import get_args
 
-from deltic.aggregates import aggregate_function
+from deltic.aggregates import aggregate_function, aggregate_functions
+from deltic.errors import TypeMismatch
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Column, Expr, Literal, Value
 from deltic.expr.typing import case, cast
@@ -196,11 +197,16 @@ class Scalars:
         return self.daring > 0 and self.rng.random() < self.daring
 
 
+FIVE = ("count", "count", "sum", "sum", "avg", "min", "max")
+ANY = (*FIVE, "any", "any", "any", "any")
+"""Which aggregates are drawn: the oldest five, or any of all that there are."""
+
+
 class Programs:
     """Random plans over the tables given; later plans share parts of earlier ones."""
 
-    def __init__(self, rng: Random, sources: Sequence[Source], rows: int, daring: float = 0.0) -> None:
-        self.rng = rng
+    def __init__(self, rng: Random, sources: Sequence[Source], rows: int, daring: float = 0.0, *, functions: Sequence[str] = FIVE) -> None:
+        self.rng, self.functions = rng, functions
         self.scalars = Scalars(rng, daring)
         self.tables = [Sized(Table(source.table), source.bounds, rows) for source in sources]
         self.made: list[Sized] = []
@@ -318,7 +324,9 @@ class Programs:
     def call(self, source: Sized) -> tuple[AggregateCall, Bound]:
         where = self.scalars.predicate(source, 1) if self.rng.random() < 0.25 else None
         distinct = self.rng.random() < 0.2
-        match self.rng.choice(["count", "count", "sum", "sum", "avg", "min", "max"]):
+        match self.rng.choice(self.functions):
+            case "any":
+                return self._any_aggregate(source, distinct, where) or self._count(source, distinct, where)
             case "sum" | "avg" as function:
                 return self._total(source, function, distinct, where) or self._count(source, distinct, where)
             case "min" | "max" as function:
@@ -345,6 +353,28 @@ class Programs:
         exact = size if type.is_decimal or type.is_integer else None
         call = AggregateCall(function, (expr,), type, True, distinct, where)
         return call, exact * MANY if exact is not None and function == "sum" else exact
+
+    def _any_aggregate(self, source: Sized, distinct: bool, where: Expr | None) -> tuple[AggregateCall, Bound] | None:
+        """One of all aggregates but those whose sums could leave their type, over arguments that it accepts; None if none were found."""
+        function = self.rng.choice([f for f in aggregate_functions() if f.name not in ("count", "sum", "avg")])
+        for _ in range(8):
+            found = [self.scalars.any(source, 1) for _ in range(function.parameters[0])]
+            types = [expr.type for expr, _ in found]
+            try:
+                signature = function.rule(function.name, types, None)
+            except TypeMismatch:
+                continue
+            if any(type == STRING != target for type, target in zip(types, signature.arguments, strict=True)):
+                continue  # what is no number would fail
+            arguments = tuple(cast(expr, type) for (expr, _), type in zip(found, signature.arguments, strict=True))
+            size = found[0][1]
+            if function.name == "count_if":
+                size = MANY * 1000
+            elif function.name.startswith("bit_") and size is not None:
+                size = 2 * size + 2
+            copies = distinct and function.copies
+            return AggregateCall(function.name, arguments, signature.result, signature.nullable, copies, where), size
+        return None
 
     def distinct(self, depth: int) -> Sized:
         source = self.relation(depth)

@@ -392,6 +392,11 @@ def _aggregates() -> Iterator[str]:
         "SUM(k)", "SUM(id)", "SUM(m)", "SUM(DISTINCT k)", "AVG(k)", "AVG(m)", "AVG(DISTINCT m)", "MIN(x)", "MAX(x)", "MIN(s)", "MAX(s)",
         "MIN(d)", "MAX(ts)", "MAX(b)", "MIN(DISTINCT k)", "MEAN(k)", "SUM(k) FILTER (WHERE b)", "COUNT(*) FILTER (WHERE k > 1)",
         "COUNT(DISTINCT k) FILTER (WHERE b)", "SUM(k + 1) * 2 + COUNT(*)", "MAX(k) - MIN(k)", "COALESCE(SUM(k), 0)",
+        "BOOL_AND(b)", "EVERY(k > 0)", "BOOL_OR(b)", "ANY(DISTINCT b)", "SOME(k > 2) FILTER (WHERE b)", "COUNT_IF(b)",
+        "COUNT_IF(DISTINCT k > 1)",
+        "BIT_AND(k)", "BIT_OR(id)", "BIT_XOR(k)", "BIT_XOR(DISTINCT k) FILTER (WHERE id > 2)", "MIN_BY(s, id)", "MAX_BY(k, id)",
+        "MAX_BY(x, s) FILTER (WHERE id > 6)", "MIN_BY(id, -id)", "BIT_XOR(NULL)", "COUNT_IF(NULL)", "BOOL_OR('true')",
+        "COUNT_IF(id > 2) * 2 + 1",
         "CASE WHEN COUNT(*) > 2 THEN 'many' ELSE 'few' END", "SUM('1')", "AVG(DISTINCT k)", "SUM(CASE WHEN b THEN 1 ELSE 0 END)",
     )  # fmt: skip
     for call in calls:

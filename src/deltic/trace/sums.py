@@ -145,7 +145,8 @@ def bit_counts(values: npt.NDArray[np.signedinteger[Any]], weights: Words) -> tu
     """(row, position, weight) for each bit that is set in the two's complement of each value, as wide as its dtype. O(bits)."""
     width = values.dtype.itemsize
     octets = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("<")).view(np.uint8).reshape(-1, width)
-    rows, positions = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
+    places = np.flatnonzero(np.unpackbits(octets, axis=1, bitorder="little"))
+    rows, positions = np.divmod(places, 8 * width)
     return rows, positions, weights[rows]
 
 

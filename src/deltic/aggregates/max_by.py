@@ -1,0 +1,35 @@
+"""MAX_BY(x, y): x in the row with the greatest y; rows in which y is NULL do not count.
+
+Among rows with that y it is the greatest x, NULL only where all are NULL: where Spark takes any of the rows. The order is that of MAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deltic.aggregates.definition import AggregateFunction, First, Rows, Signature
+from deltic.aggregates.rules import same
+from deltic.expr.nodes import Value
+from deltic.expr.rows.ordering import total_key
+
+
+def _order(row: Sequence[Value]) -> tuple[object, ...]:
+    x, y = row
+    return total_key(y), x is not None, total_key(x)
+
+
+def _reference(rows: Rows, signature: Signature) -> Value:
+    return max((values for values, _ in rows), key=_order)[0]
+
+
+AGGREGATES = (
+    AggregateFunction(
+        "max_by",
+        same,
+        First((1, 0), descending=True),
+        _reference,
+        parameters=(2, 2),
+        optional=frozenset({0}),
+        copies=False,
+    ),
+)

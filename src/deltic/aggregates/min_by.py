@@ -1,0 +1,35 @@
+"""MIN_BY(x, y): x in the row with the least y; rows in which y is NULL do not count.
+
+Among rows with that y it is the least x, NULL only where all are NULL: where Spark takes any of the rows. The order is that of MIN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deltic.aggregates.definition import AggregateFunction, First, Rows, Signature
+from deltic.aggregates.rules import same
+from deltic.expr.nodes import Value
+from deltic.expr.rows.ordering import total_key
+
+
+def _order(row: Sequence[Value]) -> tuple[object, ...]:
+    x, y = row
+    return total_key(y), x is None, total_key(x)
+
+
+def _reference(rows: Rows, signature: Signature) -> Value:
+    return min((values for values, _ in rows), key=_order)[0]
+
+
+AGGREGATES = (
+    AggregateFunction(
+        "min_by",
+        same,
+        First((1, 0), descending=False),
+        _reference,
+        parameters=(2, 2),
+        optional=frozenset({0}),
+        copies=False,
+    ),
+)

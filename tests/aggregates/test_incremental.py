@@ -1,0 +1,52 @@
+"""Every aggregate after every sequence of inserts and deletes: what the oracle computes from scratch, to the last bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deltic.aggregates import aggregate_functions
+from deltic.runtimes.embedded import DurableEmbedded
+from engines import durable, embedded, restarts, run
+from grouped_programs import calls, grouped_case, source
+from programs import expected
+
+FAST = 12
+SLOW = 2_000
+
+
+def check(seed: int, folder: Path | None = None) -> None:
+    """On one shard or three, in ticks or row by row; or with restarts from a folder, also with another number of shards."""
+    case = grouped_case(seed)
+    outcomes = expected(case)
+    if folder is None:
+        run(embedded(case.tables, case.views, 1 + 2 * (seed % 2)), case, outcomes, row_by_row=seed % 3 == 0)
+        return
+    engine = durable(case.tables, case.views, folder, 1 + seed % 3)
+    try:
+        openers = restarts(seed, len(case.ticks), lambda shards: DurableEmbedded(str(folder), shards))
+        run(engine, case, outcomes, restarts=openers)
+    finally:
+        engine.runtime.close()
+
+
+def test_random_groups() -> None:
+    for seed in range(FAST):
+        check(seed)
+
+
+def test_random_groups_with_restarts_from_state(tmp_path: Path) -> None:
+    for seed in range(3):
+        check(seed, tmp_path / str(seed))
+
+
+@pytest.mark.slow
+def test_many_random_groups(tmp_path: Path) -> None:
+    for seed in range(10_000, 10_000 + SLOW):
+        check(seed, tmp_path / str(seed) if seed % 8 == 0 else None)
+
+
+def test_every_function_accepts_some_column() -> None:
+    schema = source().table.schema
+    assert [f.name for f in aggregate_functions() if not list(calls(f, schema))] == []

@@ -1,0 +1,154 @@
+"""What the aggregates mean, case by case; and that finishes round once, however the sums came about."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import deltic
+from deltic.aggregates import Signature, aggregate_function
+from deltic.aggregates.definition import UNIT, Linear, Totals
+from deltic.aggregates.exact import decimal_root, nearest_ratio, nearest_root
+from deltic.expr.nodes import Value
+from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TINYINT, Type
+
+D = Signature((DOUBLE,), DOUBLE)
+PAIRS = Signature((DOUBLE, DOUBLE), DOUBLE)
+TRUTH = Signature((BOOLEAN,), BOOLEAN)
+
+
+def value(name: str, signature: Signature, *rows: tuple[Value, ...]) -> Value:
+    return aggregate_function(name).reference([(row, 1) for row in rows], signature)
+
+
+def bits(name: str, type: Type, *values: int) -> Value:
+    return value(name, Signature((type,), type), *((each,) for each in values))
+
+
+def by(name: str, *rows: tuple[Value, ...]) -> Value:
+    return value(name, Signature((INT, STRING), INT), *rows)
+
+
+CASES = [
+    ("the variance of one row", value("var_pop", D, (5.0,)), 0.0),
+    ("the sample variance of one row", value("var_samp", D, (5.0,)), None),
+    ("the deviation of one row", value("stddev_samp", D, (5.0,)), None),
+    ("a variance", value("var_samp", D, (1.0,), (2.0,), (4.0,)), 7 / 3),
+    ("a deviation of a population", value("stddev_pop", D, (1.0,), (3.0,)), 1.0),
+    ("a variance beyond DOUBLE", value("var_pop", D, (1e308,), (-1e308,)), math.inf),
+    ("a deviation within DOUBLE", value("stddev_pop", D, (1e308,), (-1e308,)), 1e308),
+    ("a small difference of large numbers", value("var_pop", D, (1e15,), (1e15 + 1,)), 0.25),
+    ("a covariance", value("covar_pop", PAIRS, (1.0, 2.0), (3.0, -2.0)), -2.0),
+    ("a sample covariance of one row", value("covar_samp", PAIRS, (1.0, 2.0)), None),
+    ("a correlation", value("corr", PAIRS, (0.1, -0.3), (0.2, -0.6), (0.4, -1.2)), -1.0),
+    ("a correlation of one row", value("corr", PAIRS, (1.0, 2.0)), None),
+    ("a correlation with a constant", value("corr", PAIRS, (1.0, 2.0), (1.0, 3.0)), None),
+    ("all of some", value("bool_and", TRUTH, (True,), (False,)), False),
+    ("any of some", value("bool_or", TRUTH, (True,), (False,)), True),
+    ("bits in common", bits("bit_and", TINYINT, -1, 3, -128 + 1), 1),
+    ("bits of any", bits("bit_or", TINYINT, 1, -128), -127),
+    ("odd bits", bits("bit_xor", TINYINT, -1, 3, -128), 124),
+    ("odd bits of equal values", bits("bit_xor", BIGINT, 7, 7), 0),
+    ("the value at the least", by("min_by", (1, "b"), (2, "a"), (None, "c")), 2),
+    ("the value at the greatest", by("max_by", (1, "b"), (2, "a"), (None, "c")), None),
+    ("the least of tied values", by("min_by", (None, "a"), (3, "a"), (2, "a")), 2),
+    ("the greatest of tied values", by("max_by", (None, "a"), (3, "a"), (2, "a")), 3),
+    ("NULL at all of the tied", by("max_by", (None, "b"), (3, "a")), None),
+]
+
+
+@pytest.mark.parametrize(("found", "wanted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_values(found: Value, wanted: Value) -> None:
+    assert found == wanted
+    assert found.__class__ is wanted.__class__
+
+
+@pytest.mark.parametrize("name", ["var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr"])
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_gives_nan(name: str, odd: float) -> None:
+    width = aggregate_function(name).parameters[0]
+    found = value(name, PAIRS if width == 2 else D, (1.0,) * width, (odd, 2.0)[:width])
+    assert isinstance(found, float) and math.isnan(found)
+
+
+def test_a_correlation_never_leaves_its_range() -> None:
+    rows = [(0.1 * i, 0.3 * i) for i in range(1, 50)]
+    assert value("corr", PAIRS, *rows) == pytest.approx(1.0) and value("corr", PAIRS, *rows) <= 1.0  # type: ignore[operator]
+
+
+def totals(rows: list[tuple[float, ...]]) -> Totals:
+    """The sums that the five of CORR are, as an engine would keep them, in digits that were never carried."""
+
+    def digits(number: Fraction, degree: int) -> dict[int, int]:
+        return {-34 * degree: int(number * 2 ** (degree * UNIT))}
+
+    sums = [sum((Fraction(row[i]) for row in rows), Fraction(0)) for i in (0, 1)]
+    products = [sum((Fraction(row[i]) * Fraction(row[j]) for row in rows), Fraction(0)) for i, j in ((0, 1), (0, 0), (1, 1))]
+    return Totals(len(rows), (*(digits(each, 1) for each in sums), *(digits(each, 2) for each in products)))
+
+
+@given(st.lists(st.tuples(*[st.floats(allow_nan=False, allow_infinity=False)] * 2), min_size=1, max_size=8))
+def test_finishes_are_the_references(rows: list[tuple[float, ...]]) -> None:
+    known = totals(rows)
+    for name, sums in {
+        "var_pop": (0, 3), "var_samp": (0, 3), "stddev_pop": (0, 3), "stddev_samp": (0, 3), "covar_pop": (0, 1, 2),
+        "covar_samp": (0, 1, 2), "corr": (0, 1, 2, 3, 4),
+    }.items():  # fmt: skip
+        function = aggregate_function(name)
+        assert isinstance(function.state, Linear) and callable(function.state.finish)
+        signature = D if len(sums) == 2 else PAIRS
+        arguments = [row[: function.parameters[0]] for row in rows]
+        finished = function.state.finish(Totals(known.count, tuple(known.digits[i] for i in sums)), signature)
+        assert repr(finished) == repr(value(name, signature, *arguments)), name
+
+
+@given(st.lists(st.integers(-1000, 1000), min_size=2, max_size=20))
+def test_deviations_are_those_of_statistics(values: list[int]) -> None:
+    rows = [(float(each),) for each in values]
+    assert value("stddev_samp", D, *rows) == pytest.approx(statistics.stdev(values))
+    assert value("var_pop", D, *rows) == pytest.approx(statistics.pvariance(values))
+
+
+@given(st.integers(0, 2**4000), st.integers(1, 2**4000))
+def test_roots_are_rounded_once(numerator: int, denominator: int) -> None:
+    """Both ways to the root agree, and no double is nearer."""
+    root = nearest_root(numerator, denominator)
+    assert root == decimal_root(Fraction(numerator, denominator))
+    if 0.0 < root < math.inf:
+        square = Fraction(numerator, denominator)
+        for other in (math.nextafter(root, 0.0), math.nextafter(root, math.inf)):
+            if other < math.inf:
+                middle = (Fraction(root) + Fraction(other)) / 2
+                assert (middle**2 <= square) if other < root else (square <= middle**2)
+
+
+def test_ratios_beyond_the_greatest_double_are_infinite() -> None:
+    assert nearest_ratio(10**400, 1) == math.inf
+    assert nearest_ratio(-(10**400), 1) == -math.inf
+    assert nearest_ratio(10**400, -1) == -math.inf
+    assert nearest_ratio(1, 10**400) == 0.0
+
+
+def test_nothing_drifts() -> None:
+    """What large values leave behind once they are deleted: nothing."""
+    with deltic.Session() as session:
+        session.sql("""
+            CREATE TABLE t (id INT PRIMARY KEY, x DOUBLE, y DOUBLE);
+            CREATE MATERIALIZED VIEW v AS SELECT stddev(x) AS s, corr(x, y) AS r, covar_samp(x, y) AS c FROM t;
+        """)
+        rows = [{"id": i, "x": 0.1 * i, "y": 0.3 * i * i} for i in range(5)]
+        with session.transaction() as tx:
+            tx.insert("t", rows)
+        before = session.view("v").rows()
+        for round in range(20):
+            with session.transaction() as tx:
+                tx.insert("t", [{"id": 100 + i, "x": 1e300 * (i + round), "y": -3.7e-200 / (i + 1)} for i in range(10)])
+            with session.transaction() as tx:
+                tx.delete("t", list(range(100, 110)))
+        assert session.view("v").rows() == before
+        assert before[0]["s"] == statistics.stdev(row["x"] for row in rows)

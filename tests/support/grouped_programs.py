@@ -1,0 +1,78 @@
+"""Test support: programs of aggregates alone, every function of the registry over the types that it accepts, on groups that come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from random import Random
+
+from deltic.aggregates import AggregateFunction, aggregate_functions
+from deltic.errors import TypeMismatch
+from deltic.expr import cast, resolve
+from deltic.expr.nodes import Expr, Literal
+from deltic.plan.columns import reference
+from deltic.plan.nodes import Aggregate, AggregateCall, Plan, Table
+from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TINYINT, Field, Schema, TableSchema, Type, decimal
+from program_data import Content, Source, domain
+from programs import Case
+
+TYPES = (INT, BOOLEAN, TINYINT, BIGINT, DOUBLE, FLOAT, decimal(5, 2), STRING, DATE, SMALLINT, DOUBLE, BIGINT)
+"""Of the columns; the first is what rows are grouped by. Of every other one the last half is NOT NULL."""
+GROUPS = 3
+
+
+def source() -> Source:
+    """A table without a key, so that rows may be there several times."""
+    fields = tuple(Field(f"c{i}", type, i < len(TYPES) // 2 or i % 2 == 0) for i, type in enumerate(TYPES))
+    # Not the ends of the integers: sums of them could leave their type.
+    domains = (domain(INT)[:GROUPS], *(domain(type)[:8] for type in TYPES[1:]))
+    return Source(TableSchema("t", Schema(fields)), domains)
+
+
+def calls(function: AggregateFunction, schema: Schema) -> Iterator[AggregateCall]:
+    """The function over all columns that it accepts, in all combinations."""
+    for columns in product(range(len(schema)), repeat=function.parameters[0] or 1):
+        arguments: list[Expr] = [reference(schema, i) for i in columns]
+        if (call := call_of(function, arguments)) is not None:
+            yield call
+
+
+def call_of(function: AggregateFunction, arguments: list[Expr], distinct: bool = False, where: Expr | None = None) -> AggregateCall | None:
+    """None where the function does not accept the arguments, or would read numbers from strings, which may fail."""
+    types: list[Type] = [argument.type for argument in arguments]
+    try:
+        signature = function.rule(function.name, types, None)
+    except TypeMismatch:
+        return None
+    if any(type == STRING != target for type, target in zip(types, signature.arguments, strict=True)):
+        return None
+    fitted = tuple(cast(argument, type) for argument, type in zip(arguments, signature.arguments, strict=True))
+    return AggregateCall(function.name, fitted, signature.result, signature.nullable, distinct and function.copies, where)
+
+
+def grouped_case(seed: int) -> Case:
+    """Each function once or more in a view by groups or over the whole table; ticks mostly delete once the table is full."""
+    rng = Random(f"grouped {seed}")
+    given = source()
+    table = Table(given.table)
+    chosen = [rng.choice(list(calls(function, table.schema))) for function in aggregate_functions()]
+    where = resolve("greater", [reference(table.schema, 3), Literal(1, BIGINT)])
+    varied: list[tuple[str, AggregateCall]] = []
+    for i, call in enumerate(chosen):
+        condition = where if rng.random() < 0.3 else None
+        varied.append((f"a{i}", call_of(call.definition, list(call.arguments), rng.random() < 0.4, condition) or call))
+    rng.shuffle(varied)
+    views: dict[str, Plan] = {}
+    for i, start in enumerate(range(0, len(varied), 6)):
+        keys = (("k", reference(table.schema, 0)),) if rng.random() < 0.6 else ()
+        views[f"view{i}"] = Aggregate(table, keys, tuple(varied[start : start + 6]))
+    content = Content(given)
+    ticks = [{"t": content.load(rng, 12)}]
+    for number in range(8):
+        change = [each for _ in range(rng.choice((1, 1, 2, 5))) for each in _change(rng, content, emptying=number > 2)]
+        ticks.append({"t": change})
+    return Case(seed, {"t": given.table}, views, ticks, False)
+
+
+def _change(rng: Random, content: Content, *, emptying: bool) -> list[tuple[tuple[object, ...], int]]:
+    return content.delete(rng) if content.rows and emptying and rng.random() < 0.7 else content.change(rng)  # type: ignore[return-value]
