@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from deltic.aggregates import aggregate_functions
 from deltic.runtimes.embedded import DurableEmbedded
 from engines import durable, embedded, restarts, run
 from grouped_programs import calls, grouped_case, source
+from program_plans import built_in
 from programs import expected
 
 FAST = 12
@@ -49,4 +49,4 @@ def test_many_random_groups(tmp_path: Path) -> None:
 
 def test_every_function_accepts_some_column() -> None:
     schema = source().table.schema
-    assert [f.name for f in aggregate_functions() if not list(calls(f, schema))] == []
+    assert [f.name for f in built_in() if not list(calls(f, schema))] == []

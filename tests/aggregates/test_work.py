@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import deltic
-from deltic.aggregates import aggregate_functions
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.aggregate import Aggregate
+from program_plans import built_in
 
 ROWS = 40_000
 GROUPS = 2
@@ -25,7 +25,7 @@ ARGUMENTS = {
     "max_by": "b, s",
 }
 """Those of the aggregates that are not taken over v."""
-NAMES = sorted(function.name for function in aggregate_functions())
+NAMES = sorted(function.name for function in built_in())
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 from random import Random
 
-from deltic.aggregates import AggregateFunction, aggregate_functions
+from deltic.aggregates import AggregateFunction
 from deltic.errors import TypeMismatch
 from deltic.expr import cast, resolve
 from deltic.expr.nodes import Expr, Literal
@@ -14,6 +14,7 @@ from deltic.plan.columns import reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Plan, Table
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TINYINT, Field, Schema, TableSchema, Type, decimal
 from program_data import Content, Source, domain
+from program_plans import built_in
 from programs import Case
 
 TYPES = (INT, BOOLEAN, TINYINT, BIGINT, DOUBLE, FLOAT, decimal(5, 2), STRING, DATE, SMALLINT, DOUBLE, BIGINT)
@@ -55,7 +56,7 @@ def grouped_case(seed: int) -> Case:
     rng = Random(f"grouped {seed}")
     given = source()
     table = Table(given.table)
-    chosen = [rng.choice(list(calls(function, table.schema))) for function in aggregate_functions()]
+    chosen = [rng.choice(list(calls(function, table.schema))) for function in built_in()]
     where = resolve("greater", [reference(table.schema, 3), Literal(1, BIGINT)])
     varied: list[tuple[str, AggregateCall]] = []
     for i, call in enumerate(chosen):

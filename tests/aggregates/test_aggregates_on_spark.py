@@ -1,0 +1,99 @@
+"""Every aggregate after inserts and deletes, equal to Spark's over the same rows: types and values, DOUBLE within the last places."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import pytest
+
+import deltic
+from deltic.schema import Type
+from program_plans import built_in
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+
+COLUMNS = "id BIGINT, k INT, i INT, n BIGINT, h TINYINT, x DOUBLE, y DOUBLE, f FLOAT, m DECIMAL(8,2), b BOOLEAN, s STRING, d DATE"
+NUMBERS = ("x", "n", "m", "h", "f", "DISTINCT i", "m * 2")
+PAIRS = ("x, y", "m, x", "i, n", "DISTINCT x, i", "f, h")
+ARGUMENTS = {
+    "count": ("*", "x", "x, s", "DISTINCT i, b"),
+    **dict.fromkeys(("sum", "avg", "mean"), NUMBERS),
+    **dict.fromkeys(("min", "max"), (*NUMBERS, "s", "d", "b")),
+    **dict.fromkeys(("var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev", "std"), NUMBERS),
+    **dict.fromkeys(("covar_pop", "covar_samp", "corr"), PAIRS),
+    **dict.fromkeys(("bool_and", "every", "bool_or", "any", "some", "count_if"), ("b", "DISTINCT b", "x > 0", "NULL")),
+    **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), ("i", "n", "h", "DISTINCT h", "NULL", "CAST(h AS SMALLINT)")),
+    **dict.fromkeys(("min_by", "max_by"), ("s, id", "x, s", "b, id", "id, m", "DISTINCT d, id", "m, -id")),
+}
+"""Those of each name; of MIN_BY and MAX_BY the second one has no ties."""
+
+
+def test_every_name_is_compared() -> None:
+    assert {name for function in built_in() for name in (function.name, *function.aliases)} == ARGUMENTS.keys()
+
+
+def calls() -> Iterator[str]:
+    for name, arguments in ARGUMENTS.items():
+        for argument in arguments:
+            yield f"{name}({argument})"
+        yield f"{name}({arguments[0]}) FILTER (WHERE id % 3 > 0)"
+
+
+def row(rng: Random, number: int) -> dict[str, Any]:
+    """Numbers are moderate: Spark's own partial results are rounded."""
+    values: dict[str, Any] = {
+        "i": rng.choice((1, 2, 3, -4)),
+        "n": rng.randrange(-(2**40), 2**40),
+        "h": rng.randrange(-128, 128),
+        "x": rng.gauss(0, 10),
+        "y": rng.gauss(5, 1),
+        "f": rng.choice((0.5, 1.25, -3.0, 8.0)),
+        "b": rng.random() < 0.6,
+        "s": f"row {number}",
+        "d": datetime.date(2020, 1, 1) + datetime.timedelta(rng.randrange(1000)),
+    }
+    kept = {name: None if rng.random() < 0.1 and name != "s" else value for name, value in values.items()}
+    return {"id": number, "k": number % 4, "m": Decimal(number * 7 % 1009) / 100, **kept}
+
+
+@pytest.mark.parametrize("group", ["", " GROUP BY k"])
+def test_views_are_what_spark_answers(spark: Any, group: str) -> None:
+    rng = Random(5)
+    rows = {number: row(rng, number) for number in range(90)}
+    listed = list(calls())
+    selected = ", ".join(f"{call} AS c{i}" for i, call in enumerate(listed))
+    query = f"SELECT {'k, ' if group else ''}{selected} FROM t{group}"
+    with deltic.Session(shards=2) as session:
+        session.sql(f"CREATE TABLE t ({COLUMNS}, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW v AS {query}")
+        with session.transaction() as tx:
+            tx.insert("t", list(rows.values()))
+        for number in rng.sample(sorted(rows), 40):
+            with session.transaction() as tx:
+                tx.delete("t", [number])
+            del rows[number]
+        found = session.view("v").to_arrow()
+    spark.createDataFrame([tuple(each.values()) for each in map(ordered, rows.values())], COLUMNS).createOrReplaceTempView("t")
+    frame = spark.sql(query)
+    assert [Type.parse(field.dataType.simpleString().upper()).arrow for field in frame.schema] == found.schema.types
+    ours = sorted(found.to_pylist(), key=lambda each: each.get("k") or 0)
+    theirs = sorted((each.asDict() for each in frame.collect()), key=lambda each: each.get("k") or 0)
+    assert len(ours) == len(theirs) == (4 if group else 1)
+    for one, other in zip(ours, theirs, strict=True):
+        wrong = [(call, one[f"c{i}"], other[f"c{i}"]) for i, call in enumerate(listed) if not alike(one[f"c{i}"], other[f"c{i}"])]
+        assert wrong == []
+
+
+def ordered(row: dict[str, Any]) -> dict[str, Any]:
+    """In the order of COLUMNS."""
+    return {name: row[name] for name in (column.split()[0] for column in COLUMNS.split(", "))}
+
+
+def alike(ours: Any, theirs: Any) -> bool:
+    if isinstance(ours, float) and isinstance(theirs, float):
+        return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
+    return ours == theirs and ours.__class__ is theirs.__class__
