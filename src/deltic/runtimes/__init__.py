@@ -128,7 +128,10 @@ class Runtime(Protocol):
         ...
 
     def trim(self) -> None:
-        """Lets go of strings that can be found again in the state, if they are many; none may be in changes that are not committed."""
+        """Lets go of strings that no state names, or that can be found again in it, if they are many.
+
+        None may be in changes that are not committed.
+        """
         ...
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ One thread at a time adds strings; others read beside it without waiting, in arr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from threading import RLock
 from typing import NamedTuple, Protocol
@@ -26,6 +26,8 @@ from deltic.trace.identity import Identity, Run
 Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 MARKER = np.int64(np.iinfo(np.int64).min)
+ENTRY_BYTES = 32
+"""Of a string besides its own: its id, where it starts, and two slots."""
 PREFIX_BYTES = 24
 """Strings shorter than this are told apart, and ordered, by their order words."""
 INT32_MAX = np.iinfo(np.int32).max
@@ -46,12 +48,17 @@ class _Entries(NamedTuple):
     ids: Words
     starts: Words
     arena: Bytes
+    used: Words
 
     @staticmethod
     def with_room(entries: int, size: int) -> _Entries:
         """None yet. An id that is not there yet reads as the marker, which nothing looks for."""
         return _Entries(
-            np.zeros(2 * entries, np.int64), np.full(entries, MARKER), np.zeros(entries + 1, np.int64), np.empty(size, np.uint8)
+            np.zeros(2 * entries, np.int64),
+            np.full(entries, MARKER),
+            np.zeros(entries + 1, np.int64),
+            np.empty(size, np.uint8),
+            np.zeros(4, np.int64),
         )
 
 
@@ -64,13 +71,13 @@ class _Found(NamedTuple):
     missing: int
 
     def texts(self, kind: pa.DataType) -> pa.Array:
-        """The bytes as an array of `kind` (string or binary), NULL where there is no entry."""
-        n, size = len(self.places), self.offsets[-1]
-        if size > INT32_MAX:
+        """The bytes as an array of `kind` (string, binary or large_binary), NULL where there is no entry."""
+        n, size, wide = len(self.places), self.offsets[-1], pa.types.is_large_binary(kind)
+        if size > INT32_MAX and not wide:
             raise DataError(f"{size} bytes of strings in one column", expected="at most 2 GiB", remedy="read it in parts")
         data, validity = np.empty(size, np.uint8), np.zeros((n + 7) >> 3, np.uint8)
         text.gather(self.places, self.entries.starts, self.entries.arena, self.offsets, data, validity)
-        buffers = [pa.py_buffer(part) for part in (validity, self.offsets.astype(np.int32), data)]
+        buffers = [pa.py_buffer(part) for part in (validity, self.offsets if wide else self.offsets.astype(np.int32), data)]
         return pa.Array.from_buffers(kind, n, buffers)
 
 
@@ -100,7 +107,6 @@ class StringTable:
         self._collections = 0
         self.lock = RLock()
         """Held while strings are added."""
-        self._used = np.zeros(4, np.int64)
         self._entries = _Entries.with_room(1 << 9, 1 << 13)
         self._inherited: list[tuple[int, int]] = []
         """The entries that are the parent's, as ranges."""
@@ -113,7 +119,12 @@ class StringTable:
 
     def __len__(self) -> int:
         """How many strings are here, the parent's that were used included."""
-        return int(self._used[text.ENTRIES])
+        return int(self._entries.used[text.ENTRIES])
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of memory that the strings take, without room for more."""
+        return int(self._entries.starts[len(self)]) + ENTRY_BYTES * len(self)
 
     @property
     def nbytes(self) -> int:
@@ -156,9 +167,9 @@ class StringTable:
         while done < run.n:
             entries = self._entries
             room = np.array([len(entries.ids), len(entries.arena)], np.int64)
-            done = text.insert(*run.place, done, ids, *entries[:3], room, entries.arena, self._used)
+            done = text.insert(*run.place, done, ids, *entries[:3], room, entries.arena, entries.used)
             if done == text.COLLISION:
-                done = int(self._used[text.NEW])
+                done = int(entries.used[text.NEW])
                 ids[done] = self._resolved(run.bytes_of(done), int(ids[done]))
             elif done < 0:
                 done = text.FULL - done
@@ -175,6 +186,7 @@ class StringTable:
             room = max(2 * room, size + needed, size + min(wanted, 1 << 26))
         new = _Entries.with_room(entries, room)
         new.ids[:n], new.starts[: n + 1], new.arena[:size] = old.ids[:n], old.starts[: n + 1], old.arena[:size]
+        new.used[:] = old.used
         text.rehash(new.slots, new.ids, n)
         self._entries = new
 
@@ -302,25 +314,24 @@ class StringTable:
         if self._collections != collections:
             raise UnknownString("strings were let go of while their ids were read")
 
-    def retain(self, ids: Words) -> None:
-        """Drops all strings but these."""
+    def retain(self, parts: Iterable[Words]) -> None:
+        """Drops all strings but those whose ids are in these parts; ids that are not here are passed over. O(ids + what is kept)."""
         with self.lock:
-            exported = self.export(ids)
-            left = np.array(exported.column(0), np.int64)
-            inherited = self._are_inherited(left)
-            order = np.argsort(~inherited, kind="stable")  # the inherited ones first, so that they are one range
+            entries, live = self._entries, np.zeros(len(self), bool)
+            for ids in parts:
+                places = self._look_up(np.ascontiguousarray(ids)).places
+                live[places[places >= 0]] = True
+            inherited = np.zeros(len(live), bool)
+            for start, end in self._inherited:
+                inherited[start:end] = True
+            left = np.concatenate((np.flatnonzero(live & inherited), np.flatnonzero(live & ~inherited)))  # the parent's become one range
+            offsets = np.append(0, np.cumsum(entries.starts[left + 1] - entries.starts[left]))
             kept = StringTable(None)
-            kept._insert(Run.of(exported.column(1).take(pa.array(order))), left[order])
-            self._inherited = [(0, int(inherited.sum()))] if inherited.any() else []
-            self._used, self._entries = kept._used, kept._entries
+            kept._entries = _Entries.with_room(max(1 << 9, 1 << int(2 * len(left)).bit_length()), max(1 << 13, 2 * int(offsets[-1])))
+            kept._insert(Run.of(_Found(entries, left, offsets, 0).texts(pa.large_binary())), entries.ids[left])
+            self._inherited = [(0, int((live & inherited).sum()))]
+            self._entries = kept._entries
             self._collections += 1
-
-    def _are_inherited(self, ids: Words) -> npt.NDArray[np.bool_]:
-        places = self._look_up(ids).places
-        marks: npt.NDArray[np.bool_] = np.zeros(len(ids), bool)
-        for start, end in self._inherited:
-            marks |= (start <= places) & (places < end)
-        return marks
 
 
 class HashedStrings(StringTable):

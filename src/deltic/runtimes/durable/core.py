@@ -171,7 +171,7 @@ class Durable(ABC):
     def trim(self) -> None:
         """See Runtime."""
         if self.strings.nbytes > STRINGS_BYTES:
-            self.strings.retain(np.empty(0, np.int64))
+            self.strings.retain(())
 
     def settle(self) -> None:
         """Waits for the merges that run beside the ticks, and commits them in an epoch of their own."""

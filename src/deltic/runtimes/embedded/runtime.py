@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from deltic.circuit.nodes import Circuit
 from deltic.circuit.operator import Delta, Tick
@@ -26,7 +26,10 @@ from deltic.trace.identity import Identity
 from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.strings import StringTable
+from deltic.trace.strings import StringTable, Words
+
+COLLECT_BYTES: Final = 1 << 20
+"""Of strings in memory, below which none are let go."""
 
 State = tuple[Mapping[str, Spine], ...]
 """By shard its arrangements."""
@@ -66,6 +69,7 @@ class Embedded:
         self.shards = shards
         self.strings = StringTable(Identity.drawn())
         notes = {**EMPTY, "id": secrets.token_hex(16)}
+        self._collect_bytes = COLLECT_BYTES
         self._version = MemoryVersion(Circuit.empty(), tuple({} for _ in range(shards)), 0, notes, {})
 
     @property
@@ -139,7 +143,10 @@ class Embedded:
         }
 
     def trim(self) -> None:
-        """Nothing: there is no other place to find a string."""
+        """See Runtime. O(state) each time that the strings take twice the memory that those took which were kept last."""
+        if self.strings.used_bytes >= self._collect_bytes:
+            self.strings.retain(_live(self._version))
+            self._collect_bytes = max(COLLECT_BYTES, 2 * self.strings.used_bytes)
 
     def close(self) -> None:
         self._version = replace(self._version, state=tuple({} for _ in range(self.shards)))
@@ -162,3 +169,12 @@ def _view_changes(circuit: Circuit, appended: Sequence[Mapping[str, Batch]]) -> 
         if parts and len(merged := parts[0] if len(parts) == 1 else merge(parts)):
             changes[view] = merged
     return changes
+
+
+def _live(version: MemoryVersion) -> Iterator[Words]:
+    """The ids of the strings that the version's state and changes name; and all words of arrangements that its circuit does not know."""
+    specs = version.circuit.arrangements
+    held = [(name, batch) for shard in version.state for name, spine in shard.items() for batch in spine.batches]
+    for name, batch in (*held, *version.changes.items()):
+        for place in specs[name].strings if name in specs else range(len(batch.columns)):
+            yield batch.columns[place]
