@@ -285,8 +285,8 @@ def test_ctrl_c_while_the_state_is_opened_ends_it_before_the_first_tick(shop: Sh
         Lossy()
         opening(self, *args, **options)  # type: ignore[arg-type]
 
-    opening = Pipeline.__init__
-    monkeypatch.setattr(Pipeline, "__init__", opened)
+    opening = Pipeline._open
+    monkeypatch.setattr(Pipeline, "_open", opened)
     assert main(arguments(shop, "--follow")) == Exit.INTERRUPTED
     monkeypatch.undo()
     assert not shop.summed()
@@ -338,3 +338,13 @@ def test_on_spark_it_is_the_same(shop: Shop) -> None:
     assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"]
     assert main(arguments(shop)) == Exit.OK
     assert shop.summed() == EXPECTED["spend"]
+
+
+def test_sigterm_ends_it_with_0_while_it_loads(shop: Shop) -> None:
+    """The signal comes in place of the command, which is loaded then."""
+    loading = (
+        "import sys, signal; from deltic import cli; cli.app = lambda *_, **__: signal.raise_signal(signal.SIGTERM); sys.exit(cli.main())"
+    )
+    source = str(Path(deltic.__file__).parents[1])
+    command = [sys.executable, "-c", loading, *arguments(shop)]
+    assert subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": source}, timeout=60).returncode == Exit.OK

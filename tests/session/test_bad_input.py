@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -120,6 +122,18 @@ BROKEN = {
     ),
 }
 
+
+def without(module: str, read: Callable[[deltic.Session], object]) -> Callable[[deltic.Session], object]:
+    """Reads where the module is not installed."""
+
+    def reading(session: deltic.Session) -> object:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setitem(sys.modules, module, None)
+            return read(session)
+
+    return reading
+
+
 READS = {
     "unknown view": (lambda session: session.view("total"), errors.UnknownName),
     "table as a view": (lambda session: session.view("orders"), errors.UnknownName),
@@ -133,6 +147,15 @@ READS = {
     "no Spark": (lambda session: session.view("totals").to_spark(), errors.SetupError),
     "state nowhere": (lambda session: deltic.Session(state="ftp://host/folder"), errors.StateError),
     "no shards": (lambda session: deltic.Session(shards=0), errors.SetupError),
+    "half a shard": (lambda session: deltic.Session(shards=1.5), errors.SetupError),
+    "state by a number": (lambda session: deltic.Session(state=5), errors.SetupError),
+    "state with a NUL": (lambda session: deltic.Session(state="a\0b"), errors.SetupError),
+    "Spark by its name": (lambda session: deltic.Session(spark="x"), errors.SetupError),
+    "retain less than none": (lambda session: deltic.Session(retain=-1), errors.SetupError),
+    "iterations by text": (lambda session: deltic.Session(iteration_limit="9"), errors.SetupError),
+    "rows per tick": (lambda session: deltic.Pipeline("", rows_per_tick=True), errors.SetupError),
+    "no pandas": (without("pandas", lambda session: session.view("totals").to_pandas()), errors.SetupError),
+    "no Polars": (without("polars", lambda session: session.view("totals").to_polars()), errors.SetupError),
 }
 
 NAMES = [

@@ -398,5 +398,5 @@ def test_notes_that_are_not_the_users_or_no_json_are_refused_and_nothing_happens
 
 
 def test_a_session_retains_no_fewer_than_no_epochs(tmp_path: Path) -> None:
-    with pytest.raises(errors.SetupError, match="a session that retains -1 epochs"):
+    with pytest.raises(errors.SetupError, match="invalid option retain=-1"):
         deltic.Session(state=str(tmp_path / "state"), retain=-1)

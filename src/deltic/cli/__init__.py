@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from cyclopts import App
 
 from deltic import __version__
 from deltic.cli.exits import HELP, Exit
+from deltic.cli.signals import ended_by_sigterm
 from deltic.errors import DelticError, SetupError
 
 app = App(
@@ -32,6 +34,12 @@ app.command("deltic.cli.demo:app", name="demo", help="Run a whole pipeline over 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the console script's entry point. Returns the exit code, but a usage error raises SystemExit(2)."""
+    command = next(iter(sys.argv[1:] if arguments is None else arguments), None)
+    with ended_by_sigterm() if command == "run" else nullcontext():
+        return _main(arguments)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     try:
         code = app(arguments, result_action="return_value")
     except SetupError as error:

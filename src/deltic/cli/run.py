@@ -5,26 +5,25 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json as encoder
-import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal
 
-import pyarrow as pa
 from cyclopts import Group, Parameter, validators
 
 from deltic.cli.exits import Exit
 from deltic.cli.output import emit
 from deltic.cli.progress import Report
 from deltic.cli.script import read_script
+from deltic.cli.signals import Signals
 from deltic.errors import SetupError
 from deltic.kernels import prepare
 from deltic.pipeline import Pipeline
 from deltic.pipeline.outlook import Outlook, outlook
+from deltic.session.options import PIPELINE_RETAINS, RunOptions
 
 _AT_LEAST_ONE: Final = Parameter(validator=validators.Number(gte=1))
 _LENGTH: Final = Group("How long", validator=validators.mutually_exclusive, default_parameter=Parameter(negative=()))
@@ -41,7 +40,7 @@ def run(
     follow: Annotated[bool, Parameter(group=_LENGTH)] = False,
     shards: Annotated[int | None, _AT_LEAST_ONE] = None,
     rows_per_tick: Annotated[int | None, _AT_LEAST_ONE] = None,
-    retain: Annotated[int, _AT_LEAST_ONE] = 100,
+    retain: Annotated[int, _AT_LEAST_ONE] = PIPELINE_RETAINS,
     shared_state: Annotated[bool, Parameter(negative=())] = False,
     dry_run: Annotated[bool, Parameter(negative=())] = False,
     json: Annotated[bool, Parameter(negative=())] = False,
@@ -85,28 +84,18 @@ def run(
         return Exit.USAGE
     text, folder = read_script(script), script.absolute().parent
     where = state if state is not None else str(folder / f"{script.stem}.state")
+    options = RunOptions(state=where, shards=shards, retain=retain, shared_state=shared_state, clock="wall", rows_per_tick=rows_per_tick)
     if dry_run:
         found = outlook(text, name=str(script), state=where, base=folder)
         emit(encoder.dumps(found.json()) if json else _pictured(found))
         return Exit.OK
     report = Report(json=json)
     with ExitStack() as stack:
-        signals = stack.enter_context(_Signals())
+        signals = stack.enter_context(Signals())
         prepare(report.say)
         spark = None if engine == "embedded" else stack.enter_context(_spark(master, f"deltic run {script.name}"))
         signals.listen()  # PySpark has put a handler of its own
-        pipeline = Pipeline(
-            text,
-            name=str(script),
-            spark=spark,
-            state=where,
-            shards=shards,
-            rows_per_tick=rows_per_tick,
-            base=folder,
-            retain=retain,
-            shared_state=shared_state,
-        )
-        stack.enter_context(pipeline)
+        pipeline = stack.enter_context(Pipeline.of(text, options.on(spark), name=str(script), base=folder))
         signals.stop_by(pipeline.stop)
         report.started(where, pipeline.start)
         with report.ticks() as told:
@@ -121,50 +110,6 @@ def _default_engine(wants_spark: bool) -> Literal["spark", "embedded"]:
         return "spark"
     print('deltic: running in this process; to run on Spark: pip install "deltic[spark]"', file=sys.stderr)
     return "embedded"
-
-
-class _Signals:
-    """While it is open, the first SIGINT or SIGTERM stops the pipeline, before its first tick if it is being opened.
-
-    The second ends the process as if it were killed, which a state may be at any moment. Neither raises: an exception might come in the
-    midst of anything, and be lost where a library passes over exceptions. caught: those that came.
-    """
-
-    def __init__(self) -> None:
-        self.caught: list[int] = []
-        self._stop: Callable[[], None] | None = None
-        self._before: dict[int, Any] = {}
-
-    def listen(self) -> None:
-        """Takes the signals over from whoever has them."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            before = signal.signal(number, self._heard)
-            self._before.setdefault(number, before)
-
-    def stop_by(self, stop: Callable[[], None]) -> None:
-        """`stop` is what stops the pipeline; called at once if a signal came before."""
-        self._stop = stop
-        if self.caught:
-            stop()
-
-    def _heard(self, number: int, _: FrameType | None) -> None:
-        self.caught.append(number)
-        if len(self.caught) > 1:
-            os.write(2, b"deltic: interrupted\n")
-            os._exit(Exit.INTERRUPTED)
-        os.write(2, b"deltic: ending after this tick; once more ends it at once\n")
-        if self._stop is not None:
-            self._stop()
-
-    def __enter__(self) -> Self:
-        pa.enable_signal_handlers(False)  # Arrow's own would break off the read of a file
-        self.listen()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pa.enable_signal_handlers(True)
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ sink has each epoch once, wherever a process ends. By the wall clock, rows that 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ from deltic.pipeline.progress import Progress, Summary
 from deltic.pipeline.script import Script
 from deltic.pipeline.taking import Load
 from deltic.session import Session
+from deltic.session.options import PIPELINE_RETAINS, RunOptions
 
 if TYPE_CHECKING:
     import pyspark.sql
@@ -49,11 +51,11 @@ class Pipeline:
         *,
         name: str = "<sql>",
         spark: pyspark.sql.SparkSession | None = None,
-        state: str | None = None,
+        state: str | os.PathLike[str] | None = None,
         shards: int | None = None,
         rows_per_tick: int | None = None,
         base: str | Path | None = None,
-        retain: int = 100,
+        retain: int = PIPELINE_RETAINS,
         shared_state: bool = False,
     ) -> None:
         """Opens the state, takes the script for its program, and brings the sinks up to it; takes no file yet.
@@ -61,18 +63,32 @@ class Pipeline:
         script: its text; `name` is what errors call it. spark, state, shards, retain, shared_state: as of a Session.
         rows_per_tick: how many rows of each source a tick takes at most, 100,000 if not given.
         base: the folder that the script's relative paths count from; the working folder if not given.
-        Raises QueryError, StateError, SourceError, SinkError, EvaluationError; then no file is taken and no sink written.
+        Raises SetupError for an invalid option, QueryError, StateError, SourceError, SinkError, EvaluationError; then no file is taken and
+        no sink written.
         """
+        options = RunOptions(
+            spark=spark, state=state, shards=shards, retain=retain, shared_state=shared_state, clock="wall", rows_per_tick=rows_per_tick
+        )
+        self._open(script, options, name, base)
+
+    @classmethod
+    def of(cls, script: str, options: RunOptions, *, name: str = "<sql>", base: str | Path | None = None) -> Self:
+        """The pipeline of a script with these options, whose clock is "wall"."""
+        pipeline = cls.__new__(cls)
+        pipeline._open(script, options, name, base)
+        return pipeline
+
+    def _open(self, script: str, options: RunOptions, name: str, base: str | Path | None) -> None:
         bound = Script.bind(script, name, base)
-        if state is not None:
-            bound.check_new(state)
-        self.session = Session(spark=spark, state=state, shards=shards, retain=retain, shared_state=shared_state, clock="wall")
+        if options.folder is not None:
+            bound.check_new(options.folder)
+        self.session = Session.of(options)
         try:
             notes = self.session.notes
             bound.check(notes)
             self.start = bound.start(notes, self.session.epoch)
             self.session.program(script, name=name, notes=bound.renewed(notes))
-            self._attach(bound, state, rows_per_tick)
+            self._attach(bound, options.folder, options.rows_per_tick)
         except BaseException:
             self.session.close()
             raise

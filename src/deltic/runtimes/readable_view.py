@@ -66,7 +66,7 @@ class ReadableView(ABC):
         try:
             import pandas  # noqa: PLC0415, F401  an optional extra
         except ImportError as error:
-            raise SetupError("pandas is not installed", remedy="pip install pandas") from error
+            raise SetupError("pandas is not installed", remedy='pip install "deltic[spark]", or pandas by itself') from error
         frame: pandas.DataFrame = self.to_arrow().to_pandas()
         return frame
 

@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from deltic.errors import CatalogError, SetupError, Span
+from deltic.errors import CatalogError, Span
 from deltic.frontends.sql import DeclareView, no_base
 from deltic.plan.monotone import check_monotone
 from deltic.plan.nodes import Plan, Recursion, Reference, references
 from deltic.plan.recursion import components, finished, has_base
 from deltic.plan.walk import nodes, transform
-
-
-def checked_limit(limit: int | None) -> int | None:
-    """Raises SetupError for what is no number of iterations."""
-    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
-        raise SetupError(f"iteration_limit={limit!r}", expected="iteration_limit=0 or more")
-    return limit
 
 
 def limited(plan: Plan, limit: int | None) -> Plan:

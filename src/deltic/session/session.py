@@ -5,11 +5,12 @@ One lock orders ticks and definitions; reads take none and see the last commit.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from threading import Lock, RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from weakref import WeakSet
 
 import pyarrow as pa
@@ -35,7 +36,7 @@ from deltic.session.definitions import NOTHING, Definitions, Stored, definitions
 from deltic.session.draft import Draft
 from deltic.session.engines import open_runtime, spark_changes
 from deltic.session.functions import check_functions
-from deltic.session.recursive import checked_limit
+from deltic.session.options import RunOptions
 from deltic.session.subscribers import Subscriber, Subscribers
 from deltic.session.transaction import Asked, Transaction, unknown_table
 from deltic.session.view import View
@@ -62,24 +63,45 @@ class Session:
     iteration_limit: no recursion of a view goes on for more iterations, whatever it says itself.
     clock: what now() is in views. "manual": it stands still until `advance_to`. "wall": each tick has the time of the wall clock.
     A Watermark, or several: it follows columns of tables. So it does, whatever else is said here, where tables have the option watermark.
+    Raises SetupError for an invalid option.
     """
 
     def __init__(
         self,
         *,
         spark: pyspark.sql.SparkSession | None = None,
-        state: str | None = None,
+        state: str | os.PathLike[str] | None = None,
         shards: int | None = None,
         retain: int = RETAINED_EPOCHS,
         shared_state: bool = False,
         iteration_limit: int | None = None,
         clock: Clock | Watermark | Iterable[Watermark] = "manual",
     ) -> None:
-        self.spark = spark
-        self._clock, self._watermarks = checked_clock(clock)
+        self._open(
+            RunOptions(
+                spark=spark,
+                state=state,
+                shards=shards,
+                retain=retain,
+                shared_state=shared_state,
+                iteration_limit=iteration_limit,
+                clock=clock,
+            )
+        )
+
+    @classmethod
+    def of(cls, options: RunOptions) -> Self:
+        """A session with these options."""
+        session = cls.__new__(cls)
+        session._open(options)
+        return session
+
+    def _open(self, options: RunOptions) -> None:
+        self.spark = options.spark
+        self._clock, self._watermarks = checked_clock(options.clock)
         self._lock = RLock()
         prepare()
-        self._runtime = open_runtime(spark, state, shards, retain, shared_state)
+        self._runtime = open_runtime(options)
         """Its last commit is all that changes when something is committed, definitions included: see `_settle` for what follows."""
         self._settled = NOTHING
         """The definitions for which all that follows their commit has been done."""
@@ -90,7 +112,7 @@ class Session:
         self._subscribers = Subscribers()
         self._gathering: WeakSet[Asked] = WeakSet()
         self._gathering_lock = Lock()
-        self._compiler = Compiler(self._runtime.shards, checked_limit(iteration_limit))
+        self._compiler = Compiler(self._runtime.shards, options.iteration_limit)
         self._closed = False
 
     def sql(self, script: str, *, name: str = "<sql>") -> None:

@@ -18,6 +18,7 @@ from deltic.errors import DelticError, StateError, StateInUse
 from deltic.pipeline import Pipeline as FilePipeline
 from deltic.pipeline import Progress
 from deltic.session import Session
+from deltic.session.options import RunOptions
 from deltic.storage.folder import open_folder
 
 if TYPE_CHECKING:
@@ -38,32 +39,21 @@ class Stopped(DelticError):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """All that a pipeline is made of, for a process that is to open it; see deltic.pipeline.Pipeline."""
+    """All that a pipeline is made of, for a process that is to open it on its own Spark session; see deltic.pipeline.Pipeline."""
 
     script: str
+    options: RunOptions
     name: str
-    state: str
-    shards: int | None
-    rows_per_tick: int | None
     base: str
-    retain: int
-    shared_state: bool
+
+    @property
+    def state(self) -> str:
+        assert self.options.folder is not None
+        return self.options.folder
 
     def open(self, spark: pyspark.sql.SparkSession) -> Opened:
         """Opens the state. Raises StateInUse while another process has it."""
-        return Opened(
-            FilePipeline(
-                self.script,
-                name=self.name,
-                spark=spark,
-                state=self.state,
-                shards=self.shards,
-                rows_per_tick=self.rows_per_tick,
-                base=self.base,
-                retain=self.retain,
-                shared_state=self.shared_state,
-            )
-        )
+        return Opened(FilePipeline.of(self.script, self.options.on(spark), name=self.name, base=self.base))
 
 
 class Opened:

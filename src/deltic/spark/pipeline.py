@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, RLock
 from types import TracebackType
@@ -29,6 +29,7 @@ from deltic.runtimes.spark.streams import (
 )
 from deltic.schema import TableSchema
 from deltic.session import Session
+from deltic.session.options import PIPELINE_RETAINS, RunOptions
 from deltic.spark.opening import Definition, Opened, Stopped, served, tell, told
 from deltic.spark.running import POLL_S, Journal, Running, seconds
 from deltic.storage.names import CHECKPOINTS
@@ -69,12 +70,12 @@ class Pipeline:
         session_or_script: Session | str,
         spark: pyspark.sql.SparkSession | None = None,
         *,
-        state: str | None = None,
+        state: str | os.PathLike[str] | None = None,
         shards: int | None = None,
         name: str = "<sql>",
         rows_per_tick: int | None = None,
         base: str | os.PathLike[str] | None = None,
-        retain: int = 100,
+        retain: int = PIPELINE_RETAINS,
         shared_state: bool = False,
     ) -> None:
         """session_or_script: the text of a script, which `name` is what errors call; or a session on Spark, which stays open.
@@ -91,17 +92,20 @@ class Pipeline:
         self._journal = Journal()
         self.spark = spark
         self._definition: Definition | None = None
+        options = RunOptions(
+            spark=spark, state=state, shards=shards, retain=retain, shared_state=shared_state, clock="wall", rows_per_tick=rows_per_tick
+        )
         if isinstance(session_or_script, Session):
-            self._over(session_or_script, state, rows_per_tick, base)
+            self._over(session_or_script, options.folder, rows_per_tick, base)
             return
-        if spark is None or state is None:
+        if spark is None or options.folder is None:
             missing = "a Spark session" if spark is None else "a state folder"
             raise SetupError(f"a pipeline on Spark without {missing}", expected="Pipeline(script, spark, state='folder')")
         where = str(Path.cwd() if base is None else Path(base).absolute())
         script = Script.bind(session_or_script, name, where)
         self._tables, self._sources = script.tables, tuple(script.sources)
-        root = state if "://" in state else str(Path(state).expanduser().absolute())
-        self._definition = Definition(session_or_script, name, root, shards, rows_per_tick, where, retain, shared_state)
+        root = options.folder if "://" in options.folder else str(Path(options.folder).expanduser().absolute())
+        self._definition = Definition(session_or_script, replace(options, spark=None, state=root), name, where)
 
     def _over(self, session: Session, state: str | None, rows_per_tick: int | None, base: str | os.PathLike[str] | None) -> None:
         if session.spark is None:

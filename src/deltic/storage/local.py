@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import mmap
 import os
@@ -14,9 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from deltic import disk
-from deltic.errors import CorruptState, StateError, StateInUse
+from deltic.errors import CorruptState, SetupError, StateError, StateInUse
 from deltic.storage.names import DATA, ENTRIES, LOCK, MANIFESTS, checked
 from deltic.storage.parsing import REMEDY
+
+try:
+    import fcntl
+except ImportError:  # on Windows, where sessions keep their state in memory
+    fcntl = None  # type: ignore[assignment]
 
 _FULL: Final = ("room for the new files", "make room; nothing was changed, so this can be done again then")
 _REFUSED: Final = ("a folder that this process may read and write", "give it the right to, or name another folder")
@@ -113,6 +117,11 @@ class LocalFolder:
                 disk.unlink(self._at(prefix) / name)
 
     def lock(self) -> None:
+        if fcntl is None:
+            raise SetupError(
+                f"{self._subject} cannot be locked: this system has no POSIX file locks",
+                remedy="run on Linux or macOS (on Windows: in WSL), name an object store, or keep the state in memory by state=None",
+            )
         with failing(self._subject, "locked"):
             descriptor = disk.open_regular(self._path / LOCK, os.O_RDWR | os.O_CREAT)
         try:

@@ -1,0 +1,87 @@
+"""How a program runs, whoever runs it: a session, a pipeline, streams on Spark, the command. Checked once, here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Self
+
+from deltic.errors import SetupError
+from deltic.runtimes import RETAINED_EPOCHS
+from deltic.session.clock import Clock, checked_clock
+from deltic.session.watermark import Watermark
+from deltic.storage.manifest import MOST_SHARDS
+
+if TYPE_CHECKING:
+    import pyspark.sql
+
+
+PIPELINE_RETAINS: Final = 100
+"""How many past epochs a pipeline keeps readable, unless told otherwise: its sinks are brought up to date from them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The keyword arguments of `Session`, which says what they are, and `rows_per_tick` of a `Pipeline`.
+
+    Raises SetupError, with the option's name and value, for what cannot be one. state may be given as a path, and is text here.
+    """
+
+    spark: pyspark.sql.SparkSession | None = None
+    state: str | os.PathLike[str] | None = None
+    shards: int | None = None
+    retain: int = RETAINED_EPOCHS
+    shared_state: bool = False
+    iteration_limit: int | None = None
+    clock: Clock | Watermark | Iterable[Watermark] = "manual"
+    rows_per_tick: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.spark is not None and not _is_session(self.spark):
+            raise _invalid("spark", self.spark, "a SparkSession, or None to run in this process")
+        object.__setattr__(self, "state", _folder(self.state))
+        _check_count("shards", self.shards, 1, MOST_SHARDS)
+        _check_count("retain", self.retain, 0)
+        _check_count("iteration_limit", self.iteration_limit, 0)
+        _check_count("rows_per_tick", self.rows_per_tick, 1)
+        if not isinstance(self.shared_state, bool):
+            raise _invalid("shared_state", self.shared_state, "True or False")
+        kind, watermarks = checked_clock(self.clock)
+        object.__setattr__(self, "clock", watermarks or kind)
+
+    @property
+    def folder(self) -> str | None:
+        """The state's folder or URL."""
+        assert self.state is None or isinstance(self.state, str)
+        return self.state
+
+    def on(self, spark: pyspark.sql.SparkSession | None) -> Self:
+        """The same on another engine."""
+        return replace(self, spark=spark)
+
+
+def _folder(state: object) -> str | None:
+    """The option `state` as text."""
+    if state is None:
+        return None
+    path = os.fspath(state) if isinstance(state, os.PathLike) else state
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise _invalid("state", state, "the path of a folder, a URL of one in an object store, or None to keep the state in memory")
+    return path
+
+
+def _is_session(spark: object) -> bool:
+    """Whether it is a session of PySpark, classic or Connect, which is not imported here."""
+    return any(t.__name__ == "SparkSession" and t.__module__.startswith("pyspark.sql") for t in type(spark).__mro__)
+
+
+def _check_count(name: str, value: object, least: int, most: int | None = None) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or value < least or (most is not None and value > most):
+        raise _invalid(name, value, f"an integer of {least} or more" if most is None else f"an integer from {least} to {most}")
+
+
+def _invalid(name: str, value: object, expected: str) -> SetupError:
+    return SetupError(f"invalid option {name}={value!r}", expected=expected)
