@@ -76,7 +76,7 @@ def random_stream(rng: random.Random, edges: deltic.Stream, marks: deltic.Stream
     def below(less: int = 1) -> deltic.Stream:
         return random_stream(rng, edges, marks, depth - less)
 
-    match rng.randrange(13):
+    match rng.randrange(15):
         case 0:
             return below().delay()
         case 1:
@@ -103,6 +103,10 @@ def random_stream(rng: random.Random, edges: deltic.Stream, marks: deltic.Stream
         case 11:
             a, trace = below(2).index_with("src"), below(2).index_with("src").trace_append()
             return a.join_trace(trace.delay_trace(), lambda key, one, other: (one.dst, other.src))
+        case 12:
+            return below().distinct()
+        case 13:
+            return below().index_with("src").aggregate(n="count(*) + sum(dst)").map({"src": "src", "dst": "n"})
         case _:
             ordered = below(2).weighted().filter("weight > 0").index_with("src")
             return ordered.top_k(2, "dst DESC").map(lambda row: (row.src, row.dst))

@@ -33,7 +33,8 @@ def _reference(rows: Rows, signature: Signature) -> Value:
     (argument,) = signature.arguments
     if not argument.is_decimal:
         # Each integer becomes a DOUBLE before it is added, as in Spark.
-        return float_sum((float(number(value)), weight) for (value,), weight in rows) / count
+        whole = float_sum((float(number(value)), weight) for (value,), weight in rows)
+        return whole / count if whole else 0.0
     total = as_decimal(sum((Fraction(number(value)) * weight for (value,), weight in rows), Fraction(0)), sum_type(argument))
     quotient = Fraction(half_up(Fraction(total) / count, QUOTIENT_SCALE), 10**QUOTIENT_SCALE)
     return as_decimal(quotient, signature.result)

@@ -152,6 +152,11 @@ class AggregateFunction:
     copies: bool = True
     never_negative_zero: bool = False
 
+    @property
+    def takes_negative(self) -> bool:
+        """Whether rows may have negative weights: a count, a total and a mean only add them up; else each row is there 0 times or more."""
+        return isinstance(self.state, Linear) and isinstance(self.state.finish, str)
+
     def __post_init__(self) -> None:
         assert all(name.isidentifier() and name == name.lower() for name in (self.name, *self.aliases)), self.name
         assert not (isinstance(self.state, First) and self.copies), "the first row does not depend on copies"

@@ -23,16 +23,20 @@ def number(value: Value) -> int | float | Decimal:
 
 
 def float_sum(values: Iterable[tuple[Value, int]]) -> float:
-    """Σ value·weight of floats, correctly rounded; a sum of zero is 0.0. NaN wins over everything, and +∞ with -∞ gives NaN."""
-    finite, special = Fraction(0), set()
+    """Σ value·weight of floats, correctly rounded; a sum of zero is 0.0. NaN wins over everything, and +∞ with -∞ gives NaN.
+
+    An infinity of negative weight is the other one; what weights cancel does not count.
+    """
+    finite, special = Fraction(0), {"nan": 0, "inf": 0, "-inf": 0}
     for value, weight in values:
         assert isinstance(value, float)
         if math.isfinite(value):
             finite += Fraction(value) * weight
         else:
-            special.add(value)
-    if special:
-        return special.pop() if len(special) == 1 else math.nan
+            special[str(value)] += weight
+    infinities = {math.copysign(math.inf, weight * sign) for weight, sign in ((special["inf"], 1), (special["-inf"], -1)) if weight}
+    if special["nan"] or infinities:
+        return math.nan if special["nan"] or len(infinities) == 2 else infinities.pop()
     return nearest(finite)
 
 

@@ -20,9 +20,11 @@ from deltic.circuit.operators.group_top_k import GroupTopK
 from deltic.circuit.operators.inspect import Inspect
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.linear import Exchange
+from deltic.circuit.operators.multiset import Multiset
 from deltic.circuit.operators.multiway import MultiwayJoin
 from deltic.circuit.operators.nested_arrange import NestedArrange
 from deltic.circuit.operators.nested_join import NestedJoin
+from deltic.circuit.operators.nested_multiset import NestedMultiset
 from deltic.circuit.operators.nested_multiway import NestedMultiwayJoin
 from deltic.circuit.operators.nested_reduce import NestedReduce
 from deltic.circuit.operators.nested_reweigh import NestedReweigh
@@ -169,6 +171,8 @@ def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operato
             return NestedMultiwayJoin(operator, tuple(depths[name] for name in operator.sources))
         case Reweigh():
             return NestedReweigh(operator, depth)
+        case Multiset():
+            return NestedMultiset(operator, depth)
         case TopK():
             key = operator.key if isinstance(operator, GroupTopK) else 1
             return NestedReduce(operator, depth, key, ((operator.arrangement, operator.width, 1),), len(operator.output))

@@ -45,7 +45,7 @@ class Source:
 class Result:
     """One aggregate of a group.
 
-    counted: the weight that says over how many rows it is taken; 0 of them give NULL. sources: its sums; of an extreme none.
+    counted: the weight that says over how many rows it is taken; a count of 0 gives NULL. sources: its sums; of an extreme none.
     extreme, part: the extreme, and the value of it. function, arguments: the aggregate that computes it, and the types of its arguments.
     """
 
@@ -96,10 +96,10 @@ def result_words(
         case "computed":
             return _computed_words(result, sums, digits, strings)
         case "total":
-            none = sums[result.counted] <= 0 if result.target.nullable else np.zeros(len(sums[0]), bool)
+            none = sums[result.counted] == 0 if result.target.nullable else np.zeros(len(sums[0]), bool)
             return _total_words(result, result.sources[0], sums, digits, none)
         case "mean":
-            return _mean_words(result, result.sources[0], sums, digits, sums[result.counted] <= 0)
+            return _mean_words(result, result.sources[0], sums, digits, sums[result.counted] == 0)
 
 
 def _total_words(result: Result, source: Source, sums: Words, digits: Sequence[SlotDigits], none: np.ndarray) -> Words:
@@ -150,7 +150,8 @@ def _mean_words(result: Result, source: Source, sums: Words, digits: Sequence[Sl
             number = _rounded_reals(digits[at])
         case _:
             raise AssertionError(f"no mean of {source.kind}")
-    return encode_words(pa.array(number / np.where(none, 1, counts), mask=none), result.target)
+    divisors = np.where(none | (number == 0), 1, counts)  # the mean is 0.0 where the total is, whatever the sign of the count
+    return encode_words(pa.array(number / divisors, mask=none), result.target)
 
 
 def _computed_words(result: Result, sums: Words, digits: Sequence[SlotDigits], strings: StringTable) -> Words:

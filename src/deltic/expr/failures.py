@@ -13,6 +13,9 @@ from deltic.expr.nodes import Value
 from deltic.schema import Type
 
 TRY_CAST = "use try_cast to get NULL instead"
+IN_PYTHON: Final = "distinct() keeps the rows whose weight is above 0, weighted() makes a column of the weights"
+IN_SQL: Final = "UNION ALL the rows that repeat_row takes away from; DISTINCT keeps those that are there more than 0 times"
+"""What helps against a negative weight."""
 GROWTH: Final = 3
 """Iterations whose growth the error of a divergent recursion tells."""
 SAMPLES: Final = 3
@@ -67,13 +70,13 @@ def too_many_elements(start: Value, stop: Value, step: int, most: int, span: Spa
     return EvaluationError(f"from {start} to {stop} by {step} there are more than {most:,} elements", span=span, remedy="a larger step")
 
 
-def negative_weight(row: Sequence[Value], weight: int, span: Span | None) -> NegativeWeight:
-    """`row` would be there `weight` times."""
+def negative_weight(row: Sequence[Value], weight: int, place: str, span: Span | None) -> NegativeWeight:
+    """`row` would be there `weight` times in what is called `place`. span: of a repeat_row; without one no SQL made the weight."""
     return NegativeWeight(
-        f"the row {shown(row)} would be there {weight} times",
+        f"the row {shown(row)} would be there {weight} times in {place}",
         span=span,
-        expected="every row 0 times or more, once all has been added up",
-        remedy="UNION ALL the rows that repeat_row takes away from; of a stream in Python weighted() makes a column of the weights",
+        expected="every row 0 times or more, once all weights are added up",
+        remedy=IN_PYTHON if span is None else IN_SQL,
     )
 
 

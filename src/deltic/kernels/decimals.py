@@ -92,7 +92,7 @@ def _divide(digits: Any, divisor: int) -> int:
 def divide(limbs: Words, counts: int, zeros: int, slack: int, bounds: Words, pairs: int, overflow: Any) -> None:
     """Number i of `pairs` = sum i · 10^zeros / count i, half up, after a first rounding half up that adds 1 / (2 · slack) at most.
 
-    limbs: addresses. counts: their address, 0 for all 1; a count that is not positive gives 0. slack: 10^k, k the digits between the
+    limbs: addresses. counts: their address, 0 for all 1; a count of 0 gives 0. slack: 10^k, k the digits between the
     two roundings, 0 where they are more than 18. bounds: those of the sum, then of the quotient; where one is reached, the number
     is 0 and overflow[i] 1.
     """
@@ -100,9 +100,11 @@ def divide(limbs: Words, counts: int, zeros: int, slack: int, bounds: Words, pai
     for i in range(len(overflow)):
         negative = _gather(limbs, i, digits)
         count = load(counts, i) if counts else 1
-        if count <= 0:
+        if count == 0:
             digits[:] = 0
             count = 1
+        elif count < 0:
+            negative, count = not negative, -count
         fits = _fits(digits, bounds[0], bounds[1])
         for _ in range(zeros):
             for j in range(DIGITS):

@@ -160,11 +160,12 @@ def round_sums(starts: int, positions: int, limbs: int, out: Any) -> None:
             else:
                 digits[position - LOWEST] += limb & LOW
                 digits[position - LOWEST + 1] += limb >> 32
-        if counts[0] or (counts[1] and counts[2]):
+        above, below = counts[1] > 0 or counts[2] < 0, counts[1] < 0 or counts[2] > 0
+        if counts[0] or (above and below):
             out[g] = math.nan
-        elif counts[1]:
+        elif above:
             out[g] = math.inf
-        elif counts[2]:
+        elif below:
             out[g] = -math.inf
         else:
             out[g] = _round(digits)

@@ -17,7 +17,8 @@ from deltic.circuit.operators.table import TableInput
 from deltic.expr.nodes import Call, Column, Expr, Literal
 from deltic.lowering.streams import ZERO, Arranged, is_any_null, is_not_null, normalized
 from deltic.plan.columns import map_columns, reference
-from deltic.plan.nodes import Filter, Join, Plan, Project, Union
+from deltic.plan.nodes import Filter, Join, Plan, Project, Union, Weighted, references
+from deltic.plan.signs import may_be_negative
 from deltic.schema import BOOLEAN, Field, Schema
 from deltic.trace.encoding import words_of
 
@@ -142,7 +143,7 @@ def _semi(lowering: Lowering, plan: Join) -> int:
     fields = [reference(plan.left.schema, i) for i in range(len(plan.left.schema))]
     anti = plan.kind == "anti"
     if plan.residual is not None:
-        matches = Project(Join(plan.left, plan.right, "inner", plan.keys, plan.residual), tuple((f.name, f) for f in fields))
+        matches = Project(Join(_once(plan.left), plan.right, "inner", plan.keys, plan.residual), tuple((f.name, f) for f in fields))
         if not fields:
             return lowering.relation(Join(plan.left, matches, plan.kind))
         return _semi_whole(lowering, left, lowering.relation(matches), anti)
@@ -157,6 +158,15 @@ def _semi(lowering: Lowering, plan: Join) -> int:
     )
     without_key = is_any_null(ours) if anti else None
     return result if without_key is None else lowering.streams.plus([result, lowering.streams.filter(left, without_key)])
+
+
+def _once(plan: Plan) -> Plan:
+    """The rows of a plan, each once where weights may be negative: what its matches add up to must not depend on its own weight."""
+    if not may_be_negative(plan):
+        return plan
+    assert not references(plan), "a relation of a recursion that may be negative is made a Multiset"
+    weighted = Weighted(plan, "weight")
+    return Project(weighted, tuple((f.name, reference(weighted.schema, i)) for i, f in enumerate(plan.schema)))
 
 
 def _semi_keyed(lowering: Lowering, left: Side, right: Side, schema: Schema, anti: bool) -> int:

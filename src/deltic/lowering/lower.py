@@ -187,7 +187,7 @@ class Lowering:
         width = self.streams.shape(rows).layout.width
         gathered = self.streams.gather(rows, width) if width else self.streams.exchange(rows, ())
         arranged = self.streams.arrange(gathered, len(plan.schema))
-        operator = MultisetOperator(arranged.id, plan.schema, plan.span)
+        operator = MultisetOperator(arranged.id, plan.schema, plan.span, plan.place)
         partition = self.streams.partition(arranged.node)
         return self.streams.builder.add(operator, (arranged.node,), Shape(plan.schema), partition, reads=(arranged.id,))
 

@@ -7,17 +7,17 @@ from dataclasses import replace
 from deltic.expr.nodes import Column
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, Recursion, SetOperation, Table, TemporalFilter, TopK
+from deltic.plan.signs import may_be_negative
 from deltic.plan.walk import transform
-from deltic.schema import Schema
 
 
 def drop_distinct(plan: Plan) -> Plan:
     """DISTINCT goes where some columns of its input are a key and none can hold -0.0, which DISTINCT makes 0.0.
 
-    The right side of SEMI, ANTI and NOT IN needs no DISTINCT either: one match is as good as two.
+    The right side of SEMI, ANTI and NOT IN needs no DISTINCT either where no weight is negative: one match is as good as two.
 
     >>> from deltic.plan.show import show
-    >>> from deltic.schema import BIGINT, Field, TableSchema
+    >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
     >>> t = Table(TableSchema("t", Schema((Field("a", BIGINT, False), Field("b", BIGINT))), key=(0,)))
     >>> print(show(drop_distinct(Distinct(t))))
     Table t (a, b)
@@ -34,7 +34,7 @@ def _drop(plan: Plan) -> Plan:
         case Distinct():
             unique = unique_key(plan.input) is not None and all(_is_normal(plan.input, i) for i in range(len(plan.schema)))
             return plan.input if unique else plan
-        case Join(kind="semi" | "anti" | "not_in", right=Distinct() as right) if _has_no_float(right.schema):
+        case Join(kind="semi" | "anti" | "not_in", right=Distinct() as right) if _is_needless(right):
             return replace(plan, right=right.input)
         case _:
             return plan
@@ -101,5 +101,6 @@ def _is_normal(plan: Plan, index: int) -> bool:
             return False
 
 
-def _has_no_float(schema: Schema) -> bool:
-    return not any(field.type.is_float for field in schema)
+def _is_needless(plan: Distinct) -> bool:
+    """Whether there is a row with given values exactly if the input has one: a negative weight could take another row's away."""
+    return not any(field.type.is_float for field in plan.schema) and not may_be_negative(plan.input, None)

@@ -1,17 +1,18 @@
 """The oracle's aggregates over the weighted rows of one group: which rows count, and the function's reference over them.
 
-Rows in which an argument is NULL do not count, nor do those that FILTER leaves out; over none the value is NULL, but for a COUNT.
+Rows in which an argument is NULL do not count, nor do those that FILTER leaves out; where the weights
+of the others add up to 0 the value is NULL, but for a COUNT.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 
 from deltic.aggregates import Signature
 from deltic.expr.interpreter import evaluate as value_of
 from deltic.expr.nodes import Value
 from deltic.plan.nodes import AggregateCall
-from deltic.plan.relation import Row, key_of, normal_row
+from deltic.plan.relation import Relation, Row, normal_row
 
 Weighted = tuple[Row, int]
 
@@ -19,7 +20,7 @@ Weighted = tuple[Row, int]
 def aggregate_value(call: AggregateCall, members: Iterable[Weighted]) -> Value:
     """The aggregate over the rows of one group; raises ArithmeticOverflow where the result leaves its type."""
     rows = _arguments(call, members)
-    if not rows and call.nullable:
+    if call.nullable and not sum(weight for _, weight in rows):
         return None
     return call.definition.reference(rows, Signature(tuple(argument.type for argument in call.arguments), call.type, call.nullable))
 
@@ -35,5 +36,5 @@ def _arguments(call: AggregateCall, members: Iterable[Weighted]) -> list[Weighte
             listed.append((tuple(value_of(argument, row) for argument in call.arguments), weight))
     if not call.distinct:
         return listed
-    once: dict[Hashable, Row] = {key_of(values): normal_row(values) for values, _ in listed}
-    return [(values, 1) for values in once.values()]
+    once = Relation((normal_row(values), weight) for values, weight in listed)
+    return [(values, 1) for values, weight in once.pairs() if weight > 0]

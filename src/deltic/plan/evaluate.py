@@ -5,7 +5,8 @@ what it checks (no kernels, no NumPy, no Arrow), keeps no state, and evaluates e
 their typing, users' functions, and the row forms that run on columns too, once per distinct argument (expr/interpreter.py).
 
 Contracts
-- Tables are multisets: every weight is positive. Between a repeat_row and the next Multiset weights may be negative.
+- Tables are multisets: every weight is positive. Between a repeat_row and the next Multiset weights may be negative: what is linear adds
+  them up, what asks whether a row is there asks for a weight above 0. TopK, Reduce, MIN and MAX get none (plan/signs.py).
 - A row's values fit its schema.
 - Every expression of a node is evaluated on every row of the node's input, but for the arguments of an aggregate, evaluated only
   where its FILTER is TRUE and no argument that has to be there is NULL, and a join's residual, evaluated only on pairs with equal keys.
@@ -53,7 +54,7 @@ from deltic.plan.nodes import (
     inputs,
     references,
 )
-from deltic.plan.relation import Relation, Row, identity, key_of, normal, normal_row
+from deltic.plan.relation import Relation, Row, key_of, normal, normal_row
 
 Pair = tuple[Row, int]
 Relations = Mapping[str, Relation]
@@ -137,7 +138,7 @@ def _evaluate(plan: Plan, world: _World) -> Relation:
         case Aggregate():
             return Relation(_aggregated(plan, _evaluate(plan.input, world)))
         case Distinct():
-            return Relation((row, 1) for row in _normalised(_evaluate(plan.input, world)))
+            return Relation((row, 1) for row, weight in _normalised(_evaluate(plan.input, world)).pairs() if weight > 0)
         case Union():
             return Relation(pair for part in plan.inputs for pair in _evaluate(part, world).pairs())
         case SetOperation():
@@ -244,7 +245,7 @@ def _made(plan: FlatMap, row: Row) -> Iterator[Pair]:
 def _as_multiset(plan: Multiset, relation: Relation) -> Relation:
     for row, weight in relation.pairs():
         if weight < 0:
-            raise negative_weight(row, weight, plan.span)
+            raise negative_weight(row, weight, plan.place, plan.span)
     return relation
 
 
@@ -286,20 +287,25 @@ def _joined(plan: Join, left: Relation, right: Relation) -> Iterator[Pair]:
             for (row, weight), found in matches:
                 yield from ((row + other, weight * w) for other, w in found)
             if plan.kind in ("left", "full"):
-                yield from ((row + nothing_right, weight) for (row, weight), found in matches if not found)
+                yield from ((row + nothing_right, weight) for (row, weight), found in matches if not _is_there(found))
             if plan.kind in ("right", "full"):
-                matched = {identity(other) for _, found in matches for other, _ in found}
-                yield from ((nothing_left + other, w) for other, w in right.pairs() if identity(other) not in matched)
+                matched = Relation((other, weight) for (_, weight), found in matches for other, _ in found)
+                yield from ((nothing_left + other, w) for other, w in right.pairs() if matched.get(other, 0) <= 0)
         case "semi":
-            yield from (pair for pair, found in matches if found)
+            yield from (pair for pair, found in matches if _is_there(found))
         case "anti":
-            yield from (pair for pair, found in matches if not found)
+            yield from (pair for pair, found in matches if not _is_there(found))
         case "not_in":
             assert plan.value is not None
             mine, theirs = plan.value
             yield from (pair for pair, found in matches if _is_not_in(mine, pair[0], theirs, found))
         case _:
             assert_never(plan.kind)
+
+
+def _is_there(pairs: Iterable[Pair]) -> bool:
+    """Whether there is any of these rows: their weights add up to more than 0."""
+    return sum(weight for _, weight in pairs) > 0
 
 
 def _matches(plan: Join, left: Relation, right: Relation) -> list[tuple[Pair, list[Pair]]]:
@@ -347,14 +353,13 @@ def _satisfies(condition: Expr | None, row: Row) -> bool:
 def _is_not_in(mine: Expr, row: Row, theirs: Expr, found: list[Pair]) -> bool:
     """`mine NOT IN (theirs …)`: TRUE over nothing; else neither side may be NULL, and none equal."""
     value = value_of(mine, row)
-    others = [value_of(theirs, other) for other, _ in found]
-    if not others:
-        return True
-    return value is not None and None not in others and key_of([value]) not in {key_of([other]) for other in others}
+    nulls = [pair for pair in found if value_of(theirs, pair[0]) is None]
+    equal = found if value is None else [pair for pair in found if key_of([value_of(theirs, pair[0])]) == key_of([value])]
+    return not _is_there(nulls) and not _is_there(equal)
 
 
 def _aggregated(plan: Aggregate, relation: Relation) -> Iterator[Pair]:
-    """One row for each group; without keys there is one group, also over nothing."""
+    """One row for each group whose weights do not add up to 0; without keys there is one group, also over nothing."""
     groups: dict[Hashable, tuple[Row, list[Pair]]] = {}
     if not plan.keys:
         groups[()] = ((), [])
@@ -362,19 +367,21 @@ def _aggregated(plan: Aggregate, relation: Relation) -> Iterator[Pair]:
         key = tuple(normal(value_of(expr, row)) for _, expr in plan.keys)
         groups.setdefault(key_of(key), (key, []))[1].append((row, weight))
     for key, members in groups.values():
+        if plan.keys and not sum(weight for _, weight in members):
+            continue
         yield key + tuple(aggregate_value(call, members) for _, call in plan.aggregates), 1
 
 
 def _combined(plan: SetOperation, left: Relation, right: Relation) -> Iterator[Pair]:
-    for row, weight in left.pairs():
-        other = right.get(row, 0)
+    for row, there in left.pairs():
+        weight, other = max(there, 0), max(right.get(row, 0), 0)
         match plan.kind:
             case "except":
-                yield row, 0 if other else 1
+                yield row, 1 if weight and not other else 0
             case "except_all":
                 yield row, max(0, weight - other)
             case "intersect":
-                yield row, 1 if other else 0
+                yield row, 1 if weight and other else 0
             case "intersect_all":
                 yield row, min(weight, other)
             case _:

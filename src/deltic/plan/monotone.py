@@ -128,7 +128,7 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
             below = _motions(plan.input, states, names)
             _check_steady(plan.predicate, below, "a condition", plan, names)
             return below
-        case Distinct() | Inspect() | OverTicks(function="delay"):
+        case Distinct() | Multiset() | Inspect() | OverTicks(function="delay"):
             return _motions(plan.input, states, names)
         case Union():
             return tuple(_all_of(column) for column in zip(*(_motions(part, states, names) for part in plan.inputs), strict=True))
@@ -148,8 +148,6 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
             return _made(plan, _motions(plan.input, states, names), names)
         case TemporalFilter():
             _refuse("a recursive relation is read under a condition on now()", _place([plan], names), _OUTSIDE)
-        case Multiset():
-            _refuse_read("where rows are counted behind repeat_row", plan, names, _OUTSIDE)
         case TopK():
             _refuse_read("under ORDER BY … LIMIT", plan, names, _OUTSIDE)
         case Reduce():

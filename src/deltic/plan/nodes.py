@@ -1,9 +1,11 @@
 """What is asked: relational algebra over whole relations, as frozen data-only nodes.
 
-A relation is a multiset of rows (a Z-set whose weights are positive), but for what lies between a repeat_row and the next Multiset
-(plan/signs.py), where weights may be negative. Every node computes its `schema` when it is made and
-asserts that its parts fit; frontends report users' errors before they make nodes. Positions, not names, refer to columns:
-an expression of a node reads the columns of its input, and of (left, right) laid side by side in a join.
+A relation is a Z-set: rows with weights. They are positive, but for what rests on a repeat_row, up to the next Multiset (plan/signs.py).
+Linear nodes add negative weights up like others; nodes that ask whether a row is there ask whether its weight is above 0.
+
+Every node computes its `schema` when it is made and asserts that its parts fit; frontends report users' errors before they make nodes.
+Positions, not names, refer to columns: an expression of a node reads the columns of its input, and of (left, right) laid side by side in
+a join.
 """
 
 from __future__ import annotations
@@ -98,6 +100,7 @@ class Join(Node):
     kind: semi and anti keep left rows with, or without, a match and have left's schema. `not_in` is NOT IN: `value` is the pair
     (left value, right value), and a left row stays iff, among the right rows with its keys, there is none at all, or its
     value is not NULL and none of these has a NULL or an equal value.
+    A row has a match, and there is a row, if the weights of those in question add up to more than 0.
     """
 
     left: Plan
@@ -211,6 +214,9 @@ class AggregateCall:
 class Aggregate(Node):
     """GROUP BY: output columns are the keys, then the aggregates. Without keys there is one row, whatever the input.
 
+    A group is there if its weights add up to anything but 0; a COUNT may be negative, and a SUM or AVG is NULL over a count of 0. MIN and
+    MAX take no negative weights. DISTINCT arguments are those whose weights add up to more than 0.
+
     NULL is a key like any other; -0.0 and 0.0 are one key, 0.0; all NaN are one key.
     """
 
@@ -226,7 +232,7 @@ class Aggregate(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distinct(Node):
-    """Each row once. -0.0 and 0.0 are one value here, 0.0; NULL equals NULL."""
+    """Each row whose weight is above 0, once. -0.0 and 0.0 are one value here, 0.0; NULL equals NULL."""
 
     input: Plan
 
@@ -253,7 +259,10 @@ class Union(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetOperation(Node):
-    """EXCEPT and INTERSECT, with and without ALL. NULL equals NULL, -0.0 equals 0.0 (and comes out as 0.0)."""
+    """EXCEPT and INTERSECT, with and without ALL. NULL equals NULL, -0.0 equals 0.0 (and comes out as 0.0).
+
+    A weight below 0 counts as 0.
+    """
 
     left: Plan
     right: Plan
@@ -360,10 +369,11 @@ class FlatMap(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Multiset(Node):
-    """The same rows; one whose weight is negative is an error."""
+    """The same rows; one whose weight is negative is an error. place: what the error calls the relation."""
 
     input: Plan
     span: Span | None = field(default=None, compare=False, repr=False)
+    place: str = field(default="the view", compare=False, repr=False)
 
     @computed
     def schema(self) -> Schema:

@@ -1,17 +1,27 @@
-"""Where a row may have a negative weight, and where that ends.
+"""Where a row may have a negative weight, and where that is refused.
 
-repeat_row with a negative count makes rows that take others away. Such weights pass through what treats each row by itself: projections,
-filters, table functions, UNION ALL, inner joins, and what a relation was in other ticks; Weighted makes a column of them. Everything else
-(aggregates, DISTINCT, set operations, top-k, other joins, views) counts rows, and gets a Multiset: by then each row's weights must have
-added up to 0 or more.
+A row's weight is how often it is there; repeat_row with a negative count, and `minus` in Python, make rows of weights below 0, which take
+others away. What is linear adds such weights up like any others: projections, filters, table functions, UNION ALL, inner joins,
+recursions, relations over ticks, and the counts and sums of groups. What asks whether a row is there (DISTINCT, set operations, semi joins,
+outer joins, COUNT(DISTINCT …)) asks whether its weights add up to more than 0. Both are exact for any weights.
+
+MIN, MAX and other aggregates that are no sums, top-k and users' functions of groups mean nothing for a row that is there less than 0
+times, nor does a view as it is read. These read a Multiset, which fails where a row's weight is below 0, once all has been added up. So
+does, in a recursion, what its relations are joined with: a factor below 0 would make more rows of theirs fewer, and the iteration may have
+no end. What is added to them is not restricted: `distinct(e + step(p) - blocked)` grows with p.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 from deltic.errors import Span
 from deltic.expr.nodes import Literal
+from deltic.plan.columns import columns_of_all, reference, remap
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
+    Aggregate,
     Filter,
     FlatMap,
     Inspect,
@@ -22,14 +32,17 @@ from deltic.plan.nodes import (
     Plan,
     Project,
     Recursion,
+    Reduce,
     Reference,
     TemporalFilter,
+    TopK,
     Union,
-    Weighted,
     inputs,
     references,
 )
-from deltic.plan.walk import map_inputs
+from deltic.plan.walk import expressions, map_expressions, map_inputs
+
+NONE: Final[frozenset[str]] = frozenset()
 
 
 def makes_negative(plan: FlatMap) -> bool:
@@ -41,55 +54,93 @@ def makes_negative(plan: FlatMap) -> bool:
 
 
 @once_per_node
-def may_be_negative(plan: Plan) -> bool:
-    """Whether a row of the relation may have a negative weight."""
+def may_be_negative(plan: Plan, negative: frozenset[str] | None = NONE) -> bool:
+    """Whether a row of the relation may have a negative weight. negative: the relations of recursions around that may; None if any may."""
     match plan:
         case FlatMap():
-            return makes_negative(plan) or may_be_negative(plan.input)
-        case Project() | Filter() | Union() | TemporalFilter() | OverTicks() | Inspect() | Join(kind="inner") | MultiwayJoin():
-            return any(map(may_be_negative, inputs(plan)))
+            return makes_negative(plan) or may_be_negative(plan.input, negative)
+        case Project() | Filter() | Union() | TemporalFilter() | OverTicks() | Inspect() | MultiwayJoin():
+            return any(may_be_negative(part, negative) for part in inputs(plan))
+        case Join(kind="semi" | "anti" | "not_in"):
+            return may_be_negative(plan.left, negative)
+        case Join():
+            return any(may_be_negative(part, negative) for part in inputs(plan))
+        case Reference():
+            return negative is None or plan.name in negative
+        case Recursion():
+            inner = _negative_relations(plan, negative)
+            return inner is None or plan.result in inner
         case _:
             return False
 
 
-def as_view(plan: Plan) -> Plan:
-    """The plan, each relation in it that may have negative weights made a Multiset where rows are counted, and at the root.
-
-    What a recursion rests on is counted before it: no Multiset reads a relation of a recursion.
-    """
-    return _steady(_checked(plan))
+def as_view(plan: Plan, place: str = "the view") -> Plan:
+    """The plan with a Multiset wherever rows of negative weights are refused, its root among them. place: what errors call the root."""
+    return _multiset(_checked(plan, NONE), place, NONE)
 
 
 @once_per_node
-def _checked(plan: Plan) -> Plan:
-    plan = map_inputs(plan, _checked)
+def _negative_relations(plan: Recursion, around: frozenset[str] | None) -> frozenset[str] | None:
+    """The relations that may be negative in the bodies of the recursion."""
+    if around is None:
+        return None
+    negative = around - {name for name, _ in plan.relations}
+    while more := {name for name, body in plan.relations if name not in negative and may_be_negative(body, negative)}:
+        negative |= more
+    return negative
+
+
+@once_per_node
+def _checked(plan: Plan, negative: frozenset[str]) -> Plan:
+    if isinstance(plan, Recursion):
+        inner = _negative_relations(plan, negative)
+        assert inner is not None
+        return map_inputs(plan, lambda body: _checked(body, inner))
+    plan = map_inputs(plan, lambda below: _checked(below, negative))
     match plan:
-        case FlatMap() | Project() | Filter() | Union() | TemporalFilter() | Multiset() | Reference():
-            return plan
-        case Join(kind="inner") | MultiwayJoin():
-            return plan
-        case OverTicks() | Inspect() | Weighted():
-            return plan
-        case Recursion():
-            return map_inputs(plan, _steady)
+        case Aggregate():
+            refusing = [call.function.upper() for _, call in plan.aggregates if not call.definition.takes_negative]
+            return _narrowed(plan, refusing[0], negative) if refusing and may_be_negative(plan.input, negative) else plan
+        case TopK():
+            return replace(plan, input=_multiset(plan.input, "the rows that ORDER BY … LIMIT reads", negative))
+        case Reduce():
+            return replace(plan, input=_multiset(plan.input, f"the rows that {plan.function.name} reads", negative))
+        case Join() | MultiwayJoin() if references(plan):
+            return _growing(plan, negative)
         case _:
-            return map_inputs(plan, _steady)
+            return plan
+
+
+def _narrowed(plan: Aggregate, function: str, negative: frozenset[str]) -> Plan:
+    """Only the columns that are read count: the rest may be in a subquery below or not."""
+    schema, kept = plan.input.schema, sorted(columns_of_all(expressions(plan)))
+    below = Project(plan.input, tuple((schema[i].name, reference(schema, i)) for i in kept))
+    places = {old: new for new, old in enumerate(kept)}
+    over = map_expressions(plan, lambda expr: remap(expr, places, below.schema))
+    counted = _multiset(below, f"the rows that {function} reads", negative)
+    return map_inputs(over, lambda _: counted)
+
+
+def _growing(plan: Join | MultiwayJoin, negative: frozenset[str]) -> Plan:
+    """A join that reads relations of recursions: factors of what reads them are not negative, nor what is paired with conditions."""
+    parts = inputs(plan)
+    reading = [bool(references(part)) for part in parts]
+    paired = isinstance(plan, Join) and plan.kind != "inner" and plan.residual is not None
+    free = [paired is False and reads and sum(reading) == 1 for reads in reading]
+    if isinstance(plan, Join) and plan.kind in ("semi", "anti", "not_in"):
+        free[1] = True  # only whether they are there counts
+    checked = iter([part if each else _multiset(part, "what a recursion joins", negative) for part, each in zip(parts, free, strict=True)])
+    return map_inputs(plan, lambda _: next(checked))
 
 
 @once_per_node
-def _steady(plan: Plan) -> Plan:
-    """The plan with the largest parts of it that read no relation of a recursion made multisets."""
-    return map_inputs(plan, _steady) if references(plan) else _multiset(plan)
+def _multiset(plan: Plan, place: str, negative: frozenset[str]) -> Plan:
+    return Multiset(plan, _span(plan), place) if may_be_negative(plan, negative) else plan
 
 
 @once_per_node
-def _multiset(plan: Plan) -> Plan:
-    return Multiset(plan, _place(plan)) if may_be_negative(plan) else plan
-
-
-@once_per_node
-def _place(plan: Plan) -> Span | None:
-    """That of the first repeat_row."""
-    if isinstance(plan, FlatMap) and makes_negative(plan):
+def _span(plan: Plan) -> Span | None:
+    """That of the first repeat_row that is written in SQL."""
+    if isinstance(plan, FlatMap) and makes_negative(plan) and plan.span is not None:
         return plan.span
-    return next((span for below in inputs(plan) if (span := _place(below)) is not None), None)
+    return next((span for below in inputs(plan) if (span := _span(below)) is not None), None)

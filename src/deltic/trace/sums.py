@@ -79,7 +79,7 @@ def join_decimal(limbs: Sequence[Words], type_: Type) -> tuple[pa.Array, npt.NDA
 
 
 def divide_decimal(limbs: Sequence[Words], counts: Words, scale: int, type_: Type) -> pa.Array:
-    """AVG: sum / count of decimals of `scale` as `type_`, as Spark rounds it; 0 where the count is not positive. O(groups).
+    """AVG: sum / count of decimals of `scale` as `type_`, as Spark rounds it; 0 where the count is. O(groups).
 
     Raises ArithmeticOverflow where the sum has more digits than Spark's buffer for it, or the quotient more than the type.
     """
@@ -161,7 +161,8 @@ def normalise_limbs(positions: Words, limbs: Words) -> tuple[Words, Words, Words
 def round_limbs(group_starts: Words, positions: Words, limbs: Words) -> npt.NDArray[np.float64]:
     """float64[groups]: the sum of limbs group_starts[g] … group_starts[g + 1], correctly rounded (half to even), 0.0 if it is zero.
 
-    Beyond the greatest double it is an infinity; NaN counts win, and infinities of both signs give NaN. Limbs are in any order.
+    Beyond the greatest double it is an infinity; NaN counts win, and infinities of both signs give NaN; one counted negatively
+    is the other. Limbs are in any order.
     """
     out = np.empty(len(group_starts) - 1, np.float64)
     starts, places, words = (np.ascontiguousarray(array, np.int64) for array in (group_starts, positions, limbs))

@@ -1,7 +1,8 @@
 """aggregate: GROUP BY over changes. Reads the sums, digits and extremes of the groups that changed, and nothing else.
 
 The inputs are arranged by group before they come here: the sums (count first, then each measure's words), the digits of wide
-sums, and the values of each extreme. A group's old row is retracted and its new one emitted where they differ.
+sums, and the values of each extreme. A group is there if its count is not 0. Its old row is retracted and its new one emitted where they
+differ.
 """
 
 from __future__ import annotations
@@ -75,12 +76,13 @@ class Aggregate:
         else:
             change = lookup(Spine.of(as_batch(arranged)), groups, context.counters)
         after = sums(before, change)
-        assert (after[0] >= 0).all(), "a group has fewer than no rows"
-        there, filled = before[0] > 0, after[0] > 0
+        there, filled = before[0] != 0, after[0] != 0
         here = filled
         if self.always:
             here = np.ones(len(here), bool)
             there = np.full(len(here), not context.backfill)
+        else:
+            before, after = _of_groups(before, there), _of_groups(after, here)
         if self.memory is None:
             both = self._rendered(tuple(np.concatenate(pair) for pair in zip(before, after, strict=True)), (), (), context)
         else:
@@ -162,6 +164,11 @@ class Aggregate:
         if all(words[0] == words[1] for words in both):
             return Rows.empty(self.key + self._width, 1)
         return Rows((ONE_GROUP, *both), (REPLACED,))
+
+
+def _of_groups(sums: Words, present: np.ndarray) -> Words:
+    """The sums, zeros where there is no group: rows of weights that cancel may have left some, which are not to be read."""
+    return sums if present.all() else tuple(np.where(present, word, 0) for word in sums)
 
 
 def _differing(groups: Words, both: Words, there: np.ndarray, here: np.ndarray) -> Rows:

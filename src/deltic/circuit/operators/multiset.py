@@ -23,6 +23,7 @@ class Multiset:
     arrangement: str
     schema: Schema
     span: Span | None = field(default=None, compare=False, repr=False)
+    place: str = field(default="the view", compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -39,11 +40,15 @@ class Multiset:
         if len(less):
             rows = delta.take(less)
             (old,) = lookup(context.old(self.arrangement, width, 1), rows.columns, context.counters)
-            weights = add_checked(old, rows.weights[0])
-            if (below := weights < 0).any():
-                at = int(below.argmax())
-                words = [column[at : at + 1] for column in rows.columns]
-                fields = zip(self.schema, Layout.of(self.schema).slices, strict=True)
-                row = [decode(words[part], f, context.strings)[0].as_py() for f, part in fields]
-                raise negative_weight(row, int(weights[at]), self.span)
+            self.check(rows.columns, add_checked(old, rows.weights[0]), context)
         return delta
+
+    def check(self, columns: Sequence[np.ndarray], weights: np.ndarray, context: Context) -> None:
+        """Raises NegativeWeight for the first row whose weight is below 0."""
+        if not (below := weights < 0).any():
+            return
+        at = int(below.argmax())
+        words = [column[at : at + 1] for column in columns]
+        fields = zip(self.schema, Layout.of(self.schema).slices, strict=True)
+        row = [decode(words[part], f, context.strings)[0].as_py() for f, part in fields]
+        raise negative_weight(row, int(weights[at]), self.place, self.span)

@@ -61,7 +61,7 @@ class Circuit:
         if inner := sorted(relation for relation, _ in references(stream.plan)):
             remedy = f"the decorator makes the finished {inner[0]} of its function"
             raise CircuitError(f"output {name} reads {inner[0]} as it is within its recursion", remedy=remedy)
-        self.outputs[name] = as_view(stream.plan)
+        self.outputs[name] = as_view(stream.plan, f"output {name}")
 
     def recursive(self, name: str, *, schema: Columns, limit: int = ITERATION_LIMIT) -> Callable[[Callable[[Stream], Stream]], Stream]:
         """A decorator: the function takes the relation as the iteration before left it, and gives it as this one makes it.

@@ -100,7 +100,7 @@ class Stream(OverTime):
         return Stream(Union(tuple(plans)))
 
     def minus(self, other: Stream) -> Stream:
-        """The rows with their weights less the other's. What is below 0 at an output, or where rows are counted, is an error."""
+        """The rows with their weights less the other's, which may be below 0: `distinct()` keeps what is above, an output has to be."""
         return self.plus(_like(self, other).negate())
 
     def distinct(self) -> Stream:
@@ -191,7 +191,7 @@ class Stream(OverTime):
     def _queried(self, query: str, form: Form | None = None) -> Stream:
         if not isinstance(query, str):
             raise CircuitError(f"{query!r} is no SQL", expected="a text")
-        return Stream(bound_to(bind_query(query, "<circuit>", _Only(self.schema), form), {INPUT: self.plan}))
+        return Stream(bound_to(bind_query(query, "<circuit>", _Only(self.schema), form, final=False), {INPUT: self.plan}))
 
     def _mapped(self, columns: Mapping[str, str]) -> Stream:
         found = self._selected([f"{_text(expr)}\nAS {_quoted(name)}" for name, expr in columns.items()], "")

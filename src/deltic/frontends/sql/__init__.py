@@ -72,8 +72,11 @@ def parse_script(text: str, name: str, catalog: Catalog) -> Iterator[Statement]:
     return (_statement(one, catalog) for one in parsed)
 
 
-def bind_query(text: str, name: str, catalog: Catalog, form: Form | None = None) -> Plan:
-    """The plan of one query; of CREATE VIEW, the plan of its query under the view's column names. form: what else it may not be."""
+def bind_query(text: str, name: str, catalog: Catalog, form: Form | None = None, *, final: bool = True) -> Plan:
+    """The plan of one query; of CREATE VIEW, the plan of its query under the view's column names. form: what else it may not be.
+
+    final: whether it is a view, or read as one, and so refuses negative weights; else it is a part of a larger plan.
+    """
     with _shallow(None):
         parsed = parse(text, name)
     one = parsed[0] if len(parsed) == 1 else None
@@ -84,7 +87,10 @@ def bind_query(text: str, name: str, catalog: Catalog, form: Form | None = None)
         check_form(one.query, form)
     env = Environment(catalog)
     with _shallow(one.span):
-        return bind_view(one, env) if isinstance(one, tree.ViewDefinition) else as_view(bind_tree(one.query, env))
+        if isinstance(one, tree.ViewDefinition):
+            return bind_view(one, env)
+        plan = bind_tree(one.query, env)
+        return as_view(plan) if final else plan
 
 
 def _statement(parsed: Parsed, catalog: Catalog) -> Statement:

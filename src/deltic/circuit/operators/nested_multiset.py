@@ -1,0 +1,40 @@
+"""multiset in nested scopes: passes a change on, and fails where a row would be there less than 0 times at an iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deltic.circuit.operator import Context, Delta
+from deltic.circuit.operators.corners import look
+from deltic.circuit.operators.multiset import Multiset
+from deltic.circuit.scopes import distinct_rows, nest_of
+from deltic.trace.consolidate import consolidate
+from deltic.trace.encoding import Layout
+from deltic.trace.rows import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class NestedMultiset:
+    """`flat` at times in `depth` scopes. A row is looked at again at each later iteration at which it has changed before."""
+
+    flat: Multiset
+    depth: int
+
+    @property
+    def name(self) -> str:
+        return self.flat.name
+
+    @property
+    def eager(self) -> bool:
+        return False
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        nest, width = nest_of(context), Layout.of(self.flat.schema).width
+        parts = [part for part in (*nest.awaited(), inputs[0]) if len(part)]
+        if parts:
+            rows = distinct_rows(parts, width)
+            history = look(nest.trace(self.flat.arrangement, width + self.depth, 1, self.depth), rows, (), nest)
+            present = consolidate(Rows((history.source,), history.weights))
+            self.flat.check([word[present.columns[0]] for word in rows], present.weights[0], context)
+        return inputs[0]
