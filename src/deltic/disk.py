@@ -21,6 +21,8 @@ from typing import Any, Final
 
 _STAGED: Final = ".staged"
 _PARTS_AT_ONCE: Final = 512
+READ_BYTES: Final = 1 << 30
+"""The most that `read` takes into memory."""
 
 
 def _go_on(step: str, path: str) -> None:
@@ -127,13 +129,15 @@ def make_folder(path: Path) -> None:
 
 
 def read(path: Path) -> bytes | None:
-    """A regular file's bytes; None if there is none."""
+    """A regular file's bytes; None if there is none. Raises OSError, also for one of more than READ_BYTES."""
     at("read:before", str(path))
     try:
         descriptor = open_regular(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
     with os.fdopen(descriptor, "rb") as file:
+        if (size := os.fstat(descriptor).st_size) > READ_BYTES:
+            raise OSError(errno.EFBIG, f"{path.name} has {size} bytes", str(path))
         return file.read()
 
 

@@ -272,6 +272,11 @@ def test_what_is_no_regular_file_is_refused(folder: Path, tmp_path: Path, place:
     assert (tmp_path / "precious").read_text() == "precious"
 
 
+def test_a_file_that_says_it_is_huge_is_not_read(folder: Path) -> None:
+    os.truncate(max((folder / "manifests").iterdir()), 1 << 40)
+    assert all("has 1099511627776 bytes" in said for said in opens(folder)) and len(opens(folder)) == 3
+
+
 @pytest.mark.parametrize("name", ["data", "manifests", "generations", "leases"])
 def test_a_subfolder_that_is_a_link_is_not_followed(folder: Path, tmp_path: Path, name: str) -> None:
     other = tmp_path / "other"

@@ -38,6 +38,7 @@ _CURES: Final = {
     errno.EINVAL: _NO_FILE,
     errno.ELOOP: _NO_FILE,
     errno.ENXIO: _NO_FILE,
+    errno.EFBIG: (f"at most {disk.READ_BYTES} bytes", "restore the state folder from a copy"),
 }
 
 

@@ -31,15 +31,30 @@ class RowOrder:
         self._checked = np.zeros(-(-self._rows // PAGE_WORDS), bool)
 
     def check(self, pages: Sequence[int]) -> bool:
-        """Whether the rows of these pages strictly ascend and have weights, also where they meet a page that was checked before."""
-        new = np.unique(np.asarray(pages, np.int64))
-        self._checked[new] = True
-        return all(self._ascends(int(run[0]), int(run[-1]) + 1) for run in np.split(new, np.flatnonzero(np.diff(new) > 1) + 1) if len(run))
+        """Whether the rows of these pages strictly ascend and have weights, also where they meet a page that was checked before.
+
+        pages: ascending, each once.
+        """
+        self._checked[pages] = True
+        return all(self._ascends(first, last + 1) for first, last in _runs(pages))
 
     def _ascends(self, first: int, end: int) -> bool:
         start = first * PAGE_WORDS - int(first > 0 and self._checked[first - 1])
         stop = min(end * PAGE_WORDS + int(end < len(self._checked) and self._checked[end]), self._rows)
         return sort.sortedness(self._table + 8 * start, self._columns, self._weights, stop - start) == _CONSOLIDATED
+
+
+def _runs(pages: Sequence[int]) -> list[tuple[int, int]]:
+    """
+    >>> _runs([3, 4, 5, 9, 11, 12]), _runs([])
+    ([(3, 5), (9, 9), (11, 12)], [])
+    """
+    if not pages:
+        return []
+    if pages[-1] - pages[0] == len(pages) - 1:
+        return [(pages[0], pages[-1])]
+    ends = [i for i in range(1, len(pages)) if pages[i] != pages[i - 1] + 1]
+    return [(pages[start], pages[end - 1]) for start, end in zip([0, *ends], [*ends, len(pages)], strict=True)]
 
 
 def index_is_safe(index: Words, rows: int, pages: Sequence[int]) -> bool:
