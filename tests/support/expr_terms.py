@@ -437,9 +437,70 @@ def _castable(source: Type, target: Type) -> bool:
     return BOOLEAN not in (source, target) or TIMESTAMP not in (source, target)
 
 
+def chain(symbol: str, *terms: Term) -> Term:
+    """Three operands or more, from the left."""
+    left = terms[0]
+    for right in terms[1:]:
+        left = infix(symbol, left, right)
+    return left
+
+
+def switch(subject: Term, constants: Sequence[Term], values: Sequence[Term], otherwise: Term) -> Term:
+    """CASE WHEN subject = constant THEN value … ELSE otherwise END."""
+    branches = [(infix("=", subject, constant), value) for constant, value in zip(constants, values, strict=True)]
+    arms = " ".join(f"WHEN {condition.sql} THEN {value.sql}" for condition, value in branches)
+    expr = case([(condition.expr, value.expr) for condition, value in branches], otherwise.expr)
+    return Term(f"(CASE {arms} ELSE {otherwise.sql} END)", expr)
+
+
+def _chains() -> list[Term]:
+    c = COLUMN
+    quotient = infix("/", number(1), c["i"])
+    danger = [infix(">", quotient, literal(0.0, DOUBLE)), infix("=", casting(c["u"], INT), number(12))]
+    groups = ("tti", "ijt", "iji", "lml", "ilm", "fgf", "xyf", "xyx", "pqp", "pqr", "rwp", "wvr", "pij", "rrrrrrrr", "ijtij")
+    terms = [chain(symbol, *(c[name] for name in group)) for symbol in "+-" for group in groups]
+    terms += [chain("+", c["x"], quotient, c["y"]), chain("+", quotient, c["x"], casting(c["u"], INT))]
+    terms += [chain("+", c["dt"], c["t"], number(2)), infix("+", c["i"], infix("+", c["j"], c["t"]))]
+    truths = [c["b"], infix("<", c["i"], c["j"]), literal(None, BOOLEAN), suffix("IS NULL", "is_null", c["s"])]
+    for word, other in (("and", "or"), ("or", "and")):
+        terms += [chain(word, *truths[k:], *danger, *truths[:k]) for k in range(4)]
+        terms += [infix(word, truths[0], infix(word, truths[1], danger[0])), chain(word, truths[1], infix(other, *danger), truths[0])]
+    terms += [chain("||", c["s"], c["a"], c["i"], c["s"]), infix("||", c["s"], infix("||", c["a"], string("x")))]
+    for name, constants in _MANY.items():
+        subject, (one, two, *_) = c[name], constants
+        null = literal(None, one.expr.type)
+        terms += [_in(subject, constants), _in(subject, [*constants, null]), _in(subject, [null]), _in(subject, [one, one, two, one])]
+        numbers = [number(i) for i in range(len(constants))]
+        terms += [switch(subject, constants, numbers, number(-1)), switch(subject, constants, [null, *constants[1:]], subject)]
+        risky = [infix("div", number(i), c["j"]) for i in range(len(constants))]
+        terms += [switch(subject, [one, *constants], [number(7), *risky], infix("div", number(1), c["i"]))]
+        terms += [switch(subject, [null, *constants], [number(5), *numbers], c["t"])]
+    integers = [number(i) for i in range(-4, 5)]
+    mixed = [*integers, c["j"]]
+    terms += [switch(c["i"], mixed, [c["s"] for _ in mixed], c["a"]), switch(quotient, integers, integers, number(9))]
+    return terms
+
+
+def _in(subject: Term, items: Sequence[Term]) -> Term:
+    return Term(f"({subject.sql} IN ({', '.join(item.sql for item in items)}))", resolve("in", [subject.expr, *(i.expr for i in items)]))
+
+
+_MANY = {
+    "b": [literal(True, BOOLEAN), literal(False, BOOLEAN)] * 4,
+    "i": [number(i) for i in (0, 1, -1, 2, 3, -7, 10, 99, 98, 97)],
+    "l": [number(i) for i in (0, 1, -1, 2, 3, -7, 10, 99, 98, 97)],
+    "x": [literal(value, DOUBLE) for value in (0.0, 1.0, NAN, 0.5, INF, -2.5, 1e22, 0.1, -0.0)],
+    "f": [literal(value, FLOAT) for value in (-0.0, 1.0, NAN, 0.5, -INF, -2.5, 16777216.0, 3.0)],
+    "p": [literal(Decimal(value), decimal(10, 2)) for value in ("0.00", "1.00", "-1.00", "0.01", "2.50", "3.00", "7.35", "9.99")],
+    "s": [string(value) for value in ("", " ", "a", "abc", "ß", "straße", "日本語", "NaN", "a\\b")],
+    "dt": [literal(value, DATE) for value in _DATES[:9]],
+    "ts": [literal(value, TIMESTAMP) for value in _INSTANTS[:8]],
+}
+
+
 def all_terms() -> list[Term]:
-    """Some two thousand terms: every function and operator on every kind of argument."""
-    return [*_arithmetic(), *_numeric(), *_comparisons(), *_logic(), *_text(), *_calendar(), *_casts()]
+    """More than two thousand terms: every function and operator on every kind of argument."""
+    return [*_arithmetic(), *_numeric(), *_comparisons(), *_logic(), *_text(), *_calendar(), *_casts(), *_chains()]
 
 
 def outcome(expr: Expr, row: tuple[Value, ...]) -> Value | EvaluationError:

@@ -413,6 +413,12 @@ SELECT k, COUNT(*) FROM t GROUP BY 1
 SELECT COUNT(*), k FROM t GROUP BY 2
 SELECT k + 1 AS n, COUNT(*) FROM t GROUP BY k + 1
 SELECT k + 1 + 1, COUNT(*) FROM t GROUP BY k + 1
+SELECT k + 1 + k + 1, COUNT(*) FROM t GROUP BY k + 1, k
+SELECT k + 1 + 1 + 2, k + 1 + 1, COUNT(*) FROM t GROUP BY k + 1, k + 1 + 1
+SELECT s || '-' || '+', COUNT(*) FROM t GROUP BY s || '-'
+SELECT 'x' || (s || '-'), COUNT(*) FROM t GROUP BY s || '-'
+SELECT concat_ws('-', s, 'x'), concat_ws('-', s), COUNT(*) FROM t GROUP BY concat_ws('-', s), s
+SELECT k > 1 AND k > 0 AND COUNT(*) > 1 FROM t GROUP BY k > 1 AND k > 0
 SELECT (k + 1) * 2, COUNT(*) FROM t GROUP BY k + 1
 SELECT k, b, COUNT(*) FROM t GROUP BY k, b
 SELECT k, b, COUNT(*) FROM t GROUP BY ALL

@@ -7,7 +7,8 @@ that reach it: the later parts of AND, OR, CASE, COALESCE and IN, and arguments 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import assert_never
 
 import numpy as np
@@ -19,9 +20,9 @@ from deltic.expr.arrays.casts import cast_array
 from deltic.expr.arrays.datum import Datum, Mask, dense, nulls_of, truths
 from deltic.expr.failing import can_fail
 from deltic.expr.failures import at_row, row_of
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction
+from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Literal, PythonFunction
 from deltic.expr.python import Answers, array_of_function, asked
-from deltic.expr.registry import Nulls, function_of
+from deltic.expr.registry import Function, Nulls, function_of, step_of
 from deltic.schema import Type
 
 
@@ -86,6 +87,8 @@ def value_of(expr: Expr, frame: Frame) -> Datum:
     match expr:
         case Column():
             return frame.column(expr.index)
+        case Constants():
+            raise AssertionError("constants to look up have no value of their own")
         case Literal():
             return pa.scalar(expr.value, expr.type.arrow)
         case Cast():
@@ -120,13 +123,35 @@ def _call(call: Call, frame: Frame) -> Datum:
     if function.nulls is Nulls.LAZY:
         given: Datum = function.arrays(call, frame)
         return given
+    if function.nulls is Nulls.FOLDED:
+        return _folded(call, function, frame)
     if function.nulls is Nulls.SEEN:
         arguments: list[Datum] | None = [value_of(a, frame) for a in call.arguments]
     else:
         arguments = _strict_arguments(call, frame, function.nulls is Nulls.STRICT_BACKWARDS)
     if arguments is None:
         return pa.scalar(None, call.type.arrow)
-    return on_arrays(lambda n, *values: function.arrays(call, n, *values), frame.length, call.type, *arguments)
+    return on_arrays(partial(function.arrays, call), frame.length, call.type, *arguments)
+
+
+def _folded(call: Call, function: Function, frame: Frame) -> Datum:
+    value = value_of(call.arguments[0], frame)
+    for i, argument in enumerate(call.arguments[1:], 1):
+        given = _after(nulls_of(value), argument, frame)
+        if given is None:
+            return pa.scalar(None, call.type.arrow)
+        run = partial(function.arrays, step_of(call, i))
+        value = on_arrays(run, frame.length, call.type, value, given)
+    return value
+
+
+def _after(nulls: Mask | bool, argument: Expr, frame: Frame) -> Datum | None:
+    """The argument, where it can fail on the rows that are not NULL before it; None where the call is NULL on every row."""
+    if nulls is True:
+        return None
+    guarded = nulls is not False and can_fail(argument)
+    value = value_where(argument, frame, ~np.asarray(nulls)) if guarded else value_of(argument, frame)
+    return None if nulls_of(value) is True else value
 
 
 def _strict_arguments(call: Call, frame: Frame, backwards: bool) -> list[Datum] | None:
@@ -134,12 +159,10 @@ def _strict_arguments(call: Call, frame: Frame, backwards: bool) -> list[Datum] 
     values: list[Datum] = []
     nulls: Mask | bool = False
     for argument in reversed(call.arguments) if backwards else call.arguments:
-        guarded = nulls is not False and can_fail(argument)
-        value = value_where(argument, frame, ~np.asarray(nulls)) if guarded else value_of(argument, frame)
-        here = nulls_of(value)
-        if here is True:
+        value = _after(nulls, argument, frame)
+        if value is None:
             return None
-        nulls = nulls | here
+        nulls = nulls | nulls_of(value)
         values.append(value)
     return values[::-1] if backwards else values
 
@@ -147,26 +170,28 @@ def _strict_arguments(call: Call, frame: Frame, backwards: bool) -> list[Datum] 
 def value_where(expr: Expr, frame: Frame, reached: Mask) -> pa.Array:
     """The expression on the rows that reach it; NULL elsewhere."""
     rows = np.flatnonzero(reached)
-    part = _value_on(expr, frame, rows)
+    part = value_on(expr, frame, rows)
     places = np.cumsum(reached) - 1
     return part.take(pa.array(places, mask=~reached))
 
 
-def _value_on(expr: Expr, frame: Frame, rows: np.ndarray) -> pa.Array:
+def value_on(expr: Expr, frame: Frame, rows: np.ndarray) -> pa.Array:
     """The expression on some rows, as a column of just these."""
     if not len(rows):
         return pa.array([], expr.type.arrow)
-    if len(rows) == frame.length:
-        return dense(value_of(expr, frame), frame.length)
+    return _value_in(expr, frame if len(rows) == frame.length else frame.narrow(rows), rows)
+
+
+def _value_in(expr: Expr, part: Frame, rows: np.ndarray) -> pa.Array:
+    """The expression on a frame of some rows; errors have their places among all."""
     try:
-        return dense(value_of(expr, frame.narrow(rows)), len(rows))
+        return dense(value_of(expr, part), part.length)
     except EvaluationError as error:
         raise at_row(error, int(rows[row_of(error)])) from None
 
 
 def _case(expr: Case, frame: Frame) -> Datum:
-    later = [value for _, value in expr.branches] + [condition for condition, _ in expr.branches[1:]] + [expr.otherwise]
-    if any(can_fail(part) for part in later):
+    if len(expr.branches) > frame.length or any(map(can_fail, _later_parts(expr))):
         return _guarded_case(expr, frame)
     result = value_of(expr.otherwise, frame)
     for condition, value in reversed(expr.branches):
@@ -175,18 +200,32 @@ def _case(expr: Case, frame: Frame) -> Datum:
     return result
 
 
+def _later_parts(expr: Case) -> Iterator[Expr]:
+    """What is not evaluated on every row."""
+    for condition, _ in expr.branches[1:]:
+        yield condition
+    for _, value in expr.branches:
+        yield value
+    yield expr.otherwise
+
+
 def _guarded_case(expr: Case, frame: Frame) -> pa.Array:
-    rest = np.arange(frame.length)
+    """Each part on the rows that reach it, as long as there are any."""
+    rest, part = np.arange(frame.length), frame
     pieces: list[tuple[np.ndarray, pa.Array]] = []
     for condition, value in expr.branches:
-        chosen = truths(_value_on(condition, frame, rest), len(rest))
-        taken, rest = rest[chosen], rest[~chosen]
-        pieces.append((taken, _value_on(value, frame, taken)))
-    pieces.append((rest, _value_on(expr.otherwise, frame, rest)))
-    return _assembled(pieces, frame.length)
+        if not len(rest):
+            break
+        chosen = truths(_value_in(condition, part, rest), len(rest))
+        if chosen.any():
+            taken, rest = rest[chosen], rest[~chosen]
+            pieces.append((taken, value_on(value, frame, taken)))
+            part = frame.narrow(rest)
+    pieces.append((rest, value_on(expr.otherwise, frame, rest)))
+    return assembled(pieces, frame.length)
 
 
-def _assembled(pieces: Sequence[tuple[np.ndarray, pa.Array]], length: int) -> pa.Array:
+def assembled(pieces: Sequence[tuple[np.ndarray, pa.Array]], length: int) -> pa.Array:
     """One column of pieces that each belong to some rows; together they cover all."""
     order = np.empty(length, np.int64)
     order[np.concatenate([rows for rows, _ in pieces])] = np.arange(length)

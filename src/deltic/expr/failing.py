@@ -5,13 +5,15 @@ from __future__ import annotations
 import decimal
 
 from deltic.expr.nodes import Call, Cast, Expr, Literal, PythonFunction, children
-from deltic.expr.registry import function_of
+from deltic.expr.registry import FUNCTIONS
 from deltic.expr.typing import cast_can_fail
 from deltic.schema import TIMESTAMP
 
 
 def can_fail(expr: Expr) -> bool:
     """Whether evaluating the expression can raise on some row. False is certain, True is not.
+
+    A call of what is no scalar function (now(), or what a table function makes) stands for a value that is computed elsewhere.
 
     >>> from deltic.schema import DOUBLE, INT
     >>> from deltic.expr.nodes import Column
@@ -25,7 +27,7 @@ def can_fail(expr: Expr) -> bool:
             return True
         case PythonFunction():
             return True
-        case Call() if function_of(expr).call_can_fail(expr):
+        case Call() if (function := FUNCTIONS.get(expr.function)) is not None and function.call_can_fail(expr):
             return True
     return any(can_fail(part) for part in children(expr))
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import assert_never
 
 from deltic.errors import CastFailure
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction, Value
+from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Literal, PythonFunction, Value
 from deltic.expr.python import value_of_function
-from deltic.expr.registry import Nulls, function_of
+from deltic.expr.registry import Function, Nulls, function_of, step_of
 from deltic.expr.rows.casts import cast_value
 
 Row = tuple[Value, ...]
@@ -27,6 +27,8 @@ def evaluate(expr: Expr, row: Row) -> Value:
             return row[expr.index]
         case Literal():
             return expr.value
+        case Constants():
+            raise AssertionError("constants to look up have no value of their own")
         case Cast():
             return _cast(expr, row)
         case Case():
@@ -57,6 +59,8 @@ def _call(call: Call, row: Row) -> Value:
     value: Value
     if function.nulls is Nulls.LAZY:
         value = function.rows(call, row)
+    elif function.nulls is Nulls.FOLDED:
+        value = _folded(call, function, row)
     elif function.nulls is Nulls.SEEN:
         value = function.rows(call, *(evaluate(argument, row) for argument in call.arguments))
     else:
@@ -67,4 +71,13 @@ def _call(call: Call, row: Row) -> Value:
                 return None
             values.append(given)
         value = function.rows(call, *(reversed(values) if backwards else values))
+    return value
+
+
+def _folded(call: Call, function: Function, row: Row) -> Value:
+    value = evaluate(call.arguments[0], row)
+    for i, argument in enumerate(call.arguments[1:], 1):
+        if value is None or (right := evaluate(argument, row)) is None:
+            return None
+        value = function.rows(step_of(call, i), value, right)
     return value

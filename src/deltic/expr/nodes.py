@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Callable, Iterator
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from deltic.errors import Span
 from deltic.schema import BOOLEAN, Type
@@ -55,8 +56,47 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
+class Constants:
+    """What a value is looked up in: constants of one type, without NULL, no two equal. It is an argument of calls, and has no value.
+
+    positions: of each value by its `lookup_key`. identity: a digest of the values in order, by which two of a type are equal.
+    Cost: a list of 100,000 is one node, and is compared and hashed by its identity.
+    """
+
+    values: tuple[Value, ...] = field(compare=False)
+    type: Type
+    nullable: bool = field(init=False, default=False, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+    identity: str = field(init=False, repr=False)
+    positions: Mapping[Value, int] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        positions: dict[Value, int] = {lookup_key(value): i for i, value in enumerate(self.values)}
+        assert len(positions) == len(self.values) and None not in positions
+        object.__setattr__(self, "positions", positions)
+        object.__setattr__(self, "identity", hashlib.blake2b(repr(self.values).encode(errors="surrogatepass"), digest_size=16).hexdigest())
+
+    @staticmethod
+    def of(values: Iterable[Value], type: Type, span: Span | None = None) -> Constants:
+        """The values that are not NULL, the first of those that are equal."""
+        distinct: dict[Value, Value] = {}
+        for value in values:
+            distinct.setdefault(lookup_key(value), value)
+        distinct.pop(None, None)
+        return Constants(tuple(distinct.values()), type, span)
+
+
+def lookup_key(value: Value) -> Value:
+    """What values that are equal in SQL have in common in a dictionary: NaN is one value, and 0.0 and -0.0 are."""
+    return value if value == value else "NaN"
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
-    """A function or operator by its canonical name in expr/functions.py ('add', 'and', 'upper', …)."""
+    """A function or operator by the name of its record (expr/registry.py): 'add', 'and', 'upper', …
+
+    `and`, `or`, `concat` and `add` have two arguments or more: a chain of ten thousand is one call.
+    """
 
     function: str
     arguments: tuple[Expr, ...]
@@ -116,15 +156,18 @@ class PythonFunction:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Expr = Column | Literal | Call | Cast | Case | PythonFunction
+Expr = Column | Literal | Constants | Call | Cast | Case | PythonFunction
 
 TRUE = Literal(True, BOOLEAN)
+
+CHAINS: Final = frozenset(("and", "or", "concat", "add"))
+"""Functions of two arguments or more, that take those of a call of the same function on their left instead of the call."""
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct parts of an expression, in order of evaluation."""
     match expr:
-        case Column() | Literal():
+        case Column() | Literal() | Constants():
             return ()
         case Call() | PythonFunction():
             return expr.arguments
@@ -138,7 +181,8 @@ def columns_of(expr: Expr) -> frozenset[int]:
     """Positions of the input row that the expression reads."""
     if isinstance(expr, Column):
         return frozenset((expr.index,))
-    return frozenset().union(*(columns_of(part) for part in children(expr)))
+    parts = children(expr)
+    return frozenset().union(*map(columns_of, parts)) if parts else frozenset()
 
 
 def user_functions(value: object, outside: tuple[type, ...] = ()) -> Iterator[UserFunction]:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from deltic.errors import Span, UnknownName
-from deltic.expr.nodes import Call, Expr
+from deltic.expr.nodes import Call, Column, Expr
 from deltic.schema import Type
 
 
@@ -41,6 +41,7 @@ class Nulls(enum.Enum):
 
     STRICT = "it is NULL; arguments after the first NULL are not evaluated"
     STRICT_BACKWARDS = "it is NULL; arguments are evaluated from the right, and none before the first NULL"
+    FOLDED = "as STRICT of the first two arguments; each further one, and what was made of those before it, are the next two"
     SEEN = "the function gets the NULL; every argument is evaluated"
     LAZY = "the function evaluates its arguments itself"
 
@@ -133,6 +134,17 @@ def function_of(call: Call) -> Function:
 def row_form(call: Call) -> Callable[..., Any]:
     """The call's function of the values of one row."""
     return partial(function_of(call).rows, call)
+
+
+def step_of(call: Call, i: int) -> Call:
+    """The call of two arguments that the i-th argument of a folded call makes with what is on its left."""
+    arguments = call.arguments
+    if len(arguments) == 2:
+        return call
+    left = arguments[0] if i == 1 else Column(0, call.type, True)
+    first, last = arguments[0].span, arguments[i].span
+    span = Span(first.text, first.start, last.end, first.name) if first and last and i + 1 < len(arguments) else call.span
+    return Call(call.function, (left, arguments[i]), call.type, True, span)
 
 
 def known_functions() -> tuple[str, ...]:

@@ -11,11 +11,13 @@ from typing import Final
 
 from deltic.errors import EvaluationError, Span, TypeMismatch
 from deltic.expr.interpreter import evaluate
-from deltic.expr.nodes import Case, Cast, Expr, Literal
+from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Literal, Value, lookup_key
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, NULL, SMALLINT, STRING, TIMESTAMP, TINYINT, Type, decimal
 
 MAX_PRECISION: Final = 38
 MIN_ADJUSTED_SCALE: Final = 6
+MANY_CONSTANTS: Final = 8
+"""Branches x = c of a CASE from which on it is a lookup."""
 INTEGER_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 _NUMBERS: Final = (TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE)
 
@@ -176,4 +178,39 @@ def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr | None, span: Sp
         raise TypeMismatch("the values of CASE have no common type", span=span, expected=f"one type, found {names}")
     pairs = tuple((cast(condition, BOOLEAN), cast(value, type)) for condition, value in branches)
     end = cast(last, type)
-    return Case(pairs, end, type, end.nullable or any(value.nullable for _, value in pairs), span)
+    return _looked_up(pairs, end, span) or _case(pairs, end, span)
+
+
+def _case(branches: tuple[tuple[Expr, Expr], ...], otherwise: Expr, span: Span | None) -> Expr:
+    nullable = otherwise.nullable or any(value.nullable for _, value in branches)
+    return Case(branches, otherwise, otherwise.type, nullable, span) if branches else otherwise
+
+
+def _looked_up(branches: tuple[tuple[Expr, Expr], ...], otherwise: Expr, span: Span | None) -> Expr | None:
+    """CASE whose first branches compare one expression with many constants, as a lookup; what follows them is for what is not there."""
+    first = _compared(branches[0][0])
+    if first is None or len(branches) < MANY_CONSTANTS:
+        return None
+    subject, values = first[0], dict[Value, tuple[Value, Expr]]()
+    run = 0
+    for condition, value in branches:
+        pair = _compared(condition)
+        if pair is None or pair[0] != subject:
+            break
+        if pair[1] is not None:
+            values.setdefault(lookup_key(pair[1]), (pair[1], value))
+        run += 1
+    if run < MANY_CONSTANTS or not values:
+        return None
+    constants = Constants(tuple(constant for constant, _ in values.values()), subject.type)
+    arguments = (subject, constants, _case(branches[run:], otherwise, span), *(value for _, value in values.values()))
+    return Call("lookup", arguments, otherwise.type, any(value.nullable for value in arguments[2:]), span)
+
+
+def _compared(condition: Expr) -> tuple[Expr, Value] | None:
+    """(x, c) of x = c with a constant c."""
+    match condition:
+        case Call(function="equal", arguments=(subject, Literal(value=constant))) if not isinstance(subject, Literal):
+            return subject, constant
+        case _:
+            return None

@@ -19,7 +19,7 @@ from deltic.circuit.operators.linear import Exchange, Negate, Plus
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.table import TableInput
 from deltic.expr.failing import can_fail
-from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, PythonFunction
+from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, children
 from deltic.plan.columns import conjunction, reference, substitute
 from deltic.plan.nodes import FlatMap, Inspect
 from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema
@@ -229,14 +229,8 @@ def _fusible(inner: Map, outer: Sequence[Expr]) -> bool:
 def _count(expr: Expr, reads: list[int]) -> None:
     if isinstance(expr, Column):
         reads[expr.index] += 1
-    elif isinstance(expr, Call | PythonFunction):
-        for part in expr.arguments:
-            _count(part, reads)
-    elif isinstance(expr, Case):
-        for part in (*(p for branch in expr.branches for p in branch), expr.otherwise):
-            _count(part, reads)
-    elif not isinstance(expr, Literal):
-        _count(expr.argument, reads)
+    for part in children(expr):
+        _count(part, reads)
 
 
 def _kept_partition(partition: tuple[int, ...] | None, operator: Map) -> tuple[int, ...] | None:

@@ -6,10 +6,13 @@ stays, since x may fail; `FALSE AND x` is FALSE, since x is never evaluated.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from deltic.errors import EvaluationError
 from deltic.expr.failing import can_fail
+from deltic.expr.functions.signature import flattened
 from deltic.expr.interpreter import evaluate
-from deltic.expr.nodes import Call, Case, Cast, Expr, Literal, children
+from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Literal, children
 from deltic.plan.columns import map_children
 
 
@@ -26,7 +29,7 @@ def fold(expr: Expr) -> Expr:
     """
     expr = map_children(expr, fold)
     match expr:
-        case Call() | Cast() if children(expr) and all(isinstance(part, Literal) for part in children(expr)):
+        case Call() | Cast() if children(expr) and all(isinstance(part, Literal | Constants) for part in children(expr)):
             return _computed(expr)
         case Call(function="and" | "or"):
             return _fold_logic(expr)
@@ -46,15 +49,17 @@ def _computed(expr: Expr) -> Expr:
 
 
 def _fold_logic(expr: Call) -> Expr:
-    """TRUE AND x, x AND TRUE: x; FALSE AND x: FALSE; and OR with the roles changed."""
+    """TRUE AND x, x AND TRUE: x; FALSE AND x: FALSE; x AND FALSE AND y: x AND FALSE; and OR with the roles changed."""
     neutral = expr.function == "and"
-    rest = [part for part in expr.arguments if not (isinstance(part, Literal) and part.value is neutral)]
-    if not rest:
-        return Literal(neutral, expr.type, expr.span)
-    first = rest[0]
-    if len(rest) == 1 or (isinstance(first, Literal) and first.value is (not neutral)):
-        return first
-    return expr
+    rest: list[Expr] = []
+    for part in flattened(expr.function, expr.arguments):
+        if not isinstance(part, Literal) or part.value is not neutral:
+            rest.append(part)
+        if isinstance(part, Literal) and part.value is (not neutral):
+            break
+    if len(rest) < 2:
+        return rest[0] if rest else Literal(neutral, expr.type, expr.span)
+    return expr if tuple(rest) == expr.arguments else replace(expr, arguments=tuple(rest))
 
 
 def _fold_case(expr: Case) -> Expr:

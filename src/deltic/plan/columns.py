@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from deltic.expr.nodes import TRUE, Call, Case, Cast, Column, Expr, Literal, PythonFunction, children, columns_of
+from deltic.expr.nodes import TRUE, Call, Case, Cast, Column, Constants, Expr, Literal, PythonFunction, children, columns_of
 from deltic.plan.nodes import Join, MultiwayJoin, Plan, inputs
 from deltic.plan.walk import expressions, nodes
 from deltic.schema import BOOLEAN, Schema
@@ -23,7 +23,7 @@ def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     if all(a is b for a, b in zip(old, new, strict=True)):
         return expr
     match expr:
-        case Column() | Literal():
+        case Column() | Literal() | Constants():
             return expr
         case Call() | PythonFunction():
             return replace(expr, arguments=new)
@@ -67,7 +67,7 @@ def reference(schema: Schema, index: int) -> Column:
 
 
 def conjuncts(expr: Expr) -> tuple[Expr, ...]:
-    """The parts of a tree of ANDs in order of evaluation.
+    """The parts of an AND, and of those within it, in order of evaluation.
 
     >>> conjuncts(TRUE)
     (Literal(value=True, type=Type(name='BOOLEAN', precision=0, scale=0)),)
@@ -78,11 +78,9 @@ def conjuncts(expr: Expr) -> tuple[Expr, ...]:
 
 
 def conjunction(parts: Iterable[Expr]) -> Expr:
-    """AND over the parts, to the left; TRUE over none."""
-    whole: Expr | None = None
-    for part in parts:
-        whole = part if whole is None else Call("and", (whole, part), BOOLEAN, whole.nullable or part.nullable)
-    return TRUE if whole is None else whole
+    """AND over the parts; TRUE over none."""
+    flat = tuple(each for part in parts for each in conjuncts(part))
+    return Call("and", flat, BOOLEAN, any(part.nullable for part in flat)) if len(flat) > 1 else flat[0] if flat else TRUE
 
 
 def agrees(plan: Plan) -> bool:

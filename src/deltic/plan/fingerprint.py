@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from typing import assert_never
 
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction, UserFunction
+from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Literal, PythonFunction, UserFunction
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
@@ -146,6 +146,8 @@ def _expr(expr: Expr) -> Meaning:
             return ("column", expr.index, expr.type.sql, expr.nullable)
         case Literal():
             return ("literal", expr.identity, expr.type.sql)
+        case Constants():
+            return ("constants", expr.identity, expr.type.sql)
         case PythonFunction():
             return (
                 "python",

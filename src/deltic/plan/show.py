@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction
+from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Literal, PythonFunction, Value
 from deltic.plan.nodes import (
     ITERATION_LIMIT,
     Aggregate,
@@ -35,6 +35,9 @@ from deltic.plan.nodes import (
     Weighted,
     inputs,
 )
+from deltic.schema import Type
+
+SHOWN_CONSTANTS: Final = 20
 
 INFIX: Final = {
     "equal": "=",
@@ -175,11 +178,13 @@ def show_expr(expr: Expr) -> str:
         case Column():
             return f"{expr.name}#{expr.index}"
         case Literal():
-            return _literal(expr)
+            return _literal(expr.value, expr.type)
+        case Constants():
+            return _constants(expr)
         case Call():
             parts = [show_expr(part) for part in expr.arguments]
-            if expr.function in INFIX and len(parts) == 2:
-                return f"({parts[0]} {INFIX[expr.function]} {parts[1]})"
+            if expr.function in INFIX and len(parts) > 1:
+                return f"({f' {INFIX[expr.function]} '.join(parts)})"
             return f"{expr.function}({', '.join(parts)})"
         case PythonFunction():
             part = f"[{expr.part}]" if expr.function.width else ""
@@ -193,11 +198,17 @@ def show_expr(expr: Expr) -> str:
             assert_never(expr)
 
 
-def _literal(expr: Literal) -> str:
-    if expr.value is None:
+def _literal(value: Value, type: Type) -> str:
+    if value is None:
         return "null"
-    if isinstance(expr.value, bool):
-        return str(expr.value).lower()
-    if isinstance(expr.value, str):
-        return "'" + expr.value.replace("'", "''") + "'"
-    return str(expr.value) if expr.type.is_numeric else f"{expr.type.sql} '{expr.value}'"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value) if type.is_numeric else f"{type.sql} '{value}'"
+
+
+def _constants(expr: Constants) -> str:
+    shown = [_literal(value, expr.type) for value in expr.values[:SHOWN_CONSTANTS]]
+    more = len(expr.values) - len(shown)
+    return ", ".join([*shown, f"… {more:,} more"] if more else shown)

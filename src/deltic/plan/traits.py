@@ -6,8 +6,8 @@ Both are conservative: what is not known to be cheap costs, what is not known to
 from __future__ import annotations
 
 from deltic.expr.failing import can_fail
-from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, PythonFunction, children
-from deltic.expr.registry import function_of
+from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Literal, PythonFunction, children
+from deltic.expr.registry import FUNCTIONS
 
 
 def is_cheap(expr: Expr) -> bool:
@@ -19,7 +19,7 @@ def is_cheap(expr: Expr) -> bool:
     (True, False, False)
     """
     match expr:
-        case Column() | Literal():
+        case Column() | Literal() | Constants():
             return True
         case Cast():
             return is_cheap(expr.argument) and expr.type.is_numeric and not can_fail(expr)
@@ -38,9 +38,9 @@ def ignores_sign_of_zero(expr: Expr) -> bool:
     match expr:
         case Column():
             return not expr.type.is_float
-        case Call() if function_of(expr).ignores_sign_of_zero:
+        case Call() if (function := FUNCTIONS.get(expr.function)) is not None and function.ignores_sign_of_zero:
             return all(isinstance(part, Column) or ignores_sign_of_zero(part) for part in expr.arguments)
         case PythonFunction():
             return False
-        case Literal() | Call() | Cast() | Case():
+        case Literal() | Constants() | Call() | Cast() | Case():
             return all(ignores_sign_of_zero(part) for part in children(expr))

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from deltic.expr.functions import calendar, casts, comparison, dates, logic, numbers, operators, search, text, units
+from deltic.expr.functions import calendar, casts, comparison, dates, logic, lookup, numbers, operators, search, text, units
 from deltic.expr.functions.calendar import add_interval
 from deltic.expr.registry import Function, Rewrite, known_functions, register, resolve
 
@@ -27,7 +27,7 @@ TOPICS: Final[Mapping[str, tuple[Function | Rewrite, ...]]] = MappingProxyType(
         "numbers": (*operators.FUNCTIONS, *numbers.FUNCTIONS),
         "text": (*text.FUNCTIONS, *search.FUNCTIONS),
         "dates": (*dates.FUNCTIONS, *calendar.FUNCTIONS, *units.FUNCTIONS),
-        "conditions": (*comparison.FUNCTIONS, *logic.FUNCTIONS),
+        "conditions": (*comparison.FUNCTIONS, *logic.FUNCTIONS, *lookup.FUNCTIONS),
         "casts": casts.FUNCTIONS,
     }
 )

@@ -6,19 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import compare as arrays
-from deltic.expr.arrays.compare import compare
-from deltic.expr.arrays.datum import Datum, nulls_of, truths
-from deltic.expr.columns import Frame, on_arrays, value_of, value_where
-from deltic.expr.failing import can_fail
 from deltic.expr.functions.operators import exact_operand
 from deltic.expr.functions.signature import ANY, TypeRule, any_nullable, check_count, takes
-from deltic.expr.interpreter import Row, evaluate
-from deltic.expr.nodes import Call, Expr, Literal, Value
+from deltic.expr.nodes import Call, Expr, Value
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows.ordering import equal, normalized, order
 from deltic.expr.typing import cast, common_type, common_type_without_strings
@@ -102,52 +96,6 @@ def _between(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     return Call("and", (above, below), BOOLEAN, above.nullable or below.nullable, span)
 
 
-def _members(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
-    check_count(name, arguments, 2, None, span)
-    common = common_type([a.type for a in arguments])
-    if common is None:
-        types = ", ".join(dict.fromkeys(a.type.sql for a in arguments))
-        raise TypeMismatch(f"{name} cannot compare {types}", span=span, expected="one type", remedy="cast them to one type")
-    taken = tuple(cast(a, common) for a in arguments)
-    return Typed(taken, BOOLEAN, any_nullable(taken))
-
-
-def _in(call: Call, row: Row) -> Value:
-    value = evaluate(call.arguments[0], row)
-    if value is None:
-        return None
-    unknown = False
-    for argument in call.arguments[1:]:
-        item = evaluate(argument, row)
-        if item is None:
-            unknown = True
-        elif equal(value, item):
-            return True
-    return None if unknown else False
-
-
-def _in_columns(call: Call, frame: Frame) -> Datum:
-    value, items = value_of(call.arguments[0], frame), call.arguments[1:]
-    type = call.arguments[0].type
-    if isinstance(value, pa.Array) and not type.is_float and all(isinstance(i, Literal) for i in items):
-        return _in_constants(value, type, [i.value for i in items if isinstance(i, Literal)])
-    result: Datum = pc.if_else(pc.is_valid(value), pa.scalar(False), pa.scalar(None, pa.bool_()))
-    for item in items:
-        open_rows = ~(truths(result, frame.length) | nulls_of(value))
-        given = value_where(item, frame, open_rows) if can_fail(item) else value_of(item, frame)
-        same = on_arrays(lambda n, a, b: compare("equal", type, a, b), frame.length, BOOLEAN, value, given)
-        result = pc.or_kleene(result, same)
-    return result
-
-
-def _in_constants(value: pa.Array, type: Type, items: list[object]) -> pa.Array:
-    known = pa.array([item for item in items if item is not None], type.arrow)
-    members = pc.is_in(value, value_set=known)
-    if len(known) < len(items):
-        return pc.if_else(pc.and_(members, pc.is_valid(value)), True, pa.scalar(None, pa.bool_()))
-    return pc.if_else(pc.is_valid(value), members, pa.scalar(None, pa.bool_())) if value.null_count else members
-
-
 def _comparison(name: str, symbols: tuple[str, ...], holds: Callable[[int], bool]) -> Function:
     return Function(
         name=name,
@@ -179,16 +127,6 @@ FUNCTIONS: Final = (
         ignores_sign_of_zero=True,
         rows=_same,
         arrays=lambda call, length, a, b: arrays.same(call.arguments[0].type, a, b),
-    ),
-    Function(
-        name="in",
-        named=False,
-        signature=_members,
-        nulls=Nulls.LAZY,
-        can_fail=False,
-        ignores_sign_of_zero=True,
-        rows=_in,
-        arrays=_in_columns,
     ),
     Rewrite(name="between", named=False, build=_between),
     Function(

@@ -13,31 +13,38 @@ from deltic.expr.arrays.datum import Datum, nulls_of, truths
 from deltic.expr.columns import Frame, value_of, value_where
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.comparison import common_arguments
-from deltic.expr.functions.signature import CONDITION, accept, any_nullable, check_count, takes
+from deltic.expr.functions.signature import CONDITION, accept, any_nullable, check_count, flattened, takes
 from deltic.expr.interpreter import Row, evaluate
 from deltic.expr.nodes import Call, Expr, Literal, Value
-from deltic.expr.registry import Builder, Function, Nulls, Rewrite, Typed, resolve
+from deltic.expr.registry import Builder, Function, Nulls, Rewrite, Signature, Typed, resolve
 from deltic.expr.typing import case, common_type
 from deltic.schema import BOOLEAN, NULL, STRING
 
 
-def _conditions(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
-    check_count(name, arguments, 2, 2, span)
-    if all(a.type == STRING for a in arguments):
-        raise TypeMismatch(f"{name} cannot take STRING and STRING", span=span, expected="BOOLEAN")
-    taken = tuple(accept(name, i, a, CONDITION, span) for i, a in enumerate(arguments, 1))
-    return Typed(taken, BOOLEAN, any_nullable(taken))
+def _conditions(function: str) -> Signature:
+    """Two conditions or more; those of the same function among them become its own."""
+
+    def signature(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+        check_count(name, arguments, 2, None, span)
+        if all(a.type == STRING for a in arguments):
+            raise TypeMismatch(f"{name} cannot take STRING and STRING", span=span, expected="BOOLEAN")
+        taken = tuple(accept(name, i, a, CONDITION, span) for i, a in enumerate(arguments, 1))
+        return Typed(flattened(function, taken), BOOLEAN, any_nullable(taken))
+
+    return signature
 
 
 def _connective(stops_at: bool) -> Callable[[Call, Row], Value]:
     """AND stops at FALSE, OR at TRUE: what is on the right is not evaluated there."""
 
     def rows(call: Call, row: Row) -> Value:
-        left = evaluate(call.arguments[0], row)
-        if left is stops_at:
-            return stops_at
-        right = evaluate(call.arguments[1], row)
-        return stops_at if right is stops_at else None if left is None or right is None else not stops_at
+        unknown = False
+        for argument in call.arguments:
+            value = evaluate(argument, row)
+            if value is stops_at:
+                return stops_at
+            unknown = unknown or value is None
+        return None if unknown else not stops_at
 
     return rows
 
@@ -46,13 +53,16 @@ def _connective_of_columns(stops_at: bool) -> Callable[[Call, Frame], Datum]:
     combine = pc.or_kleene if stops_at else pc.and_kleene
 
     def arrays(call: Call, frame: Frame) -> Datum:
-        left, right = value_of(call.arguments[0], frame), call.arguments[1]
-        if not can_fail(right):
-            return combine(left, value_of(right, frame))
-        stopped = truths(left if stops_at else pc.invert(left), frame.length)
-        if stopped.all():
-            return left
-        return combine(left, value_where(right, frame, ~stopped) if stopped.any() else value_of(right, frame))
+        left = value_of(call.arguments[0], frame)
+        for right in call.arguments[1:]:
+            if can_fail(right):
+                stopped = truths(left if stops_at else pc.invert(left), frame.length)
+                if stopped.all():
+                    return left
+                left = combine(left, value_where(right, frame, ~stopped) if stopped.any() else value_of(right, frame))
+            else:
+                left = combine(left, value_of(right, frame))
+        return left
 
     return arrays
 
@@ -118,7 +128,7 @@ FUNCTIONS: Final = (
     Function(
         name="and",
         named=False,
-        signature=_conditions,
+        signature=_conditions("and"),
         nulls=Nulls.LAZY,
         can_fail=False,
         rows=_connective(False),
@@ -127,7 +137,7 @@ FUNCTIONS: Final = (
     Function(
         name="or",
         named=False,
-        signature=_conditions,
+        signature=_conditions("or"),
         nulls=Nulls.LAZY,
         can_fail=False,
         rows=_connective(True),

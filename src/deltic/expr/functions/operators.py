@@ -14,7 +14,7 @@ from deltic.expr.arrays import decimal_arithmetic as decimals
 from deltic.expr.failing import is_nonzero_number
 from deltic.expr.functions.signature import NUMBER, TypeRule, accept, check_count, first, takes
 from deltic.expr.nodes import Call, Expr, Literal
-from deltic.expr.registry import Function, Nulls, Rewrite, Signature, Typed
+from deltic.expr.registry import Function, Nulls, Rewrite, Typed
 from deltic.expr.rows import arithmetic as rows
 from deltic.expr.typing import MAX_PRECISION, adjusted, cast, common_type, decimal_of
 from deltic.schema import BIGINT, DATE, DOUBLE, INT, NULL, Type, decimal
@@ -83,16 +83,23 @@ def _typed(left: Expr, right: Expr, type: Type) -> Typed:
     return Typed((left, right), type, left.nullable or right.nullable)
 
 
-def _additive(days: str) -> Signature:
-    """+ and -; of a DATE and days a call of `days`."""
+def _sum(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+    """+; of a DATE and days a call of add_days. What is added to a sum of the same type becomes part of it."""
+    check_count(name, arguments, 2, 2, span)
+    moved = _moved_date("add_days", arguments[0], arguments[1], span)
+    if moved is not None:
+        return moved
+    typed = _SUM(name, arguments, span)
+    left, right = typed.arguments
+    if isinstance(left, Call) and left.function == "add" and left.type == typed.type:
+        return typed._replace(arguments=(*left.arguments, right))
+    return typed
 
-    def signature(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
-        check_count(name, arguments, 2, 2, span)
-        left, right = arguments
-        return _moved_date(days, left, right, span) or plain(name, arguments, span)
 
-    plain = _binary(sum_type)
-    return signature
+def _difference(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+    """-; of a DATE and days a call of subtract_days."""
+    check_count(name, arguments, 2, 2, span)
+    return _moved_date("subtract_days", arguments[0], arguments[1], span) or _SUM(name, arguments, span)
 
 
 def _moved_date(function: str, left: Expr, right: Expr, span: Span | None) -> Expr | None:
@@ -112,6 +119,9 @@ def _binary(decimal_type: Callable[[Type, Type], Type]) -> TypeRule:
         return _typed(left, right, decimal_type(left.type, right.type) if left.type.is_decimal else left.type)
 
     return rule
+
+
+_SUM: Final = _binary(sum_type)
 
 
 def _quotient(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -157,7 +167,8 @@ FUNCTIONS: Final = (
         name="add",
         symbols=("+",),
         named=False,
-        signature=_additive("add_days"),
+        signature=_sum,
+        nulls=Nulls.FOLDED,
         can_fail=_leaves_type,
         rows=rows.add,
         arrays=arrays.ring(pc.add_checked, pc.add, operator.add, decimals.add),
@@ -166,7 +177,7 @@ FUNCTIONS: Final = (
         name="subtract",
         symbols=("-",),
         named=False,
-        signature=_additive("subtract_days"),
+        signature=_difference,
         can_fail=_leaves_type,
         rows=rows.subtract,
         arrays=arrays.ring(pc.subtract_checked, pc.subtract, operator.sub, decimals.subtract),

@@ -11,7 +11,7 @@ from typing import Literal as OneOf
 
 from deltic.errors import EvaluationError, Span, TypeMismatch
 from deltic.expr.interpreter import evaluate
-from deltic.expr.nodes import Expr, Literal, columns_of
+from deltic.expr.nodes import Call, Expr, Literal, columns_of
 from deltic.expr.registry import Builder, Typed
 from deltic.expr.typing import cast
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP, Type
@@ -74,6 +74,17 @@ def accept(name: str, position: int, argument: Expr, parameter: Parameter, span:
 
 def any_nullable(arguments: Sequence[Expr]) -> bool:
     return any(argument.nullable for argument in arguments)
+
+
+def flattened(function: str, arguments: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The arguments of a function that nests in itself without a difference, with those of its calls among them instead of these."""
+    parts: list[Expr] = []
+    for argument in arguments:
+        if isinstance(argument, Call) and argument.function == function:
+            parts += argument.arguments
+        else:
+            parts.append(argument)
+    return tuple(parts)
 
 
 def takes(

@@ -11,7 +11,7 @@ from deltic.errors import Span
 from deltic.expr.arrays import text as arrays
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.failing import is_at_most
-from deltic.expr.functions.signature import INTEGER, TEXT, accept, any_nullable, check_count, takes
+from deltic.expr.functions.signature import INTEGER, TEXT, accept, any_nullable, check_count, flattened, takes
 from deltic.expr.nodes import Call, Expr, Literal, Value
 from deltic.expr.registry import Function, Nulls, Typed
 from deltic.expr.rows import text as rows
@@ -22,8 +22,9 @@ SPACE: Final = Literal(" ", STRING)
 
 
 def _concat(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+    """Of strings, those within it included."""
     taken = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
-    return Typed(taken, STRING, any_nullable(taken)) if taken else Literal("", STRING, span)
+    return Typed(flattened("concat", taken), STRING, any_nullable(taken)) if taken else Literal("", STRING, span)
 
 
 def _concat_ws(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:

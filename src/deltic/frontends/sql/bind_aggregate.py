@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from deltic.aggregates import aggregate_function, is_aggregate
 from deltic.errors import Span, TypeMismatch, Unsupported
-from deltic.expr import Column, Expr, cast
+from deltic.expr import Call, Column, Expr, cast, children
+from deltic.expr.nodes import CHAINS
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.scope import AGGREGATED, OUTER
 from deltic.plan.columns import map_children
@@ -118,4 +119,27 @@ def onto(expr: Expr, keys: Sequence[Expr], outputs: Sequence[Expr], clause: str)
                 remedy=f"GROUP BY {expr.name}, or MIN({expr.name})",
             )
         return replace(outputs[len(keys) + expr.index - AGGREGATED], span=expr.span)
+    if isinstance(expr, Call) and (shorter := [(part, i) for i, part in enumerate(keys) if _is_shorter(part, expr)]):
+        return _chain_onto(expr, shorter, keys, outputs, clause)
     return map_children(expr, lambda part: onto(part, keys, outputs, clause))
+
+
+def _is_shorter(part: Expr, chain: Call) -> bool:
+    same = isinstance(part, Call) and part.function == chain.function and chain.function in CHAINS
+    return same and len(children(part)) < len(chain.arguments)
+
+
+def _chain_onto(expr: Call, shorter: Sequence[tuple[Expr, int]], keys: Sequence[Expr], outputs: Sequence[Expr], clause: str) -> Expr:
+    """A call of AND, OR, || or + that may have shorter ones of the keys in it, such as k + 1 in k + 1 + 2: the longest is taken first."""
+    made: list[Expr] = []
+    rest = expr.arguments
+    by_length = sorted(shorter, key=lambda pair: -len(children(pair[0])))
+    while rest:
+        match = next(((part, i) for part, i in by_length if rest[: len(children(part))] == children(part)), None)
+        if match is not None and (not made or expr.function != "add"):
+            made.append(outputs[match[1]])
+            rest = rest[len(children(match[0])) :]
+        else:
+            made.append(onto(rest[0], keys, outputs, clause))
+            rest = rest[1:]
+    return replace(expr, arguments=tuple(made))

@@ -1,0 +1,161 @@
+"""Wide expressions: chains of 10,000 terms, IN of 100,000 constants, CASE of 10,000 branches. Depth and cost do not grow with them.
+
+Work is counted, not time: how deep an expression is, how many nodes a pass sees, how many conditions a tick evaluates.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Callable
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from deltic.errors import ArithmeticOverflow, Span
+from deltic.expr import Call, Case, Column, Expr, Literal, can_fail, case, children, columns_of, resolve
+from deltic.expr import columns as evaluator
+from deltic.expr.columns import evaluate_columns
+from deltic.expr.interpreter import evaluate
+from deltic.expr.nodes import Constants
+from deltic.optimizer import optimize
+from deltic.optimizer.fold import fold
+from deltic.plan.columns import conjunction, conjuncts, shift
+from deltic.plan.fingerprint import fingerprint
+from deltic.plan.nodes import Filter, Project, Table
+from deltic.plan.show import show_expr
+from deltic.plan.traits import ignores_sign_of_zero
+from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Field, Schema, TableSchema, Type, decimal
+
+TERMS = 10_000
+X, S, D = Column(0, BIGINT, True, "x"), Column(1, STRING, True, "s"), Column(2, decimal(10, 2), True, "d")
+TABLE = Table(TableSchema("t", Schema((Field("x", BIGINT), Field("s", STRING), Field("d", decimal(10, 2)))), ()))
+ROW = (7, "a", Decimal("0.25"))
+COLUMNS = [pa.array([value], type.arrow) for value, type in zip(ROW, (BIGINT, STRING, decimal(10, 2)), strict=True)]
+
+
+def of(value: int | str | None, type: Type = INT) -> Literal:
+    return Literal(value, type)
+
+
+def chained(symbol: str, parts: list[Expr]) -> Expr:
+    return functools.reduce(lambda left, right: resolve(symbol, [left, right]), parts)
+
+
+WIDE: dict[str, tuple[Callable[[], Expr], object]] = {
+    "and": (lambda: chained("and", [resolve("<>", [X, of(-i)]) for i in range(1, TERMS)]), True),
+    "or": (lambda: chained("or", [resolve("=", [X, of(-i)]) for i in range(1, TERMS)]), False),
+    "concat": (lambda: chained("||", [S] * TERMS), "a" * TERMS),
+    "add": (lambda: chained("+", [X] * TERMS), 7 * TERMS),
+    "add decimals": (lambda: chained("+", [D] * TERMS), Decimal(TERMS) / 4),
+    "in": (lambda: resolve("in", [X, *(of(i) for i in range(10 * TERMS))]), True),
+    "lookup": (lambda: case([(resolve("=", [X, of(i)]), of(f"v{i}", STRING)) for i in range(TERMS)], None), "v7"),
+    "case": (lambda: case([(resolve("<", [X, of(i)]), of(f"v{i}", STRING)) for i in range(TERMS)], None), "v8"),
+}
+
+
+def depth(expr: Expr) -> int:
+    level, deepest = [expr], 0
+    while level:
+        level, deepest = [part for each in level for part in children(each)], deepest + 1
+    return deepest
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_passes_over_wide_expressions(name: str) -> None:
+    """Every pass that walks expressions, hashing and comparing them, plans, fingerprints, both evaluators, and a copy by pickle."""
+    make, value = WIDE[name]
+    expr = make()
+    assert depth(expr) < 60  # 10,000 terms are a call or some: a decimal's type changes in the first few dozen
+    assert expr == make() and hash(expr) == hash(make()) and pickle.loads(pickle.dumps(expr)) == expr
+    assert fold(expr) == expr and conjunction(conjuncts(expr)) == expr and shift(shift(expr, 1), -1) == expr
+    assert columns_of(expr) and show_expr(expr) and can_fail(expr) in (True, False) and ignores_sign_of_zero(expr) in (True, False)
+    assert evaluate_columns(expr, COLUMNS, 1).to_pylist() == [evaluate(expr, ROW)] == [value]
+    plan = Filter(TABLE, expr) if expr.type == BOOLEAN else Project(TABLE, (("e", expr),))
+    assert fingerprint(optimize(plan)) == fingerprint(optimize(plan))
+
+
+def test_constants_are_one_node_whatever_their_number() -> None:
+    many = WIDE["in"][0]()
+    assert isinstance(many, Call) and len(children(many)) == 2 and isinstance(many.arguments[1], Constants)
+    assert "… 99,980 more" in show_expr(many)
+    other = resolve("in", [X, *(of(i) for i in range(1, 10 * TERMS + 1))])
+    assert many != other and fingerprint(Filter(TABLE, many)) != fingerprint(Filter(TABLE, other))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 5_000])
+@pytest.mark.parametrize("name", ["in", "lookup"])
+def test_a_lookup_evaluates_no_condition(name: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its subject once, and of its values those that some row has."""
+    expr, seen = WIDE[name][0](), []
+    plain = evaluator.value_of
+    monkeypatch.setattr(evaluator, "value_of", lambda part, frame: seen.append(part) or plain(part, frame))
+    values = [None if i % 7 == 3 else i * 40 - 5 for i in range(rows)]
+    result = evaluate_columns(expr, [pa.array(values, pa.int64()), None, None], rows).to_pylist()
+    assert len(seen) <= 2
+    limit = 10 * TERMS if name == "in" else TERMS
+    if name == "in":
+        assert result == [None if v is None else 0 <= v < limit for v in values]
+    else:
+        assert result == [f"v{v}" if v is not None and 0 <= v < limit else None for v in values]
+
+
+def test_a_case_stops_where_no_row_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    expr, seen = WIDE["case"][0](), []
+    plain = evaluator.value_of
+    monkeypatch.setattr(evaluator, "value_of", lambda part, frame: seen.append(part) or plain(part, frame))
+    assert evaluate_columns(expr, [pa.array([7, 20]), None, None], 2).to_pylist() == ["v8", "v21"]
+    assert len(seen) < 100
+
+
+def test_case_is_a_lookup_from_eight_constants_on() -> None:
+    def branches(count: int, subject: Expr = X) -> list[tuple[Expr, Expr]]:
+        return [(resolve("=", [subject, of(i)]), of(i)) for i in range(count)]
+
+    assert isinstance(case(branches(7), None), Case)
+    lookup = case([*branches(8), (resolve("<", [X, of(0)]), of(-1))], of(-2))
+    assert isinstance(lookup, Call) and lookup.function == "lookup" and isinstance(lookup.arguments[2], Case)
+    assert [evaluate(lookup, (x,)) for x in (0, 7, 8, -1, None)] == [0, 7, -2, -1, -2]
+    assert isinstance(case([*branches(4), *branches(4, Column(1, BIGINT, True))], None), Case)
+
+
+def test_in_knows_nan_zero_and_null() -> None:
+    nan, y = float("nan"), Column(0, DOUBLE, True)
+    expr = resolve("in", [y, Literal(-0.0, DOUBLE), Literal(nan, DOUBLE), *(Literal(float(i), DOUBLE) for i in range(1, 50))])
+    copied = pickle.loads(pickle.dumps(expr))
+    values = [0.0, -0.0, nan, 3.0, 3.5, None]
+    for each in (expr, copied):
+        assert evaluate_columns(each, [pa.array(values)], 6).to_pylist() == [True, True, True, True, False, None]
+        assert [evaluate(each, (value,)) for value in values] == [True, True, True, True, False, None]
+    null = resolve("in", [X, of(1), of(None), of(1)])
+    assert evaluate_columns(null, [pa.array([1, 2, None])], 3).to_pylist() == [True, None, None]
+
+
+def test_a_sum_fails_at_the_part_that_fails() -> None:
+    text = "a + b + c + d"
+    parts: list[Expr] = [Column(i, BIGINT, True, name, Span(text, 4 * i, 4 * i + 1)) for i, name in enumerate("abcd")]
+    expr = functools.reduce(lambda left, right: resolve("+", [left, right], Span(text, 0, 4 * right.index + 1)), parts)  # type: ignore[union-attr]
+    assert isinstance(expr, Call) and len(expr.arguments) == 4
+    rows = [(1, 2, 3, 4), (2**63 - 1, 0, 1, -5), (2**63 - 1, 1, None, 0), (None, 1, 1, 1)]
+    arrays = [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)]
+    for row, place in ((1, "a + b + c"), (2, "a + b")):
+        with pytest.raises(ArithmeticOverflow) as by_row:
+            evaluate(expr, rows[row])
+        with pytest.raises(ArithmeticOverflow) as by_column:
+            evaluate_columns(expr, [array.slice(row, 2) for array in arrays], 2)
+        for error in (by_row.value, by_column.value):
+            assert error.span is not None and text[error.span.start : error.span.end] == place
+    assert evaluate(expr, rows[0]) == 10 and evaluate(expr, rows[3]) is None
+    # A NULL on the right does not hide the overflow on its left, as in Spark; one on the left ends the sum.
+    wide = functools.reduce(lambda left, right: resolve("+", [left, right]), [X, X, of(None, BIGINT)])
+    with pytest.raises(ArithmeticOverflow):
+        evaluate(wide, (2**63 - 1,))
+
+
+def test_sums_of_other_types_are_calls_of_their_own() -> None:
+    i, b = Column(0, INT, True), Column(1, BIGINT, True)
+    mixed = resolve("+", [resolve("+", [i, i]), b])
+    assert isinstance(mixed, Call) and len(mixed.arguments) == 2
+    right = resolve("+", [i, resolve("+", [i, i])])
+    assert isinstance(right, Call) and len(right.arguments) == 2
