@@ -11,17 +11,28 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 from goldens import Goldens
+from parts import PARTS, part_of
+from seeds import ROTATION
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write the golden files anew from what the code gives now")
+    parser.addoption("--part", choices=PARTS, help="of the slow suite this part alone; each takes at most 20 minutes on two cores")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several workers, all tests that need Spark run on one of them: they share its session."""
+def pytest_report_header() -> str:
+    return f"random seeds of the slow suite: DELTIC_ROTATION={ROTATION}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With several workers, all tests that need Spark run on one of them: they share its session. --part leaves out the other parts."""
     for item in items:
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
+    if (part := config.getoption("--part")) is not None:
+        others = [item for item in items if part_of(item.nodeid) != part]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if part_of(item.nodeid) == part]
 
 
 @pytest.fixture

@@ -12,16 +12,16 @@ import pytest
 from deltic.runtimes.embedded import DurableEmbedded
 from engines import durable, embedded, restarts, run
 from programs import Case, Mix, Outcome, case, expected, mixed
+from seeds import rotating
+from shrink import shrinking
 
-FAST = 120
-FEW = 36
+FAST = 40
+FEW = 12
 SLOW = 2_000
 SLOW_DURABLE = 600
-RECURSIVE_FAST = 80
-RECURSIVE_SLOW = 20_000
+RECURSIVE_FAST = 40
+RECURSIVE_SLOW = 5_000
 RECURSIVE_SLICE = 100
-REGRESSIONS = (25, 59, 74, 81, 219, 247, 303, 329, 435)
-"""Seeds that were once wrong."""
 
 
 def check(seed: int, *, shards: int, row_by_row: bool = False) -> tuple[Case, list[Outcome]]:
@@ -29,12 +29,20 @@ def check(seed: int, *, shards: int, row_by_row: bool = False) -> tuple[Case, li
 
 
 def check_case(program: Case, *, shards: int, row_by_row: bool = False) -> tuple[Case, list[Outcome]]:
-    outcomes = expected(program)
-    run(embedded(program.tables, program.views, shards), program, outcomes, row_by_row=row_by_row)
-    return program, outcomes
+    def checked(program: Case) -> list[Outcome]:
+        outcomes = expected(program)
+        run(embedded(program.tables, program.views, shards), program, outcomes, row_by_row=row_by_row)
+        return outcomes
+
+    return program, shrinking(checked, program)
 
 
 def check_durable(program: Case, folder: Path) -> tuple[list[Outcome], bool]:
+    """As `checked_durable`; a failing case is shrunk."""
+    return shrinking(lambda program: checked_durable(program, folder), program)
+
+
+def checked_durable(program: Case, folder: Path) -> tuple[list[Outcome], bool]:
     """With restarts at random ticks, in every second case with another number of shards; every third case merges all the time.
 
     Also says whether it was restarted after a tick.
@@ -58,13 +66,6 @@ def check_durable(program: Case, folder: Path) -> tuple[list[Outcome], bool]:
             engine.runtime.close()
             rmtree(state)
     return outcomes, any(number > 0 for number in openers)
-
-
-@pytest.mark.parametrize("seed", REGRESSIONS)
-def test_seeds_that_were_once_wrong(seed: int, tmp_path: Path) -> None:
-    check(seed, shards=1)
-    check(seed, shards=3)
-    check_durable(case(seed), tmp_path)
 
 
 def test_random_programs() -> None:
@@ -105,7 +106,8 @@ def recursive_slice(seeds: range, folder: Path) -> Mix:
 @pytest.mark.slow
 def test_many_random_recursive_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All cores take part. The slices are small, so that the first one that is wrong is told soon."""
-    slices = [range(start, start + RECURSIVE_SLICE) for start in range(0, RECURSIVE_SLOW, RECURSIVE_SLICE)]
+    seeds = rotating(RECURSIVE_SLOW)
+    slices = [seeds[start : start + RECURSIVE_SLICE] for start in range(0, RECURSIVE_SLOW, RECURSIVE_SLICE)]
     mix = Mix()
     pool = ProcessPoolExecutor(mp_context=get_context("spawn"))
     try:
@@ -121,7 +123,7 @@ def test_many_random_recursive_programs(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.slow
 def test_many_random_programs(capsys: pytest.CaptureFixture[str]) -> None:
     mix = Mix()
-    for seed in range(SLOW):
+    for seed in rotating(SLOW):
         program, outcomes = check(seed, shards=1)
         mix.record(program, outcomes)
         check(seed, shards=3)
@@ -135,5 +137,5 @@ def test_many_random_programs(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 def test_many_random_programs_with_restarts_from_state(tmp_path: Path) -> None:
-    for seed in range(SLOW_DURABLE):
+    for seed in rotating(SLOW_DURABLE):
         check_durable(case(seed), tmp_path)

@@ -1,0 +1,30 @@
+"""Every case that once failed, kept in tests/regressions as it was shrunk: on one and three shards, row by row, and from state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deltic.runtimes.embedded import DurableEmbedded
+from engines import durable, embedded, run
+from programs import expected
+from written import FOLDER, read
+
+CASES = sorted(FOLDER.glob("case_*.py"))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_case_that_once_failed(path: Path, shards: int, tmp_path: Path) -> None:
+    program = read(path)
+    outcomes = expected(program)
+    run(embedded(program.tables, program.views, shards), program, outcomes)
+    if not program.fails:
+        run(embedded(program.tables, program.views, shards), program, outcomes, row_by_row=True)
+    engine = durable(program.tables, program.views, tmp_path / "state", shards)
+    try:
+        openers = {number: lambda: DurableEmbedded(str(tmp_path / "state"), None) for number in range(len(program.ticks))}
+        run(engine, program, outcomes, restarts=openers)
+    finally:
+        engine.runtime.close()

@@ -1,0 +1,24 @@
+"""The parts of the slow suite, each of at most 20 minutes on two cores: `pytest -m slow --part recursions`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+REST: Final = "rest"
+_FILES: Final = {
+    "recursions": ("tests/runtimes/test_embedded_differential.py", "tests/lowering/", "tests/circuit/test_nested"),
+    "cycles": ("tests/runtimes/test_cyclic_joins.py", "tests/circuit/test_multiway.py", "tests/wcoj/"),
+    "spark": ("tests/runtimes/test_", "tests/spark/"),
+    "sql": ("tests/frontends/", "tests/expr/"),
+    "crashes": ("tests/pipeline/", "tests/storage/", "tests/session/test_interrupted", "tests/disk/"),
+}
+PARTS: Final = (*_FILES, REST)
+
+
+def part_of(path: str) -> str:
+    """The part of a test by the path of its file from the root; the first that names it.
+
+    >>> part_of("tests/runtimes/test_cyclic_joins.py"), part_of("tests/runtimes/test_time_on_spark.py"), part_of("tests/cli/test_run.py")
+    ('cycles', 'spark', 'rest')
+    """
+    return next((part for part, files in _FILES.items() if path.startswith(files)), REST)

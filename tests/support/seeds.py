@@ -1,0 +1,20 @@
+"""Which seeds random tests take. Those of the fast suite are fixed and few; those of the slow suite are others every day.
+
+DELTIC_ROTATION fixes them: pytest prints the number of a run in its header, and the same number repeats the run's seeds.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from typing import Final
+
+ROTATION: Final = int(os.environ.get("DELTIC_ROTATION") or datetime.now(UTC).date().toordinal())
+STRIDE: Final = 1_000_000
+"""A multiple of all that tests take seeds modulo, so that the mix of cases stays as it is."""
+
+
+def rotating(count: int) -> range:
+    """So many seeds of this run."""
+    first = ROTATION * STRIDE
+    return range(first, first + count)
