@@ -9,6 +9,12 @@ import pyarrow as pa
 import pytest
 
 import deltic
+from deltic.circuit.nodes import Circuit
+from deltic.plan.nodes import Table
+from deltic.plan.relation import Relation
+from deltic.runtimes.embedded import Embedded
+from deltic.schema import BIGINT, STRING, Field, Schema, TableSchema
+from engines import Engine
 
 LIVE = 6_000
 ROUNDS = 40
@@ -17,6 +23,7 @@ CREATE TABLE users (id BIGINT NOT NULL PRIMARY KEY, name STRING, city STRING);
 CREATE TABLE visits (name STRING);
 CREATE MATERIALIZED VIEW named AS SELECT id, concat(name, '!') AS name, city FROM users;
 CREATE MATERIALIZED VIEW by_city AS SELECT city, min(name) AS first, count(*) AS n FROM users GROUP BY city;
+CREATE MATERIALIZED VIEW visitors AS SELECT name FROM visits;
 CREATE MATERIALIZED VIEW visited AS SELECT u.id FROM users u JOIN visits v ON u.name = v.name;
 """
 
@@ -46,6 +53,8 @@ def check(session: deltic.Session, turn: int) -> None:
     came, went = ({row["city"] for row in changes if row["_weight"] == sign} for sign in (1, -1))
     assert came == {f"city {turn}.{i}" for i in range(20)}
     assert went == ({f"city {turn - 1}.{i}" for i in range(20)} if turn else set())
+    changes = session.view("named").changes().to_pylist()
+    assert {row["name"].split(".")[0] for row in changes if row["_weight"] == -1} == ({f"user {turn - 1}"} if turn else set())
 
 
 def test_what_is_kept_is_a_constant_times_what_is_live(session: deltic.Session) -> None:
@@ -64,11 +73,12 @@ def test_what_is_kept_is_a_constant_times_what_is_live(session: deltic.Session) 
 def test_changes_that_are_being_gathered_keep_their_strings(session: deltic.Session) -> None:
     tx = session.transaction()
     with tx:
-        tx.insert("visits", pa.table({"name": ["user 9.7"]}))
+        tx.insert("visits", pa.table({"name": ["user 9.7", "stranger"]}))
         for turn in range(10):
             upsert(session, turn)
         check(session, 9)
     assert session.view("visited").rows() == [{"id": 7}]
+    assert sorted(row["name"] for row in session.view("visitors").rows()) == ["stranger", "user 9.7"]
     for turn in range(10, 20):
         upsert(session, turn)
     assert session.view("visited").rows() == []
@@ -79,7 +89,7 @@ def test_changes_that_are_being_gathered_keep_their_strings(session: deltic.Sess
 def test_tables_that_no_view_reads_and_new_views_have_their_strings(session: deltic.Session) -> None:
     with session.transaction() as tx:
         tx.insert("visits", pa.table({"name": ["somebody"]}))
-    session.sql("DROP VIEW visited")
+    session.sql("DROP VIEW visited; DROP VIEW visitors")
     for turn in range(10):
         upsert(session, turn)
     session.sql("CREATE MATERIALIZED VIEW v AS SELECT name FROM visits")
@@ -89,6 +99,17 @@ def test_tables_that_no_view_reads_and_new_views_have_their_strings(session: del
         upsert(session, turn)
     session.sql("CREATE MATERIALIZED VIEW w AS SELECT name FROM users")
     assert {row["name"] for row in session.view("w").rows()} == {f"user 9.{i}" for i in range(LIVE)}
+
+
+def test_tables_that_the_program_does_not_have_keep_their_strings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltic.runtimes.embedded.runtime.COLLECT_BYTES", 0)
+    table = TableSchema("t", Schema((Field("n", BIGINT, False), Field("s", STRING))))
+    engine = Engine(Embedded(), {"t": table}, {"v": Table(table)})
+    engine.tick({"t": [((1, "kept"), 1)]})
+    engine.runtime.install(Circuit.empty())
+    engine.runtime.trim()
+    engine.runtime.install(engine.circuit)
+    assert engine.view("v") == Relation([((1, "kept"), 1)])
 
 
 def test_readers_on_other_threads_see_whole_commits(session: deltic.Session) -> None:
