@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from deltic.errors import CorruptState
 from deltic.kernels import warm_up
 from deltic.trace.identity import Identity, Run
-from deltic.trace.strings import PREFIX_BYTES, CollidingStrings, HashedStrings, StringTable, UnknownString
+from deltic.trace.strings import PREFIX_BYTES, CollidingStrings, HashedStrings, SoughtStrings, StringTable, UnknownString
 from tests.support.strings import identity, string_table
 
 MARKER = -(2**63)
@@ -266,6 +266,19 @@ def test_clashes_between_tables_that_did_not_know_of_each_other(parts: list[list
     assert len(set(whole)) == len({*(v for part in parts for v in part), *old, *held} - {None})
     if exports:
         assert table.intern(values).tolist() == ids.to_pylist()
+
+
+@LAW
+@given(lists, lists, lists, few_bits)
+def test_keys_have_the_ids_of_what_is_there_and_else_ids_of_nothing(old: Texts, held: Texts, keys: Texts, bits: int) -> None:
+    parent = Counted(old, 5, bits)
+    table = StringTable(parent.table.identity, parent)
+    ids = dict(zip([*old, *held], ids_of(table, [*old, *held]).tolist(), strict=True))
+    size, before = len(table), table.identity
+    for key, found in zip(keys, SoughtStrings(table).intern(pa.array(keys, pa.string())).tolist(), strict=True):
+        assert found == ids[key] if key in ids else (found == MARKER) == (key is None)
+        assert key in ids or key is None or found not in ids.values()
+    assert len(table) == size and table.identity is before
 
 
 def word_rows(table: StringTable, values: Sequence[str | None]) -> list[tuple[int, ...]]:

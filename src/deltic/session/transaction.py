@@ -12,8 +12,9 @@ from deltic.connectors.frames import Changes, change_frame, keys_or_rows, rows_f
 from deltic.errors import DataError, DelticError, UnknownName
 from deltic.schema import Op, Schema, TableSchema
 from deltic.trace.encoding import Layout, encode_changes
+from deltic.trace.entries import MARKER
 from deltic.trace.rows import Rows
-from deltic.trace.strings import MARKER, StringTable
+from deltic.trace.strings import StringTable
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -21,6 +21,7 @@ from deltic.trace.encoding import encode
 from deltic.trace.merge import merge
 from deltic.trace.reading import copied
 from deltic.trace.spine import Spine
+from deltic.trace.strings import SoughtStrings
 
 if TYPE_CHECKING:
     import pyspark.sql
@@ -76,7 +77,8 @@ class View(ReadableView):
     def _key_words(self, spec: ArrangementSpec, values: tuple[Any, ...]) -> list[np.ndarray]:
         fields = spec.shape.schema.fields[: len(values)]
         arrays = [fit([value], f, f"a key of view {self.name}") for value, f in zip(values, fields, strict=True)]
-        return [word for array, f in zip(arrays, fields, strict=True) for word in encode(array, f, self._session.strings)]
+        sought = SoughtStrings(self._session.strings)
+        return [word for array, f in zip(arrays, fields, strict=True) for word in encode(array, f, sought)]
 
 
 def _merged(parts: Sequence[Spine]) -> Batch:

@@ -11,26 +11,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from threading import RLock
-from typing import NamedTuple, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltic.errors import CorruptState, DataError
+from deltic.errors import CorruptState
 from deltic.kernels import text
 from deltic.kernels.vector import address
+from deltic.trace.entries import MARKER, Entries, Located, Words
 from deltic.trace.identity import Identity, Run
 
-Words = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
-MARKER = np.int64(np.iinfo(np.int64).min)
-ENTRY_BYTES = 32
+ENTRY_BYTES: Final = 32
 """Of a string besides its own: its id, where it starts, and two slots."""
-PREFIX_BYTES = 24
+PREFIX_BYTES: Final = 24
 """Strings shorter than this are told apart, and ordered, by their order words."""
-INT32_MAX = np.iinfo(np.int32).max
 
 
 class StringSource(Protocol):
@@ -39,46 +36,6 @@ class StringSource(Protocol):
     def find(self, ids: Words) -> tuple[npt.NDArray[np.bool_], pa.BinaryArray]:
         """(bool[n] whether id i is there, the bytes of those that are, in order)."""
         ...
-
-
-class _Entries(NamedTuple):
-    """The arrays of a table: replaced together when they have to grow. Layout in kernels/text.py."""
-
-    slots: Words
-    ids: Words
-    starts: Words
-    arena: Bytes
-    used: Words
-
-    @staticmethod
-    def with_room(entries: int, size: int) -> _Entries:
-        """None yet. An id that is not there yet reads as the marker, which nothing looks for."""
-        return _Entries(
-            np.zeros(2 * entries, np.int64),
-            np.full(entries, MARKER),
-            np.zeros(entries + 1, np.int64),
-            np.empty(size, np.uint8),
-            np.zeros(4, np.int64),
-        )
-
-
-class _Found(NamedTuple):
-    """Where ids stand in a table: places int64[n], -1 for NULL, -2 if not there (`missing` of them); offsets of their bytes."""
-
-    entries: _Entries
-    places: Words
-    offsets: Words
-    missing: int
-
-    def texts(self, kind: pa.DataType) -> pa.Array:
-        """The bytes as an array of `kind` (string, binary or large_binary), NULL where there is no entry."""
-        n, size, wide = len(self.places), self.offsets[-1], pa.types.is_large_binary(kind)
-        if size > INT32_MAX and not wide:
-            raise DataError(f"{size} bytes of strings in one column", expected="at most 2 GiB", remedy="read it in parts")
-        data, validity = np.empty(size, np.uint8), np.zeros((n + 7) >> 3, np.uint8)
-        text.gather(self.places, self.entries.starts, self.entries.arena, self.offsets, data, validity)
-        buffers = [pa.py_buffer(part) for part in (validity, self.offsets if wide else self.offsets.astype(np.int32), data)]
-        return pa.Array.from_buffers(kind, n, buffers)
 
 
 class CollidingStrings(Exception):
@@ -107,7 +64,7 @@ class StringTable:
         self._collections = 0
         self.lock = RLock()
         """Held while strings are added."""
-        self._entries = _Entries.with_room(1 << 9, 1 << 13)
+        self._entries = Entries.with_room(1 << 9, 1 << 13)
         self._inherited: list[tuple[int, int]] = []
         """The entries that are the parent's, as ranges."""
 
@@ -184,7 +141,7 @@ class StringTable:
         room = len(old.arena)
         if size + needed > room:
             room = max(2 * room, size + needed, size + min(wanted, 1 << 26))
-        new = _Entries.with_room(entries, room)
+        new = Entries.with_room(entries, room)
         new.ids[:n], new.starts[: n + 1], new.arena[:size] = old.ids[:n], old.starts[: n + 1], old.arena[:size]
         new.used[:] = old.used
         text.rehash(new.slots, new.ids, n)
@@ -210,9 +167,13 @@ class StringTable:
             return int(MARKER)
         if (known := self.identity.overrides.get(string, taken)) != taken:
             return known
-        found = next(id_ for id_ in self.identity.candidates(string) if self._is_free(id_))
+        found = self._unused(string)
         self._identity = self.identity.overridden(string, found)
         return found
+
+    def _unused(self, string: bytes) -> int:
+        """An id for a string whose hash is taken."""
+        return next(id_ for id_ in self.identity.candidates(string) if self._is_free(id_))
 
     def _entry(self, id_: int) -> bytes:
         value: bytes = self._look_up(np.array([id_])).texts(pa.binary())[0].as_py()
@@ -241,13 +202,13 @@ class StringTable:
                 found |= _differing(values.filter(pa.array(here)), texts)
         return frozenset(found)
 
-    def _look_up(self, ids: Words) -> _Found:
+    def _look_up(self, ids: Words) -> Located:
         entries = self._entries
         places, offsets = np.empty(len(ids), np.int64), np.empty(len(ids) + 1, np.int64)
         missing = text.locate(address(ids), entries.slots, entries.ids, entries.starts, places, offsets)
-        return _Found(entries, places, offsets, missing)
+        return Located(entries, places, offsets, missing)
 
-    def _locate(self, ids: Words) -> _Found:
+    def _locate(self, ids: Words) -> Located:
         """Where ids stand; what only the parent has is taken over first."""
         ids = np.ascontiguousarray(ids)
         found = self._look_up(ids)
@@ -258,6 +219,22 @@ class StringTable:
         if found.missing:
             raise UnknownString(f"{found.missing} ids of strings that are not here, or no longer")
         return found
+
+    def known(self, array: pa.Array) -> Words:
+        """The ids by which strings are looked up: those of strings that are here or in the parent, for others ids that no string has.
+
+        The others are not kept.
+        """
+        run = Run.of(array)
+        with self.lock:
+            ids = self.identity.ids(run)
+            if self.parent is not None:
+                self._inherit(ids)
+            stored = self._look_up(ids).texts(pa.large_binary())
+            same = pc.fill_null(pc.equal(stored, run.array.cast(pa.large_binary())), False)
+            for i in np.flatnonzero(~np.asarray(same) & (ids != MARKER)).tolist():
+                ids[i] = self._unused(run.bytes_of(i))
+        return ids
 
     def find(self, ids: Words) -> tuple[npt.NDArray[np.bool_], pa.BinaryArray]:
         """(bool[n] whether id i is here, the bytes of those that are, in order): a table can be another's parent."""
@@ -327,8 +304,8 @@ class StringTable:
             left = np.concatenate((np.flatnonzero(live & inherited), np.flatnonzero(live & ~inherited)))  # the parent's become one range
             offsets = np.append(0, np.cumsum(entries.starts[left + 1] - entries.starts[left]))
             kept = StringTable(None)
-            kept._entries = _Entries.with_room(max(1 << 9, 1 << int(2 * len(left)).bit_length()), max(1 << 13, 2 * int(offsets[-1])))
-            kept._insert(Run.of(_Found(entries, left, offsets, 0).texts(pa.large_binary())), entries.ids[left])
+            kept._entries = Entries.with_room(max(1 << 9, 1 << int(2 * len(left)).bit_length()), max(1 << 13, 2 * int(offsets[-1])))
+            kept._insert(Run.of(Located(entries, left, offsets, 0).texts(pa.large_binary())), entries.ids[left])
             self._inherited = [(0, int((live & inherited).sum()))]
             self._entries = kept._entries
             self._collections += 1
@@ -339,6 +316,17 @@ class HashedStrings(StringTable):
 
     def _intern(self, array: pa.Array) -> Words:
         return self.identity.ids(Run.of(array))
+
+
+class SoughtStrings(HashedStrings):
+    """The strings of keys that are looked up in what a table has; they are not kept."""
+
+    def __init__(self, table: StringTable) -> None:
+        super().__init__(table.identity)
+        self._table = table
+
+    def _intern(self, array: pa.Array) -> Words:
+        return self._table.known(array)
 
 
 def _differing(left: pa.Array, right: pa.Array) -> set[bytes]:

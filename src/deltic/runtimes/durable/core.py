@@ -36,10 +36,11 @@ from deltic.storage.reshard import SPREAD
 from deltic.storage.state import State
 from deltic.trace.batch import Batch
 from deltic.trace.counters import summed
+from deltic.trace.entries import MARKER
 from deltic.trace.identity import Identity
 from deltic.trace.merge import merge
 from deltic.trace.spine import Spine
-from deltic.trace.strings import MARKER, StringTable, UnknownString
+from deltic.trace.strings import StringTable, UnknownString
 
 _log = logging.getLogger(__name__)
 

@@ -22,11 +22,12 @@ from deltic.runtimes.program import Notes, applied, backfill, described, next_ti
 from deltic.storage.program import EMPTY, ArrangementDescription, ProgramDescription
 from deltic.trace.batch import Batch
 from deltic.trace.counters import summed
+from deltic.trace.entries import Words
 from deltic.trace.identity import Identity
 from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
-from deltic.trace.strings import StringTable, Words
+from deltic.trace.strings import StringTable
 
 COLLECT_BYTES: Final = 1 << 20
 """Of strings in memory, below which none are let go."""

@@ -1,0 +1,60 @@
+"""The arrays of a string table: strings as entries, numbered as they came, with their bytes end to end in one arena.
+
+Always: entries are only added. So who holds the arrays may read them while another thread adds. Their layout is in kernels/text.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from deltic.errors import DataError
+from deltic.kernels import text
+
+Words = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+MARKER: Final = np.int64(np.iinfo(np.int64).min)
+INT32_MAX: Final = np.iinfo(np.int32).max
+
+
+class Entries(NamedTuple):
+    """Replaced together when they have to grow. used: counters that kernels keep, how many entries there are among them."""
+
+    slots: Words
+    ids: Words
+    starts: Words
+    arena: Bytes
+    used: Words
+
+    @staticmethod
+    def with_room(entries: int, size: int) -> Entries:
+        """None yet. An id that is not there yet reads as the marker, which nothing looks for."""
+        return Entries(
+            np.zeros(2 * entries, np.int64),
+            np.full(entries, MARKER),
+            np.zeros(entries + 1, np.int64),
+            np.empty(size, np.uint8),
+            np.zeros(4, np.int64),
+        )
+
+
+class Located(NamedTuple):
+    """Where ids stand in a table: places int64[n], -1 for NULL, -2 if not there (`missing` of them); offsets of their bytes."""
+
+    entries: Entries
+    places: Words
+    offsets: Words
+    missing: int
+
+    def texts(self, kind: pa.DataType) -> pa.Array:
+        """The bytes as an array of `kind` (string, binary or large_binary), NULL where there is no entry."""
+        n, size, wide = len(self.places), self.offsets[-1], pa.types.is_large_binary(kind)
+        if size > INT32_MAX and not wide:
+            raise DataError(f"{size} bytes of strings in one column", expected="at most 2 GiB", remedy="read it in parts")
+        data, validity = np.empty(size, np.uint8), np.zeros((n + 7) >> 3, np.uint8)
+        text.gather(self.places, self.entries.starts, self.entries.arena, self.offsets, data, validity)
+        buffers = [pa.py_buffer(part) for part in (validity, self.offsets if wide else self.offsets.astype(np.int32), data)]
+        return pa.Array.from_buffers(kind, n, buffers)
