@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from deltic.errors import QueryError, SyntaxFailure
-from deltic.frontends.sql import bind_query, tree
+from deltic.errors import QueryError, SyntaxFailure, TypeMismatch
+from deltic.frontends.sql import bind_query, parse_script, tree
 from deltic.frontends.sql.lexer import tokenize
 from deltic.frontends.sql.parse_statement import QueryStatement, parse
 from deltic.plan.evaluate import evaluate
@@ -150,6 +150,39 @@ def test_limits_of_relations_of_one_row_keep_it() -> None:
     assert values("SELECT count(*) FROM t LIMIT 0") == []
     with pytest.raises(QueryError, match="LIMIT without ORDER BY"):
         values("SELECT k, count(*) FROM t GROUP BY k LIMIT 1")
+
+
+def test_literals_are_checked_where_they_are_compared() -> None:
+    for condition, place in (
+        ("k = 'x'", "'x'"),
+        ("k IN (1, 'y')", "'y'"),
+        ("ts > 'yesterday'", "'yesterday'"),
+        ("k BETWEEN 0 AND '1z'", "'1z'"),
+    ):
+        with pytest.raises(TypeMismatch, match="malformed") as caught:
+            values(f"SELECT id FROM t WHERE {condition}")
+        span = caught.value.span
+        assert span is not None
+        assert span.text[span.start : span.end] == place
+    assert values("SELECT id FROM t WHERE k = '1' AND FALSE") == []
+    assert values("SELECT 1 WHERE 1 > 2 AND CAST('x' AS INT) = 1") == []  # an explicit CAST fails on rows alone
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("CREATE VIEW v AS SELECT id FROM t\nCREATE VIEW w AS SELECT id FROM t", "another statement begins at CREATE"),
+        ("CREATE TABLE q (a INT)\nCREATE VIEW w AS SELECT id FROM t", "another statement begins at CREATE"),
+        ("DROP TABLE t\nDROP TABLE u", "another statement begins at DROP"),
+        ("SELECT id FROM t SELECT id FROM t", "another statement begins at SELECT"),
+        ("SELECT count(*) FROM t GROUP BY window(ts, '1 hour')", "window\\(\\) is not supported"),
+        ("SELECT id FROM db.t", "leave 'db' out"),
+        ("SELECT id FROM t, generate_series(1, t.k)", "LATERAL generate_series"),
+    ],
+)
+def test_errors_say_what_was_meant(script: str, message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        list(parse_script(script, "test", TestCatalog())) if script[0] in "CD" else values(script)
 
 
 def test_group_by_all_means_a_column_called_all() -> None:

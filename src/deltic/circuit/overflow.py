@@ -13,9 +13,17 @@ from deltic.trace.strings import StringTable
 LARGEST = 2**63 - 1
 
 
-def named_overflow(node: Node, sources: Sequence[Node], inputs: Sequence[Delta], strings: StringTable) -> WeightOverflow:
-    """The error, with the operator and, of the rows that came to it from `sources`, the one with the greatest weight."""
-    where = f"weight overflow in operator {node.name} ({node.operator.name})"
+def named_overflow(
+    node: Node, sources: Sequence[Node], inputs: Sequence[Delta], strings: StringTable, relations: Sequence[str] = ()
+) -> WeightOverflow:
+    """The error, with the operator and, of the rows that came to it from `sources`, the one with the greatest weight.
+
+    relations: the recursive relations that the operator is a part of, which are named instead of it.
+    """
+    where, remedy = f"weight overflow in operator {node.name} ({node.operator.name})", "keep fewer copies of a row, or smaller weights"
+    if relations:
+        where = f"weight overflow in the recursive relation {', '.join(relations)}, whose rows multiply in each iteration"
+        remedy = "UNION instead of UNION ALL keeps a row once, in however many ways it is derived"
     heaviest: tuple[int, Node, Delta, int] | None = None
     for source, delta in zip(sources, inputs, strict=True):
         for weight in delta.weights:
@@ -24,7 +32,7 @@ def named_overflow(node: Node, sources: Sequence[Node], inputs: Sequence[Delta],
                     heaviest = (abs(w), source, delta, i)
     if heaviest is not None:
         where += f", row ({_shown(*heaviest[1:], strings)})"
-    return WeightOverflow(where, expected=f"weights and sums within ±{LARGEST}", remedy="keep fewer copies of a row, or smaller weights")
+    return WeightOverflow(where, expected=f"weights and sums within ±{LARGEST}", remedy=remedy)
 
 
 def _shown(source: Node, delta: Delta, i: int, strings: StringTable) -> str:

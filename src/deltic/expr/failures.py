@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from deltic.errors import ArithmeticOverflow, CastFailure, Divergence, DivisionByZero, EvaluationError, NegativeWeight, Span
-from deltic.expr.nodes import Value
+from deltic.expr.nodes import Call, Value
 from deltic.schema import Type
 
 TRY_CAST = "use try_cast to get NULL instead"
@@ -18,6 +18,8 @@ IN_SQL: Final = "UNION ALL the rows that repeat_row takes away from; DISTINCT ke
 """What helps against a negative weight."""
 GROWTH: Final = 3
 """Iterations whose growth the error of a divergent recursion tells."""
+LONGEST_NAMED: Final = 60
+"""Characters of an operand that an error repeats."""
 SAMPLES: Final = 3
 """Rows that it shows."""
 
@@ -32,8 +34,13 @@ def out_of_calendar(what: str, span: Span | None) -> ArithmeticOverflow:
     return ArithmeticOverflow(f"{what} leaves the years 1 to 9999", span=span)
 
 
-def division_by_zero(span: Span | None) -> DivisionByZero:
-    return DivisionByZero("division by zero", span=span, remedy="use nullif(divisor, 0) to get NULL instead")
+def division_by_zero(call: Call) -> DivisionByZero:
+    """Of a call of (dividend, divisor)."""
+    place = call.arguments[1].span
+    divisor = "divisor" if place is None else place.text[place.start : place.end]
+    if len(divisor) > LONGEST_NAMED or "\n" in divisor:
+        divisor = "divisor"
+    return DivisionByZero("division by zero", span=call.span, remedy=f"use nullif({divisor}, 0) to get NULL instead")
 
 
 def malformed(text: str, source: Type, target: Type, span: Span | None) -> CastFailure:

@@ -56,8 +56,13 @@ def remap(expr: Expr, positions: Mapping[int, int], schema: Schema) -> Expr:
 
 
 def substitute(expr: Expr, by: Sequence[Expr]) -> Expr:
-    """Every Column i becomes by[i]."""
-    return map_columns(expr, lambda column: by[column.index])
+    """Every Column i becomes by[i], at the column's place where it has none of its own."""
+
+    def put(column: Column) -> Expr:
+        target = by[column.index]
+        return replace(target, span=column.span) if target.span is None and column.span is not None else target
+
+    return map_columns(expr, put)
 
 
 def reference(schema: Schema, index: int) -> Column:

@@ -179,7 +179,7 @@ class Child:
             output = node.operator.step(given, nest)
         except WeightOverflow as error:
             sources = [self.nodes[i] for i in node.inputs] or [node]
-            raise named_overflow(node, sources, given, nest.strings) from error
+            raise named_overflow(node, sources, given, nest.strings, self._relations()) from error
         counters.seconds += perf_counter() - start
         counters.rows_in += sum(map(len, given))
         counters.rows_out += len(output)
@@ -190,7 +190,11 @@ class Child:
         try:
             return consolidate(values[at])
         except WeightOverflow as error:
-            raise named_overflow(self.nodes[at], [self.nodes[at]], [values[at]], nest.strings) from error
+            raise named_overflow(self.nodes[at], [self.nodes[at]], [values[at]], nest.strings, self._relations()) from error
+
+    def _relations(self) -> list[str]:
+        """What the recursive relations are called, as far as they have names."""
+        return [n.operator.relation for n in self.feedback if isinstance(n.operator, Feedback) and n.operator.relation]
 
     def _diverged(self, held: dict[int, Delta], growth: dict[int, list[int]], nest: Nest) -> Divergence:
         """The error, for the first relation that still changes."""

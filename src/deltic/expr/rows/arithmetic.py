@@ -77,7 +77,7 @@ def multiply(call: Call, left: Number, right: Number) -> Number:
 def divide(call: Call, left: Number, right: Number) -> Number:
     """DOUBLE or DECIMAL."""
     if right == 0:
-        raise division_by_zero(call.span)
+        raise division_by_zero(call)
     if isinstance(left, Decimal) and isinstance(right, Decimal):
         return _exact(call, quotient(left, right), "division")
     assert isinstance(left, float) and isinstance(right, float)
@@ -87,7 +87,7 @@ def divide(call: Call, left: Number, right: Number) -> Number:
 def integral_divide(call: Call, left: Number, right: Number) -> int:
     """BIGINT, towards zero."""
     if right == 0:
-        raise division_by_zero(call.span)
+        raise division_by_zero(call)
     if isinstance(left, Decimal) and isinstance(right, Decimal):
         return _ranged(call, truncated(Fraction(left) / Fraction(right)), "division")
     assert isinstance(left, int) and isinstance(right, int)
@@ -113,7 +113,7 @@ def wrapped(value: int, type: Type) -> int:
 
 def remainder(call: Call, left: Number, right: Number) -> Number:
     if right == 0:
-        raise division_by_zero(call.span)
+        raise division_by_zero(call)
     rest = _remainder(left, right)
     return _exact(call, rest, "remainder") if isinstance(rest, Fraction) else rest
 
@@ -121,7 +121,7 @@ def remainder(call: Call, left: Number, right: Number) -> Number:
 def pmod(call: Call, left: Number, right: Number) -> Number:
     """The remainder, moved by `right` once where it is negative (it stays negative where `right` is)."""
     if right == 0:
-        raise division_by_zero(call.span)
+        raise division_by_zero(call)
     rest = _remainder(left, right)
     if isinstance(rest, Fraction):
         divisor = Fraction(right)

@@ -44,7 +44,12 @@ class ExpressionBinder:
     outer: bool = False
 
     def bind(self, node: tree.Expression) -> Expr:
-        """The typed expression, with the node's place."""
+        """The typed expression, with the node's place. Raises TypeMismatch at a literal that is no value of the type expected of it."""
+        bound = self._placed(node)
+        literals.check_literals(bound)
+        return bound
+
+    def _placed(self, node: tree.Expression) -> Expr:
         bound = self._bind(node)
         return bound if bound.span == node.span else replace(bound, span=node.span)
 
@@ -69,9 +74,9 @@ class ExpressionBinder:
             case tree.Operation():
                 return self._operation(node)
             case tree.Parenthesised():
-                return self.bind(node.inner)
+                return self._placed(node.inner)
             case tree.Prefix():
-                return resolve(_PREFIXES[node.operator], [self.bind(node.operand)], node.span)
+                return resolve(_PREFIXES[node.operator], [self._placed(node.operand)], node.span)
             case tree.FunctionCall():
                 return bind_aggregate(self, node) if aggregate_of(node) else bind_call(self, node)
             case tree.ExtractCall():
@@ -81,7 +86,7 @@ class ExpressionBinder:
             case tree.TypedText():
                 return self._typed(node)
             case tree.CastCall():
-                return cast(self.bind(node.operand), sql_type(node.type), node.span, lenient=node.lenient)
+                return cast(self._placed(node.operand), sql_type(node.type), node.span, lenient=node.lenient)
             case tree.SearchedCase():
                 return self._case(node)
             case _:
@@ -90,16 +95,16 @@ class ExpressionBinder:
     def _predicate(self, node: tree.Expression) -> Expr:
         match node:
             case tree.IsTest():
-                bound = resolve(_TESTS[node.state], [self.bind(node.operand)], node.span)
+                bound = resolve(_TESTS[node.state], [self._placed(node.operand)], node.span)
             case tree.BetweenTest():
-                bound = resolve("between", [self.bind(part) for part in (node.operand, node.low, node.high)], node.span)
+                bound = resolve("between", [self._placed(part) for part in (node.operand, node.low, node.high)], node.span)
             case tree.InList():
-                bound = resolve("in", [self.bind(part) for part in (node.operand, *node.values)], node.span)
+                bound = resolve("in", [self._placed(part) for part in (node.operand, *node.values)], node.span)
             case tree.LikeTest():
                 escape = () if node.escape is None else (node.escape,)
-                bound = resolve("like", [self.bind(part) for part in (node.operand, node.pattern, *escape)], node.span)
+                bound = resolve("like", [self._placed(part) for part in (node.operand, node.pattern, *escape)], node.span)
             case tree.DistinctTest():
-                same = resolve("<=>", [self.bind(node.left), self.bind(node.right)], node.span)
+                same = resolve("<=>", [self._placed(node.left), self._placed(node.right)], node.span)
                 return same if node.negated else resolve("not", [same], node.span)
             case _:
                 raise self._refused(node)
@@ -124,7 +129,7 @@ class ExpressionBinder:
     def _operation(self, node: tree.Operation) -> Expr:
         """Operators of one level, folded from the left; connectives as a balanced tree, which means the same and is not deep."""
         if node.operators[0] in ("AND", "OR"):
-            return self._connected(node.operators[0].lower(), [self.bind(part) for part in node.operands], node.span)
+            return self._connected(node.operators[0].lower(), [self._placed(part) for part in node.operands], node.span)
         if not any(isinstance(tree.unnest(part), tree.IntervalText | tree.Operation | tree.Prefix) for part in node.operands):
             return self._folded(node)
         return self._shifted(node)
@@ -138,9 +143,9 @@ class ExpressionBinder:
         return resolve(name, sides, replace(span, start=first.start, end=last.end))
 
     def _folded(self, node: tree.Operation) -> Expr:
-        bound = self.bind(node.operands[0])
+        bound = self._placed(node.operands[0])
         for operator, operand in zip(node.operators, node.operands[1:], strict=True):
-            bound = resolve(operator.lower(), [bound, self.bind(operand)], replace(node.span, end=operand.span.end))
+            bound = resolve(operator.lower(), [bound, self._placed(operand)], replace(node.span, end=operand.span.end))
         return bound
 
     def _shifted(self, node: tree.Operation) -> Expr:
@@ -163,7 +168,7 @@ class ExpressionBinder:
 
     def _operand(self, node: tree.Expression, operator: str) -> Expr | literals.Interval:
         interval = literals.interval(node) if operator in ("+", "-") else None
-        return self.bind(node) if interval is None else interval
+        return self._placed(node) if interval is None else interval
 
     def _moved(self, value: Expr, interval: literals.Interval, span: Span) -> Expr:
         """A DATE or TIMESTAMP moved by a constant interval."""
@@ -250,9 +255,9 @@ class ExpressionBinder:
         return literals.typed(node.text, type, node.span)
 
     def _case(self, node: tree.SearchedCase) -> Expr:
-        subject = None if node.subject is None else self.bind(node.subject)
+        subject = None if node.subject is None else self._placed(node.subject)
         branches = []
         for when, then in node.branches:
-            condition = self.bind(when)
-            branches.append((condition if subject is None else resolve("=", [subject, condition], condition.span), self.bind(then)))
-        return case(branches, None if node.otherwise is None else self.bind(node.otherwise), node.span)
+            condition = self._placed(when)
+            branches.append((condition if subject is None else resolve("=", [subject, condition], condition.span), self._placed(then)))
+        return case(branches, None if node.otherwise is None else self._placed(node.otherwise), node.span)

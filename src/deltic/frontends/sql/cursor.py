@@ -88,9 +88,9 @@ class Cursor:
         """The error that something else stands here."""
         previous = self.tokens[self.at - 1] if self.at else None
         if previous is not None and previous.word in _FIRST_WORDS and self.word in _SECOND_WORDS and self.at > 1:
-            return self._unseparated(previous)
+            return self.unseparated(previous)
         if self.at and self.word in _FIRST_WORDS and self.tokens[self.at + 1].word in _SECOND_WORDS:
-            return self._unseparated(self.token)
+            return self.unseparated(self.token)
         if self.ended:
             last = self.tokens[self.count - 1]
             written = self.text[last.start : last.end]
@@ -107,7 +107,8 @@ class Cursor:
         written = self.text[token.start : token.end]
         return written if len(written) <= 40 else f"{written[:37]}…"
 
-    def _unseparated(self, first: Token) -> SyntaxFailure:
+    def unseparated(self, first: Token) -> SyntaxFailure:
+        """The error that a statement begins where none has ended."""
         message = f"another statement begins at {first.text}, without a semicolon before it"
         return SyntaxFailure(message, span=self.of(first), expected="; between two statements")
 

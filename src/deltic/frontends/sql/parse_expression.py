@@ -13,7 +13,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.lexer import NUMBER, QUOTED, STRING, WORD
 from deltic.frontends.sql.literals import UNITS
 from deltic.frontends.sql.parse_type import TypeParser
-from deltic.frontends.sql.refusals import AFTER_ARGUMENT, AFTER_OPERAND, AFTER_VALUE, OPERANDS, refuse
+from deltic.frontends.sql.refusals import AFTER_ARGUMENT, AFTER_OPERAND, AFTER_VALUE, OPERANDS, PATTERNS, refuse
 
 OR, AND, NOT, PREDICATE, COMPARISON = 1, 2, 3, 4, 5
 _TABLE: Final = {
@@ -131,7 +131,7 @@ class ExpressionParser(TypeParser):
                 raise SyntaxFailure("BETWEEN without AND", span=self.since(start), expected="x BETWEEN a AND b")
             return tree.BetweenTest(left, low, self.expression(COMPARISON), negated, self.since(start))
         if self.passes("LIKE"):
-            refuse(self, OPERANDS, self.token.start)
+            refuse(self, PATTERNS, self.token.start)
             pattern = self.expression(COMPARISON)
             escape = tree.StringText(self.string("one character, as a string"), self.since(start)) if self.passes("ESCAPE") else None
             return tree.LikeTest(left, pattern, escape, negated, self.since(start))

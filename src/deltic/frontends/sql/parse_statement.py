@@ -84,6 +84,8 @@ class _Parser(QueryParser, ClauseParser):
     def parsed(self) -> Parsed:
         """The statement, read to its end."""
         parsed = self._parsed()
+        if self.word in ("SELECT", "VALUES", "WITH"):
+            raise self.unseparated(self.token)
         if not self.ended:
             raise self.misplaced_level() if self.sees("MAX", "RECURSION") else self.failure()
         return parsed

@@ -18,7 +18,6 @@ _WINDOW = ("window functions are not supported", f"{_LIMITED}; GROUP BY and a jo
 _PIVOT = ("PIVOT and UNPIVOT are not supported", "SUM(x) FILTER (WHERE …) for each column")
 _PARAMETER = ("parameters are not supported", "write the value")
 _ELEMENTS = ("arrays, maps and their elements are not supported", "a table with one row for each element")
-_QUANTIFIED = ("{} is not supported", "IN, or conditions with OR")
 _RLIKE = ("RLIKE is not supported", "LIKE, contains(), startswith(), endswith()")
 _SAMPLE = ("TABLESAMPLE is not supported: its result changes from run to run", "filter on a hash of the key")
 _TRAVEL = ("time travel is not supported", "leave it out")
@@ -74,7 +73,6 @@ OPERANDS: Final[Refusals] = _by_first(
         "TABLE (": ("a table as an argument is not supported", "a view"),
         "SYMMETRIC": ("BETWEEN SYMMETRIC is not supported", "BETWEEN least(a, b) AND greatest(a, b)"),
         "ASYMMETRIC": ("BETWEEN ASYMMETRIC is not supported", LEAVE_OUT),
-        **{f"{word} (": (_QUANTIFIED[0].format(word), _QUANTIFIED[1]) for word in ("ANY", "SOME", "ALL")},
     }
 )
 """Where an operand is expected; the place is the word."""
@@ -86,6 +84,11 @@ AFTER_ARGUMENT: Final[Refusals] = _by_first(
     }
 )
 """After an argument of a call, and in rows in parentheses."""
+
+PATTERNS: Final[Refusals] = _by_first(
+    {f"{word} (": (f"{word} is not supported", "conditions with OR or AND") for word in ("ANY", "SOME", "ALL")}
+)
+"""After LIKE."""
 
 AFTER_ITEM: Final[Refusals] = _by_first(
     {
