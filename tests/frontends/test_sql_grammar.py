@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 from deltic.errors import QueryError, SyntaxFailure, TypeMismatch
+from deltic.expr import TRUE, Expr, children
 from deltic.frontends.sql import bind_query, parse_script, tree
 from deltic.frontends.sql.lexer import tokenize
 from deltic.frontends.sql.parse_statement import QueryStatement, parse
+from deltic.optimizer import optimize
 from deltic.plan.evaluate import evaluate
+from deltic.plan.walk import expressions, nodes
 from sql_data import ROWS, TestCatalog, weighted
 from sql_queries import queries
 
@@ -257,3 +260,37 @@ def test_what_cannot_be_is_one_clear_error(text: str, message: str) -> None:
         values(text)
     assert len(str(caught.value)) < 1000
     str(caught.value).encode()
+
+
+N = 10_000
+WIDE = {
+    "and": f"SELECT id FROM t WHERE {' AND '.join(f'k <> {i + 10}' for i in range(N))}",
+    "or": f"SELECT id FROM t WHERE {' OR '.join(f'k = {i}' for i in range(N))}",
+    "concatenation": f"SELECT {' || '.join(['s'] * N)} AS x FROM t",
+    "sum": f"SELECT {' + '.join(['id'] * N)} AS x FROM t",
+    "in": f"SELECT id FROM t WHERE id IN ({', '.join(map(str, range(N)))})",
+    "case": f"SELECT CASE k {' '.join(f'WHEN {i} THEN {i + 1}' for i in range(N))} END AS x FROM t",
+    "union": " UNION ALL ".join(f"SELECT id + {i} AS id FROM t" for i in range(500)),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_wide_queries_are_no_deeper_than_narrow_ones(name: str) -> None:
+    plan = optimize(bind_query(WIDE[name], "test", TestCatalog()))
+    assert max(len(_deepest(expr)) for node in nodes(plan) for expr in (*expressions(node), TRUE)) < 10
+    assert sum(1 for _ in nodes(plan)) < 2000
+
+
+def _deepest(expr: Expr) -> list[Expr]:
+    below = [_deepest(part) for part in children(expr)]
+    return [expr, *max(below, key=len, default=[])]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [f"{'(' * 90}id{')' * 90}", f"{'abs(' * 90}id{')' * 90}", f"{'CASE WHEN b THEN ' * 90}1{' END' * 90}", f"{'- ' * 90}id"],
+)
+def test_nesting_has_a_limit_that_says_so(expression: str) -> None:
+    optimize(bind_query(f"SELECT {expression} AS x FROM t", "test", TestCatalog()))
+    with pytest.raises(SyntaxFailure, match="nested too deeply"):
+        values(f"SELECT {'(' * 20}{expression}{')' * 20} AS x FROM t")

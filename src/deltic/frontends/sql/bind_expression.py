@@ -127,20 +127,12 @@ class ExpressionBinder:
                 return Unsupported("a row in parentheses is not a value", span=node.span, remedy="list the columns without them")
 
     def _operation(self, node: tree.Operation) -> Expr:
-        """Operators of one level, folded from the left; connectives as a balanced tree, which means the same and is not deep."""
-        if node.operators[0] in ("AND", "OR"):
-            return self._connected(node.operators[0].lower(), [self._placed(part) for part in node.operands], node.span)
+        """Operators of one level, folded from the left; AND, OR and || of many operands are one call."""
+        if node.operators[0] in ("AND", "OR") or set(node.operators) == {"||"}:
+            return resolve(node.operators[0].lower(), [self._placed(part) for part in node.operands], node.span)
         if not any(isinstance(tree.unnest(part), tree.IntervalText | tree.Operation | tree.Prefix) for part in node.operands):
             return self._folded(node)
         return self._shifted(node)
-
-    def _connected(self, name: str, parts: Sequence[Expr], span: Span) -> Expr:
-        if len(parts) == 1:
-            return parts[0]
-        middle = (len(parts) + 1) // 2
-        first, last = parts[0].span or span, parts[-1].span or span
-        sides = [self._connected(name, side, span) for side in (parts[:middle], parts[middle:])]
-        return resolve(name, sides, replace(span, start=first.start, end=last.end))
 
     def _folded(self, node: tree.Operation) -> Expr:
         bound = self._placed(node.operands[0])

@@ -47,6 +47,8 @@ class Interval:
 def number(node: tree.NumberText) -> Literal:
     """A number as written: INT, BIGINT or DECIMAL by its size, DECIMAL with a point, DOUBLE with an exponent, or what its suffix says."""
     text, span = node.text.upper(), node.span
+    if len(text) < 10 and text.isdigit():
+        return Literal(int(text), INT, span)
     found = _NUMBER.fullmatch(text)
     if found is None:
         raise SyntaxFailure("invalid number", span=span)
