@@ -294,3 +294,9 @@ def test_nesting_has_a_limit_that_says_so(expression: str) -> None:
     optimize(bind_query(f"SELECT {expression} AS x FROM t", "test", TestCatalog()))
     with pytest.raises(SyntaxFailure, match="nested too deeply"):
         values(f"SELECT {'(' * 20}{expression}{')' * 20} AS x FROM t")
+
+
+@pytest.mark.parametrize("operator", ["-", "*", "/", "%", "&", "=", "- id +"])
+def test_long_chains_of_other_operators_are_one_clear_error(operator: str) -> None:
+    with pytest.raises(QueryError, match=r"nested too deeply|cannot compare"):
+        values(f"SELECT {f' {operator} '.join(['id'] * 10_000)} AS x FROM t")

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from deltic.errors import AmbiguousName, Span, TypeMismatch, UnknownName, Unsupported
-from deltic.expr import Column, Expr, Literal, add_interval, case, cast, resolve
+from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
+from deltic.expr import Cast, Column, Expr, Literal, add_interval, case, cast, children, resolve
 from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_aggregate
 from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract, bind_now
@@ -22,6 +22,10 @@ from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIMESTAMP
 _CONSTANTS: Final = {"TRUE": (True, BOOLEAN), "FALSE": (False, BOOLEAN), "NULL": (None, NULL)}
 _PREFIXES: Final = {"NOT": "not", "-": "negate", "+": "positive", "~": "~"}
 _TESTS: Final = {"NULL": "is_null", "TRUE": "is_true", "FALSE": "is_false"}
+
+
+DEPTH: Final = 150
+"""How deep a bound expression may be: what works on them is recursive. AND, OR, || and + of many terms are not deep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class ExpressionBinder:
     def bind(self, node: tree.Expression) -> Expr:
         """The typed expression, with the node's place. Raises TypeMismatch at a literal that is no value of the type expected of it."""
         bound = self._placed(node)
-        literals.check_literals(bound)
+        _check(bound, node.span)
         return bound
 
     def _placed(self, node: tree.Expression) -> Expr:
@@ -253,3 +257,16 @@ class ExpressionBinder:
             condition = self._placed(when)
             branches.append((condition if subject is None else resolve("=", [subject, condition], condition.span), self._placed(then)))
         return case(branches, None if node.otherwise is None else self._placed(node.otherwise), node.span)
+
+
+def _check(bound: Expr, span: Span) -> None:
+    """Raises SyntaxFailure for a too deep expression, and TypeMismatch at a literal that is no value of the type expected of it."""
+    waiting = [(bound, 1)]
+    while waiting:
+        part, depth = waiting.pop()
+        if depth > DEPTH:
+            remedy = "split it into views, or into columns of a subquery"
+            raise SyntaxFailure("the expression is nested too deeply", span=span, expected=f"at most {DEPTH} operators deep", remedy=remedy)
+        if isinstance(part, Cast) and isinstance(part.argument, Literal):
+            literals.check_literal(part, part.argument)
+        waiting.extend((child, depth + 1) for child in children(part))

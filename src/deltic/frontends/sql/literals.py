@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from deltic.errors import EvaluationError, Span, SyntaxFailure, TypeMismatch, Unsupported
-from deltic.expr import Cast, Expr, Literal, children
+from deltic.expr import Cast, Literal
 from deltic.expr.interpreter import evaluate
 from deltic.frontends.sql import tree
 from deltic.schema import BIGINT, DOUBLE, FLOAT, INT, INTEGER_BITS, SMALLINT, STRING, TINYINT, Type, decimal
@@ -71,21 +71,18 @@ def number(node: tree.NumberText) -> Literal:
     return _decimal(Decimal(value), span)
 
 
-def check_literals(expr: Expr) -> None:
-    """Raises TypeMismatch at a literal that was cast to the type of what it stands beside, and is no value of it.
+def check_literal(expr: Cast, literal: Literal) -> None:
+    """Raises TypeMismatch for a literal that was cast to the type of what it stands beside, and is no value of it.
 
     An explicit CAST has a place of its own; it may fail on the rows that reach it.
     """
-    waiting = [expr]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, Cast) and isinstance(part.argument, Literal) and part.span == part.argument.span and not part.lenient:
-            try:
-                evaluate(part, ())
-            except EvaluationError as error:
-                remedy = f"CAST the other side to {part.argument.type.sql}, or write a {part.type.sql}"
-                raise TypeMismatch(error.message, span=part.span, expected=f"a value of type {part.type.sql}", remedy=remedy) from error
-        waiting.extend(children(part))
+    if expr.span != literal.span or expr.lenient:
+        return
+    try:
+        evaluate(expr, ())
+    except EvaluationError as error:
+        remedy = f"CAST the other side to {literal.type.sql}, or write a {expr.type.sql}"
+        raise TypeMismatch(error.message, span=expr.span, expected=f"a value of type {expr.type.sql}", remedy=remedy) from error
 
 
 def whole(node: tree.Expression | None, most: int) -> int | None:
