@@ -3,18 +3,24 @@
 A fractional edge cover gives each relation a weight x ≥ 0 so that the weights of the relations around each variable sum up to 1 or more.
 Then the join has at most Π sizeᵢ^xᵢ rows, and for the cover that makes this least there are relations that reach it. Its logarithm is a
 linear program. Sizes are logarithms here, base 2.
+
+What is solved is the dual program: give each variable y ≥ 0 so that those of a relation sum up to its size at most, and their sum is
+greatest. It starts feasible, at 0, and has as many columns as there are variables, so the simplex method in its simplest form is enough;
+Bland's rule keeps it from cycling. The cover is read off the last dictionary and certifies the bound (weak duality).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import combinations
+from functools import lru_cache
 
 Edges = tuple[tuple[frozenset[int], float], ...]
 """Relations: their variables, and the logarithm of their size."""
 
-EXACT = 3
-"""Up to so many variables the vertices of the program are known: covers by whole relations, and halves of the three of a triangle."""
+Program = tuple[int, tuple[tuple[tuple[int, ...], float], ...]]
+"""The number of variables, and relations by size with their variables, numbered from 0, ascending."""
+
+EXACT = 1e-9
+"""What differs by less is equal; coefficients are small fractions, and bounds are compared to six digits."""
 
 
 def agm_bound(variables: frozenset[int], edges: Edges) -> float:
@@ -24,34 +30,54 @@ def agm_bound(variables: frozenset[int], edges: Edges) -> float:
     >>> agm_bound(frozenset({0, 1, 2}), triangle), agm_bound(frozenset({0}), triangle)
     (30.0, 20.0)
     """
-    sizes = _smallest(variables, edges)
-    return _exact(variables, sizes) if len(variables) <= EXACT else _solved(variables, sizes)
+    return _solved(_program(variables, edges))
 
 
-def _smallest(variables: frozenset[int], edges: Edges) -> dict[frozenset[int], float]:
-    """For each set of variables that an edge has among these, the least size."""
-    sizes: dict[frozenset[int], float] = {}
+def _program(variables: frozenset[int], edges: Edges) -> Program:
+    """The least size for each set of variables that an edge has among these; equal for joins of one shape, whatever their numbers."""
+    number = {variable: i for i, variable in enumerate(sorted(variables))}
+    sizes: dict[tuple[int, ...], float] = {}
     for edge, size in edges:
-        if here := edge & variables:
-            sizes[here] = min(size, sizes.get(here, size))
-    return sizes
+        if members := tuple(sorted(number[variable] for variable in edge if variable in number)):
+            sizes[members] = min(size, sizes.get(members, size))
+    return len(number), tuple(sorted(sizes.items()))
 
 
-def _exact(variables: frozenset[int], sizes: Mapping[frozenset[int], float]) -> float:
-    edges = list(sizes)
-    covers = [cover for n in range(len(variables) + 1) for cover in combinations(edges, n) if variables <= frozenset().union(*cover)]
-    found = [sum(sizes[edge] for edge in cover) for cover in covers]
-    pairs = [size for edge, size in sizes.items() if len(edge) == 2]
-    if len(variables) == len(pairs) == 3:
-        found.append(sum(pairs) / 2)
-    return min(found)
+@lru_cache(maxsize=4096)
+def _solved(program: Program) -> float:
+    """The greatest sum of the variables' y. A row for each relation: what is left of its size, over the variables outside the basis."""
+    count, relations = program
+    rows = [[size, *(-float(variable in members) for variable in range(count))] for members, size in relations]
+    goal = [0.0] + [1.0] * count
+    outside, basis = list(range(count)), list(range(count, count + len(rows)))
+    while entering := [j for j in range(1, count + 1) if goal[j] > EXACT]:
+        j = min(entering, key=lambda j: outside[j - 1])
+        limits = [(row[0] / -row[j], basis[i], i) for i, row in enumerate(rows) if row[j] < -EXACT]
+        assert limits, "each variable stands in a relation"
+        least = min(limits)[0]
+        _, _, i = min((limit for limit in limits if limit[0] <= least + EXACT), key=lambda limit: limit[1])
+        _pivot(rows, goal, i, j)
+        basis[i], outside[j - 1] = outside[j - 1], basis[i]
+    _certify(program, goal, {outside[j] - count: -goal[j + 1] for j in range(count) if outside[j] >= count})
+    return goal[0]
 
 
-def _solved(variables: frozenset[int], sizes: Mapping[frozenset[int], float]) -> float:
-    from scipy.optimize import linprog  # noqa: PLC0415  takes a while to import, and few programs have joins of so many variables
+def _pivot(rows: list[list[float]], goal: list[float], i: int, j: int) -> None:
+    """Column j enters the basis for row i: row i is solved for it, and it is replaced everywhere else."""
+    pivot = rows[i][j]
+    entering = [-value / pivot for value in rows[i]]
+    entering[j] = 1 / pivot
+    rows[i] = entering
+    for row in (*(row for k, row in enumerate(rows) if k != i), goal):
+        if factor := row[j]:
+            row[j] = 0.0
+            for k, value in enumerate(entering):
+                row[k] += factor * value
 
-    edges = list(sizes)
-    covered = [[-float(variable in edge) for edge in edges] for variable in sorted(variables)]
-    result = linprog([sizes[edge] for edge in edges], A_ub=covered, b_ub=[-1.0] * len(covered), bounds=(0, None), method="highs")
-    assert result.status == 0, result.message
-    return float(result.fun)
+
+def _certify(program: Program, goal: list[float], cover: dict[int, float]) -> None:
+    """That the weights of the relations are a cover whose bound is the sum reached: no cover is better, no sum greater."""
+    count, relations = program
+    for variable in range(count):
+        assert sum(weight for i, weight in cover.items() if variable in relations[i][0]) >= 1 - 1e-6, program
+    assert abs(sum(weight * relations[i][1] for i, weight in cover.items()) - goal[0]) < 1e-6, program
