@@ -5,10 +5,12 @@ As text or JSON; of the circuit alone, with scopes as clusters, as a Mermaid flo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from deltic.circuit.copies import copies
 from deltic.circuit.cube import Replicate
 from deltic.circuit.nodes import Circuit, Node
 from deltic.circuit.operators.chain import ARROW
@@ -107,15 +109,32 @@ class OperatorPicture:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyPicture:
+    """An arrangement that holds rows of a table. columns: in the order by which it is sorted. readers: operators that read it."""
+
+    table: str
+    arrangement: str
+    columns: tuple[str, ...]
+    readers: int
+    rows: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.arrangement} ({', '.join(self.columns)}): {self.rows:,} rows, {self.bytes:,} bytes, read by {self.readers}"
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Print it, or take `.json()`, `.mermaid()` or `.graphviz()`.
 
-    joins: the rules of the multiway joins. sources, sinks: by name those that the views read and that read the views, a sink with its view.
+    joins: the rules of the multiway joins. copies: of the tables that the views read, the arrangements that hold rows of them, in the whole
+    program. sources, sinks: by name those that the views read and that read the views, a sink with its view.
     """
 
     plans: Mapping[str, str]
     operators: tuple[OperatorPicture, ...]
     joins: tuple[JoinPicture, ...]
+    copies: tuple[CopyPicture, ...]
     shards: int
     levels: int
     exchanges: int
@@ -137,6 +156,9 @@ class Explanation:
                 lines.append(f"  level {level}")
             lines.append(f"    {operator.line()}")
         lines += [line for join in self.joins for line in join.lines()]
+        for table in dict.fromkeys(copy.table for copy in self.copies):
+            held = [copy for copy in self.copies if copy.table == table]
+            lines += [f"rows of {table} are held in {len(held)} arrangements", *(f"  {copy}" for copy in held)] if len(held) > 1 else []
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
@@ -156,6 +178,7 @@ class Explanation:
             "plans": dict(self.plans),
             "operators": operators,
             "joins": [asdict(join) for join in self.joins],
+            "copies": [asdict(copy) for copy in self.copies],
             "shards": self.shards,
             "levels": self.levels,
             "exchanges": self.exchanges,
@@ -203,6 +226,7 @@ def explain(
         {v: show(p) for v, p in plans.items()},
         pictures,
         tuple(joins(shown, circuit.nodes, circuit, statistics)),
+        tuple(_copies(tables, circuit, statistics)),
         shards,
         levels,
         exchanges,
@@ -210,6 +234,15 @@ def explain(
         {table: sources[table.lower()] for table in tables if table.lower() in sources},
         {name: (view, sink) for name, (view, sink) in sinks.items() if view in plans},
     )
+
+
+def _copies(tables: Sequence[str], circuit: Circuit, statistics: Mapping[str, tuple[int, int]]) -> Iterator[CopyPicture]:
+    """The arrangements of the whole program that hold rows of the tables."""
+    readers = Counter(name for node in circuit.nodes for name in {*node.reads} - {node.owns})
+    for copy in copies(circuit):
+        if copy.table in tables:
+            size = statistics.get(copy.arrangement, (0, 0))
+            yield CopyPicture(copy.table, short(copy.arrangement), copy.columns, readers[copy.arrangement], *size)
 
 
 def _pictures(

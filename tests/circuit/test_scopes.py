@@ -24,7 +24,7 @@ N = Column(0, BIGINT, False, "n")
 
 
 def node(at: int, kind: NodeKind, operator: object, *inputs: int, parent: tuple[int, ...] = (7,)) -> Node:
-    return Node((*parent, at), kind, operator, inputs, Shape(SCHEMA), None, 0, str(at))  # type: ignore[arg-type]
+    return Node((*parent, at), kind, operator, inputs, Shape(SCHEMA), None, 0, str(at), str(at))  # type: ignore[arg-type]
 
 
 def counting_down(step: int, *, parent: tuple[int, ...] = (7,)) -> tuple[Node, ...]:

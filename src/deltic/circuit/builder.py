@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from deltic.circuit.nodes import ArrangementSpec, Circuit, Level, Node, NodeKind, Port, Shape
 from deltic.circuit.operator import Operator
+from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.child import Child
+from deltic.circuit.operators.inspect import Inspect
 from deltic.circuit.operators.linear import Exchange
+from deltic.circuit.operators.nested_arrange import NestedArrange
+from deltic.circuit.operators.reduce import Reduce
 from deltic.circuit.operators.table import TableInput
-from deltic.schema import BIGINT, Field, Schema
+from deltic.schema import BIGINT, Field, Schema, TableSchema
 
 OPERATION = Schema((Field("_op", BIGINT, False), Field("_ordinal", BIGINT, False)))
 """What stands behind a table's own columns in the changes that are asked of it."""
+
+
+NAMED = (TableSchema, Reduce, Inspect)
+"""In these the names of columns count."""
+
+ARRANGEMENT = re.compile("[a-z_0-9]+-[0-9a-f]{32}")
+"""What arrangements are called."""
 
 
 class CircuitBuilder:
@@ -24,11 +36,15 @@ class CircuitBuilder:
     depth = 0
     """How many scopes lie around its nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, several: bool = True) -> None:
+        self.several = several
+        """Whether the circuit may run on several shards."""
         self.nodes: list[Node] = []
         self.arrangements: dict[str, ArrangementSpec] = {}
         self.depths: dict[str, int] = {}
         """In how many scopes each arrangement lies."""
+        self.contents: dict[str, str] = {}
+        """What each arrangement is of: the content of the node that owns it."""
         self.tables: dict[str, str] = {}
         self.views: dict[str, str] = {}
         self._known: dict[str, int] = {}
@@ -44,24 +60,39 @@ class CircuitBuilder:
         owns: str | None = None,
         reads: Iterable[str] = (),
         meaning: str | None = None,
+        content: str | None = None,
     ) -> int:
         """The id of the node; the one that is there already if an equal one is.
 
-        meaning: its fingerprint, where that must not depend on how its inputs are spread over the shards.
+        meaning: its fingerprint and content, where these must not depend on how its inputs are spread over the shards. content: by itself,
+        where the operator says more than that, such as which of two arrangements it reads.
         """
-        mark = meaning or self.digest(operator, *(self.nodes[i].fingerprint for i in inputs))
+        text = repr(canonical(operator))
+        mark = owns or meaning or self.digest(text, *(self.nodes[i].fingerprint for i in inputs))
         if mark in self._known:
             return self._known[mark]
+        content = meaning or content or self._content(operator, text, inputs, owns)
         path = (len(self.nodes),)
         inner: tuple[str, ...] = ()
         if isinstance(operator, Child):
             operator, inner = operator.within(path), operator.owned
         level = max((self.nodes[i].level for i in inputs), default=0) + isinstance(operator, Exchange)
-        self.nodes.append(Node(path, kind, operator, inputs, shape, partition, level, mark, owns, tuple(reads), inner))
+        self.nodes.append(Node(path, kind, operator, inputs, shape, partition, level, mark, content, owns, tuple(reads), inner))
         self._known[mark] = path[0]
         if owns is not None:
-            self.depths[owns] = self.depth
+            self.depths[owns], self.contents[owns] = self.depth, content
         return path[0]
+
+    def _content(self, operator: Operator, text: str, inputs: tuple[int, ...], owns: str | None) -> str:
+        """What relation a node's stream is a change of, wherever its rows lie and whatever its columns are called."""
+        contents = [self.nodes[i].content for i in inputs]
+        if isinstance(operator, Exchange | Arrange | NestedArrange):
+            return contents[0]
+
+        def of(name: re.Match[str]) -> str:
+            return "" if name.group() == owns else self.contents.get(name.group(), name.group())
+
+        return self.digest(ARRANGEMENT.sub(of, text), *contents)
 
     def digest(self, *parts: object) -> str:
         """A hash of frozen data that is the same in every process."""
@@ -71,8 +102,15 @@ class CircuitBuilder:
         """An arrangement's id, from all that determines its content."""
         return f"{role}-{self.digest(*parts)}"
 
+    def placed(self, node: int, partition: tuple[int, ...] | None) -> str:
+        """What names the state of the node's stream, its rows on the shards that `partition` says; None: on any shard."""
+        return self.digest(self.nodes[node].content, partition)
+
     def fingerprint(self, node: int) -> str:
-        return self.nodes[node].fingerprint
+        """What names the state of the node's stream, its rows where they lie: on any shard, that is where they have come to lie."""
+        made = self.nodes[node]
+        anywhere = made.partition is None and self.several
+        return self.digest(made.content, made.fingerprint) if anywhere else self.placed(node, made.partition)
 
     def specify(self, spec: ArrangementSpec) -> None:
         self.arrangements.setdefault(spec.id, spec)
@@ -138,10 +176,17 @@ def _ports(nodes: Sequence[Node]) -> list[Port]:
     return list(ports.values())
 
 
-def canonical(value: object) -> object:
-    """Frozen data as nested tuples of text, without what takes no part in equality (spans, derived fields)."""
+def canonical(value: object, *, named: bool = False) -> object:
+    """Frozen data as nested tuples of text, without what takes no part in equality (spans, derived fields).
+
+    named: whether the names of columns count, as they do for tables and for functions that see them.
+    """
+    if isinstance(value, Field) and not named:
+        return ("Field", canonical(value.type), value.nullable)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return (type(value).__name__, *(canonical(getattr(value, f.name)) for f in dataclasses.fields(value) if f.compare))
+        named = named or isinstance(value, NAMED)
+        parts = (canonical(getattr(value, f.name), named=named) for f in dataclasses.fields(value) if f.compare)
+        return (type(value).__name__, *parts)
     if isinstance(value, tuple | list):
-        return tuple(canonical(v) for v in value)
+        return tuple(canonical(v, named=named) for v in value)
     return repr(value)

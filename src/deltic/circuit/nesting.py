@@ -46,8 +46,8 @@ class ScopeBuilder(CircuitBuilder):
     """A scope within the circuit, or scope, that `parent` puts together. `close` makes it a node there."""
 
     def __init__(self, parent: CircuitBuilder, seed: str) -> None:
-        super().__init__()
-        self.parent, self.depth, self.depths = parent, parent.depth + 1, parent.depths
+        super().__init__(several=parent.several)
+        self.parent, self.depth, self.depths, self.contents = parent, parent.depth + 1, parent.depths, parent.contents
         self.seed = parent.digest("scope", seed)
         self._imports: list[int] = []
 
@@ -65,17 +65,19 @@ class ScopeBuilder(CircuitBuilder):
         owns: str | None = None,
         reads: Iterable[str] = (),
         meaning: str | None = None,
+        content: str | None = None,
     ) -> int:
         """As in a circuit; the operator in its flat form. Where a scope is spread, `close` says by what."""
         inside = nested(operator, self.depth, self.depths)
-        return super().add(inside, inputs, shape, (), kind=kind, owns=None if isinstance(inside, NestedReduce) else owns, meaning=meaning)
+        owned = None if isinstance(inside, NestedReduce) else owns
+        return super().add(inside, inputs, shape, (), kind=kind, owns=owned, meaning=meaning, content=content)
 
-    def attach(self, stream: int) -> int:
-        """The parent's stream in this scope."""
+    def attach(self, stream: int, arrangement: str | None = None) -> int:
+        """The parent's stream in this scope. arrangement: it is read as the change of this one."""
         node = self.parent.nodes[stream]
         if stream not in self._imports:
             self._imports.append(stream)
-        operator = Import(self._imports.index(stream), _arrangement(node))
+        operator = Import(self._imports.index(stream), arrangement or _arrangement(node))
         return super().add(operator, (), node.shape, (), kind=NodeKind.IMPORT)
 
     def imported(self, stream: int) -> int:
@@ -92,7 +94,7 @@ class ScopeBuilder(CircuitBuilder):
     def connect(self, feedback: int, source: int) -> None:
         """Says what a feedback delays."""
         operator = self.nodes[feedback].operator
-        assert isinstance(operator, Feedback) and self.nodes[source].shape == self.nodes[feedback].shape
+        assert isinstance(operator, Feedback) and self.nodes[source].shape.kinds == self.nodes[feedback].shape.kinds
         self.nodes[feedback] = replace(self.nodes[feedback], operator=replace(operator, source=source))
 
     def specify(self, spec: ArrangementSpec) -> None:
@@ -123,14 +125,13 @@ class ScopeBuilder(CircuitBuilder):
         given = [self._imports[position] for position in used]
         owned = {name for n in nodes for name in n.owned}
         self.parent.arrangements.update({name: spec for name, spec in self.arrangements.items() if name in owned})
-        reads = [name for name in map(self._arrangement_of, given) if name is not None] if self.depth == 1 else []
+        imported = (n.operator.arrangement for n in nodes if isinstance(n.operator, Import))
+        reads = [name for name in dict.fromkeys(imported) if name is not None] if self.depth == 1 else []
         shape = nodes[export].shape
         operator = Child(tuple(nodes), export, limit)
         inputs = tuple(map(placed, given))
-        return CircuitBuilder.add(self.parent, operator, inputs, shape, partition, kind=NodeKind.CHILD, reads=reads)
-
-    def _arrangement_of(self, stream: int) -> str | None:
-        return _arrangement(self.parent.nodes[stream])
+        content = self.parent.digest("child", self.seed, sorted({self.parent.nodes[i].content for i in inputs}))
+        return CircuitBuilder.add(self.parent, operator, inputs, shape, partition, kind=NodeKind.CHILD, reads=reads, content=content)
 
     def _live(self, export: int) -> tuple[list[Node], int]:
         """The nodes that the export or a feedback rests on or that somebody inspects, numbered anew, and the export's number."""

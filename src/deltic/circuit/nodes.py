@@ -42,13 +42,20 @@ class Shape:
     def __post_init__(self) -> None:
         object.__setattr__(self, "layout", Layout.of(self.schema))
 
+    @property
+    def kinds(self) -> tuple[object, ...]:
+        """The shape without the names of its columns."""
+        return (self.weights, *((field.type, field.nullable) for field in self.schema))
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """One vertex.
 
     inputs: local ids. partition: the word columns whose hash gives a row's shard; () is the home shard, None any shard.
-    level: how many exchanges lie before it. owns: the arrangement that it appends to. reads: arrangements whose old version it reads.
+    level: how many exchanges lie before it. fingerprint: of all that it is computed by, moves between shards included.
+    content: of the relation whose change it gives, on whichever shards. owns: the arrangement that it appends to.
+    reads: arrangements whose old version it reads.
     inner: of a child, the arrangements that nodes in it append to.
     """
 
@@ -60,6 +67,7 @@ class Node:
     partition: tuple[int, ...] | None
     level: int
     fingerprint: str
+    content: str
     owns: str | None = None
     reads: tuple[str, ...] = ()
     inner: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -77,7 +78,7 @@ def show_text(shown: Mapping[str, Any]) -> str:
     head = ("what", "rows stored", "bytes", "batches", "most in a shard", "files")
     rows = [
         (
-            f"{line['kind']} {line['name'][:40]}" + (" (ranged)" if line["ranged"] else ""),
+            _called(line) + (" (ranged)" if line["ranged"] else ""),
             line["rows"],
             "-" if line["bytes"] is None else amount(line["bytes"]),
             line["batches"],
@@ -87,11 +88,21 @@ def show_text(shown: Mapping[str, Any]) -> str:
         for line in shown["arrangements"]
     ]
     lines += [table(head, rows), ""] if rows else []
+    held = Counter(line["holds"][0] for line in shown["arrangements"] if line["holds"])
+    lines += [f"rows of {name} are held in {count} arrangements" for name, count in held.items() if count > 1]
     lines += [f"{name} ({', '.join(columns)})" for name, columns in shown["columns"].items()]
     lines += [_source(name, source) for name, source in shown["sources"].items()]
     lines += [f"sink {name}: view {sink.get('view', '-')}, has had epoch {sink.get('epoch', '-')}" for name, sink in shown["sinks"].items()]
     lines += [f"query {name}: batch {batch}" for name, batch in shown["batches"].items()]
     return "\n".join(lines).rstrip()
+
+
+def _called(line: Mapping[str, Any]) -> str:
+    """What the line is of: a copy is called by its table and columns."""
+    if line["kind"] == "inner" and line["holds"]:
+        table, *columns = line["holds"]
+        return f"copy of {table} ({', '.join(columns)})"[:60]
+    return f"{line['kind']} {line['name'][:40]}"
 
 
 def _source(name: str, source: Mapping[str, Any]) -> str:

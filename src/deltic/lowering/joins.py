@@ -15,6 +15,7 @@ from deltic.circuit.operators.join import Join as JoinOperator
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.expr.nodes import Call, Column, Expr, Literal
+from deltic.lowering.keys import stored_position
 from deltic.lowering.streams import ZERO, Arranged, is_any_null, is_not_null, normalized
 from deltic.plan.columns import map_columns, reference
 from deltic.plan.nodes import Filter, Join, Plan, Project, Union, Weighted, references
@@ -28,13 +29,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a join: the arrangement, and for each payload field its words there."""
+    """One side of a join: the arrangement, and for each payload field its words there. meaning: what it is by key, however it is stored."""
 
     arranged: Arranged
     payload: tuple[tuple[int, ...], ...]
+    meaning: str
 
 
 def lower_join(lowering: Lowering, plan: Join) -> int:
+    plan = with_ordered_keys(plan)
     match plan.kind:
         case "inner":
             return _inner(lowering, plan)
@@ -46,10 +49,21 @@ def lower_join(lowering: Lowering, plan: Join) -> int:
             return lowering.relation(_outer(plan))
 
 
+def with_ordered_keys(plan: Join) -> Join:
+    """The join with its keys in an order that depends on what they are alone: so that joins by the same columns share arrangements.
+
+    It is that in which a table stores them, first of all the right one, if they are what it stores first; else that of the left columns.
+    """
+    stored = [[stored_position(below, pair[i]) for pair in plan.keys] for i, below in ((1, plan.right), (0, plan.left))]
+    first = (places for places in stored if sorted(place for place in places if place is not None) == list(range(len(places))))
+    columns = [expr.index if isinstance(expr, Column) else len(plan.left.schema) for expr, _ in plan.keys]
+    places = next(first, columns)
+    keys = tuple(plan.keys[i] for i in sorted(range(len(places)), key=lambda i: places[i] or 0))
+    return plan if keys == plan.keys else replace(plan, keys=keys)
+
+
 def side(lowering: Lowering, stream: int, keys: Sequence[Expr], payload: Sequence[Expr]) -> Side:
     """Arranges `payload` (expressions over the stream) by `keys`, without the rows that have a NULL key."""
-    if shared := table_side(lowering, stream, keys, payload):
-        return shared
     names = [f"k{i}" for i in range(len(keys))]
     key_fields = [Field(n, k.type, False) for n, k in zip(names, keys, strict=True)]
     places: list[int] = []
@@ -64,29 +78,47 @@ def side(lowering: Lowering, stream: int, keys: Sequence[Expr], payload: Sequenc
         places.append(at)
     fields = [*key_fields, *(Field(f"p{i}", e.type, e.nullable) for i, e in enumerate(extra))]
     mapped = lowering.streams.map(stream, [*map(normalized, keys), *extra], Schema(tuple(fields)), is_not_null(keys))
-    return arranged_by_key(lowering, mapped, keys, places)
+    meaning = meaning_of(lowering, mapped, places)
+    return table_side(lowering, stream, keys, payload, meaning) or arranged_by_key(lowering, mapped, keys, places)
+
+
+def meaning_of(lowering: Lowering, mapped: int, places: Sequence[int]) -> str:
+    """What a side is: the fields `places` of a stream whose first fields are the keys."""
+    return lowering.streams.builder.digest(lowering.streams.builder.nodes[mapped].content, tuple(places))
 
 
 def arranged_by_key(lowering: Lowering, mapped: int, keys: Sequence[Expr], places: Sequence[int]) -> Side:
     width = lowering.streams.shape(mapped).layout.slices[len(keys) - 1].stop
     route = () if list(keys) == [ZERO] else tuple(range(width))
     arranged = lowering.streams.arrange(lowering.streams.exchange(mapped, route), len(keys))
-    return Side(arranged, tuple(arranged.fields[p] for p in places))
+    return Side(arranged, tuple(arranged.fields[p] for p in places), meaning_of(lowering, mapped, places))
 
 
-def table_side(lowering: Lowering, stream: int, keys: Sequence[Expr], payload: Sequence[Expr]) -> Side | None:
-    """The table's own arrangement, where the keys are its primary key and the payload are columns."""
+def table_side(lowering: Lowering, stream: int, keys: Sequence[Expr], payload: Sequence[Expr], meaning: str) -> Side | None:
+    """The table's own arrangement, where the keys are what it is partitioned by, on a single shard what it is sorted by first.
+
+    Its order is that of the primary key, then of the other columns. Only columns may be read, and of these enough to tell rows apart: of
+    fewer an arrangement of their own has fewer rows, one for all that are equal.
+    """
     found = lowering.streams.as_table(stream)
     if found is None or not all(isinstance(e, Column) for e in (*keys, *payload)):
         return None
     source, fields = found
     node = lowering.streams.builder.nodes[source]
     assert isinstance(node.operator, TableInput) and node.owns is not None
-    name, wanted = node.owns, [fields[e.index] for e in keys if isinstance(e, Column)]
-    if not node.operator.key or wanted != list(range(len(node.operator.table.key))) or any(k.type.is_float for k in keys):
+    wanted = [fields[e.index] for e in keys if isinstance(e, Column)]
+    if wanted != list(range(len(wanted))) or any(k.nullable or k.type.is_float for k in keys):
         return None
-    arranged = lowering.streams.arranged(source, name, len(wanted))
-    return Side(arranged, tuple(arranged.fields[fields[e.index]] for e in payload if isinstance(e, Column)))
+    table = node.operator.table
+    read = {fields[e.index] for e in (*keys, *payload) if isinstance(e, Column)}
+    if not read.issuperset(range(len(table.key) or len(table.schema))):
+        return None
+    arranged = lowering.streams.arranged(source, node.owns, len(wanted))
+    if lowering.streams.single:
+        arranged = replace(arranged, partition=tuple(range(arranged.key)))
+    elif arranged.partition != tuple(range(arranged.key)):
+        return None
+    return Side(arranged, tuple(arranged.fields[fields[e.index]] for e in payload if isinstance(e, Column)), meaning)
 
 
 def _same_words(expr: Expr, keys: Sequence[Expr]) -> int | None:
@@ -113,9 +145,10 @@ def joined(
     wanted = [words_of(field.type, field.nullable) for field in schema]
     output = tuple((s, word) for (s, i), n in zip(order, wanted, strict=True) for word in (left, right)[s].payload[i][-n:])
     operator = JoinOperator(a.id, b.id, a.key, ((a.width, a.weights), (b.width, b.weights)), output, weights, limbs)
-    key = lowering.streams.partition(a.node)
-    partition = _joined_partition(key, output)
-    return lowering.streams.builder.add(operator, (a.node, b.node), Shape(schema, len(weights)), partition, reads=(a.id, b.id))
+    partition = _joined_partition(a.partition, output)
+    builder, shape = lowering.streams.builder, Shape(schema, len(weights))
+    content = builder.digest("join", left.meaning, right.meaning, a.key, tuple(order), shape, weights, limbs)
+    return builder.add(operator, (a.node, b.node), shape, partition, reads=(a.id, b.id), content=content)
 
 
 def _joined_partition(key: tuple[int, ...] | None, output: tuple[tuple[int, int], ...]) -> tuple[int, ...] | None:
@@ -173,8 +206,10 @@ def _semi_keyed(lowering: Lowering, left: Side, right: Side, schema: Schema, ant
     a, b = left.arranged, right.arranged
     output = tuple(word for words in left.payload for word in words)
     operator = SemiJoin(a.id, b.id, a.key, a.width, b.width, output, anti)
-    partition = _joined_partition(lowering.streams.partition(a.node), tuple((0, w) for w in output))
-    return lowering.streams.builder.add(operator, (a.node, b.node), Shape(schema), partition, reads=(a.id, b.id))
+    partition = _joined_partition(a.partition, tuple((0, w) for w in output))
+    builder = lowering.streams.builder
+    content = builder.digest("semijoin", left.meaning, right.meaning, a.key, anti)
+    return builder.add(operator, (a.node, b.node), Shape(schema), partition, reads=(a.id, b.id), content=content)
 
 
 def _semi_whole(lowering: Lowering, left: int, matches: int, anti: bool) -> int:
@@ -183,10 +218,15 @@ def _semi_whole(lowering: Lowering, left: int, matches: int, anti: bool) -> int:
     width = lowering.streams.shape(left).layout.width
     if lowering.scoped:
         kept = lowering.streams.arrange(left, len(schema))
-        return _semi_scoped(lowering, left, Side(kept, kept.fields), matches, anti)
+        return _semi_scoped(lowering, left, _whole(lowering, kept), matches, anti)
     arranged = [lowering.streams.arrange(lowering.streams.exchange(s, tuple(range(width))), len(schema)) for s in (left, matches)]
-    sides = [Side(a, a.fields) for a in arranged]
+    sides = [_whole(lowering, a) for a in arranged]
     return _semi_keyed(lowering, sides[0], sides[1], schema, anti)
+
+
+def _whole(lowering: Lowering, arranged: Arranged) -> Side:
+    """All fields of what is arranged, as keys."""
+    return Side(arranged, arranged.fields, meaning_of(lowering, arranged.node, range(len(arranged.fields))))
 
 
 def _semi_scoped(lowering: Lowering, left: int, kept: Side, present: int, anti: bool) -> int:
@@ -194,7 +234,7 @@ def _semi_scoped(lowering: Lowering, left: int, kept: Side, present: int, anti: 
     streams = lowering.streams
     schema = streams.schema(left)
     keys = streams.arrange(lowering.distinct(present), len(streams.schema(present)))
-    found = joined(lowering, kept, Side(keys, ()), [(0, i) for i in range(len(schema))], schema)
+    found = joined(lowering, kept, replace(_whole(lowering, keys), payload=()), [(0, i) for i in range(len(schema))], schema)
     return streams.plus([left, streams.negate(found)]) if anti else found
 
 

@@ -60,10 +60,11 @@ from deltic.plan.walk import nodes
 from deltic.schema import BIGINT, STRING, Field, Schema, TableSchema
 
 
-def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema], shards: int = 1) -> Circuit:
+def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema], shards: int | None = None) -> Circuit:
     """The circuit that keeps every view of `views` (name → optimized plan) exact. Tables that no view reads are kept too.
 
-    shards: on how many it is to run; it is right on any number, but on one only does without what divides work among several.
+    shards: on how many it runs. On one, rows need not be moved, and joins of any shape share arrangements; on several, multiway joins are
+    divided among them. None: it is right on any number.
     """
     return GrowingProgram(shards).circuit(views, tables)
 
@@ -74,7 +75,7 @@ class GrowingProgram:
     nodes: how many nodes the last program added to what was lowered before.
     """
 
-    def __init__(self, shards: int = 1) -> None:
+    def __init__(self, shards: int | None = None) -> None:
         self._shards = shards
         self._lowering: Lowering | None = None
         self._views: dict[str, Plan] = {}
@@ -85,7 +86,7 @@ class GrowingProgram:
         """See `lower`. O(new nodes) to lower, and O(all nodes) for the circuit of them."""
         lowering, self._lowering = self._lowering, None  # so that the next begins afresh if this one fails
         if lowering is None or not self._is_extended(views, tables):
-            lowering, self._views, self._tables = Lowering(spread=self._shards > 1), {}, {}
+            lowering, self._views, self._tables = Lowering(shards=self._shards), {}, {}
         builder = lowering.streams.builder
         before = len(builder.nodes)
         for table in list(tables.values())[len(self._tables) :]:
@@ -110,9 +111,9 @@ class Lowering:
     nest: Nest = ()
     """The relations of the recursions around, the innermost last."""
 
-    def __init__(self, streams: Streams | None = None, *, spread: bool = False) -> None:
-        self.streams = Streams() if streams is None else streams
-        self.spread = spread
+    def __init__(self, streams: Streams | None = None, *, shards: int | None = None) -> None:
+        self.streams = Streams(single=shards == 1) if streams is None else streams
+        self.spread = shards is not None and shards > 1
         self._known: dict[Hashable, int] = {}
         self._seeds: dict[str, object] = {}
 
@@ -188,8 +189,7 @@ class Lowering:
         gathered = self.streams.gather(rows, width) if width else self.streams.exchange(rows, ())
         arranged = self.streams.arrange(gathered, len(plan.schema))
         operator = MultisetOperator(arranged.id, plan.schema, plan.span, plan.place)
-        partition = self.streams.partition(arranged.node)
-        return self.streams.builder.add(operator, (arranged.node,), Shape(plan.schema), partition, reads=(arranged.id,))
+        return self.streams.builder.add(operator, (arranged.node,), Shape(plan.schema), arranged.partition, reads=(arranged.id,))
 
     def _normalized(self, plan: Plan) -> int:
         """The plan's rows with -0.0 as 0.0."""
@@ -205,8 +205,9 @@ class Lowering:
         gathered = self.streams.gather(stream, width) if width else self.streams.exchange(stream, ())
         arranged = self.streams.arrange(gathered, len(self.streams.schema(stream)))
         shape = Shape(self.streams.schema(stream))
-        partition = self.streams.partition(arranged.node)
-        return self.streams.builder.add(Reweigh(arranged.id, width, rule), (arranged.node,), shape, partition, reads=(arranged.id,))
+        return self.streams.builder.add(
+            Reweigh(arranged.id, width, rule), (arranged.node,), shape, arranged.partition, reads=(arranged.id,)
+        )
 
     def _set_operation(self, plan: SetOperation) -> int:
         wide = Union((plan.left, plan.right)).schema
@@ -276,8 +277,8 @@ class Lowering:
 
     def _limited(self, rows: Arranged, plan: TopK, output: tuple[int, ...], texts: tuple[tuple[int, bool], ...]) -> int:
         builder = self.streams.builder
-        memory = builder.name("first", plan.limit, builder.fingerprint(rows.node))
-        partition, key = self.streams.partition(rows.node), self._key_words(plan)
+        memory = builder.name("first", plan.limit, self.streams.fingerprint(rows))
+        partition, key = rows.partition, self._key_words(plan)
         operator: TopKOperator = TopKOperator(rows.id, memory, rows.width, plan.limit, output, texts)
         if plan.keys:
             operator = GroupTopK(rows.id, memory, rows.width, plan.limit, output, texts, key)
@@ -314,7 +315,7 @@ class Lowering:
         stored = Schema(tuple(plan.schema[i] for i in order))
         rows = self.streams.map(self.relation(plan), [reference(plan.schema, i) for i in order], stored)
         builder = self.streams.builder
-        arrangement = builder.name("view", name, builder.fingerprint(rows))
+        arrangement = builder.name("view", name, builder.placed(rows, self.streams.partition(rows)))  # nobody looks up where a row lies
         node = builder.add(Arrange(arrangement), (rows,), Shape(stored), self.streams.partition(rows), kind=NodeKind.SINK, owns=arrangement)
         fields = len(order) if key is None else len(key)
         builder.specify(ArrangementSpec(arrangement, Shape(stored), builder.nodes[node].level, fields, view=name, order=order))

@@ -145,7 +145,7 @@ class _Joining:
         ports = tuple({a.id: a for a in arranged.values()}.values())  # plans that differ may be one stream
         placed = () if steady or self.cube is None else tuple(map(self._placements, arranged))
         operator = MultiwayJoinOperator(self._rules(arranged), cube=self.cube, placed=placed)
-        unspread = {index: replace(arranged[index], id=builder.fingerprint(stream)) for index, stream in streams.items()}
+        unspread = {index: replace(arranged[index], id=builder.nodes[stream].content) for index, stream in streams.items()}
         meaning = builder.digest("multiway join", steady, *self._rules(unspread))
         inputs, reads = tuple(port.node for port in ports), tuple(port.id for port in ports)
         shape = Shape(self.schema, 1 + len(self.summed))  # on any shard, also if there is one: what follows is named alike

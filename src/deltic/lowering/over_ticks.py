@@ -18,14 +18,14 @@ def lower_over_ticks(lowering: Lowering, plan: OverTicks) -> int:
     assert not lowering.scoped
     streams, builder = lowering.streams, lowering.streams.builder
     node, width = _spread(lowering, plan.input)
-    arrangement = None
+    arrangement, partition = None, streams.partition(node)
+    memory = builder.name(plan.function, builder.fingerprint(node))
     if plan.function in ("integrate", "stamp"):
         arranged = streams.arrange(node, len(plan.input.schema))
         node, arrangement = arranged.node, arranged.id
-    memory = builder.name(plan.function, builder.fingerprint(node))
     operator = OverTicksOperator(plan.function, memory, width, arrangement)
     reads = () if arrangement is None else (arrangement,)
-    made = builder.add(operator, (node,), Shape(plan.schema), streams.partition(node), owns=memory, reads=reads)
+    made = builder.add(operator, (node,), Shape(plan.schema), partition, owns=memory, reads=reads)
     builder.specify(ArrangementSpec(memory, Shape(plan.schema), builder.nodes[made].level, len(plan.schema)))
     return made
 

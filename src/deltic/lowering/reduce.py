@@ -27,9 +27,9 @@ def lower_reduce(lowering: Lowering, plan: Reduce) -> int:
     gathered = streams.gather(mapped, width) if plan.keys else streams.exchange(mapped, ())
     arranged = streams.arrange(gathered, len(keys))
     target = Schema((*keys, *plan.made))
-    memory = builder.name("reduced", plan.function, target, builder.fingerprint(arranged.node))
+    memory = builder.name("reduced", plan.function, target, streams.fingerprint(arranged))
     operator = ReduceOperator(arranged.id, memory, width, values, plan.made, plan.function)
-    node = builder.add(operator, (arranged.node,), Shape(target), streams.partition(arranged.node), owns=memory, reads=(arranged.id,))
+    node = builder.add(operator, (arranged.node,), Shape(target), arranged.partition, owns=memory, reads=(arranged.id,))
     lowering.specify_memory(memory, node, len(keys))
     if plan.keys:
         return node

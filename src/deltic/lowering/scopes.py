@@ -59,4 +59,4 @@ class ScopeStreams(Streams):
             return super().arrange(stream, key_fields, role)
         placed = self.outer.broadcast(outside) if self.words else self.outer.exchange(outside, ())
         arranged = self.outer.arrange(placed, key_fields, role)
-        return replace(arranged, node=self.attach(arranged.node))
+        return replace(arranged, node=self.scope.attach(arranged.node, arranged.id))

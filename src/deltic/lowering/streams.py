@@ -6,7 +6,7 @@ A stream is the id of the node that produces it. `Streams` owns the circuit whil
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deltic.aggregates.definition import Measure
 from deltic.circuit.builder import CircuitBuilder
@@ -36,7 +36,8 @@ ZERO = Literal(0, BIGINT)
 class Arranged:
     """A stream that is arranged: its node's output is the change as a batch, `id` names its state.
 
-    key: words to look up by. width, weights: of the arrangement. fields: for each payload field, its words there.
+    key: words to look up by. width, weights: of the arrangement. fields: for each payload field, its words there. partition: of the stream;
+    on a single shard the arrangement may have another one, that of the first stream of equal content.
     """
 
     node: int
@@ -45,13 +46,15 @@ class Arranged:
     width: int
     weights: int
     fields: tuple[tuple[int, ...], ...]
+    partition: tuple[int, ...] | None
 
 
 class Streams:
-    """Adds operators to a circuit. Stream ids in, stream ids out."""
+    """Adds operators to a circuit. Stream ids in, stream ids out. single: whether all is on one shard."""
 
-    def __init__(self, builder: CircuitBuilder | None = None) -> None:
-        self.builder = CircuitBuilder() if builder is None else builder
+    def __init__(self, builder: CircuitBuilder | None = None, *, single: bool = False) -> None:
+        self.builder = CircuitBuilder(several=not single) if builder is None else builder
+        self.single = single
 
     def shape(self, stream: int) -> Shape:
         return self.builder.nodes[stream].shape
@@ -164,20 +167,50 @@ class Streams:
         return self.exchange(stream, tuple(range(words)))
 
     def arrange(self, stream: int, key_fields: int, role: str = "trace") -> Arranged:
-        """trace_append of the stream as it is laid out, its first `key_fields` fields being the key."""
-        shape = self.shape(stream)
+        """trace_append of the stream as it is laid out, its first `key_fields` fields being the key.
+
+        There is one for each content and partition. On a single shard rows lie alike however they are partitioned: then there is one for
+        each content, held to be partitioned by its first field, as most joins would have it on several; of a whole table it is its own.
+        """
+        if self.single and role == "trace":
+            return replace(self._arranged_once(self._before_exchanges(stream), key_fields), partition=self.partition(stream))
         name = self.builder.name(role, self.builder.fingerprint(stream))
-        node = self.builder.add(Arrange(name), (stream,), shape, self.partition(stream), owns=name)
         operator = self.builder.nodes[stream].operator
         replicated = isinstance(operator, Exchange) and operator.key is None
+        return self._appended(stream, name, self.partition(stream), key_fields, replicated=replicated)
+
+    def _arranged_once(self, stream: int, key_fields: int) -> Arranged:
+        table = self.builder.nodes[stream]
+        if isinstance(table.operator, TableInput) and table.owns is not None:
+            return self.arranged(stream, table.owns, key_fields)
+        slices = self.shape(stream).layout.slices
+        partition = tuple(range(slices[0].start, slices[0].stop)) if slices else ()
+        return self._appended(stream, self.builder.name("trace", self.builder.placed(stream, partition)), partition, key_fields)
+
+    def _appended(
+        self, stream: int, name: str, partition: tuple[int, ...] | None, key_fields: int, *, replicated: bool = False
+    ) -> Arranged:
+        shape = self.shape(stream)
+        node = self.builder.add(Arrange(name), (stream,), shape, partition, owns=name)
         self.builder.specify(ArrangementSpec(name, shape, self.builder.nodes[node].level, key_fields, replicated=replicated))
         return self.arranged(node, name, key_fields)
+
+    def fingerprint(self, arranged: Arranged) -> str:
+        """What names the state of an operator that reads the arrangement, its rows where the stream had them."""
+        if arranged.partition is None and not self.single:
+            return self.builder.fingerprint(arranged.node)
+        return self.builder.placed(arranged.node, arranged.partition)
+
+    def _before_exchanges(self, stream: int) -> int:
+        while isinstance(self.builder.nodes[stream].operator, Exchange):
+            (stream,) = self.builder.nodes[stream].inputs
+        return stream
 
     def arranged(self, node: int, name: str, key_fields: int) -> Arranged:
         layout = self.shape(node).layout
         key = layout.slices[key_fields - 1].stop if key_fields else 0
         fields = tuple(tuple(range(s.start, s.stop)) for s in layout.slices)
-        return Arranged(node, name, key, layout.width, self.shape(node).weights, fields)
+        return Arranged(node, name, key, layout.width, self.shape(node).weights, fields, self.partition(node))
 
     def as_table(self, stream: int) -> tuple[int, tuple[int, ...]] | None:
         """(source node, its field for each field of the stream), where the stream is a table with columns left out or moved."""

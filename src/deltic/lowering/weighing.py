@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from deltic.aggregates.definition import Measure
 from deltic.expr.nodes import Column, Expr
-from deltic.lowering.joins import Side, arranged_by_key, joined, table_side
+from deltic.lowering.joins import Side, arranged_by_key, joined, meaning_of, table_side, with_ordered_keys
 from deltic.lowering.multiway import weigh_multiway_join
 from deltic.lowering.streams import is_not_null, normalized
 from deltic.plan.columns import substitute
@@ -67,6 +67,7 @@ def _splits(plan: Join, wanted: Weighing) -> bool:
 
 
 def _weigh_join(lowering: Lowering, plan: Join, wanted: Weighing, schema: Schema) -> int:
+    plan = with_ordered_keys(plan)
     width = len(plan.left.schema)
     sides = [_weigh_side(lowering, plan, i, wanted, width) for i in (0, 1)]
     seen = [0, 0]
@@ -94,15 +95,15 @@ def _weigh_side(lowering: Lowering, plan: Join, at: int, wanted: Weighing, width
     keys = [pair[at] for pair in plan.keys]
     groups, present = ([_over(e, width) for e in exprs if _side_of(e, width) == at] for exprs in (wanted.groups, wanted.present))
     measures = tuple(Measure(m.kind, _over(m.argument, width)) for m in wanted.measures if _side_of(m.argument, width) == at)
-    if not measures and not present:
-        stream = lowering.relation(below)
-        if (shared := table_side(lowering, stream, keys, groups)) is not None:
-            return shared
     fields = [Field(f"k{i}", k.type, False) for i, k in enumerate(keys)]
     fields += [Field(f"g{i}", g.type, g.nullable) for i, g in enumerate(groups)]
     inner = Weighing((*map(normalized, keys), *groups), measures, (*present, *keys))
     stream = weigh(lowering, below, inner, Schema(tuple(fields)))
-    return arranged_by_key(lowering, stream, keys, range(len(keys), len(fields)))
+    places = range(len(keys), len(fields))
+    shared = None
+    if not measures and not present:
+        shared = table_side(lowering, lowering.relation(below), keys, groups, meaning_of(lowering, stream, places))
+    return shared or arranged_by_key(lowering, stream, keys, places)
 
 
 def _side_of(expr: Expr, width: int) -> int:

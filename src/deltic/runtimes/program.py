@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from deltic.circuit.copies import copies
 from deltic.circuit.functions import functions_of
 from deltic.circuit.nodes import ArrangementSpec, Circuit
 from deltic.circuit.operator import Tick
@@ -69,11 +70,12 @@ def described(circuit: Circuit, known: ProgramDescription, dropped: Collection[s
     check_tables(before, tables)
     mine = {name.lower() for name in tables}
     kept = {name: table for name, table in before.items() if name.lower() not in mine}
+    holds = {copy.arrangement: (copy.table, *copy.columns) for copy in copies(circuit)}
     return replace(
         known,
         arrangements={
             **{table.arrangement: known.arrangements[table.arrangement] for table in kept.values()},
-            **{name: _described_arrangement(spec) for name, spec in circuit.arrangements.items()},
+            **{name: _described_arrangement(spec, holds.get(name, ())) for name, spec in circuit.arrangements.items()},
         },
         tables={**kept, **tables},
         views={view: _described_view(name, circuit.arrangements[name]) for view, name in circuit.views.items()},
@@ -100,8 +102,8 @@ def applied(notes: Notes, changed: Notes) -> dict[str, Json]:
     return {key: value for key, value in {**notes, **changed}.items() if value is not None}
 
 
-def _described_arrangement(spec: ArrangementSpec) -> ArrangementDescription:
-    return ArrangementDescription(spec.columns, spec.weights, spec.partition, spec.view, spec.table, spec.replicated)
+def _described_arrangement(spec: ArrangementSpec, holds: tuple[str, ...]) -> ArrangementDescription:
+    return ArrangementDescription(spec.columns, spec.weights, spec.partition, spec.view, spec.table, spec.replicated, holds)
 
 
 def _described_table(table: TableSchema, arrangement: str) -> TableDescription:

@@ -34,7 +34,8 @@ class ArrangementDescription:
     """State of one node: rows of so many columns and weights, which are words.
 
     partition: the columns whose hash gives a row's shard; () is the home shard, None any shard. view, table: whose content it is.
-    replicated: every shard has all rows. old: it was noted by a version that did not say how rows are spread.
+    replicated: every shard has all rows. holds: the table whose rows it holds, and their columns in the order by which they are sorted;
+    () for what is computed. old: it was noted by a version that did not say how rows are spread.
     """
 
     columns: int
@@ -43,6 +44,7 @@ class ArrangementDescription:
     view: str | None = None
     table: str | None = None
     replicated: bool = False
+    holds: tuple[str, ...] = ()
     old: bool = False
 
     def json(self) -> Json:
@@ -55,7 +57,8 @@ class ArrangementDescription:
             "view": self.view,
             "table": self.table,
         }
-        return {**described, "replicated": True} if self.replicated else described
+        replicated = {"replicated": True} if self.replicated else {}
+        return {**described, **replicated, **({"holds": list(self.holds)} if self.holds else {})}
 
     @staticmethod
     def parse(entry: Json) -> ArrangementDescription:
@@ -74,6 +77,7 @@ class ArrangementDescription:
             _optional(entry, "view"),
             _optional(entry, "table"),
             truth(entry.get("replicated", False), "replicated"),
+            tuple(string(name, "holds") for name in items(entry.get("holds", []), "holds")),
             "partition" not in entry,
         )
 

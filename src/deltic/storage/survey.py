@@ -30,7 +30,8 @@ class EpochLine:
 class ArrangementLine:
     """One arrangement. kind: table, view or inner. rows: as stored, before what cancels is merged. bytes: of their words; None if unknown.
 
-    batches: in all shards; most: in the fullest shard. ranged: how many of them hold rows of other shards too.
+    batches: in all shards; most: in the fullest shard. ranged: how many of them hold rows of other shards too. holds: the table whose rows
+    it holds, and the columns that it has of them, in the order by which it is sorted; () for what is computed.
     """
 
     arrangement: str
@@ -42,6 +43,7 @@ class ArrangementLine:
     most: int
     files: int
     ranged: int
+    holds: tuple[str, ...] = ()
 
 
 def epoch_lines(folder: Folder, oldest: int, last: int) -> Iterator[EpochLine]:
@@ -83,6 +85,7 @@ def arrangement_lines(manifest: Manifest) -> list[ArrangementLine]:
                 max(count.values(), default=0),
                 len(found),
                 ranged[name],
+                () if spec is None else spec.holds,
             )
         )
     return sorted(lines, key=lambda line: (("table", "view", "inner").index(line.kind), line.name))

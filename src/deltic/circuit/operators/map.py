@@ -71,8 +71,9 @@ class Map:
         return False
 
     def _is_identity(self) -> bool:
-        """Whether the columns are the input's, unchanged."""
-        return self.source == self.target and all(isinstance(e, Column) and e.index == i for i, e in enumerate(self.columns))
+        """Whether the columns are the input's, unchanged but for their names."""
+        same = [(f.type, f.nullable) for f in self.source] == [(f.type, f.nullable) for f in self.target]
+        return same and all(isinstance(e, Column) and e.index == i for i, e in enumerate(self.columns))
 
     @property
     def weights(self) -> int:

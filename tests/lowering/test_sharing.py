@@ -1,0 +1,208 @@
+"""Arrangements are shared: by a table and the joins over it, by joins of any shape, and by views, in whichever order these are defined."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+import deltic
+from deltic.circuit.copies import Copy, copies
+from deltic.cli import main
+
+TABLES = "CREATE TABLE e (src BIGINT NOT NULL, dst BIGINT NOT NULL); CREATE TABLE p (id BIGINT NOT NULL PRIMARY KEY, name STRING);"
+VIEWS = {
+    "triangles": """SELECT x.src AS a, x.dst AS b, y.dst AS c FROM e x JOIN e y ON x.dst = y.src
+        JOIN e z ON y.dst = z.src AND z.dst = x.src""",
+    "squares": """SELECT x.src AS a, y.src AS b, z.src AS c, w.src AS d FROM e x JOIN e y ON x.dst = y.src JOIN e z ON y.dst = z.src
+        JOIN e w ON z.dst = w.src AND w.dst = x.src""",
+    "hops": "SELECT x.src AS a, y.dst AS b FROM e x JOIN e y ON x.dst = y.src",
+    "named": "SELECT e.src AS a, p.name AS b FROM e JOIN p ON e.dst = p.id",
+}
+ORDERS = {("src", "dst"), ("dst", "src")}
+Edges = Counter[tuple[int, int]]
+
+
+def script(views: dict[str, str] = VIEWS) -> str:
+    return TABLES + ";".join(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in views.items())
+
+
+@contextmanager
+def opened(folder: Path, shards: int, text: str) -> Iterator[deltic.Session]:
+    with deltic.Session(state=str(folder), shards=shards) as session:
+        session.program(text)
+        yield session
+
+
+def held(session: deltic.Session, table: str = "e") -> list[Copy]:
+    return [copy for copy in copies(session._definitions.circuit) if copy.table == table]
+
+
+def expected(edges: Edges, names: dict[int, str]) -> dict[str, Counter[tuple[object, ...]]]:
+    """By nested loops."""
+    found: dict[str, Counter[tuple[object, ...]]] = {view: Counter() for view in VIEWS}
+    out: dict[int, Edges] = {}
+    for (a, b), n in edges.items():
+        out.setdefault(a, Counter())[a, b] = n
+    for (a, b), n in edges.items():
+        if b in names:
+            found["named"][a, names[b]] += n
+        for (_, c), m in out.get(b, Counter()).items():
+            found["hops"][a, c] += n * m
+            found["triangles"][a, b, c] += n * m * edges[c, a]
+            for (_, d), k in out.get(c, Counter()).items():
+                found["squares"][a, b, c, d] += n * m * k * edges[d, a]
+    return {view: +rows for view, rows in found.items()}
+
+
+def content(session: deltic.Session) -> dict[str, Counter[tuple[object, ...]]]:
+    return {view: Counter(tuple(row.values()) for row in session.view(view).rows()) for view in session.views}
+
+
+def change(session: deltic.Session, edges: Edges, names: dict[int, str], rng: random.Random) -> None:
+    """Some edges come, some of them twice, and some go."""
+    new = [(rng.randrange(8), rng.randrange(8)) for _ in range(12)]
+    gone = rng.sample(sorted(edges.elements()), min(6, edges.total()))
+    person = rng.randrange(8)
+    with session.transaction() as tx:
+        tx.insert("e", [{"src": a, "dst": b} for a, b in new])
+        tx.delete("e", [{"src": a, "dst": b} for a, b in gone])
+        tx.upsert("p", [{"id": person, "name": f"p{len(new)}"}])
+    edges.update(new)
+    edges.subtract(gone)
+    names[person] = f"p{len(new)}"
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_table_is_held_in_two_orders_by_joins_of_all_shapes(tmp_path: Path, shards: int) -> None:
+    edges, names, rng = Counter[tuple[int, int]](), dict[int, str](), random.Random(shards)
+    with opened(tmp_path, shards, script()) as session:
+        for _ in range(6):
+            change(session, edges, names, rng)
+            assert content(session) == expected(edges, names)
+        assert {copy.columns for copy in held(session)} == ORDERS
+        # Its own; by dst; on several shards also by src, and two for each cube.
+        assert len(held(session)) == (2 if shards == 1 else 7)
+        assert len(session._definitions.circuit.arrangements) == len(held(session)) + 1 + len(VIEWS)
+        assert sum(rows for rows, _ in session._runtime.statistics().values()) > 0
+
+
+def test_a_state_keeps_what_other_shards_read_alike(tmp_path: Path) -> None:
+    edges, names, rng = Counter[tuple[int, int]](), dict[int, str](), random.Random(5)
+    for shards in (1, 3, 1, 2, 4, 1):
+        with opened(tmp_path, shards, script()) as session:
+            assert content(session) == expected(edges, names)
+            assert session.last_tick is None or not session.last_tick.changes or not edges
+            for _ in range(2):
+                change(session, edges, names, rng)
+                assert content(session) == expected(edges, names)
+            assert {copy.columns for copy in held(session)} == ORDERS
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_what_is_shared_does_not_depend_on_which_view_comes_first(tmp_path: Path, shards: int) -> None:
+    arrangements = set()
+    for i, order in enumerate(permutations(VIEWS)):
+        with opened(tmp_path / str(i), shards, script({name: VIEWS[name] for name in order})) as session:
+            arrangements.add(frozenset(session._definitions.circuit.arrangements))
+    assert len(arrangements) == 1
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_view_less_leaves_the_state_of_the_others(tmp_path: Path, shards: int) -> None:
+    with opened(tmp_path, shards, script()) as session:
+        change(session, Counter(), {}, random.Random(1))
+    for left_out in VIEWS:
+        with opened(tmp_path, shards, script({name: query for name, query in VIEWS.items() if name != left_out})) as session:
+            assert session.last_tick is None or not session.last_tick.counters
+        with opened(tmp_path, shards, script()) as session:
+            change(session, Counter(), {}, random.Random(2))
+
+
+def test_equal_cubes_are_shared_by_views(tmp_path: Path) -> None:
+    both = {"triangles": VIEWS["triangles"], "counted": f"SELECT a, count(*) AS n FROM ({VIEWS['triangles']}) GROUP BY a"}
+    with opened(tmp_path / "one", 3, script({"triangles": VIEWS["triangles"]})) as session:
+        one = {copy.arrangement for copy in held(session)}
+    with opened(tmp_path / "two", 3, script(both)) as session:
+        assert {copy.arrangement for copy in held(session)} == one
+
+
+KEYED = "CREATE TABLE m (c STRING, b BIGINT NOT NULL, a BIGINT NOT NULL, PRIMARY KEY (a, b));"
+
+
+@pytest.mark.parametrize(
+    ("query", "more"),
+    [
+        ("SELECT x.b, y.b AS d FROM m x JOIN m y ON x.a = y.a", 0),  # by the leading column of the key
+        ("SELECT x.c, y.c AS d FROM m x JOIN m y ON x.b = y.b AND x.a = y.a", 0),  # by the key, in whichever order
+        ("SELECT x.c, y.c AS d FROM m x JOIN m y ON x.a = y.a AND x.b = y.b", 0),
+        ("SELECT x.c, y.c AS d FROM m x JOIN m y ON x.a = y.a", 1),  # equal c of one a are one row
+        ("SELECT count(*) AS n FROM m x JOIN m y ON x.a = y.a", 1),
+        ("SELECT x.b, y.c AS d FROM m x JOIN m y ON x.b = y.b", 2),
+        ("SELECT x.c FROM m x WHERE EXISTS (SELECT 1 FROM m y WHERE x.a = y.a)", 2),
+        ("SELECT DISTINCT a, b, c FROM m", 1),  # the view itself
+    ],
+)
+def test_a_tables_own_arrangement_serves_joins_by_what_it_is_sorted_by(query: str, more: int) -> None:
+    with deltic.Session() as session:
+        session.sql(f"{KEYED} CREATE MATERIALIZED VIEW v AS {query}")
+        rows = [{"a": i % 3, "b": i, "c": f"c{i % 2}"} for i in range(12)]
+        with session.transaction() as tx:
+            tx.insert("m", rows)
+        with session.transaction() as tx:
+            tx.delete("m", [{"a": i % 3, "b": i} for i in range(0, 12, 5)])
+        assert len(held(session, "m")) == 1 + more
+        assert len(session.view("v").rows()) == _count(query, [row for i, row in enumerate(rows) if i % 5])
+
+
+def _count(query: str, rows: list[dict[str, object]]) -> int:
+    """How many rows the query has."""
+    pairs = [(x, y) for x in rows for y in rows]
+    if "count(*)" in query:
+        return 1
+    if "EXISTS" in query or "DISTINCT" in query:
+        return len(rows)
+    if "AND" in query:
+        return len(rows)
+    column = "a" if "x.a" in query else "b"
+    return sum(x[column] == y[column] for x, y in pairs)
+
+
+def test_a_key_that_may_be_null_is_not_looked_up_among_nulls() -> None:
+    with deltic.Session() as session:
+        session.sql(
+            "CREATE TABLE n (a BIGINT, b BIGINT); CREATE MATERIALIZED VIEW v AS SELECT x.b, y.b AS c FROM n x JOIN n y ON x.a = y.a"
+        )
+        with session.transaction() as tx:
+            tx.insert("n", [{"a": None, "b": 1}, {"a": None, "b": 2}, {"a": 1, "b": 3}])
+        assert session.view("v").rows() == [{"b": 3, "c": 3}]
+
+
+def test_names_do_not_keep_arrangements_apart() -> None:
+    with deltic.Session() as session:
+        session.sql(
+            """CREATE TABLE e (src BIGINT, dst BIGINT, w DOUBLE);
+            CREATE MATERIALIZED VIEW one AS SELECT x.src, y.dst FROM e x JOIN e y ON x.dst = y.src;
+            CREATE MATERIALIZED VIEW other AS SELECT r.a, s.b FROM (SELECT src AS a, dst AS m FROM e) r
+                JOIN (SELECT src AS k, dst AS b FROM e) s ON r.m = s.k"""
+        )
+        assert len(held(session)) == 3
+        assert session.view("other").to_arrow().schema.names == ["a", "b"]
+
+
+def test_copies_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with opened(tmp_path, 1, script()) as session:
+        with session.transaction() as tx:
+            tx.insert("e", [{"src": 1, "dst": 2}, {"src": 2, "dst": 3}])
+        told = session.explain("hops")
+    assert [(copy.table, copy.columns, copy.rows) for copy in told.copies] == [("e", ("src", "dst"), 2), ("e", ("dst", "src"), 2)]
+    assert "rows of e are held in 2 arrangements\n  table-" in str(told)
+    assert [copy["columns"] for copy in told.json()["copies"]] == [("src", "dst"), ("dst", "src")]
+    assert main(["state", "show", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "copy of e (dst, src)" in shown and "rows of e are held in 2 arrangements" in shown
