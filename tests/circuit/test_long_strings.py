@@ -1,4 +1,4 @@
-"""MIN, MAX and top-k over strings whose first bytes are equal: their bytes decide, whatever their ids are, also when extremes go."""
+"""MIN, MAX, MIN_BY, MAX_BY and top-k over strings whose first bytes are equal: their bytes decide, also when extremes go."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def test_the_bytes_decide(ticks: list[list[tuple[int, str, int]]]) -> None:
         session.sql(f"""
             CREATE TABLE t (id INT PRIMARY KEY, s STRING NOT NULL, b INT NOT NULL);
             CREATE MATERIALIZED VIEW extremes AS SELECT min(s) AS least, max(s) AS greatest FROM t;
+            CREATE MATERIALIZED VIEW beside AS SELECT min_by(s, b) AS s, max_by(b, s) AS b, min_by(id, s) AS id FROM t;
             CREATE MATERIALIZED VIEW first AS SELECT s, b, id FROM t ORDER BY s, b, id LIMIT {LIMIT};
             CREATE MATERIALIZED VIEW last AS SELECT s, b, id FROM t ORDER BY s DESC, b, id LIMIT {LIMIT};
         """)
@@ -37,6 +38,9 @@ def test_the_bytes_decide(ticks: list[list[tuple[int, str, int]]]) -> None:
             descending = sorted(ascending, key=lambda row: row[0], reverse=True)
             ends = (ascending[0][0], ascending[-1][0]) if ascending else (None, None)
             assert [tuple(row.values()) for row in session.view("extremes").rows()] == [ends]
+            by_b, by_s = sorted((b, text) for text, b, _ in ascending), sorted((text, b, key) for text, b, key in ascending)
+            beside = (by_b[0][1], by_s[-1][1], min((text, key) for text, _, key in ascending)[1]) if ascending else (None, None, None)
+            assert [tuple(row.values()) for row in session.view("beside").rows()] == [beside]
             for view, expected in (("first", ascending), ("last", descending)):
                 assert sorted(tuple(row.values()) for row in session.view(view).rows()) == sorted(expected[:LIMIT])
 

@@ -20,12 +20,14 @@ from deltic.trace.sums import (
     NAN,
     NEGATIVE_INFINITY,
     POSITIVE_INFINITY,
+    bit_counts,
     decimal_limbs,
     divide_decimal,
     float_limbs,
     join64,
     join_decimal,
     normalise_limbs,
+    product_limbs,
     round_limbs,
     split64,
 )
@@ -65,6 +67,38 @@ def nearest(number: Fraction) -> float:
 def rounded(values: Terms) -> float:
     _, position, limb = limbs_of(values)
     return float(round_limbs(np.array([0, len(limb)]), np.array(position, np.int64), np.array(limb, np.int64))[0])
+
+
+@LAW
+@given(st.lists(st.tuples(finite, finite, weights), max_size=12))
+def test_limbs_of_a_product_of_doubles_are_exact(values: list[tuple[float, float, int]]) -> None:
+    left, right = (np.array([each[i] for each in values], np.float64) for i in (0, 1))
+    row, position, limb = product_limbs(left, right, np.array([w for _, _, w in values], np.int64))
+    sums = [Fraction(0)] * len(values)
+    for r, p, d in zip(row.tolist(), position.tolist(), limb.tolist(), strict=True):
+        assert -68 <= p < 1000
+        sums[r] += d * Fraction(2) ** (32 * p)
+    assert sums == [Fraction(x) * Fraction(y) * w for x, y, w in values]
+
+
+def test_products_with_what_is_not_finite_give_nothing() -> None:
+    odd = np.array([math.nan, math.inf, -math.inf, 2.0])
+    row, _, _ = product_limbs(odd, odd[::-1].copy(), np.ones(4, np.int64))
+    assert len(row) == 0
+
+
+@LAW
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+@given(data=st.data())
+def test_bits_are_those_of_two_s_complement(dtype: type[np.signedinteger], data: st.DataObject) -> None:
+    width = 8 * np.dtype(dtype).itemsize
+    values = data.draw(st.lists(st.integers(-(1 << width - 1), (1 << width - 1) - 1), max_size=9))
+    row, position, weight = bit_counts(np.array(values, dtype), np.arange(len(values)))
+    found = [0] * len(values)
+    for r, p in zip(row.tolist(), position.tolist(), strict=True):
+        found[r] += 1 << p
+    assert found == [value % (1 << width) for value in values]
+    assert weight.tolist() == row.tolist()
 
 
 @LAW
