@@ -310,7 +310,7 @@ def test_strings_in_memory_do_not_grow_without_end(tmp_path: Path, monkeypatch: 
         for tick in range(10):
             with session.transaction() as tx:
                 tx.insert("sales", [{"id": 100 * tick + i, "shop": f"shop {tick} {i}", "amount": i} for i in range(100)])
-        assert len(session.strings) < 600
+        assert len(session._runtime.strings) < 600
         with session.transaction() as late:
             late.insert("sales", [{"id": 5000, "shop": "of the late one", "amount": 10**6}])
             for tick in range(10, 20):

@@ -62,11 +62,11 @@ def test_what_is_kept_is_a_constant_times_what_is_live(session: deltic.Session) 
     for turn in range(ROUNDS):
         upsert(session, turn)
         check(session, turn)
-        most = max(most, len(session.strings))
+        most = max(most, len(session._runtime.strings))
     live = 2 * LIVE + 20  # names as they are, and with a mark after them
     # At most twice what was kept: what is live, and what small batches name that are not merged yet, of which each shard has its own.
     bound = live * (5 if session._runtime.shards == 1 else 12)
-    assert live <= len(session.strings) <= most < bound
+    assert live <= len(session._runtime.strings) <= most < bound
     assert ROUNDS * live > 3 * bound, "the test has too few rounds to show anything"
 
 
@@ -152,7 +152,7 @@ def test_a_state_folder_keeps_no_more_in_memory_or_on_disk(tmp_path: Path, monke
         session.sql(SCRIPT)
         for turn in range(ROUNDS):
             upsert(session, turn)
-            assert session.strings.nbytes < 1 << 22
+            assert session._runtime.strings.nbytes < 1 << 22
             sizes.append(sum(path.stat().st_size for path in (tmp_path / "data").iterdir()))
         check(session, ROUNDS - 1)
     half = ROUNDS // 2

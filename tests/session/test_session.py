@@ -350,6 +350,35 @@ def test_the_public_names() -> None:
     ]
 
 
+def test_what_a_session_shows_is_for_its_users(session: deltic.Session) -> None:
+    assert [name for name in dir(session) if not name.startswith("_")] == [
+        "advance_to",
+        "apply",
+        "clock",
+        "close",
+        "epoch",
+        "explain",
+        "install",
+        "last_tick",
+        "next_due",
+        "notes",
+        "now",
+        "of",
+        "program",
+        "reads_time",
+        "sinks",
+        "sources",
+        "spark",
+        "sql",
+        "state_id",
+        "table",
+        "tables",
+        "transaction",
+        "view",
+        "views",
+    ]
+
+
 def test_the_sign_of_zero_is_no_part_of_a_primary_key(session: deltic.Session) -> None:
     session.sql("CREATE TABLE points (x DOUBLE, y DOUBLE, PRIMARY KEY (x)); CREATE MATERIALIZED VIEW p AS SELECT x, y FROM points")
     with session.transaction() as tx:

@@ -79,7 +79,7 @@ class Delivery:
 
     def _begun(self, outlet: Outlet, known: Standing | None, following: int) -> Standing:
         """Where the sink stands; if it or its view is new, its first delivery is that of the epoch `following`."""
-        arrangement = self._session.stored(outlet.view).spec.id
+        arrangement = self._session.view(outlet.view).arrangement
         view = outlet.view.lower()
         if known is None or known.view != view:
             if not outlet.snapshot:

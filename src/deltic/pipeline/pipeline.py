@@ -28,6 +28,7 @@ from deltic.pipeline.progress import Progress, Summary
 from deltic.pipeline.script import Script
 from deltic.pipeline.taking import Load
 from deltic.session import Session
+from deltic.session.clock import due_s
 from deltic.session.options import PIPELINE_RETAINS, RunOptions
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class Pipeline:
         loads = self._take()
         clock.lap("read")
         self._idle = not loads
-        if not (loads or changes or notes or self.session.due_s == 0.0):
+        if not (loads or changes or notes or due_s(self.session.clock, self.session.next_due) == 0.0):
             return None
         self._commit(loads, changes, notes)
         clock.lap("tick")
@@ -209,9 +210,9 @@ class Pipeline:
                 self._note()
             if poll_seconds is None:
                 break
-            due_s = self.session.due_s
+            wait_s = due_s(self.session.clock, self.session.next_due)
             least = 0.0 if progress is None else DUE_S
-            self._stopping.wait(poll_seconds if due_s is None else min(poll_seconds, max(due_s, least)))
+            self._stopping.wait(poll_seconds if wait_s is None else min(poll_seconds, max(wait_s, least)))
         summary.stopped = self._stopping.is_set()
         self._note()
         self._stopping.clear()

@@ -51,13 +51,13 @@ class Script:
     @classmethod
     def of(cls, session: Session, base: str | Path | None) -> Self:
         """What a session has been told."""
-        stored = {view: session.stored(view) for view in session.views}
+        views = [session.view(name) for name in session.views]
         return cls(
             Path.cwd() if base is None else Path(base).absolute(),
             {name: session.table(name) for name in session.tables},
             session.sources,
             session.sinks,
-            {view: (kept.spec.id, kept.reader.schema) for view, kept in stored.items()},
+            {view.name: (view.arrangement, view.schema) for view in views},
             ProgramDescription.of(session.notes).tables,
         )
 

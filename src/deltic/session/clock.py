@@ -10,8 +10,11 @@ from typing import Any, Final, Literal, get_args
 from deltic.circuit.nodes import Circuit
 from deltic.circuit.operators.chain import temporal_filter
 from deltic.errors import ClockError, SetupError
+from deltic.runtimes import Committed
 from deltic.session.watermark import BEGINNING, Marks, Watermark
 from deltic.storage.program import CLOCK
+from deltic.trace.between import first_behind
+from deltic.trace.counters import Counters
 
 Clock = Literal["manual", "wall"]
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -79,6 +82,22 @@ def installed(clock: Clock, marks: Marks, known: Notes, circuit: Circuit) -> Not
             remedy="session.advance_to(datetime.now(UTC)) before the view is made, Session(clock='wall'), or a deltic.Watermark as clock",
         )
     return ticked(clock, known)
+
+
+def next_due(committed: Committed) -> datetime | None:
+    """When the passing of time next makes a row come or go; None if nothing waits, or only beyond the calendar. O(queues)."""
+    now = committed.notes.get(CLOCK, 0)
+    spines = [spine for queue in queues(committed.circuit) for spine in committed.snapshot(queue)]
+    due = min((due for spine in spines if (due := first_behind(spine, now, Counters())) is not None), default=LAST + 1)
+    return None if due > LAST else EPOCH + timedelta(microseconds=due)
+
+
+def due_s(clock: str, due: datetime | None) -> float | None:
+    """In how many seconds of the wall clock something comes due, 0 if it has; None if nothing will, or another clock moves the time.
+
+    clock, due: the session's `clock` and `next_due`.
+    """
+    return None if clock != "wall" or due is None else max(0, microseconds(due) - wall_us()) / 1e6
 
 
 def is_temporal(circuit: Circuit) -> bool:

@@ -6,51 +6,42 @@ One lock orders ticks and definitions; reads take none and see the last commit.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from threading import Lock, RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self
 from weakref import WeakSet
-
-import pyarrow as pa
 
 from deltic.circuit.operators.table import TableInput
 from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
-from deltic.errors import CatalogError, CircuitError, CorruptState, DelticError, UnknownName
+from deltic.errors import CatalogError, CircuitError, DelticError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.python import Circuit as PythonCircuit
 from deltic.frontends.sql import FileSource, parse_script
 from deltic.kernels import prepare
-from deltic.runtimes import RETAINED_EPOCHS, Committed, TickResult
+from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.distributed import Distributed
 from deltic.runtimes.program import checked
 from deltic.schema import TableSchema
-from deltic.session import clock as clocks
 from deltic.session.catalog import Catalog, SinkDefinition
 from deltic.session.circuits import circuit_statements
-from deltic.session.clock import EPOCH, LAST, Clock, advanced, checked_clock, installed, instant, is_temporal, microseconds, queues, ticked
+from deltic.session.clock import Clock, advanced, checked_clock, installed, instant, is_temporal, next_due, ticked
 from deltic.session.compiling import Compiler
-from deltic.session.definitions import NOTHING, Definitions, Stored, definitions_of
+from deltic.session.contents import Contents
+from deltic.session.definitions import NOTHING, Definitions
 from deltic.session.draft import Draft
 from deltic.session.engines import open_runtime, spark_changes
 from deltic.session.functions import check_functions
 from deltic.session.options import RunOptions
-from deltic.session.subscribers import Subscriber, Subscribers
-from deltic.session.transaction import Asked, Transaction, unknown_table
+from deltic.session.transaction import PendingChanges, Transaction, unknown_table
 from deltic.session.view import View
 from deltic.session.watermark import Marks, Watermark
-from deltic.storage.program import CLOCK, WATERMARKS
-from deltic.trace.between import first_behind
-from deltic.trace.counters import Counters
-from deltic.trace.spine import Spine
-from deltic.trace.strings import StringTable, UnknownString
+from deltic.storage.program import WATERMARKS
 
 if TYPE_CHECKING:
     import pyspark.sql
-
-T = TypeVar("T")
 
 
 class Session:
@@ -105,15 +96,12 @@ class Session:
         """Its last commit is all that changes when something is committed, definitions included: see `_settle` for what follows."""
         self._settled = NOTHING
         """The definitions for which all that follows their commit has been done."""
-        self._decoded: tuple[object, dict[str, pa.Table]] = (None, {})
-        """By view the change of the commit beside it, once it has been read."""
-        self._due: tuple[object, int | None] = (None, None)
-        """When something comes due, in microseconds, as of the commit beside it."""
-        self._subscribers = Subscribers()
-        self._gathering: WeakSet[Asked] = WeakSet()
+        self._due: tuple[object, datetime | None] = (None, None)
+        """When something comes due, as of the commit beside it."""
+        self._contents = Contents(self._runtime, self._lock)
+        self._gathering: WeakSet[PendingChanges] = WeakSet()
         self._gathering_lock = Lock()
         self._compiler = Compiler(self._runtime.shards, options.iteration_limit)
-        self._closed = False
 
     def sql(self, script: str, *, name: str = "<sql>") -> None:
         """Runs CREATE and DROP statements: all of them, or none if one is refused. New views are filled in one tick.
@@ -121,13 +109,13 @@ class Session:
         Raises QueryError with the place in the script; EvaluationError if a new view's query fails on the data that is there.
         """
         with self._lock:
-            self._check_open()
+            self._contents.check_open()
             self._settle()
             draft = Draft(self._catalog, self._kept())
             for statement in parse_script(script, name, draft):
                 draft.apply(statement)
             self._install(draft.catalog, draft.dropped)
-        self._subscribers.deliver()
+        self._contents.subscribers.deliver()
 
     def program(self, script: str, *, name: str = "<sql>", notes: Mapping[str, Any] | None = None) -> None:
         """Makes a script the whole program: what it does not define is dropped, and what the state has of the rest is taken over.
@@ -136,14 +124,14 @@ class Session:
         the state has it; then nothing changes.
         """
         with self._lock:
-            self._check_open()
+            self._contents.check_open()
             self._settle()
             draft = Draft(Catalog())
             for statement in parse_script(script, name, draft):
                 draft.apply(statement)
             gone = [table for table in self._runtime.committed.program.tables if table.lower() not in draft.catalog.tables]
             self._install(draft.catalog, gone, checked(notes or {}))
-        self._subscribers.deliver()
+        self._contents.subscribers.deliver()
 
     def install(self, circuit: PythonCircuit, *, replace: bool = False) -> None:
         """Makes the inputs of a circuit made in Python tables, and its outputs materialized views, beside what there is.
@@ -152,7 +140,7 @@ class Session:
         StateError where a state has views by a function that this first program of the session has not, or has otherwise, unless `replace`.
         """
         with self._lock:
-            self._check_open()
+            self._contents.check_open()
             if not isinstance(circuit, PythonCircuit):
                 raise CircuitError(f"{circuit!r} is no circuit", expected="a deltic.Circuit")
             self._settle()
@@ -160,12 +148,12 @@ class Session:
             for statement in circuit_statements(circuit, self._catalog.tables):
                 draft.apply(statement)
             self._install(draft.catalog, draft.dropped, replace=replace)
-        self._subscribers.deliver()
+        self._contents.subscribers.deliver()
 
     def transaction(self) -> Transaction:
         """A tick in the making; use it in a `with` block."""
-        self._check_open()
-        return Transaction(self, self._gather())
+        self._contents.check_open()
+        return Transaction(self._gather(), self.table, self._commit_pending)
 
     def apply(
         self,
@@ -180,8 +168,8 @@ class Session:
         must be deterministic, and a key that occurs twice in it needs a sequence. notes: named JSON values that are committed with the
         tick, such as how far a source was read; None removes one.
         """
-        self._check_open()
-        asked = self._gather()
+        self._contents.check_open()
+        pending = self._gather()
         distributed: dict[str, Distributed] = {}
         for name, frame in changes.items():
             table = self.table(name)
@@ -191,23 +179,23 @@ class Session:
             elif self.spark is not None and isinstance(frame, Distributed):
                 distributed[table.name] = frame
             else:
-                asked.add_changes(table, change_frame(frame, table, column))
-        tables = {**asked.tables, **{name: frame.tables[name] for name, frame in distributed.items()}}
-        self._tick({**asked.rows(), **distributed}, tables, checked(notes or {}))
-        self._trim(asked)
+                pending.add_changes(table, change_frame(frame, table, column))
+        tables = {**pending.tables, **{name: frame.tables[name] for name, frame in distributed.items()}}
+        self._tick({**pending.rows(), **distributed}, tables, checked(notes or {}))
+        self._trim(pending)
 
-    def commit(self, asked: Asked) -> None:
-        """Makes what was asked one tick."""
-        self._tick(asked.rows(), asked.tables)
-        self._trim(asked)
+    def _commit_pending(self, changes: PendingChanges) -> None:
+        """Makes them one tick."""
+        self._tick(changes.rows(), changes.tables)
+        self._trim(changes)
 
-    def _gather(self) -> Asked:
+    def _gather(self) -> PendingChanges:
         with self._gathering_lock:
-            asked = Asked(self._runtime.strings)
-            self._gathering.add(asked)
-            return asked
+            changes = PendingChanges(self._runtime.strings)
+            self._gathering.add(changes)
+            return changes
 
-    def _trim(self, committed: Asked) -> None:
+    def _trim(self, committed: PendingChanges) -> None:
         """Frees memory, unless other changes are being gathered, whose strings are nowhere else."""
         with self._lock, self._gathering_lock:
             self._gathering.discard(committed)
@@ -217,25 +205,25 @@ class Session:
     def _tick(self, changes: Mapping[str, Any], tables: Mapping[str, TableSchema], notes: Mapping[str, Any] | None = None) -> None:
         """tables: those that change, as the changes were made for."""
         with self._lock:
-            self._check_open()
+            self._contents.check_open()
             self._settle()
             for name, table in tables.items():
                 if self.table(name) is not table:
                     raise CatalogError(f"table {name} was made anew while changes to it were gathered", remedy="gather them again")
             self._commit(changes, notes or {})
-        self._subscribers.deliver()
+        self._contents.subscribers.deliver()
 
     def _commit(self, changes: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
         self._runtime.tick(changes, {**self._timed(changes), **notes})
-        self._queue()
+        self._contents.queue()
 
     def _settle(self) -> None:
         """What follows a commit. Ctrl-C may have come between, so all that commits does this first."""
-        self._queue()
+        self._contents.queue()
         definitions = self._definitions
         if self._settled is definitions:
             return
-        self._subscribers.keep(definitions.views)
+        self._contents.subscribers.keep(definitions.views)
         missed = definitions.marks.missed(self.notes, definitions.circuit, self._runtime)
         if missed or (self.clock == "wall" and is_temporal(definitions.circuit)):  # state is taken over at the time that it has
             try:
@@ -244,11 +232,6 @@ class Session:
                 self._settled = definitions
                 raise
         self._settled = definitions
-
-    def _queue(self) -> None:
-        """What subscribers have to hear of the last commit; those of definitions are no changes of data."""
-        if (last := self.last_tick) is not None and not last.installs:
-            self._subscribers.queue(last, self._last_change)
 
     def _timed(self, changes: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a tick of these changes notes of the time."""
@@ -261,10 +244,10 @@ class Session:
         Raises ClockError if that is before the time where it stands.
         """
         with self._lock:
-            self._check_open()
+            self._contents.check_open()
             self._settle()
             self._commit({}, advanced(self.notes, moment))
-        self._subscribers.deliver()
+        self._contents.subscribers.deliver()
 
     def view(self, name: str) -> View:
         """A materialized view by its name."""
@@ -276,7 +259,7 @@ class Session:
             raise UnknownName(f"there is no view {name}", expected=expected, remedy=remedy)
         if not definition.materialized:
             raise CatalogError(f"view {definition.name} is not materialized", remedy="CREATE MATERIALIZED VIEW keeps a view's content")
-        return View(self, definition.name)
+        return View(self._contents, definition.name, self.spark)
 
     def table(self, name: str) -> TableSchema:
         """A table's schema by its name."""
@@ -328,23 +311,10 @@ class Session:
     def next_due(self) -> datetime | None:
         """When the passing of time next makes a row come or go, if nothing else happens; None if nothing waits."""
         with self._lock:
-            self._check_open()
+            self._contents.check_open()
             if self._due[0] is not (committed := self._runtime.committed):
-                self._due = (committed, self._next_due(committed))
-            found = self._due[1]
-        return None if found is None or found > LAST else EPOCH + timedelta(microseconds=found)
-
-    @property
-    def due_s(self) -> float | None:
-        """In how many seconds something comes due by the wall clock, 0 if it has; None if nothing will, or another clock moves the time."""
-        if self.clock != "wall" or (due := self.next_due) is None:
-            return None
-        return max(0, microseconds(due) - clocks.wall_us()) / 1e6
-
-    def _next_due(self, committed: Committed) -> int | None:
-        now = committed.notes.get(CLOCK, 0)
-        spines = [spine for queue in queues(committed.circuit) for spine in committed.snapshot(queue)]
-        return min((due for spine in spines if (due := first_behind(spine, now, Counters())) is not None), default=None)
+                self._due = (committed, next_due(committed))
+            return self._due[1]
 
     @property
     def state_id(self) -> str:
@@ -363,7 +333,7 @@ class Session:
         """What the last tick did: counters by node, seconds."""
         return self._runtime.committed.last
 
-    def rows_asked(self) -> dict[str, int]:
+    def _rows_in(self) -> dict[str, int]:
         """How many rows of changes the last tick brought, by table."""
         with self._lock:
             counters = {} if self.last_tick is None else self.last_tick.counters
@@ -389,8 +359,8 @@ class Session:
     def close(self) -> None:
         """Frees the state; views can no longer be read."""
         with self._lock:
-            if not self._closed:
-                self._closed = True
+            if not self._contents.closed:
+                self._contents.closed = True
                 self._runtime.close()
 
     def __enter__(self) -> Session:
@@ -399,68 +369,9 @@ class Session:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    # What views ask of their session.
-
-    @property
-    def strings(self) -> StringTable:
-        return self._runtime.strings
-
-    def stored(self, view: str) -> Stored:
-        self._check_open()
-        return self._definitions.stored(view)
-
-    def read(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
-        """What `take` makes of how the view is stored, and of its content as of the last commit: one spine for each shard.
-
-        Commits may meanwhile do away with what it reads: strings that no row has any more, files of an epoch that is not retained. Then it
-        is read once more, while there can be none.
-        """
-        try:
-            return self._taken(view, take)
-        except (KeyError, UnknownString, CorruptState):
-            with self._lock:
-                return self._taken(view, take)
-
-    def _taken(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
-        self._check_open()
-        with self.strings.stable():
-            committed = self._runtime.committed
-            stored = definitions_of(committed).stored(view)
-            return take(stored, committed.snapshot(stored.spec.id))
-
-    def last_change(self, view: str) -> pa.Table:
-        try:
-            return self._last_change(view)
-        except UnknownString:  # a commit has done away with the string, and with the change
-            with self._lock:
-                return self._last_change(view)
-
-    def _last_change(self, view: str) -> pa.Table:
-        self._check_open()
-        committed, cache = self._runtime.committed, self._decoded
-        stored = definitions_of(committed).stored(view)
-        if cache[0] is not committed:
-            cache = self._decoded = (committed, {})
-        decoded = cache[1]
-        if view not in decoded:
-            change = None if committed.last is None else committed.last.changes.get(view)
-            with self.strings.stable():
-                found = stored.reader.changes(change, self.strings)
-            decoded[view] = found
-        return decoded[view]
-
-    def change_at(self, view: str, epoch: int) -> pa.Table:
-        with self._lock:
-            return self.stored(view).reader.changes(self._runtime.changes_at(view, epoch), self.strings)
-
-    def subscribe(self, view: str, callback: Subscriber) -> Callable[[], None]:
-        with self._lock:
-            self.stored(view)
-            return self._subscribers.add(view, callback, self.epoch).end
-
     @property
     def _definitions(self) -> Definitions:
-        return definitions_of(self._runtime.committed)
+        return self._contents.definitions
 
     @property
     def _catalog(self) -> Catalog:
@@ -486,7 +397,3 @@ class Session:
             circuit, dropped=dropped, notes=notes, definitions=Definitions.of(catalog, self._compiler.plans, circuit, marks)
         )
         self._settle()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise DelticError("the session is closed", remedy="make a new deltic.Session")

@@ -1,8 +1,8 @@
-"""Changes asked of tables, gathered until they become one tick."""
+"""Changes to tables, gathered until they become one tick."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +19,9 @@ from deltic.trace.strings import StringTable
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from deltic.session.session import Session
 
-
-class Asked:
-    """The rows asked of each table, encoded, in order."""
+class PendingChanges:
+    """The changes that one tick is to make to each table, encoded, in order."""
 
     def __init__(self, strings: StringTable) -> None:
         self._strings = strings
@@ -31,7 +29,7 @@ class Asked:
         self._weighed: dict[str, bool] = {}
         self._next = 0
         self.tables: dict[str, TableSchema] = {}
-        """The tables as they were when they were asked to change."""
+        """The tables as they were when changes to them were added."""
 
     def add(self, table: TableSchema, op: Op, rows: pa.Table) -> None:
         """All rows of the frame under one operation. A DELETE_KEY frame has the key's columns alone."""
@@ -58,7 +56,7 @@ class Asked:
         self._next = (self._next + n if weighed else int(ordinals.max())) + 1
 
     def rows(self) -> Mapping[str, Rows]:
-        """What was asked, by the table's name."""
+        """By the table's name; see circuit/operators/table.py for their columns."""
         return {name: Rows.concat(parts) for name, parts in self._parts.items()}
 
     def _append(self, table: TableSchema, rows: Rows, *, weighed: bool) -> None:
@@ -91,35 +89,36 @@ class Transaction:
     Operations apply in the order of the calls, rows in the order of the frame.
     """
 
-    def __init__(self, session: Session, asked: Asked) -> None:
-        self._session, self._asked = session, asked
+    def __init__(self, changes: PendingChanges, table: Callable[[str], TableSchema], commit: Callable[[PendingChanges], None]) -> None:
+        """table: a table by its name, or raises. commit: makes the changes a tick."""
+        self._changes, self._find, self._commit = changes, table, commit
         self._open = self._done = False
 
     def insert(self, table: str, frame: Any) -> None:
         """New rows. A primary key that is there already is an error."""
         schema = self._table(table)
-        self._asked.add(schema, Op.INSERT, rows_frame(frame, schema))
+        self._changes.add(schema, Op.INSERT, rows_frame(frame, schema))
 
     def upsert(self, table: str, frame: Any) -> None:
         """Rows that replace what stands under their primary key, or are new."""
         schema = self._table(table)
-        self._asked.add(schema, Op.UPSERT, rows_frame(frame, schema))
+        self._changes.add(schema, Op.UPSERT, rows_frame(frame, schema))
 
     def update(self, table: str, frame: Any) -> None:
         """Rows that replace what stands under their primary key, which must be there."""
         schema = self._table(table)
-        self._asked.add(schema, Op.UPDATE, rows_frame(frame, schema))
+        self._changes.add(schema, Op.UPDATE, rows_frame(frame, schema))
 
     def delete(self, table: str, keys_or_whole_rows: Any) -> None:
         """Rows to take away: by primary key (values, tuples, or frames of just the key's columns), or whole rows that must match."""
         schema = self._table(table)
         kind, rows = keys_or_rows(keys_or_whole_rows, schema)
-        self._asked.add(schema, Op.DELETE_KEY if kind == "keys" else Op.DELETE_ROW, rows)
+        self._changes.add(schema, Op.DELETE_KEY if kind == "keys" else Op.DELETE_ROW, rows)
 
     def apply(self, table: str, changes: Any, *, sequence: str | None = None) -> None:
         """A change frame: the table's columns and `_op` or `_weight`."""
         schema = self._table(table)
-        self._asked.add_changes(schema, change_frame(changes, schema, sequence))
+        self._changes.add_changes(schema, change_frame(changes, schema, sequence))
 
     def _table(self, name: str) -> TableSchema:
         if not self._open:
@@ -128,7 +127,7 @@ class Transaction:
                 expected="changes inside the `with` block that commits them",
                 remedy="with session.transaction() as tx: …",
             )
-        return self._session.table(name)
+        return self._find(name)
 
     def __enter__(self) -> Transaction:
         if self._done:
@@ -139,7 +138,7 @@ class Transaction:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._open = False
         if kind is None:
-            self._session.commit(self._asked)
+            self._commit(self._changes)
 
 
 def _check_key(table: TableSchema, ops: Any) -> None:

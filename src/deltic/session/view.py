@@ -13,6 +13,7 @@ from deltic.connectors.fitting import fit
 from deltic.errors import SetupError
 from deltic.runtimes.readable_view import ReadableView, listed, rows_under
 from deltic.schema import Field, Schema
+from deltic.session.contents import Contents
 from deltic.session.definitions import Stored
 from deltic.session.subscribers import Subscriber
 from deltic.trace.batch import Batch
@@ -26,58 +27,60 @@ from deltic.trace.strings import SoughtStrings
 if TYPE_CHECKING:
     import pyspark.sql
 
-    from deltic.session.session import Session
-
 
 class View(ReadableView):
     """A materialized view of a session, as of the last commit. Every read decodes what it needs: O(rows read)."""
 
-    def __init__(self, session: Session, name: str) -> None:
-        self._session, self.name = session, name
+    def __init__(self, contents: Contents, name: str, spark: pyspark.sql.SparkSession | None) -> None:
+        self._contents, self.name, self._spark = contents, name, spark
+
+    @property
+    def arrangement(self) -> str:
+        """The id of what the view is kept as, in the state too: it is another when the view's meaning is."""
+        return self._contents.stored(self.name).spec.id
 
     @property
     def schema(self) -> Schema:
         """Columns in the order of the query."""
-        return self._session.stored(self.name).reader.schema
+        return self._contents.stored(self.name).reader.schema
 
     def to_arrow(self) -> pa.Table:
         """The content; a row that is there w times stands w times."""
-        strings = self._session.strings
-        return self._session.read(self.name, lambda stored, parts: stored.reader.content(_merged(parts), strings))
+        strings = self._contents.strings
+        return self._contents.read(self.name, lambda stored, parts: stored.reader.content(_merged(parts), strings))
 
     def to_spark(self) -> pyspark.sql.DataFrame:
         """The content as a Spark DataFrame of the session's Spark."""
-        spark = self._session.spark
-        if spark is None:
+        if self._spark is None:
             raise SetupError("this session has no Spark", remedy="make it with deltic.Session(spark=spark, state='folder')")
-        return spark.createDataFrame(self.to_arrow())
+        return self._spark.createDataFrame(self.to_arrow())
 
     def lookup(self, key: Any) -> list[dict[str, Any]]:
         """See ReadableView."""
-        return self._session.read(self.name, lambda stored, spines: self._found(stored, spines, key))
+        return self._contents.read(self.name, lambda stored, spines: self._found(stored, spines, key))
 
     def _found(self, stored: Stored, spines: Sequence[Spine], key: Any) -> list[dict[str, Any]]:
         words = self._key_words(stored.spec, self._key_values(key))
         found = rows_under(spines, words, stored.spec.shape.layout.width)
-        return listed(stored.reader.table(copied(found.columns, found.weights[0]), self._session.strings))
+        return listed(stored.reader.table(copied(found.columns, found.weights[0]), self._contents.strings))
 
     @property
     def _leading(self) -> tuple[Field, ...]:
-        spec = self._session.stored(self.name).spec
+        spec = self._contents.stored(self.name).spec
         return spec.shape.schema.fields[: spec.key]
 
     def changes(self, epoch: int | None = None) -> pa.Table:
         """See ReadableView."""
-        return self._session.last_change(self.name) if epoch is None else self._session.change_at(self.name, epoch)
+        return self._contents.change(self.name) if epoch is None else self._contents.change_at(self.name, epoch)
 
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
         """Calls `callback(changes)` after each commit that changes the view. Returns a function that ends the subscription."""
-        return self._session.subscribe(self.name, callback)
+        return self._contents.subscribe(self.name, callback)
 
     def _key_words(self, spec: ArrangementSpec, values: tuple[Any, ...]) -> list[np.ndarray]:
         fields = spec.shape.schema.fields[: len(values)]
         arrays = [fit([value], f, f"a key of view {self.name}") for value, f in zip(values, fields, strict=True)]
-        sought = SoughtStrings(self._session.strings)
+        sought = SoughtStrings(self._contents.strings)
         return [word for array, f in zip(arrays, fields, strict=True) for word in encode(array, f, sought)]
 
 

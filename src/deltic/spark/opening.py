@@ -80,7 +80,7 @@ class Opened:
                 return self.files.tick()
             progress = self.files.tick(make(self.session), {BATCHES: {**before, name: [batch_id, query]}})
             assert progress is not None
-            return replace(progress, rows_in={**self.session.rows_asked(), **progress.rows_in})
+            return replace(progress, rows_in={**self.session._rows_in(), **progress.rows_in})
 
 
 def _seen(name: str, batch_id: int, query: str | None, before: Any) -> bool:

@@ -1,0 +1,105 @@
+"""What views need of their session: the last commit, as it is read and as it is told to subscribers. Reads take no lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import RLock
+from typing import TypeVar
+
+import pyarrow as pa
+
+from deltic.errors import CorruptState, DelticError
+from deltic.runtimes import Runtime
+from deltic.session.definitions import Definitions, Stored, definitions_of
+from deltic.session.subscribers import Subscriber, Subscribers
+from deltic.trace.spine import Spine
+from deltic.trace.strings import StringTable, UnknownString
+
+T = TypeVar("T")
+
+
+class Contents:
+    """The views of a runtime. lock: the session's, under which nothing is committed."""
+
+    def __init__(self, runtime: Runtime, lock: RLock) -> None:
+        self._runtime, self._lock = runtime, lock
+        self._decoded: tuple[object, dict[str, pa.Table]] = (None, {})
+        """By view the change of the commit beside it, once it has been read."""
+        self.subscribers = Subscribers()
+        self.closed = False
+
+    def check_open(self) -> None:
+        if self.closed:
+            raise DelticError("the session is closed", remedy="make a new deltic.Session")
+
+    @property
+    def definitions(self) -> Definitions:
+        """Those of the last commit."""
+        return definitions_of(self._runtime.committed)
+
+    @property
+    def strings(self) -> StringTable:
+        return self._runtime.strings
+
+    def stored(self, view: str) -> Stored:
+        """Raises UnknownName for a view that has been dropped."""
+        self.check_open()
+        return self.definitions.stored(view)
+
+    def read(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
+        """What `take` makes of how the view is stored, and of its content as of the last commit: one spine for each shard.
+
+        Commits may meanwhile do away with what it reads: strings that no row has any more, files of an epoch that is not retained. Then it
+        is read once more, while there can be none.
+        """
+        try:
+            return self._taken(view, take)
+        except (KeyError, UnknownString, CorruptState):
+            with self._lock:
+                return self._taken(view, take)
+
+    def _taken(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
+        self.check_open()
+        with self.strings.stable():
+            committed = self._runtime.committed
+            stored = definitions_of(committed).stored(view)
+            return take(stored, committed.snapshot(stored.spec.id))
+
+    def change(self, view: str) -> pa.Table:
+        """The last tick's."""
+        try:
+            return self._change(view)
+        except UnknownString:  # a commit has done away with the string, and with the change
+            with self._lock:
+                return self._change(view)
+
+    def _change(self, view: str) -> pa.Table:
+        self.check_open()
+        committed, cache = self._runtime.committed, self._decoded
+        stored = definitions_of(committed).stored(view)
+        if cache[0] is not committed:
+            cache = self._decoded = (committed, {})
+        decoded = cache[1]
+        if view not in decoded:
+            change = None if committed.last is None else committed.last.changes.get(view)
+            with self.strings.stable():
+                found = stored.reader.changes(change, self.strings)
+            decoded[view] = found
+        return decoded[view]
+
+    def change_at(self, view: str, epoch: int) -> pa.Table:
+        """An epoch's. Raises StateError for one that is not retained."""
+        with self._lock:
+            return self.stored(view).reader.changes(self._runtime.changes_at(view, epoch), self.strings)
+
+    def subscribe(self, view: str, callback: Subscriber) -> Callable[[], None]:
+        """Returns what ends the subscription."""
+        with self._lock:
+            self.stored(view)
+            return self.subscribers.add(view, callback, self._runtime.epoch).end
+
+    def queue(self) -> None:
+        """What subscribers have to hear of the last commit; those of definitions are no changes of data. Under the lock."""
+        last = self._runtime.committed.last
+        if last is not None and not last.installs:
+            self.subscribers.queue(last, self._change)
