@@ -31,6 +31,8 @@ def agreeing() -> list[Term]:
     terms += [
         Term(f"(s LIKE {string(p).sql})", resolve("like", [COLUMN["s"].expr, string(p).expr])) for p in ("a%", "%b%", "_", "a_c", "%ß%")
     ]
+    terms += [call("hex", COLUMN[c]) for c in ("s", "u", "l")] + [call("levenshtein", COLUMN["u"], COLUMN["k"])]
+    terms += [call("translate", COLUMN["s"], string(b), string(c)) for b, c in (("abc", "xyz"), ("abca", "1"), ("ßΣ𝒳", "sS1"))]
     return terms
 
 

@@ -437,6 +437,35 @@ def _castable(source: Type, target: Type) -> bool:
     return BOOLEAN not in (source, target) or TIMESTAMP not in (source, target)
 
 
+def _added() -> list[Term]:
+    """Functions whose array form is their row form: Spark is the check."""
+    s, a, u, i, j, x = (COLUMN[name] for name in ("s", "a", "u", "i", "j", "x"))
+    names = ("hex", "crc32", "soundex")
+    words = ("Robert", "Rupert", "Ashcraft", "Tymczak", "Pfister", "Honeyman", "h", "Wh-whw", "é1", "BCD", "Bß b", "Lloyd")
+    terms = [call(name, c) for name in names for c in (s, u, COLUMN["k"], *map(string, words))]
+    terms += [*(call("hex", COLUMN[c]) for c in "thil"), *(call("bit_count", COLUMN[c]) for c in "thilb")]
+    terms += [call("translate", s, string(b), string(c)) for b, c in (("abc", "xyz"), ("abca", "1"), ("", "x"), ("ßΣ𝒳", "sS1"), ("ab", ""))]
+    terms += [
+        call("translate", s, a, u),
+        call("levenshtein", s, a),
+        call("levenshtein", u, COLUMN["k"]),
+        call("levenshtein", s, string("")),
+    ]
+    terms += [call("overlay", s, string("__"), number(n)) for n in (-10, -2, -1, 0, 1, 2, 5, 100, 2**31 - 1, -(2**31))]
+    terms += [call("overlay", s, a, COLUMN["t"], number(n)) for n in (-1, 0, 1, 3, 2**31 - 1)] + [call("overlay", s, a, i, j)]
+    terms += [call("factorial", c) for c in (COLUMN["t"], i, *map(number, (-1, 0, 5, 20, 21)))]
+    bounds = ((0.0, 10.0), (10.0, 0.0), (-1.0, 1e308), (-1e308, 1e308), (0.0, INF), (NAN, 1.0), (2.5, 2.5))
+    doubles = [(literal(low, DOUBLE), literal(high, DOUBLE)) for low, high in bounds]
+    terms += [call("width_bucket", x, low, high, literal(n, BIGINT)) for low, high in doubles for n in (0, 1, 5, 2**62, 2**63 - 1)]
+    terms += [call("width_bucket", COLUMN["p"], number(-2), number(8), number(4)), call("width_bucket", x, COLUMN["y"], i, COLUMN["t"])]
+    days = ("MO", "tue", "Wednesday", "TH", "fri", "SATURDAY", "su", " MO", "nonsense", "")
+    terms += [call("next_day", COLUMN[c], string(day)) for c in ("dt", "k", "ts") for day in days] + [call("next_day", COLUMN["dt"], a)]
+    moments = [(COLUMN[b], COLUMN[c]) for b, c in (("ts", "tt"), ("dt", "du"), ("dt", "ts"), ("tt", "dt"))]
+    terms += [call("months_between", b, c, *rest) for b, c in moments for rest in ((), (literal(False, BOOLEAN),), (COLUMN["b"],))]
+    ends = [literal(datetime.date(2020, m, d), DATE) for m, d in ((2, 29), (3, 31), (4, 30), (1, 30), (3, 28))]
+    return terms + [call("months_between", b, c) for b in ends for c in (*ends, COLUMN["dt"])]
+
+
 def chain(symbol: str, *terms: Term) -> Term:
     """Three operands or more, from the left."""
     left = terms[0]
@@ -500,7 +529,7 @@ _MANY = {
 
 def all_terms() -> list[Term]:
     """More than two thousand terms: every function and operator on every kind of argument."""
-    return [*_arithmetic(), *_numeric(), *_comparisons(), *_logic(), *_text(), *_calendar(), *_casts(), *_chains()]
+    return [*_arithmetic(), *_numeric(), *_comparisons(), *_logic(), *_text(), *_calendar(), *_casts(), *_chains(), *_added()]
 
 
 def outcome(expr: Expr, row: tuple[Value, ...]) -> Value | EvaluationError:

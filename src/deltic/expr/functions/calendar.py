@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Final
 
 from deltic.errors import Span
 from deltic.expr.arrays import dates as arrays
+from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.failures import invalid
 from deltic.expr.functions.signature import (
+    CONDITION,
     DAY,
     DAY_OR_INSTANT,
     DAYS,
@@ -22,12 +28,12 @@ from deltic.expr.functions.signature import (
     first,
     takes,
 )
-from deltic.expr.nodes import Call, Expr, Literal
+from deltic.expr.nodes import TRUE, Call, Expr, Literal
 from deltic.expr.registry import Function, Rewrite, Typed
 from deltic.expr.rows import dates as rows
 from deltic.expr.rows.dates import DATE_UNITS, TIME_UNITS
 from deltic.expr.typing import cast
-from deltic.schema import BIGINT, DATE, INT, TIMESTAMP
+from deltic.schema import BIGINT, DATE, DOUBLE, INT, TIMESTAMP
 
 
 def _truncation(plain: TypeRule, unit: int, units: Mapping[str, str]) -> TypeRule:
@@ -58,7 +64,42 @@ def add_interval(value: Expr, months: int, days: int, microseconds: int, span: S
     return result
 
 
+_WEEK: Final = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
+_WEEKDAY: Final = {name: i for i, day in enumerate(_WEEK) for name in (day, day[:3], day[:2])}
+_MONTH_S: Final = 31 * 86400
+
+
+def _next_day(call: Call, day: datetime.date, name: str) -> datetime.date:
+    """The first day after `day` that is the weekday of this name."""
+    weekday = _WEEKDAY.get(name.upper())
+    if weekday is None:
+        raise invalid(f"next_day: {name!r} is not a day of the week", call.span)
+    return rows.add_days(day, (weekday - day.weekday() - 1) % 7 + 1, call.span)
+
+
+def _months_between(call: Call, end: datetime.datetime, start: datetime.datetime, rounded: bool) -> float:
+    """Months, those of the rest by 31 days; whole between equal days of the month, and between last days. Rounded to 8 places."""
+    months = float((end.year - start.year) * 12 + end.month - start.month)
+    if end.day == start.day or rows.last_day(end.date()).day - end.day == rows.last_day(start.date()).day - start.day == 0:
+        return months
+    seconds = (end.day - start.day) * 86400 + _second_of_day(end) - _second_of_day(start)
+    exact = months + seconds / _MONTH_S
+    return math.floor(Fraction(exact * 1e8) + Fraction(1, 2)) / 1e8 if rounded else exact
+
+
+def _second_of_day(moment: datetime.datetime) -> int:
+    return moment.hour * 3600 + moment.minute * 60 + moment.second
+
+
 FUNCTIONS: Final = (
+    Function(name="next_day", signature=takes([DAY, TEXT], DATE), can_fail=True, rows=_next_day, arrays=per_distinct),
+    Function(
+        name="months_between",
+        signature=takes([INSTANT, INSTANT, CONDITION], DOUBLE, defaults=[TRUE]),
+        can_fail=False,
+        rows=_months_between,
+        arrays=per_distinct,
+    ),
     Function(
         name="add_days",
         named=False,

@@ -13,14 +13,16 @@ from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import arithmetic as arrays
 from deltic.expr.arrays import decimal_arithmetic as decimals
 from deltic.expr.arrays.datum import Kernel
+from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.failing import is_negative
-from deltic.expr.functions.signature import INTEGER, NUMBER, REAL, accept, any_nullable, check_count, constant, takes
+from deltic.expr.functions.signature import INTEGER, LONG, NUMBER, REAL, Parameter, accept, any_nullable, check_count, constant, takes
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Typed
 from deltic.expr.rows import arithmetic as rows
-from deltic.expr.rows.numbers import exponential, float_quotient, power
+from deltic.expr.rows.arithmetic import wrapped
+from deltic.expr.rows.numbers import exponential, float_quotient, power, saturated
 from deltic.expr.typing import MAX_PRECISION, bounded, cast, common_type
-from deltic.schema import BIGINT, DOUBLE, INT, NULL, Type, decimal
+from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, NULL, Type, decimal
 
 
 def _whole(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -97,12 +99,46 @@ def _logarithm_of(call: Call, base: float, value: float) -> float | None:
     return None if base <= 0 or value <= 0 else float_quotient(math.log(value), math.log(base))
 
 
+_BITS: Final = Parameter("an integer or BOOLEAN", lambda t: BIGINT if t.is_integer or t == NULL else t if t == BOOLEAN else None)
+
+
+def _bucket(call: Call, value: float, low: float, high: float, count: int) -> int | None:
+    """Which of `count` buckets of equal width between two bounds; 0 and count + 1 are outside. The bounds may fall."""
+    if not 0 < count < 2**63 - 1 or math.isnan(value) or low == high or not (math.isfinite(low) and math.isfinite(high)):
+        return None
+    distance, before, beyond = (value - low, value < low, value >= high) if low < high else (low - value, value > low, value <= high)
+    if before or beyond:
+        return 0 if before else count + 1
+    return wrapped(saturated(float_quotient(float(count) * distance, abs(high - low))) + 1, BIGINT)
+
+
 def _float(name: str, rows: Kernel, arrays: Kernel) -> Function:
     """A function of one DOUBLE that is never an error."""
     return Function(name=name, signature=takes([REAL], DOUBLE), can_fail=False, rows=rows, arrays=arrays)
 
 
 FUNCTIONS: Final = (
+    Function(
+        name="bit_count",
+        signature=takes([_BITS], INT),
+        can_fail=False,
+        rows=lambda call, value: (value % 2**64).bit_count(),
+        arrays=per_distinct,
+    ),
+    Function(
+        name="factorial",
+        signature=takes([INTEGER], BIGINT, nullable="always"),
+        can_fail=False,
+        rows=lambda call, n: math.factorial(n) if 0 <= n <= 20 else None,
+        arrays=per_distinct,
+    ),
+    Function(
+        name="width_bucket",
+        signature=takes([REAL, REAL, REAL, LONG], BIGINT, nullable="always"),
+        can_fail=False,
+        rows=_bucket,
+        arrays=per_distinct,
+    ),
     Function(
         name="ceil",
         aliases=("ceiling",),

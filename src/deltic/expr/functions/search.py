@@ -58,7 +58,51 @@ def _lengthens(call: Call) -> bool:
     return not (isinstance(search, str) and isinstance(by, str) and len(by) <= len(search))
 
 
+def _translated(call: Call, text: str, search: str, by: str) -> str:
+    """Each character of `search` becomes the one at its place in `by`, or goes; the first of two equal ones counts."""
+    table = {ord(c): (by[i] if i < len(by) and by[i] != "\0" else None) for i, c in reversed(list(enumerate(search)))}
+    return text.translate(table)
+
+
+def _overlaid(call: Call, text: str, by: str, position: int, length: int) -> str:
+    """`by` instead of `length` characters from `position` on; of as many as it has where the length is negative."""
+    rest = position + (length if length >= 0 else len(by))
+    return rows.substring(text, 1, position - 1) + by + rows.substring(text, rest, 2**31 - 1)
+
+
+def _distance(call: Call, left: str, right: str) -> int:
+    """Levenshtein's: the least number of characters to insert, delete or replace. Cost: the product of the lengths."""
+    above = list(range(len(right) + 1))
+    for i, a in enumerate(left, 1):
+        current = [i]
+        for j, b in enumerate(right, 1):
+            current.append(min(above[j] + 1, current[-1] + 1, above[j - 1] + (a != b)))
+        above = current
+    return above[-1]
+
+
 FUNCTIONS: Final = (
+    Function(
+        name="translate",
+        signature=takes([TEXT, TEXT, TEXT], STRING),
+        can_fail=False,
+        rows=_translated,
+        arrays=per_distinct,
+    ),
+    Function(
+        name="overlay",
+        signature=takes([TEXT, TEXT, INTEGER, INTEGER], STRING, defaults=[Literal(-1, INT)]),
+        can_fail=False,
+        rows=_overlaid,
+        arrays=per_distinct,
+    ),
+    Function(
+        name="levenshtein",
+        signature=takes([TEXT, TEXT], INT),
+        can_fail=False,
+        rows=_distance,
+        arrays=per_distinct,
+    ),
     Function(
         name="locate",
         aliases=("position", "charindex"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -11,11 +12,11 @@ from deltic.errors import Span
 from deltic.expr.arrays import text as arrays
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.failing import is_at_most
-from deltic.expr.functions.signature import INTEGER, TEXT, accept, any_nullable, check_count, flattened, takes
+from deltic.expr.functions.signature import INTEGER, TEXT, Parameter, accept, any_nullable, check_count, flattened, takes
 from deltic.expr.nodes import Call, Expr, Literal, Value
 from deltic.expr.registry import Function, Nulls, Typed
 from deltic.expr.rows import text as rows
-from deltic.schema import INT, STRING
+from deltic.schema import BIGINT, INT, NULL, STRING
 
 MOST: Final = Literal(2**31 - 1, INT)
 SPACE: Final = Literal(" ", STRING)
@@ -52,7 +53,42 @@ def _padding_can_fail(call: Call) -> bool:
     return not is_at_most(call.arguments[1], rows.MAX_LENGTH)
 
 
+_SOUNDS: Final = dict(zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "01230127022455012623017202", strict=True))
+_BYTES: Final = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
+_HEXED: Final = Parameter("STRING or BIGINT", lambda t: BIGINT if t.is_integer else STRING if t in (STRING, NULL) else None)
+
+
+def _sound(call: Call, text: str) -> str:
+    """The Soundex code; the text itself if it does not begin with a letter of English."""
+    letters = "".join(c if c.isascii() else " " for c in text).upper()
+    if letters[:1] not in _SOUNDS:
+        return text
+    code, last = letters[0], _SOUNDS[letters[0]]
+    for letter in letters[1:]:
+        sound = _SOUNDS.get(letter, "0")
+        if sound == "7" and letter in _SOUNDS:
+            continue
+        if sound not in ("0", last):
+            code += sound
+        last = sound
+    return code[:4].ljust(4, "0")
+
+
+def _hex(call: Call, value: str | int) -> str:
+    """Of a string's UTF-8 bytes, or of a BIGINT, whose negative values are those of 64 bits."""
+    return value.encode().hex().upper() if isinstance(value, str) else f"{value % 2**64:X}"
+
+
 FUNCTIONS: Final = (
+    Function(name="hex", signature=takes([_HEXED], STRING), can_fail=False, rows=_hex, arrays=per_distinct),
+    Function(
+        name="crc32",
+        signature=takes([_BYTES], BIGINT),
+        can_fail=False,
+        rows=lambda call, s: zlib.crc32(s.encode()),
+        arrays=per_distinct,
+    ),
+    Function(name="soundex", signature=takes([TEXT], STRING), can_fail=False, rows=_sound, arrays=per_distinct),
     Function(
         name="upper",
         aliases=("ucase",),
