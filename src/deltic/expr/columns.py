@@ -123,7 +123,7 @@ def _call(call: Call, frame: Frame) -> Datum:
     if function.nulls is Nulls.LAZY:
         given: Datum = function.arrays(call, frame)
         return given
-    if function.nulls is Nulls.FOLDED:
+    if function.nulls is Nulls.FOLDED and len(call.arguments) > 2:
         return _folded(call, function, frame)
     if function.nulls is Nulls.SEEN:
         arguments: list[Datum] | None = [value_of(a, frame) for a in call.arguments]

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from deltic.errors import EvaluationError, Span, TypeMismatch
 from deltic.expr.arrays.compare import compare
-from deltic.expr.arrays.datum import Datum, array_of, dense, nulls_of, truths
-from deltic.expr.arrays.lookup import positions
+from deltic.expr.arrays.datum import Datum, dense, nulls_of, truths
+from deltic.expr.arrays.lookup import membership, positions
 from deltic.expr.columns import Frame, assembled, on_arrays, value_of, value_on, value_where
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.signature import any_nullable, check_count
@@ -23,6 +23,8 @@ from deltic.expr.rows.casts import cast_value
 from deltic.expr.rows.ordering import equal
 from deltic.expr.typing import cast, common_type
 from deltic.schema import BOOLEAN, NULL, Type
+
+_NULL: Final = pa.scalar(None, pa.bool_())
 
 
 def _members(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -75,9 +77,10 @@ def _in_columns(call: Call, frame: Frame) -> Datum:
     value, first = value_of(call.arguments[0], frame), call.arguments[1]
     if isinstance(first, Constants):
         array = dense(value, frame.length)
-        unknown = nulls_of(array)
-        there = positions(first, array) >= 0
-        return array_of(there, unknown if len(call.arguments) == 2 else ~there, BOOLEAN)
+        members = membership(first, array)
+        if len(call.arguments) > 2:  # NULL is among what it is looked for in
+            return pc.if_else(members, True, _NULL)
+        return pc.if_else(pc.is_valid(array), members, _NULL) if array.null_count else members
     result: Datum = pc.if_else(pc.is_valid(value), pa.scalar(False), pa.scalar(None, pa.bool_()))
     type = call.arguments[0].type
     for item in call.arguments[1:]:
