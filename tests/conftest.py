@@ -10,6 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+from deltic.kernels import prepare
 from goldens import Goldens
 from parts import PARTS, part_of
 from seeds import ROTATION
@@ -18,6 +19,12 @@ from seeds import ROTATION
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write the golden files anew from what the code gives now")
     parser.addoption("--part", choices=PARTS, help="of the slow suite this part alone; each takes at most 20 minutes on two cores")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compiles the kernels once, before workers start, so that no test meets the line that says so."""
+    if not hasattr(config, "workerinput"):
+        prepare()
 
 
 def pytest_report_header() -> str:
