@@ -89,11 +89,11 @@ def test_changes_that_are_being_gathered_keep_their_strings(session: deltic.Sess
 def test_keys_that_are_looked_up_are_not_kept(session: deltic.Session) -> None:
     upsert(session, 0)
     session.sql("CREATE MATERIALIZED VIEW cities AS SELECT DISTINCT city FROM users")
-    before = len(session.strings)
+    before = len(session._runtime.strings)
     for i in range(100):
         assert session.view("cities").lookup(f"nowhere {i}") == []
         assert session.view("cities").lookup(f"city 0.{i}") == ([{"city": f"city 0.{i}"}] if i < 20 else [])
-    assert len(session.strings) == before
+    assert len(session._runtime.strings) == before
 
 
 def test_tables_that_no_view_reads_and_new_views_have_their_strings(session: deltic.Session) -> None:
