@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deltic.schema import STRING, Field
+from deltic.schema import BIGINT, STRING, Field
 from deltic.trace.encoding import words_of
 from deltic.trace.strings import StringTable
 
@@ -37,6 +37,13 @@ class Term:
         """Order words."""
         value = STRING_WORDS + 1 if self.field.type == STRING else words_of(self.field.type, False)
         return self.flagged + value
+
+    @property
+    def order_fields(self) -> tuple[Field, ...]:
+        """A field for each order word; the last one of a string is its id."""
+        words = self.width - (self.field.type == STRING)
+        fields = tuple(Field(f"w{i}", BIGINT, False) for i in range(words))
+        return (*fields, Field("id", STRING, False)) if self.field.type == STRING else fields
 
     @property
     def is_split(self) -> bool:

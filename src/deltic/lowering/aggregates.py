@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from deltic.aggregates.definition import Digits, First, Measure
 from deltic.circuit.extremes import Extreme
@@ -20,14 +19,13 @@ from deltic.circuit.operators.order import Sort
 from deltic.circuit.results import Result, Source
 from deltic.circuit.terms import Term
 from deltic.expr.nodes import TRUE, Expr
+from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import ZERO, guarded, is_not_null, normalized
-from deltic.lowering.weighing import Weighing, weigh
+from deltic.lowering.weigh import weigh
+from deltic.lowering.weighing import Weighing
 from deltic.plan.columns import conjunction, reference
 from deltic.plan.nodes import Aggregate, AggregateCall
 from deltic.schema import BIGINT, Field, Schema
-
-if TYPE_CHECKING:
-    from deltic.lowering.lower import Lowering
 
 Part = tuple[Expr, ...] | None
 """The distinct tuple over which a call is taken, as expressions over the plan's input; None where it is taken over all rows."""
@@ -55,14 +53,14 @@ class _Order:
         return tuple(Field(f"v{i}", value.type, i > 0 and value.nullable) for i, value in enumerate(self.values))
 
 
-def lower_aggregate(lowering: Lowering, plan: Aggregate) -> int:
+def lower_aggregate(lowering: PlanLowering, plan: Aggregate) -> int:
     return _Grouping(lowering, plan).lower()
 
 
 class _Grouping:
     """Lowers one GROUP BY. First every call says what it needs, then weights are numbered, then nodes are made."""
 
-    def __init__(self, lowering: Lowering, plan: Aggregate) -> None:
+    def __init__(self, lowering: PlanLowering, plan: Aggregate) -> None:
         self.lowering, self.plan, self.streams = lowering, plan, lowering.streams
         self.always = not plan.keys
         self.keys: list[Expr] = [normalized(e) for _, e in plan.keys] or [ZERO]
@@ -106,7 +104,7 @@ class _Grouping:
         partition = self.streams.partition(inputs[0])
         node = builder.add(operator, tuple(inputs), Shape(target), partition, owns=memory, reads=reads)
         if memory is not None:
-            self.lowering.specify_memory(memory, node, len(self.keys))
+            self.lowering.streams.specify_memory(memory, node, len(self.keys))
         if not self.always and shown == len(results):
             return node
         first = 1 if self.always else 0
@@ -252,7 +250,7 @@ class _Grouping:
 
     def _sorted(self, rows: int, order: _Order) -> int:
         terms = self._terms(order, self._key_words)
-        shape = Shape(Schema((*self.key_fields, *(field for term in terms for field in self.lowering.order_fields(term)))))
+        shape = Shape(Schema((*self.key_fields, *(field for term in terms for field in term.order_fields))))
         return self.streams.builder.add(Sort((*range(self._key_words), *terms)), (rows,), shape, self._kept(rows))
 
     def _local_extremes(self, rows: int, schema: Schema, order: _Order) -> int:
@@ -266,7 +264,7 @@ class _Grouping:
         extreme = self._extreme(values.id, order, order.stored, 1)
         operator = AggregateOperator(1, schema, results, sums.id, 1, None, 0, (extreme,), memory)
         node = builder.add(operator, inputs, Shape(schema), self.streams.partition(rows), owns=memory, reads=(sums.id, values.id))
-        self.lowering.specify_memory(memory, node, 1)
+        self.lowering.streams.specify_memory(memory, node, 1)
         return node
 
     def _kept(self, rows: int) -> tuple[int, ...] | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.join import Join as JoinOperator
@@ -16,15 +15,13 @@ from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.expr.nodes import Call, Column, Expr, Literal
 from deltic.lowering.keys import stored_position
+from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import ZERO, Arranged, is_any_null, is_not_null, normalized
 from deltic.plan.columns import map_columns, reference
 from deltic.plan.nodes import Filter, Join, Plan, Project, Union, Weighted, references
 from deltic.plan.signs import may_be_negative
 from deltic.schema import BOOLEAN, Field, Schema
 from deltic.trace.encoding import words_of
-
-if TYPE_CHECKING:
-    from deltic.lowering.lower import Lowering
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ class Side:
     meaning: str
 
 
-def lower_join(lowering: Lowering, plan: Join) -> int:
+def lower_join(lowering: PlanLowering, plan: Join) -> int:
     plan = with_ordered_keys(plan)
     match plan.kind:
         case "inner":
@@ -62,7 +59,7 @@ def with_ordered_keys(plan: Join) -> Join:
     return plan if keys == plan.keys else replace(plan, keys=keys)
 
 
-def side(lowering: Lowering, stream: int, keys: Sequence[Expr], payload: Sequence[Expr]) -> Side:
+def side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payload: Sequence[Expr]) -> Side:
     """Arranges `payload` (expressions over the stream) by `keys`, without the rows that have a NULL key."""
     names = [f"k{i}" for i in range(len(keys))]
     key_fields = [Field(n, k.type, False) for n, k in zip(names, keys, strict=True)]
@@ -82,19 +79,19 @@ def side(lowering: Lowering, stream: int, keys: Sequence[Expr], payload: Sequenc
     return table_side(lowering, stream, keys, payload, meaning) or arranged_by_key(lowering, mapped, keys, places)
 
 
-def meaning_of(lowering: Lowering, mapped: int, places: Sequence[int]) -> str:
+def meaning_of(lowering: PlanLowering, mapped: int, places: Sequence[int]) -> str:
     """What a side is: the fields `places` of a stream whose first fields are the keys."""
     return lowering.streams.builder.digest(lowering.streams.builder.nodes[mapped].content, tuple(places))
 
 
-def arranged_by_key(lowering: Lowering, mapped: int, keys: Sequence[Expr], places: Sequence[int]) -> Side:
+def arranged_by_key(lowering: PlanLowering, mapped: int, keys: Sequence[Expr], places: Sequence[int]) -> Side:
     width = lowering.streams.shape(mapped).layout.slices[len(keys) - 1].stop
     route = () if list(keys) == [ZERO] else tuple(range(width))
     arranged = lowering.streams.arrange(lowering.streams.exchange(mapped, route), len(keys))
     return Side(arranged, tuple(arranged.fields[p] for p in places), meaning_of(lowering, mapped, places))
 
 
-def table_side(lowering: Lowering, stream: int, keys: Sequence[Expr], payload: Sequence[Expr], meaning: str) -> Side | None:
+def table_side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payload: Sequence[Expr], meaning: str) -> Side | None:
     """The table's own arrangement, where the keys are what it is partitioned by, on a single shard what it is sorted by first.
 
     Its order is that of the primary key, then of the other columns. Only columns may be read, and of these enough to tell rows apart: of
@@ -129,7 +126,7 @@ def _same_words(expr: Expr, keys: Sequence[Expr]) -> int | None:
 
 
 def joined(
-    lowering: Lowering,
+    lowering: PlanLowering,
     left: Side,
     right: Side,
     order: Sequence[tuple[int, int]],
@@ -159,7 +156,7 @@ def _joined_partition(key: tuple[int, ...] | None, output: tuple[tuple[int, int]
     return None if any(f is None for f in found) else tuple(f for f in found if f is not None)
 
 
-def _inner(lowering: Lowering, plan: Join) -> int:
+def _inner(lowering: PlanLowering, plan: Join) -> int:
     keys = plan.keys or ((ZERO, ZERO),)
     left, right = lowering.relation(plan.left), lowering.relation(plan.right)
     sides = [
@@ -171,7 +168,7 @@ def _inner(lowering: Lowering, plan: Join) -> int:
     return stream if plan.residual is None else lowering.streams.filter(stream, plan.residual)
 
 
-def _semi(lowering: Lowering, plan: Join) -> int:
+def _semi(lowering: PlanLowering, plan: Join) -> int:
     left = lowering.relation(plan.left)
     fields = [reference(plan.left.schema, i) for i in range(len(plan.left.schema))]
     anti = plan.kind == "anti"
@@ -202,7 +199,7 @@ def _once(plan: Plan) -> Plan:
     return Project(weighted, tuple((f.name, reference(weighted.schema, i)) for i, f in enumerate(plan.schema)))
 
 
-def _semi_keyed(lowering: Lowering, left: Side, right: Side, schema: Schema, anti: bool) -> int:
+def _semi_keyed(lowering: PlanLowering, left: Side, right: Side, schema: Schema, anti: bool) -> int:
     a, b = left.arranged, right.arranged
     output = tuple(word for words in left.payload for word in words)
     operator = SemiJoin(a.id, b.id, a.key, a.width, b.width, output, anti)
@@ -212,7 +209,7 @@ def _semi_keyed(lowering: Lowering, left: Side, right: Side, schema: Schema, ant
     return builder.add(operator, (a.node, b.node), Shape(schema), partition, reads=(a.id, b.id), content=content)
 
 
-def _semi_whole(lowering: Lowering, left: int, matches: int, anti: bool) -> int:
+def _semi_whole(lowering: PlanLowering, left: int, matches: int, anti: bool) -> int:
     """Left rows that are, or are not, among `matches`, which are left rows too; NULL equals NULL here."""
     schema = lowering.streams.schema(left)
     width = lowering.streams.shape(left).layout.width
@@ -224,12 +221,12 @@ def _semi_whole(lowering: Lowering, left: int, matches: int, anti: bool) -> int:
     return _semi_keyed(lowering, sides[0], sides[1], schema, anti)
 
 
-def _whole(lowering: Lowering, arranged: Arranged) -> Side:
+def _whole(lowering: PlanLowering, arranged: Arranged) -> Side:
     """All fields of what is arranged, as keys."""
     return Side(arranged, arranged.fields, meaning_of(lowering, arranged.node, range(len(arranged.fields))))
 
 
-def _semi_scoped(lowering: Lowering, left: int, kept: Side, present: int, anti: bool) -> int:
+def _semi_scoped(lowering: PlanLowering, left: int, kept: Side, present: int, anti: bool) -> int:
     """In scopes: the join of `kept`, which is `left` by key, with the distinct keys of `present`; for anti, what that leaves of `left`."""
     streams = lowering.streams
     schema = streams.schema(left)

@@ -262,7 +262,7 @@ class Lowering:
         fields, texts, output = [] if plan.keys else [Field("all", BIGINT, False)], [], []
         row_parts = Shape(schema).layout.width
         for i, part in enumerate(parts):
-            fields += (Field("w", BIGINT, False),) if isinstance(part, int) else self.order_fields(part)
+            fields += (Field("w", BIGINT, False),) if isinstance(part, int) else part.order_fields
             if isinstance(part, Term) and part.field.type == STRING:
                 texts.append((len(fields) - 1, part.descending))
             if i >= len(parts) - row_parts:
@@ -296,17 +296,6 @@ class Lowering:
         watched = [(n.limit,) if isinstance(n, Recursion) else (n.function,) for n in nodes(plan) if isinstance(n, Recursion | Inspect)]
         same = self._seeds.setdefault(mark, watched) == watched
         return mark if same else self.streams.builder.digest(mark, watched)
-
-    def order_fields(self, term: Term) -> tuple[Field, ...]:
-        """Fields for the words of a term, its string's id last."""
-        words = term.width - (term.field.type == STRING)
-        fields = tuple(Field(f"w{i}", BIGINT, False) for i in range(words))
-        return (*fields, Field("id", STRING, False)) if term.field.type == STRING else fields
-
-    def specify_memory(self, name: str, node: int, key_fields: int) -> None:
-        """State that an operator keeps of its own output."""
-        made = self.streams.builder.nodes[node]
-        self.streams.builder.specify(ArrangementSpec(name, made.shape, made.level, key_fields))
 
     def view(self, name: str, plan: Plan) -> None:
         """The plan's content is kept as an arrangement, its unique key first if it has one."""

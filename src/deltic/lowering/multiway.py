@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from deltic.aggregates.definition import Measure
 from deltic.circuit.cube import Cube, Placement
@@ -25,17 +24,15 @@ from deltic.circuit.rules import Atom, Extend, Fetch, Limb, Product, Rule, Step
 from deltic.circuit.rules import Filter as PrefixFilter
 from deltic.expr.nodes import Column, Expr, columns_of
 from deltic.lowering.delta_rules import Bind, DeltaRule, Index, Need, Take, delta_rules, size_of
+from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import Arranged, is_not_null
+from deltic.lowering.weighing import Weighing
 from deltic.plan.columns import columns_of_all, conjunction, conjuncts, reference, remap
 from deltic.plan.nodes import MultiwayJoin
 from deltic.schema import Field, Schema
 
-if TYPE_CHECKING:
-    from deltic.lowering.lower import Lowering
-    from deltic.lowering.weighing import Weighing
 
-
-def lower_multiway_join(lowering: Lowering, plan: MultiwayJoin) -> int:
+def lower_multiway_join(lowering: PlanLowering, plan: MultiwayJoin) -> int:
     listed = list(dict.fromkeys(plan.flat[i] for i in plan.output))
     joining = _Joining(lowering, plan, Need.of(plan), listed)
     schema = joining.schema
@@ -54,7 +51,7 @@ class Summed:
     limb: Limb = "whole"
 
 
-def weigh_multiway_join(lowering: Lowering, plan: MultiwayJoin, wanted: Weighing, schema: Schema) -> int | None:
+def weigh_multiway_join(lowering: PlanLowering, plan: MultiwayJoin, wanted: Weighing, schema: Schema) -> int | None:
     """The stream of the groups wanted (the fields of `schema`) with weights (count, measures), each summed while it is joined.
 
     None where a measure is more than a column, or one that is summed rounded.
@@ -118,7 +115,7 @@ class _Joining:
 
     def __init__(
         self,
-        lowering: Lowering,
+        lowering: PlanLowering,
         plan: MultiwayJoin,
         need: Need,
         listed: Sequence[int],

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from deltic.circuit.nodes import ArrangementSpec, Shape
 from deltic.circuit.operators.over_ticks import OverTicks as OverTicksOperator
 from deltic.circuit.operators.weighted import Weighted as WeightedOperator
+from deltic.lowering.protocol import PlanLowering
 from deltic.plan.nodes import OverTicks, Plan, Weighted
 
-if TYPE_CHECKING:
-    from deltic.lowering.lower import Lowering
 
-
-def lower_over_ticks(lowering: Lowering, plan: OverTicks) -> int:
+def lower_over_ticks(lowering: PlanLowering, plan: OverTicks) -> int:
     """At the root: a clock that ticks once an epoch."""
     assert not lowering.scoped
     streams, builder = lowering.streams, lowering.streams.builder
@@ -30,7 +26,7 @@ def lower_over_ticks(lowering: Lowering, plan: OverTicks) -> int:
     return made
 
 
-def lower_weighted(lowering: Lowering, plan: Weighted) -> int:
+def lower_weighted(lowering: PlanLowering, plan: Weighted) -> int:
     streams = lowering.streams
     node, width = _spread(lowering, plan.input)
     arranged = streams.arrange(node, len(plan.input.schema))
@@ -38,7 +34,7 @@ def lower_weighted(lowering: Lowering, plan: Weighted) -> int:
     return streams.builder.add(operator, (arranged.node,), Shape(plan.schema), streams.partition(node), reads=(arranged.id,))
 
 
-def _spread(lowering: Lowering, plan: Plan) -> tuple[int, int]:
+def _spread(lowering: PlanLowering, plan: Plan) -> tuple[int, int]:
     """The plan's stream with equal rows on one shard, and the words of a row."""
     stream = lowering.relation(plan)
     width = lowering.streams.shape(stream).layout.width

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.reduce import Reduce as ReduceOperator
+from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import ZERO, normalized
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Reduce
 from deltic.schema import BIGINT, Field, Schema
 
-if TYPE_CHECKING:
-    from deltic.lowering.lower import Lowering
 
-
-def lower_reduce(lowering: Lowering, plan: Reduce) -> int:
+def lower_reduce(lowering: PlanLowering, plan: Reduce) -> int:
     assert not lowering.scoped, "a relation of a recursion is read by a function of whole groups"
     streams, builder = lowering.streams, lowering.streams.builder
     schema = plan.input.schema
@@ -30,7 +26,7 @@ def lower_reduce(lowering: Lowering, plan: Reduce) -> int:
     memory = builder.name("reduced", plan.function, target, streams.fingerprint(arranged))
     operator = ReduceOperator(arranged.id, memory, width, values, plan.made, plan.function)
     node = builder.add(operator, (arranged.node,), Shape(target), arranged.partition, owns=memory, reads=(arranged.id,))
-    lowering.specify_memory(memory, node, len(keys))
+    streams.specify_memory(memory, node, len(keys))
     if plan.keys:
         return node
     return streams.map(node, [reference(target, i + 1) for i in range(len(plan.made))], plan.schema)

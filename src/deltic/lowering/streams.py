@@ -212,6 +212,11 @@ class Streams:
         fields = tuple(tuple(range(s.start, s.stop)) for s in layout.slices)
         return Arranged(node, name, key, layout.width, self.shape(node).weights, fields, self.partition(node))
 
+    def specify_memory(self, name: str, node: int, key_fields: int) -> None:
+        """Declares the state that an operator keeps of its own output."""
+        output = self.builder.nodes[node]
+        self.builder.specify(ArrangementSpec(name, output.shape, output.level, key_fields))
+
     def as_table(self, stream: int) -> tuple[int, tuple[int, ...]] | None:
         """(source node, its field for each field of the stream), where the stream is a table with columns left out or moved."""
         node = self.builder.nodes[stream]

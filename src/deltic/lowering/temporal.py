@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from deltic.circuit.nodes import ArrangementSpec, Shape
 from deltic.circuit.operators.temporal_filter import TemporalFilter as TemporalFilterOperator
+from deltic.lowering.protocol import PlanLowering
 from deltic.plan.columns import reference
 from deltic.plan.nodes import TemporalFilter
 from deltic.schema import BIGINT, TIMESTAMP, Field, Schema
 
-if TYPE_CHECKING:
-    from deltic.lowering.lower import Lowering
 
-
-def lower_temporal_filter(lowering: Lowering, plan: TemporalFilter) -> int:
+def lower_temporal_filter(lowering: PlanLowering, plan: TemporalFilter) -> int:
     """The rows whose time it is."""
     assert not lowering.scoped, "a relation of a recursion is filtered by time"
     streams, builder, schema = lowering.streams, lowering.streams.builder, plan.input.schema

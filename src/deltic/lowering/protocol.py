@@ -1,0 +1,40 @@
+"""The interface between the lowering of one kind of plan node and that of whole plans, which `lower.py` implements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Protocol
+
+from deltic.lowering.streams import Streams
+from deltic.plan.nodes import Plan
+
+
+class PlanLowering(Protocol):
+    """Turns plans into streams of one scope, each plan once."""
+
+    @property
+    def streams(self) -> Streams:
+        """The circuit under construction."""
+        ...
+
+    @property
+    def scoped(self) -> bool:
+        """Whether the streams lie in the scope of a recursion."""
+        ...
+
+    @property
+    def spread(self) -> bool:
+        """Whether several shards divide the work of a multiway join."""
+        ...
+
+    def relation(self, plan: Plan) -> int:
+        """The stream of the plan's changes, laid out as its schema says."""
+        ...
+
+    def once(self, meaning: Hashable, make: Callable[[], int]) -> int:
+        """The stream of this meaning; `make` adds it on the first call."""
+        ...
+
+    def distinct(self, stream: int) -> int:
+        """Each row of the stream once."""
+        ...
