@@ -29,7 +29,7 @@ def columns(query: str) -> list[str]:
     """The names of the columns that the one recursion of the view passes on."""
     session = deltic.Session()
     session.sql(f"{EDGES} CREATE MATERIALIZED VIEW v AS WITH RECURSIVE p AS ({query}) SELECT * FROM p")
-    (child,) = (node for node in session._runtime._circuit.nodes if isinstance(node.operator, Child))
+    (child,) = (node for node in session._definitions.circuit.nodes if isinstance(node.operator, Child))
     names = [field.name for field, at in zip(child.shape.schema, child.shape.layout.slices, strict=True) if at.stop - 1 in child.partition]
     session.close()
     return names

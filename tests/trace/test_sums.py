@@ -343,10 +343,10 @@ def test_averages_round_half_up_twice(number: int, count: int, scale: int, resul
     assert divided(number, count, scale, result) == (None if wanted is None else Decimal(wanted))
 
 
-def test_averages_of_two_limbs_and_of_groups_without_rows() -> None:
+def test_averages_of_two_limbs_of_groups_without_rows_and_of_negative_counts() -> None:
     high, low = split64(np.array([-125, 10**18 - 1, 5, 5]))
     value = divide_decimal((high, low), np.array([2, 1, 0, -1]), 2, decimal(22, 6))
-    assert value.to_pylist() == [Decimal("-0.625000"), Decimal("9999999999999999.990000"), Decimal("0E-6"), Decimal("0E-6")]
+    assert value.to_pylist() == [Decimal("-0.625000"), Decimal("9999999999999999.990000"), Decimal("0E-6"), Decimal("-0.050000")]
 
 
 def test_no_groups() -> None:
