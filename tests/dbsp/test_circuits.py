@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deltic.dbsp.circuit import Circuit
-from deltic.dbsp.nodes import Stream
+from deltic.dbsp.circuit import ReferenceCircuit
+from deltic.dbsp.nodes import ReferenceStream
 from deltic.dbsp.streams import Apply
 from deltic.dbsp.zset import ZSet
 from deltic.errors import CircuitError, DelticError, Divergence
@@ -34,7 +34,7 @@ def rows(*elements: object) -> ZSet:
     return ZSet.of((element, None, 1) for element in elements)
 
 
-def counter(circuit: Circuit, source: Stream, until: int, limit: int = 100) -> tuple[Circuit, Stream]:
+def counter(circuit: ReferenceCircuit, source: ReferenceStream, until: int, limit: int = 100) -> tuple[ReferenceCircuit, ReferenceStream]:
     """A child that counts up from the source's numbers."""
     scope = circuit.child("count", limit)
     numbers = scope.feedback("numbers")
@@ -43,7 +43,7 @@ def counter(circuit: Circuit, source: Stream, until: int, limit: int = 100) -> t
 
 
 def test_clock_hooks_fire_with_their_scope() -> None:
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     source = circuit.source("rows")
     outer, numbers = counter(circuit, source, 1)
     inner = outer.child("inner")
@@ -66,7 +66,7 @@ def test_clock_hooks_fire_with_their_scope() -> None:
 
 
 def test_ids_are_paths() -> None:
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     scope, numbers = counter(circuit, circuit.source("rows"), 3)
     assert (scope.path, numbers.id, numbers.node.local) == ((1,), "1.0", 0)
     ids = [vertex.id for vertex in circuit.vertices()]
@@ -75,7 +75,7 @@ def test_ids_are_paths() -> None:
 
 def test_the_schedule_is_topological_whatever_the_order_of_making() -> None:
     """A child that was made before what it imports runs after it."""
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     source = circuit.source("rows")
     scope = circuit.child("later")
     doubled = source.map(lambda n: 2 * n)
@@ -87,7 +87,7 @@ def test_the_schedule_is_topological_whatever_the_order_of_making() -> None:
 
 
 def test_streams_are_cells() -> None:
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     source = circuit.source("rows")
     out = source.map(lambda n: n + 1)
     for n in range(5):
@@ -96,7 +96,7 @@ def test_streams_are_cells() -> None:
 
 
 def test_a_child_runs_to_its_fixed_point_in_each_step() -> None:
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     scope, numbers = counter(circuit, circuit.source("rows"), 4)
     out = circuit.sink("out", scope.export(numbers))
     circuit.step(rows=rows(1))
@@ -109,10 +109,10 @@ def test_a_child_runs_to_its_fixed_point_in_each_step() -> None:
 
 def test_a_child_may_use_exactly_its_limit() -> None:
     """limit iterations that change something, and one that does not."""
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     counter(circuit, circuit.source("rows"), 5, limit=5)
     circuit.step(rows=rows(0))
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     counter(circuit, circuit.source("rows"), 6, limit=5)
     with pytest.raises(
         Divergence, match=r"the child 1 count .* after 5 iterations: the last ones changed 1, 1, 1 rows of numbers, such as 5"
@@ -123,7 +123,7 @@ def test_a_child_may_use_exactly_its_limit() -> None:
 
 
 def test_several_exports_and_a_sink_of_many() -> None:
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     scope, numbers = counter(circuit, circuit.source("rows"), 3)
     seen: list[tuple[ZSet, ZSet]] = []
     indexed = scope.export(numbers.index_with(lambda n: n % 2))
@@ -133,7 +133,7 @@ def test_several_exports_and_a_sink_of_many() -> None:
 
 
 def test_a_cycle_without_feedback_is_refused() -> None:
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     source = circuit.source("rows")
     scope = circuit.child("loop")
     out = scope.export(scope.import_stream(source))
@@ -143,7 +143,7 @@ def test_a_cycle_without_feedback_is_refused() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    circuit, other = Circuit(), Circuit()
+    circuit, other = ReferenceCircuit(), ReferenceCircuit()
     scope = circuit.child("child")
     inside = scope.feedback("x")
     with pytest.raises(CircuitError, match=r"stream 0\.0 is not of this circuit"):
@@ -162,7 +162,7 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 def test_pictures() -> None:
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     scope, numbers = counter(circuit, circuit.source("rows"), 3)
     circuit.sink("out", scope.export(numbers))
     assert circuit.text().splitlines() == [

@@ -9,7 +9,7 @@ import pytest
 
 from deltic.dbsp import linear, nested
 from deltic.dbsp import operators as op
-from deltic.dbsp.circuit import Circuit
+from deltic.dbsp.circuit import ReferenceCircuit
 from deltic.dbsp.zset import IndexedZSet, Trace, ZSet
 from deltic.errors import CircuitError
 
@@ -62,7 +62,7 @@ def test_minus_is_exact_where_the_difference_is() -> None:
 
 @pytest.mark.parametrize("value", [[("a", 1)], TIMED, None])
 def test_a_source_takes_changes(value: Any) -> None:
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     circuit.sink("out", circuit.source("in"))
     with pytest.raises(CircuitError, match="source in is given"):
         circuit.step(**{"in": value})
@@ -71,15 +71,15 @@ def test_a_source_takes_changes(value: Any) -> None:
 
 @pytest.mark.parametrize("build", [lambda s: s.join(s, nothing), lambda s: s.aggregate(op.count), lambda s: s.top_k(1, by=nothing)])
 def test_what_works_by_keys_wants_an_indexed_stream(build: Callable[[Any], Any]) -> None:
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     circuit.sink("out", build(circuit.source("in")))
     with pytest.raises(CircuitError, match="is given ZSet"):
         circuit.step(**{"in": ZSet.of([((1, 2), None, 1)])})
 
 
 def test_a_source_and_an_operator_are_there_once() -> None:
-    circuit = Circuit()
-    source, distinct = circuit.source("in"), nested.Distinct()
+    circuit = ReferenceCircuit()
+    source, distinct = circuit.source("in"), nested.ReferenceDistinct()
     with pytest.raises(CircuitError, match="there is a source in already"):
         circuit.source("in")
     with pytest.raises(CircuitError, match="5 is no operator"):
@@ -91,7 +91,7 @@ def test_a_source_and_an_operator_are_there_once() -> None:
 
 
 def test_an_import_of_an_import_is_called_by_what_it_imports() -> None:
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     edges = circuit.source("edges")
     circuit.child("outer").child("inner").import_stream(edges)
     assert [line.split() for line in circuit.text().splitlines()[-2:]] == [

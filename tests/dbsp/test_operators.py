@@ -9,9 +9,9 @@ from itertools import count as counting
 import pytest
 
 from deltic.dbsp import operators as op
-from deltic.dbsp.circuit import Circuit
-from deltic.dbsp.nested import Distinct, DistinctTrace
-from deltic.dbsp.streams import Delay, DelayTrace, Delta0, Differentiate, Integrate, Operator, TraceAppend, UntimedTraceAppend
+from deltic.dbsp.circuit import ReferenceCircuit
+from deltic.dbsp.nested import DistinctTrace, ReferenceDistinct
+from deltic.dbsp.streams import Delay, DelayTrace, Delta0, Differentiate, Integrate, ReferenceOperator, TraceAppend, UntimedTraceAppend
 from deltic.dbsp.zset import PAST, IndexedZSet, Trace, ZSet
 from deltic.errors import ImpureFunction, WeightOverflow
 from deltic.trace.time import Time, less_equal
@@ -24,7 +24,7 @@ def random_zset(rng: random.Random, time: int | None = None) -> ZSet:
     return ZSet.of([(rng.randrange(4), time, rng.randrange(-2, 3)) for _ in range(rng.randrange(4))])
 
 
-def nested_run(operator: Operator, inputs: dict[Time, ZSet], epochs: int, iterations: int) -> dict[Time, ZSet]:
+def nested_run(operator: ReferenceOperator, inputs: dict[Time, ZSet], epochs: int, iterations: int) -> dict[Time, ZSet]:
     """What an operator of depth 1 gives at each (epoch, iteration), as a circuit would move its clocks."""
     operator.depth = 1
     given = {}
@@ -89,7 +89,7 @@ def test_delta0_gives_iteration_0_alone() -> None:
 
 def test_operators_on_a_root_count_epochs() -> None:
     """At depth 0 the clock is the root's: delay gives the epoch before, I the sum of all."""
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     rows = circuit.source("rows")
     sink = circuit.sink("all", rows.delay(), rows.integrate(), rows.integrate().differentiate(), rows.differentiate())
     rng = random.Random(6)
@@ -153,7 +153,7 @@ def test_distinct_at_nested_times_is_the_mixed_difference() -> None:
         for now, delta in inputs.items():
             raw[now] = op.distinct_trace(delta, trace, now)
             trace = op.trace_append(delta, trace, now)
-        for given in (raw, nested_run(Distinct(), inputs, 3, 4), nested_run(DistinctTrace(), inputs, 3, 4)):
+        for given in (raw, nested_run(ReferenceDistinct(), inputs, 3, 4), nested_run(DistinctTrace(), inputs, 3, 4)):
             for now in inputs:
                 until = [t for t in inputs if less_equal(t, now)]
                 sums = [ZSet.sum(item for t in until for item in stream[t].items()) for stream in (given, inputs)]

@@ -7,9 +7,9 @@ from collections import Counter as Tally
 
 import pytest
 
-from deltic.dbsp.circuit import Circuit
+from deltic.dbsp.circuit import ReferenceCircuit
 from deltic.dbsp.nested import DistinctTrace, JoinTrace
-from deltic.dbsp.nodes import Stream
+from deltic.dbsp.nodes import ReferenceStream
 from deltic.dbsp.operators import count, greatest, least, total
 from deltic.dbsp.streams import DelayTrace, TraceAppend
 from deltic.dbsp.zset import ZSet
@@ -23,9 +23,11 @@ ROWS = 3
 TICKS = 4
 
 
-def build(circuit: Circuit, scope: Scope, given: list[Stream], one: Stream, rng: random.Random) -> list[Stream]:
+def build(
+    circuit: ReferenceCircuit, scope: Scope, given: list[ReferenceStream], one: ReferenceStream, rng: random.Random
+) -> list[ReferenceStream]:
     """The streams of a scope's nodes. given: tables, or what is imported. one: a relation of one row."""
-    streams: list[Stream] = []
+    streams: list[ReferenceStream] = []
     nodes = live(scope) if circuit.owner else set(range(len(scope.nodes)))
     for at, spec in enumerate(scope.nodes):
         inputs = [] if spec.kind in ("feedback", "import") else [streams[i] for i in spec.inputs]
@@ -49,7 +51,9 @@ def build(circuit: Circuit, scope: Scope, given: list[Stream], one: Stream, rng:
     return streams
 
 
-def operator(circuit: Circuit, spec: Spec, inputs: list[Stream], one: Stream, rng: random.Random) -> Stream:
+def operator(
+    circuit: ReferenceCircuit, spec: Spec, inputs: list[ReferenceStream], one: ReferenceStream, rng: random.Random
+) -> ReferenceStream:
     a = inputs[0]
     match spec.kind:
         case "map":
@@ -82,7 +86,7 @@ def operator(circuit: Circuit, spec: Spec, inputs: list[Stream], one: Stream, rn
             raise AssertionError(spec.kind)
 
 
-def join(circuit: Circuit, left: Stream, right: Stream, *, raw: bool) -> Stream:
+def join(circuit: ReferenceCircuit, left: ReferenceStream, right: ReferenceStream, *, raw: bool) -> ReferenceStream:
     """raw: of join_trace, trace_append and delay_trace: left with right's trace before now, right with left's trace until now."""
     if not raw:
         return left.join(right, lambda key, x, y: (x[1], y[1]))
@@ -112,7 +116,7 @@ def check(seed: int) -> str:
     rng = random.Random(seed)
     program = random_scope(rng)
     content = [random_content(rng, rng.choice((0, ROWS, 3 * ROWS))) for _ in range(2)]
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     tables = [circuit.source(f"t{i}") for i in range(2)]
     one = circuit.source("one")
     out = circuit.sink("out", build(circuit, program, tables, one, rng)[program.export])

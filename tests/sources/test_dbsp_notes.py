@@ -3,7 +3,7 @@
 import pytest
 
 from deltic.dbsp import operators as op
-from deltic.dbsp.circuit import Circuit
+from deltic.dbsp.circuit import ReferenceCircuit
 from deltic.dbsp.nested import JoinTrace
 from deltic.dbsp.streams import DelayTrace, TraceAppend
 from deltic.dbsp.zset import IndexedZSet, Trace, ZSet
@@ -30,7 +30,7 @@ def test_clocks_of_a_root_and_of_a_child() -> None:
             times.append(now)
             return super().evaluate(now, *inputs)
 
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     source = circuit.source("rows")
     scope = circuit.child("three iterations")
     back = scope.feedback("rows")
@@ -138,7 +138,7 @@ def test_incremental_join_of_raw_operators() -> None:
     def pair(key: object, x: object, y: object) -> tuple[object, object, object]:
         return (key, x, y)
 
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     sides = [circuit.source("a").index_with(lambda row: row[0]), circuit.source("b").index_with(lambda row: row[0])]
     traces = []
     for side in sides:

@@ -6,9 +6,9 @@ import random
 from itertools import permutations
 
 from deltic.wcoj.index import IncrementalIndex, Variable
-from deltic.wcoj.join import IncrementalGenericJoin, Work, generic_join
+from deltic.wcoj.join import IncrementalGenericJoin, JoinWork, generic_join
 from deltic.wcoj.naive import NaiveJoin
-from deltic.wcoj.trie import ZSet
+from deltic.wcoj.trie import ZSetTrie
 from join_shapes import added, atoms, joined, nothing, random_changes
 
 X, Y, Z = (Variable(name) for name in "xyz")
@@ -25,14 +25,14 @@ def indices(order: tuple[Variable, ...], edges: dict[tuple[int, int], int]) -> l
 
 
 def test_the_triangles_of_a_graph() -> None:
-    assert IncrementalGenericJoin(TRIANGLES).join({"g": [*EDGES.items()]}) == ZSet(FOUND)
+    assert IncrementalGenericJoin(TRIANGLES).join({"g": [*EDGES.items()]}) == ZSetTrie(FOUND)
 
 
 def test_each_edge_is_extended_by_the_end_that_proposes_fewest() -> None:
     """(x, y) = (1, 2): 1 has three ends and 2 has two, so 2 proposes 3 and 4, and both are ends of 1."""
     _, xz, yz = indices((X, Y, Z), EDGES)
     assert (xz.delta.count((1, 2)), yz.delta.count((1, 2))) == (3, 2)
-    assert yz.delta.propose((1, 2)) == xz.delta.intersect((1, 2), yz.delta.propose((1, 2))) == ZSet({3: 1, 4: 1})
+    assert yz.delta.propose((1, 2)) == xz.delta.intersect((1, 2), yz.delta.propose((1, 2))) == ZSetTrie({3: 1, 4: 1})
 
 
 def test_work_for_a_prefix_is_the_fewest_that_extend_it() -> None:
@@ -42,7 +42,7 @@ def test_work_for_a_prefix_is_the_fewest_that_extend_it() -> None:
     assert min(xz.delta.count((0, 1)), yz.delta.count((0, 1))) == 2
     join = IncrementalGenericJoin(TRIANGLES)
     join.join({"g": [(edge, 1) for edge in edges if edge != (0, 1)]})
-    assert join.join({"g": [((0, 1), 1)]}) == ZSet({(0, 1, 2): 1})
+    assert join.join({"g": [((0, 1), 1)]}) == ZSetTrie({(0, 1, 2): 1})
     assert join.work.proposed + join.work.looked_up < 20
 
 
@@ -50,7 +50,7 @@ def test_any_order_of_attributes_gives_the_triangles() -> None:
     for order in permutations((X, Y, Z)):
         levels = [[index.delta for index in indices(order, EDGES) if index.participates_in_level(level)] for level in range(3)]
         places = [order.index(variable) for variable in (X, Y, Z)]
-        found = {tuple(row[place] for place in places): weight for row, weight in generic_join(levels, Work()).rows()}
+        found = {tuple(row[place] for place in places): weight for row, weight in generic_join(levels, JoinWork()).rows()}
         assert found == FOUND
 
 
@@ -58,7 +58,7 @@ def test_naive_form_as_operators() -> None:
     """Counts from each end, the least of them, proposals, semijoins."""
     naive = NaiveJoin(TRIANGLES)
     assert naive.join({"g": [*EDGES.items()]}) == joined(TRIANGLES, {"g": EDGES})
-    assert naive.join({"g": [((1, 4), -1)]}) == ZSet({(1, 2, 4): -1, (1, 3, 4): -1})
+    assert naive.join({"g": [((1, 4), -1)]}) == ZSetTrie({(1, 2, 4): -1, (1, 3, 4): -1})
 
 
 def test_naive_form_keeps_more_than_the_relations() -> None:
@@ -77,7 +77,7 @@ def test_each_of_the_three_rules_reacts_to_its_own_change_alone() -> None:
         join.join({name: [(row, 1)] for name, row in (("xy", (1, 2)), ("xz", (1, 3)), ("yz", (2, 3))) if name != changed})
         for arrangement in join.arrangements.values():
             arrangement.receive_delta({changed: [(edge, 1)]})
-        found = [generic_join(rule.levels(), Work()) for rule in join.rules]
+        found = [generic_join(rule.levels(), JoinWork()) for rule in join.rules]
         assert [bool(len(one)) for one in found] == [atom.relation == changed for atom in query]
 
 
@@ -85,7 +85,7 @@ def test_rules_in_their_order_count_each_second_order_term_once() -> None:
     """dA ⋈ dB: counted with A new and B old, or A old and B new, but neither not at all nor twice."""
     for seed in range(10):
         rng = random.Random(seed)
-        join, contents, content = IncrementalGenericJoin(TRIANGLES), nothing(TRIANGLES), ZSet()
+        join, contents, content = IncrementalGenericJoin(TRIANGLES), nothing(TRIANGLES), ZSetTrie()
         for change in random_changes(rng, TRIANGLES, load=6, ticks=5):
             contents = added(contents, change)
             content = content.plus(join.join({"g": [*change.get("g", {}).items()]}))
@@ -97,8 +97,8 @@ def test_old_and_new_versions_are_those_at_t_false_and_t_true() -> None:
     updates = {0: {(1, 2): 1}, 1: {(1, 3): 1, (1, 2): -1}, 2: {}, 3: {(1, 2): 2}}
     index = IncrementalIndex(TRIANGLES[0], (X, Y))
 
-    def seen(bound: tuple[int, bool]) -> ZSet:
-        return ZSet.of((y, weight) for time, edges in updates.items() for (_, y), weight in edges.items() if (time, True) <= bound)
+    def seen(bound: tuple[int, bool]) -> ZSetTrie:
+        return ZSetTrie.of((y, weight) for time, edges in updates.items() for (_, y), weight in edges.items() if (time, True) <= bound)
 
     for now, edges in updates.items():
         index.receive_delta({"g": [*edges.items()]})

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import random
 
-from deltic.wcoj.edn import Keyword
+from deltic.wcoj.edn import EdnKeyword
 from deltic.wcoj.extender import ZSetPrefixExtender
 from deltic.wcoj.index import Atom, IncrementalIndex, Variable
-from deltic.wcoj.join import IncrementalGenericJoin, Work, generic_join
+from deltic.wcoj.join import IncrementalGenericJoin, JoinWork, generic_join
 from deltic.wcoj.query import FACTS, IncrementalQuery
-from deltic.wcoj.trie import ZSet, trie
+from deltic.wcoj.trie import ZSetTrie, trie
 from join_shapes import added, atoms, joined, nothing, random_changes
 
 A, B, C = (Variable(name) for name in "abc")
-TO = Keyword("g/to")
+TO = EdnKeyword("g/to")
 TRIANGLES = """
 {:find [?a ?b ?c]
  :where [[?a :g/to ?b]
@@ -29,14 +29,14 @@ DISTRICTS = {
 }
 
 
-def facts(edges: dict[tuple[int, int], int]) -> list[tuple[tuple[int, Keyword, int], int]]:
+def facts(edges: dict[tuple[int, int], int]) -> list[tuple[tuple[int, EdnKeyword, int], int]]:
     return [((a, TO, b), weight) for (a, b), weight in edges.items()]
 
 
 def test_the_triangle_query_in_edn() -> None:
     query = IncrementalQuery(TRIANGLES)
-    assert query.join(facts({(1, 2): 1, (1, 3): 1, (2, 3): 1, (3, 1): 1})) == ZSet({(1, 2, 3): 1})
-    assert query.join(facts({(2, 3): -1})) == ZSet({(1, 2, 3): -1})
+    assert query.join(facts({(1, 2): 1, (1, 3): 1, (2, 3): 1, (3, 1): 1})) == ZSetTrie({(1, 2, 3): 1})
+    assert query.join(facts({(2, 3): -1})) == ZSetTrie({(1, 2, 3): -1})
 
 
 def test_two_permutations_of_the_facts_serve_all_rules_of_the_triangle() -> None:
@@ -47,7 +47,7 @@ def test_the_change_of_a_join_of_two_relations() -> None:
     """(R ⋈ S)^Δ = R^Δ ⋈ S^Δ + R⁻¹ ⋈ S^Δ + R^Δ ⋈ S⁻¹, on Z-sets of one column."""
     rng = random.Random(7)
     for _ in range(50):
-        old_r, new_r, old_s, new_s = (ZSet({key: rng.randrange(-3, 4) for key in range(4)}) for _ in range(4))
+        old_r, new_r, old_s, new_s = (ZSetTrie({key: rng.randrange(-3, 4) for key in range(4)}) for _ in range(4))
         before, after = old_r.equi_join(old_s), old_r.plus(new_r).equi_join(old_s.plus(new_s))
         change = new_r.equi_join(new_s).plus(old_r.equi_join(new_s)).plus(new_r.equi_join(old_s))
         assert before.plus(change) == after
@@ -59,32 +59,32 @@ def test_a_listing_as_a_trie() -> None:
 
 
 def test_to_extend_a_prefix_is_to_extend_a_subtree_by_one_level() -> None:
-    districts = {"Berlin": ZSet({"Mitte": 1, "Kreuzberg": 1})}
+    districts = {"Berlin": ZSetTrie({"Mitte": 1, "Kreuzberg": 1})}
     cities = trie([(("Germany", "Berlin"), 1), (("Germany", "Munich"), 1)])
-    extended = cities.extend_leaves(lambda path, weight: districts.get(path[-1], ZSet()).times(weight))
+    extended = cities.extend_leaves(lambda path, weight: districts.get(path[-1], ZSetTrie()).times(weight))
     assert dict(extended.rows()) == {("Germany", "Berlin", "Mitte"): 1, ("Germany", "Berlin", "Kreuzberg"): 1}
 
 
 def test_extend_leaves_receives_paths_with_their_weights() -> None:
     seen = {}
-    trie(CITIES.items()).extend_leaves(lambda path, weight: ZSet({seen.setdefault(path, weight): 1}))
+    trie(CITIES.items()).extend_leaves(lambda path, weight: ZSetTrie({seen.setdefault(path, weight): 1}))
     assert seen == CITIES
 
 
 def test_extend_leaves_by_the_first_letter_with_twice_the_weight() -> None:
-    extended = trie(CITIES.items()).extend_leaves(lambda path, weight: ZSet({path[-1][0]: 2 * weight}))
+    extended = trie(CITIES.items()).extend_leaves(lambda path, weight: ZSetTrie({path[-1][0]: 2 * weight}))
     assert repr(extended) == "{'Germany': {'Berlin': {'B': 2}, 'Munich': {'M': -2}}, 'USA': {'LA': {'L': 2}, 'NYC': {'N': -2}}}"
 
 
 def test_get_by_prefix() -> None:
-    assert trie(DISTRICTS.items()).get_by_prefix(("Germany", "Berlin")) == ZSet({"Mitte": -1, "Kreuzberg": 1})
+    assert trie(DISTRICTS.items()).get_by_prefix(("Germany", "Berlin")) == ZSetTrie({"Mitte": -1, "Kreuzberg": 1})
 
 
 def test_a_zset_view_of_inner_levels_and_of_the_last() -> None:
     geo = trie(DISTRICTS.items())
-    assert geo.as_zset_view() == ZSet({"Germany": 1, "USA": 1})
-    assert geo.get_by_prefix(("Germany",)).as_zset_view() == ZSet({"Berlin": 1, "Munich": 1})
-    assert geo.get_by_prefix(("Germany", "Berlin")).as_zset_view() == ZSet({"Mitte": -1, "Kreuzberg": 1})
+    assert geo.as_zset_view() == ZSetTrie({"Germany": 1, "USA": 1})
+    assert geo.get_by_prefix(("Germany",)).as_zset_view() == ZSetTrie({"Berlin": 1, "Munich": 1})
+    assert geo.get_by_prefix(("Germany", "Berlin")).as_zset_view() == ZSetTrie({"Mitte": -1, "Kreuzberg": 1})
 
 
 def test_an_extender_over_a_permutation_of_the_facts() -> None:
@@ -93,22 +93,22 @@ def test_an_extender_over_a_permutation_of_the_facts() -> None:
     assert index.arrangement.columns == (1, 0, 2)
     index.receive_delta({FACTS: facts({(1, 2): 3, (1, 3): -1, (4, 2): 1})})
     extender: ZSetPrefixExtender = index.delta
-    assert (extender.count(()), extender.propose(())) == (2, ZSet({1: 1, 4: 1}))
-    assert (extender.count((1,)), extender.propose((1,))) == (2, ZSet({2: 3, 3: -1}))
-    assert extender.intersect((1,), ZSet({2: 5, 7: 1})) == ZSet({2: 15})
-    assert (extender.count((9,)), extender.propose((9,))) == (0, ZSet())
+    assert (extender.count(()), extender.propose(())) == (2, ZSetTrie({1: 1, 4: 1}))
+    assert (extender.count((1,)), extender.propose((1,))) == (2, ZSetTrie({2: 3, 3: -1}))
+    assert extender.intersect((1,), ZSetTrie({2: 5, 7: 1})) == ZSetTrie({2: 15})
+    assert (extender.count((9,)), extender.propose((9,))) == (0, ZSetTrie())
 
 
 def test_an_index_receives_a_change_and_commits_it() -> None:
     index = IncrementalIndex(Atom("R", (A, B)), (A, B))
     index.receive_delta({"R": [((1, 2), 1)]})
-    assert index.delta.propose((1,)) == ZSet({2: 1}) and index.accumulated.propose((1,)) == ZSet()
+    assert index.delta.propose((1,)) == ZSetTrie({2: 1}) and index.accumulated.propose((1,)) == ZSetTrie()
     index.commit()
-    assert index.delta.propose((1,)) == ZSet() and index.accumulated.propose((1,)) == ZSet({2: 1})
+    assert index.delta.propose((1,)) == ZSetTrie() and index.accumulated.propose((1,)) == ZSetTrie({2: 1})
     index.receive_delta({"R": [((1, 2), -1), ((1, 3), 2)]})
-    assert index.accumulated.propose((1,)) == ZSet({2: 1}) and index.updated.propose((1,)) == ZSet({3: 2})
+    assert index.accumulated.propose((1,)) == ZSetTrie({2: 1}) and index.updated.propose((1,)) == ZSetTrie({3: 2})
     index.commit()
-    assert index.accumulated.propose((1,)) == ZSet({3: 2})
+    assert index.accumulated.propose((1,)) == ZSetTrie({3: 2})
 
 
 def test_levels_in_which_a_pattern_participates() -> None:
@@ -124,14 +124,14 @@ def test_a_relations_weight_enters_once_where_its_last_variable_is_bound() -> No
     for index in indices:
         index.receive_delta({"R": [((1, 2), 2)], "S": [((2, 3), -3)], "T": [((3, 1), 5)]})
     levels = [[index.delta for index in indices if index.participates_in_level(level)] for level in range(3)]
-    partial = [dict(generic_join(levels[:level], Work()).rows()) for level in (1, 2, 3)]
+    partial = [dict(generic_join(levels[:level], JoinWork()).rows()) for level in (1, 2, 3)]
     assert partial == [{(1,): 1}, {(1, 2): 2}, {(1, 2, 3): -30}]
 
 
 def test_the_query_of_three_relations_follows_their_changes() -> None:
     query = atoms("R(a,b) S(b,c) T(c,a)")
     for seed in range(5):
-        join, contents, content = IncrementalGenericJoin(query), nothing(query), ZSet()
+        join, contents, content = IncrementalGenericJoin(query), nothing(query), ZSetTrie()
         for change in random_changes(random.Random(seed), query):
             contents = added(contents, change)
             content = content.plus(join.join({name: [*rows.items()] for name, rows in change.items()}))
@@ -141,12 +141,12 @@ def test_the_query_of_three_relations_follows_their_changes() -> None:
 def test_one_edge_can_change_as_many_triangles_as_there_are_common_neighbours() -> None:
     query, n = IncrementalQuery(TRIANGLES), 40
     query.join(facts({(end, c): 1 for end in (0, 1) for c in range(2, n)}))
-    assert query.join(facts({(0, 1): 1})) == ZSet({(0, 1, c): 1 for c in range(2, n)})
-    assert query.join(facts({(0, 1): -1})) == ZSet({(0, 1, c): -1 for c in range(2, n)})
+    assert query.join(facts({(0, 1): 1})) == ZSetTrie({(0, 1, c): 1 for c in range(2, n)})
+    assert query.join(facts({(0, 1): -1})) == ZSetTrie({(0, 1, c): -1 for c in range(2, n)})
 
 
 def test_one_edge_after_a_load_where_the_text_takes_the_change_of_each_level() -> None:
     """At the level of ?a neither of its patterns has a change for a = 1 and the prefix would be lost; the rule of [?b :g/to ?c] has it."""
     query = IncrementalQuery(TRIANGLES)
     query.join(facts({(1, 2): 1, (1, 3): 1}))
-    assert query.join(facts({(2, 3): 1})) == ZSet({(1, 2, 3): 1})
+    assert query.join(facts({(2, 3): 1})) == ZSetTrie({(1, 2, 3): 1})

@@ -16,7 +16,7 @@ from deltic.storage.manifest import Change, Manifest, SegmentRef
 from deltic.storage.reader import StateReader
 from deltic.storage.state import State
 from deltic.storage.survey import arrangement_lines, epoch_lines, sources
-from deltic.storage.verify import Checked, Finding, verify
+from deltic.storage.verify import StateDefect, VerifyProgress, verify
 from stored import append, keys_of
 
 NOTES = {
@@ -42,8 +42,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def found(folder: Path) -> list[Finding]:
-    return list(verify(folder, Checked()))
+def found(folder: Path) -> list[StateDefect]:
+    return list(verify(folder, VerifyProgress()))
 
 
 def data(folder: Path, epoch: int) -> Path:
@@ -58,7 +58,7 @@ def spoil(path: Path, position: int) -> None:
 
 
 def test_a_sound_state_has_no_findings_and_every_byte_is_read(folder: Path) -> None:
-    checked = Checked()
+    checked = VerifyProgress()
     assert list(verify(folder, checked)) == []
     with StateReader.open(folder) as reader:
         size = size_of(reader.folder)
@@ -72,7 +72,7 @@ def test_every_byte_that_is_changed_is_found(folder: Path, tmp_path: Path) -> No
         sound = path.read_bytes()
         for position in range(epoch, len(sound), 7):
             spoil(path, position)
-            findings = list(verify(folder, Checked(), lease_s=None))
+            findings = list(verify(folder, VerifyProgress(), lease_s=None))
             assert [(finding.file, finding.lost) for finding in findings] == [(path.name, lost)], position
             path.write_bytes(sound)
     assert found(folder) == []
@@ -83,7 +83,7 @@ def test_every_changed_byte_of_a_manifest_is_found(folder: Path) -> None:
     sound = path.read_bytes()
     for position in range(0, len(sound), 7):
         spoil(path, position)
-        assert found(folder)[0] == Finding("manifests/000000000003.json", "damaged", "epochs 3 to 6; the state cannot be opened")
+        assert found(folder)[0] == StateDefect("manifests/000000000003.json", "damaged", "epochs 3 to 6; the state cannot be opened")
         path.write_bytes(sound)
 
 
@@ -103,7 +103,7 @@ def test_all_findings_are_told(folder: Path) -> None:
 
 def test_a_missing_manifest_is_found(folder: Path) -> None:
     (folder / "manifests" / "000000000004.json").unlink()
-    assert found(folder) == [Finding("manifests/000000000004.json", "missing", "epochs 4 to 6; the state cannot be opened")]
+    assert found(folder) == [StateDefect("manifests/000000000004.json", "missing", "epochs 4 to 6; the state cannot be opened")]
 
 
 def test_a_gap_ends_at_the_next_whole_manifest(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_gap_ends_at_the_next_whole_manifest(tmp_path: Path) -> None:
     state.close()
     spoil(tmp_path / "manifests" / "000000000002.json", 50)
     assert found(tmp_path) == [
-        Finding("manifests/000000000002.json", "damaged", "epoch 2; the state can be read at later epochs, not written to")
+        StateDefect("manifests/000000000002.json", "damaged", "epoch 2; the state can be read at later epochs, not written to")
     ]
 
 
@@ -228,9 +228,9 @@ def test_a_state_in_an_object_store_is_cared_for_alike(s3: str) -> None:
     state = State.open(s3)
     assert keys_of(state) == [1, 2, 3, 4]
     state.close()
-    assert list(verify(s3, Checked())) == []
+    assert list(verify(s3, VerifyProgress())) == []
     (name,) = state.folder.names("data")
     content = bytearray(state.folder.read(f"data/{name}") or b"")
     content[-30] ^= 1
     state.folder.put(f"data/{name}", bytes(content))
-    assert [finding.file for finding in verify(s3, Checked())] == [name]  # though a sound copy was kept here
+    assert [finding.file for finding in verify(s3, VerifyProgress())] == [name]  # though a sound copy was kept here

@@ -23,9 +23,9 @@ from deltic.storage.manifest import LAST_EPOCH, Change, SegmentRef, manifest_nam
 from deltic.storage.merging import merge_segments
 from deltic.storage.names import DATA
 from deltic.storage.reader import StateReader
-from deltic.storage.reading import OpenFiles, Shelved
+from deltic.storage.reading import OpenFiles, ShardArrangements
 from deltic.storage.state import State
-from deltic.storage.verify import Checked, verify
+from deltic.storage.verify import VerifyProgress, verify
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.probe import probe
@@ -62,7 +62,7 @@ def set_word(block: int, at: int, word: int) -> Callable[[hostile.Parts], None]:
 def read_all(root: str, ref: FileRef) -> None:
     """As joins read it, and then as merges do."""
     segments = {"a": [SegmentRef(0, "a", ref.name, 1)]}
-    spine = Shelved(OpenFiles(root), {ref.name: ref}, segments, {"a": (2, 1)})["a"]
+    spine = ShardArrangements(OpenFiles(root), {ref.name: ref}, segments, {"a": (2, 1)})["a"]
     probe(spine, [np.arange(0, 40_000, 7)], [0, 1], Counters())
     spine.scan(Counters()).verified()
 
@@ -136,7 +136,7 @@ def test_strings_that_the_dictionary_lacks_are_found_by_verify(root: str) -> Non
 def test_batches_of_another_shape(root: str) -> None:
     ref = written(root, 3)
     with pytest.raises(CorruptState, match=r"a batch has 2 columns and 1 weights\nexpected: 1 and 1\n"):
-        Shelved(OpenFiles(root), {ref.name: ref}, {"a": [SegmentRef(0, "a", ref.name, 3)]}, {"a": (1, 1)})["a"]
+        ShardArrangements(OpenFiles(root), {ref.name: ref}, {"a": [SegmentRef(0, "a", ref.name, 3)]}, {"a": (1, 1)})["a"]
     other = write_file(root, Origin(1, 1, 0, 0), [Content("a", batch_of((1, 1)))], Dictionary.empty())
     with pytest.raises(CorruptState, match="a batch has 1 columns and 1 weights"):
         refs = {ref.name: ref, other.name: other}
@@ -185,7 +185,7 @@ def folder(tmp_path: Path) -> Path:
 def opens(folder: Path) -> list[str]:
     """What opening, reading and verifying it say."""
     said = []
-    for act in (lambda: State.open(folder), lambda: StateReader.open(folder, lease_s=None), lambda: list(verify(folder, Checked()))):
+    for act in (lambda: State.open(folder), lambda: StateReader.open(folder, lease_s=None), lambda: list(verify(folder, VerifyProgress()))):
         try:
             said += [finding.problem for finding in act()] if isinstance(act(), list) else []
         except StateError as error:

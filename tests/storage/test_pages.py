@@ -11,7 +11,7 @@ import pytest
 from deltic.errors import CorruptState
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import GUARDED_ROWS, Content, DataFile, FileRef, Origin, write_file
-from deltic.storage.layout import Block, stored_bytes
+from deltic.storage.layout import FileBlock, stored_bytes
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
@@ -43,7 +43,7 @@ def damage(root: str, ref: FileRef, at: int) -> None:
     path.write_bytes(content)
 
 
-def blocks(root: str, ref: FileRef) -> list[Block]:
+def blocks(root: str, ref: FileRef) -> list[FileBlock]:
     (place,) = DataFile(root, ref).directory.segments
     assert place.index is not None
     return [*place.columns, *place.weights, place.index]

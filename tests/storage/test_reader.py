@@ -13,7 +13,7 @@ from deltic.errors import CorruptState, StateError
 from deltic.storage import reader as reading
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import Content, DataFile, write_file
-from deltic.storage.folder import Folder, open_folder
+from deltic.storage.folder import StateFolder, open_folder
 from deltic.storage.history import committed_epochs, epochs_in
 from deltic.storage.leases import Lease, oldest_leased
 from deltic.storage.manifest import Change, Manifest, SegmentRef, manifest_name
@@ -157,7 +157,7 @@ def test_a_manifest_that_is_taken_away_before_it_is_read_is_not_missed(tmp_path:
     state = State.open(tmp_path, retain=0, whole_every=0)
     replace(state, 1)
 
-    def slowly(folder: Folder) -> list[int]:
+    def slowly(folder: StateFolder) -> list[int]:
         """As if the writer went on between the listing and the reading."""
         found = epochs_in(folder)
         monkeypatch.setattr(reading, "committed_epochs", committed_epochs)

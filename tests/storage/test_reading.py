@@ -7,7 +7,7 @@ import numpy as np
 
 from deltic.storage.files import FileRef
 from deltic.storage.manifest import SegmentRef
-from deltic.storage.reading import OpenFiles, Shelved
+from deltic.storage.reading import OpenFiles, ShardArrangements
 from deltic.trace.counters import Counters
 from deltic.trace.probe import lookup
 from deltic.trace.share import Share
@@ -30,25 +30,25 @@ def test_arrangements_are_opened_when_asked_for_and_kept_while_unchanged(root: s
     parts = [store(batch_of((1, 1), (2, 1)), x=1), store(batch_of((2, -1)), y=2)]
     refs, segments = {ref.name: ref for ref, _ in parts}, tuple(segment for _, segment in parts)
     files = OpenFiles(root)
-    shelved = Shelved(files, refs, {"a": segments}, WIDTHS)
-    assert as_rows(shelved["a"].scan(Counters())) == [(1, 1)]
-    assert len(shelved["none"].batches) == 0
-    assert [d.values.to_pylist() for d in sorted(shelved.dictionaries(), key=lambda d: d.ids[0])] == [[b"x"], [b"y"]]
-    same = Shelved(files, refs, {"a": segments}, WIDTHS, shelved)
-    assert same["a"] is shelved["a"]
-    shorter = Shelved(files, refs, {"a": segments[:1]}, WIDTHS, same)
+    arrangements = ShardArrangements(files, refs, {"a": segments}, WIDTHS)
+    assert as_rows(arrangements["a"].scan(Counters())) == [(1, 1)]
+    assert len(arrangements["none"].batches) == 0
+    assert [d.values.to_pylist() for d in sorted(arrangements.dictionaries(), key=lambda d: d.ids[0])] == [[b"x"], [b"y"]]
+    same = ShardArrangements(files, refs, {"a": segments}, WIDTHS, arrangements)
+    assert same["a"] is arrangements["a"]
+    shorter = ShardArrangements(files, refs, {"a": segments[:1]}, WIDTHS, same)
     assert as_rows(shorter["a"].scan(Counters())) == [(1, 1), (2, 1)]
 
 
 def test_a_shard_scans_its_own_rows_of_a_ranged_segment_whatever_was_open_before(root: str, store: Store) -> None:
     ref, segment = store(batch_of(*((i, 1) for i in range(40))))
     files, refs = OpenFiles(root), {ref.name: ref}
-    before: Shelved | None = None
+    before: ShardArrangements | None = None
     for shards in (1, 2, 3):
         found = []
         for shard in range(shards):
             mine = replace(segment, shard=shard, ranged=int(shards > 1))
-            before = Shelved(files, refs, {"a": (mine,)}, WIDTHS, before, {"a": Share(shard, shards, (0,))})
+            before = ShardArrangements(files, refs, {"a": (mine,)}, WIDTHS, before, {"a": Share(shard, shards, (0,))})
             found.append([key for key, _ in as_rows(before["a"].scan(Counters()))])
         assert sorted(key for keys in found for key in keys) == list(range(40))
         assert all(found)

@@ -56,7 +56,7 @@ def _batch(keys: list[int]) -> Batch:
 
 def merge_some(state: State, shard: int, arrangement: str, count: int) -> None:
     """The last `count` batches become one."""
-    chosen = state.manifest.shelves[shard].get(arrangement, ())[-count:]
+    chosen = state.manifest.shard_states[shard].get(arrangement, ())[-count:]
     if not chosen:
         return
     file, segment = merge_segments(
@@ -70,9 +70,9 @@ def content(state: State, arrangement: str) -> list[Counter[int]]:
     """The rows of each shard."""
     manifest = state.manifest
     found = []
-    for shelf in manifest.shelves:
+    for shard_state in manifest.shard_states:
         rows: Counter[int] = Counter()
-        for segment in shelf.get(arrangement, ()):
+        for segment in shard_state.get(arrangement, ()):
             batch = DataFile(state.root, manifest.files[segment.file]).batch(arrangement)
             rows.update({key: weight for key, weight in as_rows(own_rows(batch, segment, SPREAD[arrangement], manifest.shards))})
         found.append(rows)
@@ -129,8 +129,8 @@ def test_twice_as_many_shards_write_no_data(tmp_path: Path) -> None:
     state.close()
     again = State.open(tmp_path, shards=4)
     assert set((tmp_path / "data").iterdir()) == before
-    assert [[s.ranged for s in shelf["a"]] for shelf in again.manifest.shelves] == [[2]] * 4
-    assert [len(shelf.get("home", ())) for shelf in again.manifest.shelves] == [1, 0, 0, 0]
+    assert [[s.ranged for s in shard_state["a"]] for shard_state in again.manifest.shard_states] == [[2]] * 4
+    assert [len(shard_state.get("home", ())) for shard_state in again.manifest.shard_states] == [1, 0, 0, 0]
 
 
 def test_half_as_many_shards_need_no_filter(tmp_path: Path) -> None:
@@ -146,9 +146,9 @@ def test_there_and_back_is_the_same() -> None:
     segments = tuple(SegmentRef(shard, "a", f"f{shard}", 5) for shard in range(3))
     manifest = Manifest.before(3).after(Change(added=segments, notes=NOTE), 1)
     there = resharded(manifest, 6)
-    assert [sorted(s.file for s in shelf["a"]) for shelf in there.shelves] == [["f0"], ["f1"], ["f2"]] * 2
+    assert [sorted(s.file for s in shard_state["a"]) for shard_state in there.shard_states] == [["f0"], ["f1"], ["f2"]] * 2
     back = resharded(there, 3)
-    assert (back.shelves, back.uses) == (manifest.shelves, manifest.uses)
+    assert (back.shard_states, back.uses) == (manifest.shard_states, manifest.uses)
     assert not any(segment.ranged for segment in back.segments())
 
 
@@ -171,12 +171,12 @@ def test_a_file_stays_while_any_shard_lists_it(tmp_path: Path) -> None:
 def test_what_every_shard_has_is_taken_from_the_first_one(tmp_path: Path) -> None:
     state = State.open(tmp_path, shards=3, facts=NOTE)
     append(state, list(range(50)))
-    written = [shelf["every"][0].file for shelf in state.manifest.shelves]
+    written = [shard_state["every"][0].file for shard_state in state.manifest.shard_states]
     for shard, name in [(1, "a"), (2, "a"), (2, "any")]:
         merge_some(state, shard, name, 1)
     state.close()
     again = State.open(tmp_path, shards=2, retain=0)
-    assert [[segment.file for segment in shelf["every"]] for shelf in again.manifest.shelves] == [[written[0]]] * 2
+    assert [[segment.file for segment in shard_state["every"]] for shard_state in again.manifest.shard_states] == [[written[0]]] * 2
     check(again, list(range(50)))
     again.commit(Change())
     assert [(tmp_path / "data" / name).exists() for name in written] == [True, False, False]

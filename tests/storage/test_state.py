@@ -77,7 +77,7 @@ def test_manifests_are_incremental(tmp_path: Path) -> None:
     before = state.manifest
     state.close()
     again = State.open(tmp_path).manifest
-    assert (again.shelves, again.files, again.notes) == (before.shelves, before.files, before.notes)
+    assert (again.shard_states, again.files, again.notes) == (before.shard_states, before.files, before.notes)
 
 
 def test_replaced_segments_and_removed_notes(tmp_path: Path) -> None:
@@ -417,8 +417,8 @@ def test_manifests_cost_in_proportion_to_the_changes_however_many_notes_there_ar
     first, second = sum(folder.written[:1000]), sum(folder.written[1000:])
     assert second < 1.5 * first
     again = State.open("memory")
-    assert (again.manifest.shelves, again.manifest.notes, again.manifest.files) == (
-        state.manifest.shelves,
+    assert (again.manifest.shard_states, again.manifest.notes, again.manifest.files) == (
+        state.manifest.shard_states,
         state.manifest.notes,
         state.manifest.files,
     )

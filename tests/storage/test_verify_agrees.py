@@ -17,7 +17,7 @@ from deltic.storage.generations import generation_name, marked_epoch
 from deltic.storage.manifest import Change, SegmentRef, manifest_name
 from deltic.storage.reader import StateReader
 from deltic.storage.state import State
-from deltic.storage.verify import Checked, Finding, verify
+from deltic.storage.verify import StateDefect, VerifyProgress, verify
 from stored import append, batch_of
 
 Damage = Callable[[Path], None]
@@ -60,11 +60,11 @@ def trouble(folder: Path, epoch: int, oldest: int) -> str | None:
         shutil.rmtree(opened)
 
 
-def findings(folder: Path) -> list[Finding]:
+def findings(folder: Path) -> list[StateDefect]:
     try:
-        return list(verify(folder, Checked(), lease_s=None))
+        return list(verify(folder, VerifyProgress(), lease_s=None))
     except StateError as error:
-        return [Finding("", error.message, "")]
+        return [StateDefect("", error.message, "")]
 
 
 def damages(size: int, seed: str, bits: int) -> Iterator[tuple[str, Damage]]:
@@ -106,7 +106,7 @@ def test_verify_fails_where_opening_or_reading_does(tmp_path: Path, monkeypatch:
 def test_the_only_whole_manifest_is_lost(tmp_path: Path) -> None:
     folder = made(tmp_path / "state", retain=100, whole_every=50)
     (folder / manifest_name(0)).unlink()
-    assert findings(folder) == [Finding("manifests/000000000000.json", "missing", "epochs 0 to 10; the state cannot be opened")]
+    assert findings(folder) == [StateDefect("manifests/000000000000.json", "missing", "epochs 0 to 10; the state cannot be opened")]
     with pytest.raises(CorruptState, match="does not hold the whole state"):
         State.open(folder)
 
@@ -126,7 +126,7 @@ def test_the_newest_manifests_are_lost(tmp_path: Path) -> None:
         (folder / manifest_name(epoch)).unlink()
     said = "manifests/000000000010.json is missing, though epoch 10 was committed"
     assert findings(folder) == [
-        Finding("manifests/000000000009.json", "missing, with all up to epoch 10", "epochs 9 to 10; the state cannot be opened")
+        StateDefect("manifests/000000000009.json", "missing, with all up to epoch 10", "epochs 9 to 10; the state cannot be opened")
     ]
     for open_ in (State.open, StateReader.open):
         with pytest.raises(CorruptState, match=said):
@@ -172,12 +172,12 @@ def test_a_stray_manifest_is_told_at_once(tmp_path: Path) -> None:
     folder = made(tmp_path / "state", retain=100, whole_every=50)
     (folder / manifest_name(999_999_999_999)).write_bytes(b"{}")
     assert findings(folder) == [
-        Finding(
+        StateDefect(
             "manifests/000000000011.json",
             "missing, with all up to epoch 999999999998",
             "epochs 11 to 999999999999; the state cannot be opened",
         ),
-        Finding("manifests/999999999999.json", "damaged", "epochs 11 to 999999999999; the state cannot be opened"),
+        StateDefect("manifests/999999999999.json", "damaged", "epochs 11 to 999999999999; the state cannot be opened"),
     ]
     with pytest.raises(CorruptState):
         State.open(folder)
@@ -198,6 +198,6 @@ def test_a_state_in_an_object_store_marks_what_it_committed_when_it_is_closed(s3
     append(state, 1)
     state.close()
     state.folder.delete([manifest_name(1)])
-    assert [finding.file for finding in verify(s3, Checked())] == [manifest_name(1)]
+    assert [finding.file for finding in verify(s3, VerifyProgress())] == [manifest_name(1)]
     with pytest.raises(CorruptState, match="though epoch 1 was committed"):
         State.open(s3)

@@ -32,7 +32,7 @@ from deltic.storage.care import compact
 from deltic.storage.layout import HEADER_BYTES, aligned, header_of, parse_directory, read_header, sealed
 from deltic.storage.reader import StateReader
 from deltic.storage.state import State
-from deltic.storage.verify import Checked, verify
+from deltic.storage.verify import VerifyProgress, verify
 
 SCRIPT = """
 CREATE TABLE orders (id BIGINT NOT NULL, name STRING, amount DECIMAL(20, 2), price DOUBLE, day DATE, done BOOLEAN, PRIMARY KEY (id));
@@ -208,7 +208,7 @@ def _said(act: Callable[[Path], None], folder: Path) -> str:
 
 
 def _verify(folder: Path) -> None:
-    for finding in verify(folder, Checked(), lease_s=None):
+    for finding in verify(folder, VerifyProgress(), lease_s=None):
         raise DelticError(finding.problem)
 
 

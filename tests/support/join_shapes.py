@@ -8,7 +8,7 @@ from itertools import product
 
 from deltic.dbsp.weights import summed
 from deltic.wcoj.index import Atom, Variable
-from deltic.wcoj.trie import Key, Row, ZSet
+from deltic.wcoj.trie import Key, Row, ZSetTrie
 
 Rows = dict[Row, int]
 Contents = dict[str, Rows]
@@ -76,10 +76,10 @@ def bindings(query: Sequence[Atom], contents: Mapping[str, Rows], bound: dict[Va
                 yield full, weight * factor
 
 
-def joined(query: Sequence[Atom], contents: Mapping[str, Rows]) -> ZSet:
+def joined(query: Sequence[Atom], contents: Mapping[str, Rows]) -> ZSetTrie:
     """The join, every combination of rows tried."""
     order = variables(query)
-    return ZSet.of((tuple(full[variable] for variable in order), weight) for full, weight in bindings(query, contents, {}))
+    return ZSetTrie.of((tuple(full[variable] for variable in order), weight) for full, weight in bindings(query, contents, {}))
 
 
 def added(contents: Mapping[str, Rows], change: Mapping[str, Rows]) -> Contents:

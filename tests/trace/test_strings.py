@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from deltic.errors import CorruptState
 from deltic.kernels import warm_up
-from deltic.trace.identity import Identity, Run
+from deltic.trace.identity import Identity, StringColumn
 from deltic.trace.strings import PREFIX_BYTES, CollidingStrings, HashedStrings, SoughtStrings, StringTable, UnknownString
 from tests.support.strings import identity, string_table
 
@@ -406,7 +406,7 @@ def test_an_id_that_went_to_another_string_is_not_given_back() -> None:
     first, second = ids_of(table, [one, other]).tolist()
     table.retain(())
     taker = StringTable(table.identity)
-    taker._insert(Run.of(pa.array(["taker"])), np.array([second]))  # a string whose hash is the other's id
+    taker._insert(StringColumn.of(pa.array(["taker"])), np.array([second]))  # a string whose hash is the other's id
     again = int(ids_of(taker, [other])[0])
     assert again not in (first, second) and taker.identity.overrides[other.encode()] == again
     assert taker.decode(np.array([second, again])).to_pylist() == ["taker", other]

@@ -8,23 +8,23 @@ import pytest
 
 from deltic.dbsp.weights import summed
 from deltic.errors import DataError, QueryError, SyntaxFailure, UnknownName, Unsupported
-from deltic.wcoj.edn import Keyword, Map, Symbol, Vector, read
+from deltic.wcoj.edn import EdnKeyword, EdnMap, EdnSymbol, EdnVector, read
 from deltic.wcoj.query import FACTS, IncrementalQuery, parse
-from deltic.wcoj.trie import ZSet
+from deltic.wcoj.trie import ZSetTrie
 from join_shapes import joined
 
-TO, AGE = Keyword("g/to"), Keyword("person/age")
+TO, AGE = EdnKeyword("g/to"), EdnKeyword("person/age")
 
 
 def test_values_of_edn_are_read() -> None:
     text = '{:a [1 -2, 2.5 1e3 "x\\n\\"y\\""] ; what follows is a comment\n :b [true false nil ?x _]}'
     form = read(text)
-    assert isinstance(form.value, Map)
+    assert isinstance(form.value, EdnMap)
     (a, first), (b, second) = form.value.pairs
-    assert a.value == Keyword("a") and b.value == Keyword("b")
-    assert isinstance(first.value, Vector) and [part.value for part in first.value.parts] == [1, -2, 2.5, 1000.0, 'x\n"y"']
-    assert isinstance(second.value, Vector)
-    assert [part.value for part in second.value.parts] == [True, False, None, Symbol("?x"), Symbol("_")]
+    assert a.value == EdnKeyword("a") and b.value == EdnKeyword("b")
+    assert isinstance(first.value, EdnVector) and [part.value for part in first.value.parts] == [1, -2, 2.5, 1000.0, 'x\n"y"']
+    assert isinstance(second.value, EdnVector)
+    assert [part.value for part in second.value.parts] == [True, False, None, EdnSymbol("?x"), EdnSymbol("_")]
     assert text[second.span.start : second.span.end] == "[true false nil ?x _]" and second.span.line == 2
 
 
@@ -32,7 +32,7 @@ def test_a_random_query_over_facts_is_brute_force() -> None:
     text = "{:find [?a ?c] :where [[?a :g/to ?b] [?b :g/to ?c] [?a :g/to ?c] [?c :person/age 3] [?b _ ?c]]}"
     for seed in range(5):
         rng = random.Random(seed)
-        query, facts, answer = IncrementalQuery(text), {}, ZSet()
+        query, facts, answer = IncrementalQuery(text), {}, ZSetTrie()
         for size in (15, *[1] * 8):
             values = [(rng.randrange(4), rng.choice([TO, TO, AGE]), rng.randrange(4)) for _ in range(size)]
             change = summed(((row, rng.choice([-1, 1, 2])) for row in values), "change")
@@ -40,18 +40,18 @@ def test_a_random_query_over_facts_is_brute_force() -> None:
             answer = answer.plus(query.join([*change.items()]))
             a, _, c = (query.generic_join.order.index(query.query.where[at].terms[0]) for at in (0, 1, 3))
             bindings = joined(query.query.where, {FACTS: facts})
-            assert answer == ZSet.of(((row[a], row[c]), weight) for row, weight in bindings.items())
+            assert answer == ZSetTrie.of(((row[a], row[c]), weight) for row, weight in bindings.items())
 
 
 def test_a_pattern_may_leave_out_its_last_parts() -> None:
     query = IncrementalQuery("{:find [?a] :where [[?a] [?a :person/age]]}")
-    assert query.join([((1, AGE, 30), 1), ((1, TO, 2), 1), ((2, TO, 1), 1)]) == ZSet({(1,): 2})
+    assert query.join([((1, AGE, 30), 1), ((1, TO, 2), 1), ((2, TO, 1), 1)]) == ZSetTrie({(1,): 2})
 
 
 def test_a_constant_anywhere_leads_its_permutation() -> None:
     query = IncrementalQuery("{:find [?a ?b] :where [[?a :g/to 7] [7 ?b ?a]]}")
     assert query.permutations == ["AVE", "EVA"]
-    assert query.join([((1, TO, 7), 1), ((7, AGE, 1), 5), ((7, TO, 2), 1)]) == ZSet({(1, AGE): 5})
+    assert query.join([((1, TO, 7), 1), ((7, AGE, 1), 5), ((7, TO, 2), 1)]) == ZSetTrie({(1, AGE): 5})
 
 
 BAD = [

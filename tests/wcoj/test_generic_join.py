@@ -8,8 +8,8 @@ import pytest
 
 from deltic.errors import CircuitError, DataError, WeightOverflow
 from deltic.wcoj.index import Atom, IncrementalIndex, Variable
-from deltic.wcoj.join import IncrementalGenericJoin, Work, generic_join, rule_order
-from deltic.wcoj.trie import ZSet
+from deltic.wcoj.join import IncrementalGenericJoin, JoinWork, generic_join, rule_order
+from deltic.wcoj.trie import ZSetTrie
 from join_shapes import SHAPES, SIZES, added, atoms, joined, nothing, random_changes, variables
 
 X, Y, Z = (Variable(name) for name in "xyz")
@@ -23,15 +23,15 @@ class PerLevelJoin:
         self.order = variables(query)
         self.indices = [IncrementalIndex(atom, self.order) for atom in query]
 
-    def join(self, deltas: dict[str, list[tuple[tuple[object, ...], int]]]) -> ZSet:
+    def join(self, deltas: dict[str, list[tuple[tuple[object, ...], int]]]) -> ZSetTrie:
         for index in self.indices:
             index.receive_delta(deltas)
         result = self.level((), 1).extended(self.level, ()).extended(self.level, ())
         for index in self.indices:
             index.commit()
-        return ZSet.of(result.rows())
+        return ZSetTrie.of(result.rows())
 
-    def level(self, prefix: tuple[object, ...], weight: int) -> ZSet:
+    def level(self, prefix: tuple[object, ...], weight: int) -> ZSetTrie:
         """Δ(A ∩ B) = ΔA ∩ ΔB + A ∩ ΔB + ΔA ∩ B."""
         one, other = (index for index in self.indices if index.participates_in_level(len(prefix)))
         change, changed = one.delta.propose(prefix), other.delta.propose(prefix)
@@ -43,7 +43,7 @@ def check(shape: str, seeds: range, ticks: int) -> None:
     query, found = atoms(SHAPES[shape]), 0
     for seed in seeds:
         rng = random.Random(seed)
-        join, contents, content = IncrementalGenericJoin(query), nothing(query), ZSet()
+        join, contents, content = IncrementalGenericJoin(query), nothing(query), ZSetTrie()
         for change in random_changes(rng, query, ticks=ticks, **SIZES.get(shape, {})):
             contents = added(contents, change)
             content = content.plus(join.join({name: [*rows.items()] for name, rows in change.items()}))
@@ -74,23 +74,23 @@ def test_join_is_the_same_in_any_order_of_variables(shape: str) -> None:
         for change in random_changes(rng, query, ticks=4, **SIZES.get(shape, {})):
             deltas = {name: [*rows.items()] for name, rows in change.items()}
             turned = ((tuple(row[place] for place in places), weight) for row, weight in other.join(deltas).items())
-            assert join.join(deltas) == ZSet.of(turned)
+            assert join.join(deltas) == ZSetTrie.of(turned)
 
 
 def test_a_rule_for_each_level_is_right_at_the_load_and_wrong_afterwards() -> None:
     load = {"g": [((1, 2), 1), ((1, 3), 1), ((2, 3), 1), ((1, 4), 1)]}
     more = {"g": [((2, 4), 1)]}
     per_level, right = PerLevelJoin(G), IncrementalGenericJoin(G)
-    assert per_level.join(load) == right.join(load) == ZSet({(1, 2, 3): 1})
-    assert right.join(more) == ZSet({(1, 2, 4): 1})
-    assert per_level.join(more) == ZSet()
+    assert per_level.join(load) == right.join(load) == ZSetTrie({(1, 2, 3): 1})
+    assert right.join(more) == ZSetTrie({(1, 2, 4): 1})
+    assert per_level.join(more) == ZSetTrie()
 
 
 def test_a_rule_for_each_level_fails_on_most_single_changes() -> None:
     wrong = 0
     for seed in range(20):
         rng = random.Random(seed)
-        per_level, contents, content = PerLevelJoin(G), nothing(G), ZSet()
+        per_level, contents, content = PerLevelJoin(G), nothing(G), ZSetTrie()
         for change in random_changes(rng, G, values=5, load=14, ticks=4):
             contents = added(contents, change)
             content = content.plus(per_level.join({name: [*rows.items()] for name, rows in change.items()}))
@@ -112,18 +112,18 @@ def test_changes_that_meet_are_counted_once_only_with_old_and_new_versions() -> 
                 [extender for extender, index in zip(everyone, rule.indices, strict=True) if index.participates_in_level(level)]
                 for level in range(3)
             ]
-            times[version] += sum(weight for _, weight in generic_join(levels, Work()).rows())
+            times[version] += sum(weight for _, weight in generic_join(levels, JoinWork()).rows())
     assert times == {"accumulated": 0, "updated": 3}
-    assert join.join(change) == ZSet({(1, 2, 3): 1})
+    assert join.join(change) == ZSetTrie({(1, 2, 3): 1})
 
 
 def test_only_rules_of_what_changes_cost_anything() -> None:
     join = IncrementalGenericJoin(atoms("r(x,y) s(y,z) t(x,z)"))
     grid = [((i, j), 1) for i in range(20) for j in range(20)]
     join.join({"r": grid, "s": grid})
-    assert join.join({"t": [((3, 4), 2)]}) == ZSet({(3, y, 4): 2 for y in range(20)})
-    assert join.work == Work(proposed=1 + 1 + 20, looked_up=1 + 1 + 20)
-    assert join.join({}) == ZSet() and join.work == Work()
+    assert join.join({"t": [((3, 4), 2)]}) == ZSetTrie({(3, y, 4): 2 for y in range(20)})
+    assert join.work == JoinWork(proposed=1 + 1 + 20, looked_up=1 + 1 + 20)
+    assert join.join({}) == ZSetTrie() and join.work == JoinWork()
 
 
 def hub(degree: int) -> list[tuple[tuple[int, int], int]]:
@@ -136,7 +136,7 @@ def test_work_of_a_change_does_not_grow_with_the_hub() -> None:
     for degree in (10, 100, 1_000):
         join = IncrementalGenericJoin(G)
         join.join({"g": hub(degree)})
-        assert join.join({"g": [((0, 2), -1)]}) == ZSet({(0, 1, 2): -1})
+        assert join.join({"g": [((0, 2), -1)]}) == ZSetTrie({(0, 1, 2): -1})
         work.append((join.work.proposed, join.work.looked_up))
     assert work[0] == work[1] == work[2] and sum(work[0]) < 20
 
@@ -171,10 +171,10 @@ def test_a_tick_that_fails_has_not_happened() -> None:
     join.join({"g": [((1, 2), 2**40), ((1, 3), 2**40)]})
     with pytest.raises(WeightOverflow, match="equi_join"):
         join.join({"g": [((2, 3), 2**40)]})
-    assert join.join({"g": [((2, 3), 1), ((1, 3), 1 - 2**40)]}) == ZSet({(1, 2, 3): 2**40})
+    assert join.join({"g": [((2, 3), 1), ((1, 3), 1 - 2**40)]}) == ZSetTrie({(1, 2, 3): 2**40})
     with pytest.raises(WeightOverflow, match="g: the weight"):
         join.join({"g": [((2, 3), 2**63 - 1)]})
-    assert join.join({"g": [((2, 3), -1)]}) == ZSet({(1, 2, 3): -(2**40)})
+    assert join.join({"g": [((2, 3), -1)]}) == ZSetTrie({(1, 2, 3): -(2**40)})
 
 
 def test_what_does_not_fit_is_refused() -> None:

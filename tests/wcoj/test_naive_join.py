@@ -8,7 +8,7 @@ import pytest
 
 from deltic.wcoj.join import IncrementalGenericJoin
 from deltic.wcoj.naive import NaiveJoin
-from deltic.wcoj.trie import ZSet
+from deltic.wcoj.trie import ZSetTrie
 from join_shapes import SHAPES, SIZES, atoms, random_changes
 
 FEW = ["triangle", "triangle of one relation", "4-cycle of one relation", "Loomis–Whitney 4", "star", "constants"]
@@ -50,5 +50,5 @@ def test_naive_form_keeps_the_work_and_delta_rules_the_relations() -> None:
 
 def test_a_relation_without_extensions_ends_a_prefix() -> None:
     naive = NaiveJoin(atoms("r(x,y) s(x,z) t(y,z)"))
-    assert naive.join({"r": [((1, 2), 1)], "t": [((2, 3), 1)]}) == ZSet()
-    assert naive.join({"s": [((1, 3), -2)]}) == ZSet({(1, 2, 3): -2})
+    assert naive.join({"r": [((1, 2), 1)], "t": [((2, 3), 1)]}) == ZSetTrie()
+    assert naive.join({"s": [((1, 3), -2)]}) == ZSetTrie({(1, 2, 3): -2})

@@ -8,8 +8,8 @@ from itertools import product
 
 import pytest
 
-from deltic.dbsp.circuit import Circuit
-from deltic.dbsp.nodes import Stream
+from deltic.dbsp.circuit import ReferenceCircuit
+from deltic.dbsp.nodes import ReferenceStream
 from deltic.dbsp.zset import ZSet as Changes
 from deltic.wcoj.index import Atom
 from deltic.wcoj.nested import GenericJoin
@@ -42,15 +42,15 @@ def closed(step: Callable[[Pairs], Pairs], base: Pairs) -> Pairs:
     return base
 
 
-def derivation(circuit: Circuit, query: list[Atom], at: list[int], p: Stream, e: Stream) -> Stream:
+def derivation(circuit: ReferenceCircuit, query: list[Atom], at: list[int], p: ReferenceStream, e: ReferenceStream) -> ReferenceStream:
     operator = GenericJoin(query)
     rows = circuit.operator(operator, *({"p": p, "e": e}[name] for name in operator.relations))
     return rows.map(lambda row: tuple(row[place] for place in at))
 
 
-def recursion(query: list[Atom], at: list[int]) -> Circuit:
+def recursion(query: list[Atom], at: list[int]) -> ReferenceCircuit:
     """p = distinct(b + rule(p, e))."""
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     base, e = circuit.source("b"), circuit.source("e")
     scope = circuit.child("scope")
     p = scope.feedback("p")
@@ -59,9 +59,9 @@ def recursion(query: list[Atom], at: list[int]) -> Circuit:
     return circuit
 
 
-def recursion_in_recursion(query: list[Atom], at: list[int]) -> Circuit:
+def recursion_in_recursion(query: list[Atom], at: list[int]) -> ReferenceCircuit:
     """q = distinct(b + turned(p)), where for each iteration p = distinct(q + rule(p, e))."""
-    circuit = Circuit()
+    circuit = ReferenceCircuit()
     base, e = circuit.source("b"), circuit.source("e")
     outer = circuit.child("outer")
     q = outer.feedback("q")
@@ -75,7 +75,7 @@ def recursion_in_recursion(query: list[Atom], at: list[int]) -> Circuit:
     return circuit
 
 
-def check(name: str, seeds: range, build: Callable[[list[Atom], list[int]], Circuit], turned: bool) -> None:
+def check(name: str, seeds: range, build: Callable[[list[Atom], list[int]], ReferenceCircuit], turned: bool) -> None:
     rule, head = RULES[name]
     query = atoms(rule)
     at = places(query, head)

@@ -15,12 +15,12 @@ from deltic.cli.output import emit
 from deltic.cli.state_text import amount, cared_text, ls_text, rows_text, show_text
 from deltic.connectors.writing import encoded
 from deltic.runtimes.read_only import open as open_state
-from deltic.storage.care import Cared, compact, gc, size_of
+from deltic.storage.care import MaintenanceResult, compact, gc, size_of
 from deltic.storage.leases import LEASE_S
 from deltic.storage.program import ProgramDescription, TableDescription, ViewDescription
 from deltic.storage.reader import StateReader
 from deltic.storage.survey import arrangement_lines, batches, epoch_lines, sinks, sources
-from deltic.storage.verify import Checked, verify
+from deltic.storage.verify import VerifyProgress, verify
 
 app = App(name="state", help="Look into a state folder, check it, shrink it.", help_format="plaintext")
 
@@ -115,7 +115,7 @@ def verify_(folder: str, /, *, no_lease: Flag = False, json: Flag = False) -> in
     json
         Print one JSON object for each finding, and one for the end.
     """
-    checked, found = Checked(), 0
+    checked, found = VerifyProgress(), 0
     for finding in verify(folder, checked, lease_s=None if no_lease else LEASE_S):
         found += 1
         emit(encoder.dumps(asdict(finding)) if json else f"{finding.file}: {finding.problem}\n  lost: {finding.lost}")
@@ -159,7 +159,7 @@ def gc_(folder: str, /, *, keep: Count = None, json: Flag = False) -> int:
     return _told(gc(folder, keep), json=json)
 
 
-def _told(cared: Cared, *, json: bool) -> int:
+def _told(cared: MaintenanceResult, *, json: bool) -> int:
     if json:
         epochs = [cared.epochs.start, cared.epochs.stop - 1]
         body = {"before": asdict(cared.before), "after": asdict(cared.after), "epochs": epochs, "batches": list(cared.batches)}

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from deltic.storage.care import Cared, Size
+from deltic.storage.care import MaintenanceResult, Size
 from deltic.storage.survey import EpochLine
 
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
@@ -118,7 +118,7 @@ def rows_text(shown: pa.Table, rows: int) -> str:
     return f"{text}\n{rows:,} rows" + (f", the first {shown.num_rows:,} are shown" if shown.num_rows < rows else "")
 
 
-def cared_text(cared: Cared) -> str:
+def cared_text(cared: MaintenanceResult) -> str:
     """Of `compact` and `gc`."""
     before, after = cared.before, cared.after
     freed = before.bytes - after.bytes

@@ -2,7 +2,7 @@
 
 A step of the root evaluates its nodes once, in a topological order in which feedback counts as known; a child runs to its fixed point.
 
-    >>> circuit = Circuit()
+    >>> circuit = ReferenceCircuit()
     >>> edges = circuit.source("edges")
     >>> scope = circuit.child("closure")
     >>> paths = scope.feedback("paths")
@@ -24,8 +24,18 @@ from collections.abc import Callable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from typing import Final, TypeVar
 
-from deltic.dbsp.nodes import ChildNode, FeedbackNode, ImportNode, Node, OperatorNode, SinkNode, SourceNode, Stream, apply_node
-from deltic.dbsp.streams import Delay, Delayed, Operator, Value
+from deltic.dbsp.nodes import (
+    ChildNode,
+    FeedbackNode,
+    ImportNode,
+    OperatorNode,
+    ReferenceNode,
+    ReferenceStream,
+    SinkNode,
+    SourceNode,
+    apply_node,
+)
+from deltic.dbsp.streams import Delay, Delayed, ReferenceOperator, Value
 from deltic.dbsp.zset import IndexedZSet, ZSet, check_kind
 from deltic.drawing import Vertex, graphviz, mermaid, text
 from deltic.errors import CircuitError, DelticError
@@ -34,10 +44,10 @@ from deltic.trace.time import Time
 ITERATION_LIMIT: Final = 10_000
 """Iterations of a child that may change something."""
 
-N = TypeVar("N", bound=Node)
+N = TypeVar("N", bound=ReferenceNode)
 
 
-class Circuit:
+class ReferenceCircuit:
     """A circuit in the making, and then at work. A step that fails ends it: its error is raised again by the next one.
 
     owner: the child node that runs it; the root has none. cells: values at the present time by (local id, output).
@@ -45,11 +55,11 @@ class Circuit:
 
     def __init__(self, owner: ChildNode | None = None) -> None:
         self.owner = owner
-        self.nodes: list[Node] = []
+        self.nodes: list[ReferenceNode] = []
         self.cells: dict[tuple[int, int], Value] = {}
         self.epoch = 0
-        self._imports: dict[tuple[Node, int], Stream] = {}
-        self._schedule: tuple[Node, ...] | None = None
+        self._imports: dict[tuple[ReferenceNode, int], ReferenceStream] = {}
+        self._schedule: tuple[ReferenceNode, ...] | None = None
         self._failed: BaseException | None = None
 
     @property
@@ -59,9 +69,9 @@ class Circuit:
 
     # Making it.
 
-    def source(self, name: str) -> Stream:
+    def source(self, name: str) -> ReferenceStream:
         """A source of the root: `step` hands its values in."""
-        return Stream(self.source_node(name))
+        return ReferenceStream(self.source_node(name))
 
     def source_node(self, name: str) -> SourceNode:
         """The node of a source."""
@@ -69,35 +79,35 @@ class Circuit:
             raise CircuitError(f"there is a source {name} already", remedy="give it another name")
         return self._add(SourceNode(self, name))
 
-    def operator(self, operator: Operator, *inputs: Stream) -> Stream:
+    def operator(self, operator: ReferenceOperator, *inputs: ReferenceStream) -> ReferenceStream:
         """A node of the operator, which is its own alone. Streams of circuits around are imported."""
-        if not isinstance(operator, Operator):
-            raise CircuitError(f"{operator!r} is no operator", expected="an Operator of deltic.dbsp.streams or deltic.dbsp.nested")
+        if not isinstance(operator, ReferenceOperator):
+            raise CircuitError(f"{operator!r} is no operator", expected="an ReferenceOperator of deltic.dbsp.streams or deltic.dbsp.nested")
         if any(node.operator is operator for node in self._everything() if isinstance(node, OperatorNode)):
             raise CircuitError(f"the operator {operator.name} has a node already", remedy="make another one: it keeps what it has seen")
-        return Stream(self._add(OperatorNode(self, operator, self._local(inputs))))
+        return ReferenceStream(self._add(OperatorNode(self, operator, self._local(inputs))))
 
-    def apply(self, name: str, function: Callable[..., Value], *inputs: Stream) -> Stream:
+    def apply(self, name: str, function: Callable[..., Value], *inputs: ReferenceStream) -> ReferenceStream:
         """A node of a function of the values at the present time."""
-        return Stream(self._add(apply_node(self, name, function, self._local(inputs))))
+        return ReferenceStream(self._add(apply_node(self, name, function, self._local(inputs))))
 
-    def feedback(self, name: str, delayed: Delayed | None = None) -> Stream:
+    def feedback(self, name: str, delayed: Delayed | None = None) -> ReferenceStream:
         """What `connect` gives it, one iteration later; nothing at iteration 0. delayed: by default z⁻¹ of Z-sets."""
-        return Stream(self._add(FeedbackNode(self, name, delayed or Delay(ZSet()))))
+        return ReferenceStream(self._add(FeedbackNode(self, name, delayed or Delay(ZSet()))))
 
-    def connect(self, feedback: Stream, stream: Stream) -> None:
+    def connect(self, feedback: ReferenceStream, stream: ReferenceStream) -> None:
         """Closes the cycle of a feedback."""
         if not isinstance(feedback.node, FeedbackNode):
             raise CircuitError(f"{feedback.id} is no feedback", expected="a stream made by feedback()")
         feedback.node.connect(stream)
 
-    def child(self, name: str, limit: int = ITERATION_LIMIT) -> Circuit:
+    def child(self, name: str, limit: int = ITERATION_LIMIT) -> ReferenceCircuit:
         """A circuit in this one. limit: iterations that may change something; in the next one it must be at its fixed point."""
         node = self._add(ChildNode(self, name, limit))
-        node.inner = Circuit(node)
+        node.inner = ReferenceCircuit(node)
         return node.inner
 
-    def import_stream(self, outer: Stream) -> Stream:
+    def import_stream(self, outer: ReferenceStream) -> ReferenceStream:
         """A stream of a circuit around: its value at iteration 0, nothing afterwards. A stream of this circuit is as it is."""
         if outer.circuit is self:
             return outer
@@ -106,20 +116,20 @@ class Circuit:
         near = self.owner.circuit.import_stream(outer)
         key = (near.node, near.port)
         if key not in self._imports:
-            self._imports[key] = Stream(self._add(ImportNode(self, near)))
+            self._imports[key] = ReferenceStream(self._add(ImportNode(self, near)))
             self.owner.circuit._schedule = None
         return self._imports[key]
 
-    def export(self, stream: Stream) -> Stream:
+    def export(self, stream: ReferenceStream) -> ReferenceStream:
         """A stream of the circuit around: in each of its steps the sum of this one's iterations. Of a feedback, what is fed to it."""
         if self.owner is None or stream.circuit is not self:
             raise CircuitError(f"stream {stream.id} cannot be exported from here", expected="a stream of this circuit, which is a child")
         if isinstance(stream.node, FeedbackNode) and stream.node.inputs:
             stream = stream.node.inputs[0]
         self.owner.exports.append(stream)
-        return Stream(self.owner, len(self.owner.exports) - 1)
+        return ReferenceStream(self.owner, len(self.owner.exports) - 1)
 
-    def sink(self, name: str, *inputs: Stream, callback: Callable[..., object] | None = None) -> SinkNode:
+    def sink(self, name: str, *inputs: ReferenceStream, callback: Callable[..., object] | None = None) -> SinkNode:
         """A node that keeps the values of its inputs, and gives them to the callback, in each step."""
         return self._add(SinkNode(self, name, self._local(inputs), callback))
 
@@ -128,7 +138,7 @@ class Circuit:
         self._schedule = None
         return node
 
-    def _everything(self) -> Iterator[Node]:
+    def _everything(self) -> Iterator[ReferenceNode]:
         """The nodes of the whole circuit that this one is a part of."""
         root = self
         while root.owner is not None:
@@ -140,13 +150,13 @@ class Circuit:
                 if isinstance(node, ChildNode):
                     waiting.append(node.inner)
 
-    def _local(self, inputs: tuple[Stream, ...]) -> tuple[Stream, ...]:
+    def _local(self, inputs: tuple[ReferenceStream, ...]) -> tuple[ReferenceStream, ...]:
         return tuple(self.import_stream(stream) for stream in inputs)
 
     # Running it.
 
     @property
-    def schedule(self) -> tuple[Node, ...]:
+    def schedule(self) -> tuple[ReferenceNode, ...]:
         """The nodes in a topological order. Raises CircuitError for a cycle without feedback, or a feedback that is not connected."""
         if self._schedule is None:
             self._schedule = self._sorted()
@@ -189,7 +199,7 @@ class Circuit:
         for node in self.nodes:
             node.clock_end(0)
 
-    def _sorted(self) -> tuple[Node, ...]:
+    def _sorted(self) -> tuple[ReferenceNode, ...]:
         for node in self.nodes:
             if isinstance(node, FeedbackNode) and not node.inputs:
                 raise CircuitError(f"feedback {node.id} {node.name} is not connected", remedy="connect(feedback, stream) closes its cycle")

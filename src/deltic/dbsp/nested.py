@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from deltic.dbsp.operators import Group, Reduction, join_trace, positive, trace_append
-from deltic.dbsp.streams import Operator
+from deltic.dbsp.streams import ReferenceOperator
 from deltic.dbsp.weights import checked, summed
 from deltic.dbsp.zset import PAST, IndexedZSet, Row, Trace, ZSet, check_kind, order
 from deltic.purity import pure
@@ -22,7 +22,7 @@ Change = Callable[[Row, Group], Weights]
 """Of a key and its values: the rows that it comes out as."""
 
 
-class Waiting(Operator):
+class TimedOperator(ReferenceOperator):
     """An operator with things due later."""
 
     @abstractmethod
@@ -42,7 +42,7 @@ class Waiting(Operator):
         """Makes this epoch past."""
 
 
-class Joins(Waiting):
+class TimedJoin(TimedOperator):
     """A queue of products by their times."""
 
     def __init__(self, name: str) -> None:
@@ -62,7 +62,7 @@ class Joins(Waiting):
         """Nothing but the queue is kept, and it is empty."""
 
 
-class JoinTrace(Joins):
+class JoinTrace(TimedJoin):
     """join_trace as a node: the change joined with a trace, each product at the join of both times."""
 
     def __init__(self, function: Callable[[Any, Any, Any], Row]) -> None:
@@ -74,7 +74,7 @@ class JoinTrace(Joins):
         return self.leaving(now, join_trace(self.function, delta, trace, now))
 
 
-class Join(Joins):
+class ReferenceJoin(TimedJoin):
     """The change of the join: out[t] = Σ left[t1] ⋈ right[t2] over t1 ∨ t2 = t. Each pair is probed once.
 
     Left's change meets right's trace without the change of now, right's then left's trace with it.
@@ -98,7 +98,7 @@ class Join(Joins):
         self.left, self.right = self.left.past(), self.right.past()
 
 
-class Reduce(Waiting):
+class ReferenceReduce(TimedOperator):
     """out[t] = f(Σ in[t′ ≤ t]) - Σ out[t′ < t] for each key, in the product order.
 
     change: f, of a key and its values. A key that is looked at is due again at the join of now with every time of its history that is
@@ -141,7 +141,7 @@ class Reduce(Waiting):
         self.taken, self.given = ({key: _past(history) for key, history in kept.items()} for kept in (self.taken, self.given))
 
 
-class Aggregate(Reduce):
+class ReferenceAggregate(ReferenceReduce):
     """The change of aggregate: (key, the reduction of its values) with weight 1, for each key that has any."""
 
     def __init__(self, reduction: Reduction) -> None:
@@ -149,7 +149,7 @@ class Aggregate(Reduce):
         super().__init__("aggregate", lambda key, group: {(key, reduce(group)): 1})
 
 
-class Distinct(Reduce):
+class ReferenceDistinct(ReferenceReduce):
     """The change of distinct, at any depth."""
 
     def __init__(self) -> None:
@@ -161,7 +161,7 @@ class Distinct(Reduce):
         return super().evaluate(now, IndexedZSet.sum((((element, ()), time), weight) for (element, time), weight in delta.weights.items()))
 
 
-class TopK(Reduce):
+class ReferenceTopK(ReferenceReduce):
     """The change of the first `limit` of each key's values, in order; a value of weight w counts as w of them."""
 
     def __init__(self, limit: int, by: Callable[[Any], Any]) -> None:
@@ -176,7 +176,7 @@ class TopK(Reduce):
         return found
 
 
-class DistinctTrace(Waiting):
+class DistinctTrace(TimedOperator):
     """The change of distinct at times (epoch, iteration), by the formula of `operators.distinct_trace`, from what each epoch has added up.
 
     An element that changes is looked at again at the later iterations at which earlier epochs changed it.

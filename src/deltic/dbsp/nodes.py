@@ -21,30 +21,30 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltic.dbsp import operators
-from deltic.dbsp.nested import Aggregate, Distinct, Join, TopK
+from deltic.dbsp.nested import ReferenceAggregate, ReferenceDistinct, ReferenceJoin, ReferenceTopK
 from deltic.dbsp.operators import Reduction, consolidate, trace_append
-from deltic.dbsp.streams import Apply, Changes, Delay, Delayed, Delta0, Differentiate, Integrate, Operator, Value
+from deltic.dbsp.streams import Apply, Changes, Delay, Delayed, Delta0, Differentiate, Integrate, ReferenceOperator, Value
 from deltic.dbsp.zset import IndexedZSet, Row, Trace, ZSet
 from deltic.errors import CircuitError, Divergence
 from deltic.purity import pure
 from deltic.trace.time import Time
 
 if TYPE_CHECKING:
-    from deltic.dbsp.circuit import Circuit
+    from deltic.dbsp.circuit import ReferenceCircuit
 
 GROWTH = 3
 SAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stream:
+class ReferenceStream:
     """The output number `port` of a node: the cell of its value at the present time. Methods add a node to the circuit."""
 
-    node: Node
+    node: ReferenceNode
     port: int = 0
 
     @property
-    def circuit(self) -> Circuit:
+    def circuit(self) -> ReferenceCircuit:
         return self.node.circuit
 
     @property
@@ -56,68 +56,68 @@ class Stream:
         """The value at the present time."""
         return self.circuit.cells[self.node.local, self.port]
 
-    def map(self, function: Callable[[Any], Row]) -> Stream:
+    def map(self, function: Callable[[Any], Row]) -> ReferenceStream:
         return self.circuit.apply("map", partial(operators.map, pure(function)), self)
 
-    def filter(self, predicate: Callable[[Any], bool]) -> Stream:
+    def filter(self, predicate: Callable[[Any], bool]) -> ReferenceStream:
         return self.circuit.apply("filter", partial(operators.filter, pure(predicate)), self)
 
-    def flat_map(self, function: Callable[[Any], Iterable[Row]]) -> Stream:
+    def flat_map(self, function: Callable[[Any], Iterable[Row]]) -> ReferenceStream:
         return self.circuit.apply("flat_map", partial(operators.flat_map, function), self)
 
-    def explode(self, function: Callable[[Any], Iterable[tuple[Row, int]]]) -> Stream:
+    def explode(self, function: Callable[[Any], Iterable[tuple[Row, int]]]) -> ReferenceStream:
         return self.circuit.apply("explode", partial(operators.explode, function), self)
 
-    def index_with(self, key: Callable[[Any], Row]) -> Stream:
+    def index_with(self, key: Callable[[Any], Row]) -> ReferenceStream:
         return self.circuit.apply("index_with", partial(operators.index_with, pure(key)), self)
 
-    def inspect(self, callback: Callable[[ZSet], object]) -> Stream:
+    def inspect(self, callback: Callable[[ZSet], object]) -> ReferenceStream:
         return self.circuit.apply("inspect", partial(operators.inspect, callback), self)
 
-    def negate(self) -> Stream:
+    def negate(self) -> ReferenceStream:
         return self.circuit.apply("negate", operators.negate, self)
 
-    def plus(self, other: Stream) -> Stream:
+    def plus(self, other: ReferenceStream) -> ReferenceStream:
         return self.circuit.apply("plus", operators.plus, self, other)
 
-    def minus(self, other: Stream) -> Stream:
+    def minus(self, other: ReferenceStream) -> ReferenceStream:
         return self.circuit.apply("minus", operators.minus, self, other)
 
-    def distinct(self) -> Stream:
+    def distinct(self) -> ReferenceStream:
         """The change of the distinct elements, at any depth."""
-        return self.circuit.operator(Distinct(), self)
+        return self.circuit.operator(ReferenceDistinct(), self)
 
-    def aggregate(self, reduction: Reduction) -> Stream:
+    def aggregate(self, reduction: Reduction) -> ReferenceStream:
         """The change of (key, reduction) of an indexed Z-set, at any depth."""
-        return self.circuit.operator(Aggregate(reduction), self)
+        return self.circuit.operator(ReferenceAggregate(reduction), self)
 
-    def top_k(self, limit: int, by: Callable[[Any], Any]) -> Stream:
+    def top_k(self, limit: int, by: Callable[[Any], Any]) -> ReferenceStream:
         """The change of the first `limit` values of each key, at any depth."""
-        return self.circuit.operator(TopK(limit, by), self)
+        return self.circuit.operator(ReferenceTopK(limit, by), self)
 
-    def join(self, other: Stream, function: Callable[[Any, Any, Any], Row]) -> Stream:
+    def join(self, other: ReferenceStream, function: Callable[[Any, Any, Any], Row]) -> ReferenceStream:
         """The change of the join of two indexed Z-sets, at any depth."""
-        return self.circuit.operator(Join(function), self, other)
+        return self.circuit.operator(ReferenceJoin(function), self, other)
 
-    def delay(self, nothing: Changes = ZSet()) -> Stream:  # noqa: B008  immutable
+    def delay(self, nothing: Changes = ZSet()) -> ReferenceStream:  # noqa: B008  immutable
         """z⁻¹ of the innermost clock. nothing: what it gives first."""
         return self.circuit.operator(Delay(nothing), self)
 
-    def integrate(self, nothing: Changes = ZSet()) -> Stream:  # noqa: B008
+    def integrate(self, nothing: Changes = ZSet()) -> ReferenceStream:  # noqa: B008
         """I of the innermost clock."""
         return self.circuit.operator(Integrate(nothing), self)
 
-    def differentiate(self, nothing: Changes = ZSet()) -> Stream:  # noqa: B008
+    def differentiate(self, nothing: Changes = ZSet()) -> ReferenceStream:  # noqa: B008
         """D of the innermost clock."""
         return self.circuit.operator(Differentiate(nothing), self)
 
 
-class Node(ABC):
+class ReferenceNode(ABC):
     """A vertex of a circuit. clock: how many times it has been evaluated."""
 
     kind: ClassVar[str]
 
-    def __init__(self, circuit: Circuit, name: str, inputs: tuple[Stream, ...] = ()) -> None:
+    def __init__(self, circuit: ReferenceCircuit, name: str, inputs: tuple[ReferenceStream, ...] = ()) -> None:
         self.circuit, self.name, self.inputs = circuit, name, inputs
         self.local = len(circuit.nodes)
         self.clock = 0
@@ -130,14 +130,14 @@ class Node(ABC):
     def id(self) -> str:
         """The global id.
 
-        >>> from deltic.dbsp.circuit import Circuit
-        >>> circuit = Circuit()
+        >>> from deltic.dbsp.circuit import ReferenceCircuit
+        >>> circuit = ReferenceCircuit()
         >>> circuit.child("inner").child("innermost").source_node("x").id
         '0.0.0'
         """
         return ".".join(map(str, self.path))
 
-    def before(self) -> Iterable[Stream]:
+    def before(self) -> Iterable[ReferenceStream]:
         """The streams of the same circuit that must have their value first."""
         return self.inputs
 
@@ -158,10 +158,10 @@ class Node(ABC):
         return True
 
 
-class OperatorNode(Node):
+class OperatorNode(ReferenceNode):
     kind = "operator"
 
-    def __init__(self, circuit: Circuit, operator: Operator, inputs: tuple[Stream, ...]) -> None:
+    def __init__(self, circuit: ReferenceCircuit, operator: ReferenceOperator, inputs: tuple[ReferenceStream, ...]) -> None:
         super().__init__(circuit, operator.name, inputs)
         operator.depth = len(circuit.path)
         self.operator = operator
@@ -180,7 +180,7 @@ class OperatorNode(Node):
         return self.operator.settled(now)
 
 
-class SourceNode(Node):
+class SourceNode(ReferenceNode):
     """value: what it gives in the next step."""
 
     kind = "source"
@@ -190,12 +190,14 @@ class SourceNode(Node):
         return (self.value,)
 
 
-class SinkNode(Node):
+class SinkNode(ReferenceNode):
     """values: those of its inputs in the last step."""
 
     kind = "sink"
 
-    def __init__(self, circuit: Circuit, name: str, inputs: tuple[Stream, ...], callback: Callable[..., object] | None) -> None:
+    def __init__(
+        self, circuit: ReferenceCircuit, name: str, inputs: tuple[ReferenceStream, ...], callback: Callable[..., object] | None
+    ) -> None:
         super().__init__(circuit, name, inputs)
         self.callback = callback
         self.values: tuple[Any, ...] = ()
@@ -213,16 +215,16 @@ class SinkNode(Node):
         return ()
 
 
-class ImportNode(Node):
+class ImportNode(ReferenceNode):
     """δ0 of a stream of the circuit around."""
 
     kind = "import"
 
-    def __init__(self, circuit: Circuit, outer: Stream) -> None:
+    def __init__(self, circuit: ReferenceCircuit, outer: ReferenceStream) -> None:
         super().__init__(circuit, f"import {outer.node.name.removeprefix('import ')}", (outer,))
         self.outer = outer
 
-    def before(self) -> Iterable[Stream]:
+    def before(self) -> Iterable[ReferenceStream]:
         return ()
 
     def evaluate(self, now: Time) -> tuple[Value, ...]:
@@ -230,20 +232,20 @@ class ImportNode(Node):
         return (Delta0(type(value)()).evaluate(now, value),)
 
 
-class FeedbackNode(Node):
+class FeedbackNode(ReferenceNode):
     """Gives, in the next iteration, what its stream has in this one."""
 
     kind = "feedback"
 
-    def __init__(self, circuit: Circuit, name: str, delayed: Delayed) -> None:
+    def __init__(self, circuit: ReferenceCircuit, name: str, delayed: Delayed) -> None:
         super().__init__(circuit, name)
         delayed.depth = len(circuit.path)
         self.delayed = delayed
 
-    def before(self) -> Iterable[Stream]:
+    def before(self) -> Iterable[ReferenceStream]:
         return ()
 
-    def connect(self, stream: Stream) -> None:
+    def connect(self, stream: ReferenceStream) -> None:
         """Says which stream of its circuit comes back."""
         if stream.circuit is not self.circuit:
             raise CircuitError(f"feedback {self.id} {self.name} is given a stream of another circuit, {stream.id}")
@@ -267,18 +269,18 @@ class FeedbackNode(Node):
         return self.delayed.settled(now)
 
 
-class ChildNode(Node):
+class ChildNode(ReferenceNode):
     """Runs its circuit until it has come to its fixed point. limit: iterations that may change something."""
 
     kind = "child"
 
-    def __init__(self, circuit: Circuit, name: str, limit: int) -> None:
+    def __init__(self, circuit: ReferenceCircuit, name: str, limit: int) -> None:
         super().__init__(circuit, name)
         self.limit = limit
-        self.inner: Circuit
-        self.exports: list[Stream] = []
+        self.inner: ReferenceCircuit
+        self.exports: list[ReferenceStream] = []
 
-    def before(self) -> Iterable[Stream]:
+    def before(self) -> Iterable[ReferenceStream]:
         return (node.outer for node in self.inner.nodes if isinstance(node, ImportNode))
 
     def clock_start(self, scope: int) -> None:
@@ -293,7 +295,7 @@ class ChildNode(Node):
     def evaluate(self, now: Time) -> tuple[Value, ...]:
         traces = [Trace() for _ in self.exports]
         indexed = [False for _ in self.exports]
-        growth: list[dict[Node, int]] = []
+        growth: list[dict[ReferenceNode, int]] = []
         for i in range(self.limit + 1):
             here = (*now, i)
             self.inner.run(here)
@@ -308,7 +310,7 @@ class ChildNode(Node):
     def settled(self, now: Time) -> bool:
         return all(node.settled(now) for node in self.inner.nodes)
 
-    def _divergence(self, growth: list[dict[Node, int]]) -> Divergence:
+    def _divergence(self, growth: list[dict[ReferenceNode, int]]) -> Divergence:
         moving = [node for node in self.inner.nodes if isinstance(node, FeedbackNode) and node.delayed.held]
         message = f"the child {self.id} {self.name} has not come to a fixed point after {self.limit:,} iterations"
         for node in moving[:1]:
@@ -324,6 +326,6 @@ def _exported(trace: Trace, indexed: bool) -> Changes:
     return whole if indexed else ZSet.of((element, None, weight) for (element, _), _, weight in whole.triples())
 
 
-def apply_node(circuit: Circuit, name: str, function: Callable[..., Value], inputs: tuple[Stream, ...]) -> OperatorNode:
+def apply_node(circuit: ReferenceCircuit, name: str, function: Callable[..., Value], inputs: tuple[ReferenceStream, ...]) -> OperatorNode:
     """A node of a function of present values."""
     return OperatorNode(circuit, Apply(name, function), inputs)

@@ -18,7 +18,7 @@ Value = ZSet | IndexedZSet | Trace
 Changes = ZSet | IndexedZSet
 
 
-class Operator(ABC):
+class ReferenceOperator(ABC):
     """The base of all: keeps nothing, is always at its fixed point."""
 
     depth = 0
@@ -45,7 +45,7 @@ class Operator(ABC):
         return True
 
 
-class Apply(Operator):
+class Apply(ReferenceOperator):
     """A function of the values at the present time."""
 
     def __init__(self, name: str, function: Callable[..., Value]) -> None:
@@ -56,7 +56,7 @@ class Apply(Operator):
         return self.function(*inputs)
 
 
-class Delayed(Operator):
+class Delayed(ReferenceOperator):
     """What came in one time ago. Such an operator can give before it takes, so that a feedback node can be made of it."""
 
     def __init__(self, name: str, nothing: Value) -> None:
@@ -101,7 +101,7 @@ class DelayTrace(Delayed):
             self.held = self.held.past()
 
 
-class TraceAppend(Operator):
+class TraceAppend(ReferenceOperator):
     """trace_append at the present time."""
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class TraceAppend(Operator):
         return trace_append(inputs[0], inputs[1], now)
 
 
-class UntimedTraceAppend(Operator):
+class UntimedTraceAppend(ReferenceOperator):
     """untimed_trace_append."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class UntimedTraceAppend(Operator):
         return untimed_trace_append(*inputs)
 
 
-class Integrate(Operator):
+class Integrate(ReferenceOperator):
     """I: out[t] = in[0] + … + in[t] of the innermost clock. Settled when nothing has come in."""
 
     def __init__(self, nothing: Changes) -> None:
@@ -143,7 +143,7 @@ class Integrate(Operator):
         return not self.moved
 
 
-class Differentiate(Operator):
+class Differentiate(ReferenceOperator):
     """D: out[t] = in[t] - in[t - 1] of the innermost clock. Settled when the input was the one before."""
 
     def __init__(self, nothing: Changes) -> None:
@@ -165,7 +165,7 @@ class Differentiate(Operator):
         return not self.moved
 
 
-class Delta0(Operator):
+class Delta0(ReferenceOperator):
     """δ0: the input at iteration 0, nothing afterwards."""
 
     def __init__(self, nothing: Changes) -> None:

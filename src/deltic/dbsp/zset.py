@@ -55,7 +55,7 @@ def order(value: object) -> tuple[object, ...]:
 
 
 @dataclass(frozen=True)
-class Weighted(Generic[E]):
+class WeightedEntries(Generic[E]):
     """Entries with their weights."""
 
     weights: Mapping[E, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -76,13 +76,13 @@ class Weighted(Generic[E]):
         return len(self.weights)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and isinstance(other, Weighted) and dict(self.weights) == dict(other.weights)
+        return type(self) is type(other) and isinstance(other, WeightedEntries) and dict(self.weights) == dict(other.weights)
 
     def __hash__(self) -> int:
         return hash((type(self), frozenset(self.weights.items())))
 
 
-class ZSet(Weighted[tuple[Row, At]]):
+class ZSet(WeightedEntries[tuple[Row, At]]):
     """Entries (element, time)."""
 
     @classmethod
@@ -105,7 +105,7 @@ class ZSet(Weighted[tuple[Row, At]]):
         return f"ZSet({self.triples()!r})"
 
 
-class IndexedZSet(Weighted[tuple[Pair, At]]):
+class IndexedZSet(WeightedEntries[tuple[Pair, At]]):
     """Entries ((key, value), time)."""
 
     @classmethod
@@ -131,7 +131,7 @@ class IndexedZSet(Weighted[tuple[Pair, At]]):
         return f"IndexedZSet({self.triples()!r})"
 
 
-class Trace(Weighted[tuple[Row, Row, At]]):
+class Trace(WeightedEntries[tuple[Row, Row, At]]):
     """Many deltas as one: entries (key, value, time). A Z-set's element is the key, and its value ()."""
 
     @classmethod

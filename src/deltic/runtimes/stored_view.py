@@ -18,7 +18,7 @@ from deltic.schema import Field, Schema
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.manifest import Manifest
 from deltic.storage.reader import StateReader
-from deltic.storage.reading import OpenFiles, Shelved, shaped
+from deltic.storage.reading import OpenFiles, ShardArrangements, shaped
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.identity import Identity
@@ -91,19 +91,21 @@ class StoredView(ReadableView):
 
     def _content(self, shards: Sequence[int], keys: Sequence[Key] | None = None) -> tuple[Batch, StringTable]:
         arrangement, manifest = self.layout.arrangement, self._reader.manifest
-        shelves = [self._shelved(manifest, shard) for shard in shards]
-        names = sorted({name for shelf in shelves for name in shelf.names(arrangement)}, reverse=True)
+        opened = [self._arrangements(manifest, shard) for shard in shards]
+        names = sorted({name for arrangements in opened for name in arrangements.names(arrangement)}, reverse=True)
         strings = file_strings(self.layout.identity, [self._files[manifest.files[name]].dictionary() for name in names])
-        spines = [shelf[arrangement] for shelf in shelves]
+        spines = [arrangements[arrangement] for arrangements in opened]
         if keys is None:
             return merge([spine.scan(Counters()).verified() for spine in spines]), strings
         return rows_under(spines, self.layout.key_words(keys, strings), self.layout.widths[0]), strings
 
-    def _shelved(self, manifest: Manifest, shard: int) -> Shelved:
+    def _arrangements(self, manifest: Manifest, shard: int) -> ShardArrangements:
         """A shard's part; a file from before the number of shards changed has rows of others as well."""
         layout = self.layout
         shares = {layout.arrangement: Share(shard, manifest.shards, layout.partition)} if layout.partition else {}
-        return Shelved(self._files, manifest.files, manifest.shelves[shard], {layout.arrangement: layout.widths}, shares=shares)
+        return ShardArrangements(
+            self._files, manifest.files, manifest.shard_states[shard], {layout.arrangement: layout.widths}, shares=shares
+        )
 
 
 def file_strings(identity: Identity | None, dictionaries: Sequence[Dictionary]) -> StringTable:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from deltic.storage.files import FileRef
-from deltic.storage.folder import Folder, open_folder
+from deltic.storage.folder import StateFolder, open_folder
 from deltic.storage.history import epochs_in
 from deltic.storage.manifest import Change, Manifest, SegmentRef
 from deltic.storage.merging import merge_segments
@@ -35,7 +35,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Cared:
+class MaintenanceResult:
     """before, after: the size. epochs: those that can be read now. batches: how many there were and are."""
 
     before: Size
@@ -44,13 +44,13 @@ class Cared:
     batches: tuple[int, int]
 
 
-def size_of(folder: Folder) -> Size:
+def size_of(folder: StateFolder) -> Size:
     """One listing each."""
     data, manifests = folder.sizes(DATA), folder.sizes(MANIFESTS)
     return Size(len(data), sum(data.values()), len(manifests), sum(manifests.values()))
 
 
-def gc(root: str | os.PathLike[str], keep: int | None = None) -> Cared:
+def gc(root: str | os.PathLike[str], keep: int | None = None) -> MaintenanceResult:
     """Deletes what no epoch needs that is to stay readable. keep: how many past epochs do; None for those that can be read now.
 
     Raises StateError if there is no state, StateInUse.
@@ -58,7 +58,7 @@ def gc(root: str | os.PathLike[str], keep: int | None = None) -> Cared:
     return _cared(root, keep, lambda state: None)
 
 
-def compact(root: str | os.PathLike[str], keep: int | None = None) -> Cared:
+def compact(root: str | os.PathLike[str], keep: int | None = None) -> MaintenanceResult:
     """Makes one batch of each arrangement in each shard, so that what has cancelled goes. keep: as in `gc`. O(state).
 
     The files that it replaces go with the last epoch that names them. Raises StateError if there is no state, StateInUse, CorruptState.
@@ -66,7 +66,7 @@ def compact(root: str | os.PathLike[str], keep: int | None = None) -> Cared:
     return _cared(root, keep, _merge_all)
 
 
-def _cared(root: str | os.PathLike[str], keep: int | None, work: Callable[[State], None]) -> Cared:
+def _cared(root: str | os.PathLike[str], keep: int | None, work: Callable[[State], None]) -> MaintenanceResult:
     folder = open_folder(root)
     if not epochs_in(folder):
         raise no_state(folder.root)
@@ -77,7 +77,7 @@ def _cared(root: str | os.PathLike[str], keep: int | None, work: Callable[[State
         work(state)
         state.sweep()
         epochs = range(state.manifest.oldest, state.epoch + 1)
-        return Cared(before, size_of(folder), epochs, (batches, _batches(state.manifest)))
+        return MaintenanceResult(before, size_of(folder), epochs, (batches, _batches(state.manifest)))
     finally:
         state.close()
 
@@ -87,7 +87,7 @@ def _batches(manifest: Manifest) -> int:
 
 
 def _merge_all(state: State) -> None:
-    groups = [s for shelf in state.manifest.shelves for s in shelf.values() if len(s) > 1 or s[0].ranged]
+    groups = [s for shard_state in state.manifest.shard_states for s in shard_state.values() if len(s) > 1 or s[0].ranged]
     if not groups:
         return
     change = Change()

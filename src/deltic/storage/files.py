@@ -20,8 +20,8 @@ from deltic.storage.dictionary import Dictionary, TextGuard, named
 from deltic.storage.folder import folder_at
 from deltic.storage.layout import (
     HEADER_BYTES,
-    Block,
     Directory,
+    FileBlock,
     Role,
     SegmentPlace,
     Words,
@@ -251,7 +251,7 @@ class DataFile:
             Pages(-(-len(index) // PAGE_WORDS), verify_index).need_all()
         return batch
 
-    def _index_verifier(self, block: Block | None, index: Words | None, rows: int) -> Verify:
+    def _index_verifier(self, block: FileBlock | None, index: Words | None, rows: int) -> Verify:
         verify_words = self._verifier(*([] if block is None else [block]))
 
         def verify(pages: list[int]) -> None:
@@ -261,15 +261,15 @@ class DataFile:
 
         return verify
 
-    def _array(self, block: Block, dtype: Any = "<i8") -> Any:
+    def _array(self, block: FileBlock, dtype: Any = "<i8") -> Any:
         return np.frombuffer(self._map, dtype, block.size_bytes // np.dtype(dtype).itemsize, block.offset)
 
-    def _pages(self, block: Block) -> Pages:
+    def _pages(self, block: FileBlock) -> Pages:
         return Pages(-(-aligned(block.size_bytes) // PAGE_BYTES), self._verifier(block))
 
-    def _verifier(self, *blocks: Block) -> Verify:
+    def _verifier(self, *blocks: FileBlock) -> Verify:
         """Verifies pages by number, in all of these blocks; the tables of their pages' checksums at the first call."""
-        tables: list[tuple[Block, Any]] = []
+        tables: list[tuple[FileBlock, Any]] = []
 
         def verify(pages: list[int]) -> None:
             if not tables:
@@ -279,7 +279,7 @@ class DataFile:
 
         return verify
 
-    def _table(self, block: Block) -> list[int]:
+    def _table(self, block: FileBlock) -> list[int]:
         """The checksums of a block's pages."""
         size = aligned(block.size_bytes)
         if not block.paged:
@@ -290,7 +290,7 @@ class DataFile:
         found: list[int] = np.frombuffer(table, "<u4", -(-size // PAGE_BYTES)).tolist()
         return found
 
-    def _verify(self, block: Block, table: Sequence[int], pages: Iterable[int]) -> None:
+    def _verify(self, block: FileBlock, table: Sequence[int], pages: Iterable[int]) -> None:
         data = memoryview(self._map)[block.offset : block.offset + aligned(block.size_bytes)]
         for number in pages:
             page = data[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
@@ -301,6 +301,6 @@ class DataFile:
     def _unsound(self, what: str) -> CorruptState:
         return CorruptState(f"{self.name}: {what}, though the checksum is right", remedy=REMEDY)
 
-    def _damaged(self, block: Block, offset: int, size: int) -> CorruptState:
+    def _damaged(self, block: FileBlock, offset: int, size: int) -> CorruptState:
         self._folder.forget_data(self.name)
         return CorruptState(f"{self.name}: {block.name} is damaged (bytes {offset} to {offset + size})", remedy=REMEDY)

@@ -18,7 +18,7 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _OBJECT_STORES: Final = ("s3", "gs", "az")
 
 
-class Folder(Protocol):
+class StateFolder(Protocol):
     """A state folder. Every method raises StateError if the disk or the store fails; then nothing has changed.
 
     root: a path or URL that `open_folder` takes. local: whether it is on a file system, so that a lock keeps a second writer out.
@@ -75,7 +75,7 @@ class Folder(Protocol):
         """Drops a local copy that turned out to be damaged; the file itself is left as it is."""
 
 
-def open_folder(root: str | os.PathLike[str]) -> Folder:
+def open_folder(root: str | os.PathLike[str]) -> StateFolder:
     """The folder at a path, or at a URL: file://, s3://, gs:// or az://. It need not be there yet. Raises StateError."""
     place = os.fspath(root)
     if not _URL.match(place):
@@ -89,6 +89,6 @@ def open_folder(root: str | os.PathLike[str]) -> Folder:
 
 
 @lru_cache(maxsize=64)
-def folder_at(root: str) -> Folder:
+def folder_at(root: str) -> StateFolder:
     """The same folder each time, so that a process connects to an object store once. Not to be locked."""
     return open_folder(root)

@@ -14,7 +14,7 @@ import zlib
 from typing import Final
 
 from deltic.errors import StateError
-from deltic.storage.folder import Folder
+from deltic.storage.folder import StateFolder
 from deltic.storage.names import GENERATIONS
 from deltic.storage.parsing import REMEDY
 
@@ -26,7 +26,7 @@ _RECORD_BYTES: Final = 64
 _log = logging.getLogger(__name__)
 
 
-def next_generation(folder: Folder, above: int = 0) -> int:
+def next_generation(folder: StateFolder, above: int = 0) -> int:
     """Takes a generation greater than `above` and than any before it. Raises StateError if there is none left."""
     taken = _taken(folder)
     record = _record(marked_epoch(folder))
@@ -40,7 +40,7 @@ def next_generation(folder: Folder, above: int = 0) -> int:
     return generation
 
 
-def marked_epoch(folder: Folder) -> int | None:
+def marked_epoch(folder: StateFolder) -> int | None:
     """The last epoch that the newest opener has marked as committed; None if it has marked none."""
     taken = _taken(folder)
     content = folder.read(f"{GENERATIONS}/{taken[-1]}") if taken else None
@@ -52,7 +52,7 @@ def marked_epoch(folder: Folder) -> int | None:
     return epoch if type(epoch) is int and crc == _crc(epoch) else None
 
 
-def mark(folder: Folder, generation: int, epoch: int) -> None:
+def mark(folder: StateFolder, generation: int, epoch: int) -> None:
     """Marks an epoch as committed. What fails is logged: the epoch is real without it."""
     try:
         folder.overwrite(generation_name(generation), _record(epoch))
@@ -68,7 +68,7 @@ def generation_name(generation: int) -> str:
     return f"{GENERATIONS}/{generation:08x}"
 
 
-def _taken(folder: Folder) -> list[str]:
+def _taken(folder: StateFolder) -> list[str]:
     return [name for name in folder.names(GENERATIONS) if _GENERATION.fullmatch(name)]
 
 

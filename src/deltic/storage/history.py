@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from deltic.errors import CorruptState
-from deltic.storage.folder import Folder
+from deltic.storage.folder import StateFolder
 from deltic.storage.generations import marked_epoch
-from deltic.storage.manifest import Manifest, Stored, decode, epoch_of, manifest_name
+from deltic.storage.manifest import Manifest, StoredManifest, decode, epoch_of, manifest_name
 from deltic.storage.names import GENERATIONS, MANIFESTS
 from deltic.storage.parsing import REMEDY
 
@@ -25,7 +25,7 @@ _MANIFEST: Final = re.compile(r"\d{12}\.json")
 
 
 @dataclass(slots=True)
-class Pace:
+class WholeManifestSchedule:
     """When the next whole manifest is due.
 
     every: fewest epochs from one to the next, 0 for each. link_bytes: what one more of the others costs.
@@ -50,12 +50,12 @@ class Pace:
             self.since += 1
 
 
-def epochs_in(folder: Folder) -> list[int]:
+def epochs_in(folder: StateFolder) -> list[int]:
     """Those that have manifests, ascending; not all of them are retained."""
     return [epoch_of(name) for name in folder.names(MANIFESTS) if _MANIFEST.fullmatch(name)]
 
 
-def committed_epochs(folder: Folder) -> list[int]:
+def committed_epochs(folder: StateFolder) -> list[int]:
     """`epochs_in`. Raises CorruptState if the newest manifest is older than the last epoch that was committed."""
     marked = marked_epoch(folder)  # first, since a writer may commit meanwhile
     epochs = epochs_in(folder)
@@ -67,7 +67,7 @@ def committed_epochs(folder: Folder) -> list[int]:
     return epochs
 
 
-def stored_manifest(folder: Folder, epoch: int) -> Stored:
+def stored_manifest(folder: StateFolder, epoch: int) -> StoredManifest:
     """Raises CorruptState, also if it is missing, and StateError if its format is newer."""
     name = manifest_name(epoch)
     if (found := folder.read(name)) is None:
@@ -77,9 +77,9 @@ def stored_manifest(folder: Folder, epoch: int) -> Stored:
     return stored
 
 
-def chain(folder: Folder, first: int, last: int, until: Callable[[Stored], bool]) -> list[Stored]:
+def chain(folder: StateFolder, first: int, last: int, until: Callable[[StoredManifest], bool]) -> list[StoredManifest]:
     """The manifests from one that holds the whole state, and that `until` accepts, to `last`; or else from `first`, the oldest one."""
-    found: list[Stored] = []
+    found: list[StoredManifest] = []
     for epoch in range(last, first - 1, -1):
         found.append(stored_manifest(folder, epoch))
         if found[-1].whole is not None and (epoch == first or until(found[-1])):
@@ -87,7 +87,7 @@ def chain(folder: Folder, first: int, last: int, until: Callable[[Stored], bool]
     raise CorruptState(f"{manifest_name(first)} does not hold the whole state, and there is none before it", remedy=REMEDY)
 
 
-def folded(links: Sequence[Stored]) -> Manifest:
+def folded(links: Sequence[StoredManifest]) -> Manifest:
     """The state after the last of these, of which the first holds the whole."""
     manifest = links[0].whole
     assert manifest is not None

@@ -55,7 +55,7 @@ def stored_bytes(size_bytes: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class FileBlock:
     """Where bytes stand in a file, and their checksum. name: for messages."""
 
     name: str
@@ -77,9 +77,9 @@ class SegmentPlace:
     role: Role
     rows: int
     strings: tuple[int, ...]
-    columns: tuple[Block, ...]
-    weights: tuple[Block, ...]
-    index: Block | None
+    columns: tuple[FileBlock, ...]
+    weights: tuple[FileBlock, ...]
+    index: FileBlock | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,9 @@ class DictionaryPlace:
     """The strings that a file's segments name."""
 
     count: int
-    ids: Block
-    offsets: Block
-    text: Block
+    ids: FileBlock
+    offsets: FileBlock
+    text: FileBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _dictionary(entry: Json, start: int, end: int) -> DictionaryPlace:
     return DictionaryPlace(strings, *_blocks(names, sizes, entry, start, end))
 
 
-def _blocks(names: Sequence[str], sizes: Sequence[int], entry: Json, start: int, end: int) -> list[Block]:
+def _blocks(names: Sequence[str], sizes: Sequence[int], entry: Json, start: int, end: int) -> list[FileBlock]:
     """The blocks of an entry, one after another from its offset; all of them in the file."""
     offset = start + count(member(entry, "offset"), "offset", end)
     checksums = counts(member(entry, "checksums"), "checksums", 2**32 - 1)
@@ -183,7 +183,7 @@ def _blocks(names: Sequence[str], sizes: Sequence[int], entry: Json, start: int,
         raise Malformed(f"{len(checksums)} checksums of {len(names)} blocks at {offset}")
     blocks = []
     for name, size, crc in zip(names, sizes, checksums, strict=True):
-        blocks.append(Block(name, offset, size, crc))
+        blocks.append(FileBlock(name, offset, size, crc))
         offset += stored_bytes(size)
     if offset > end:
         raise Malformed(f"{names[-1]} ends at {offset}, the file at {end}")

@@ -16,7 +16,7 @@ import time
 from typing import Final
 
 from deltic.errors import StateError
-from deltic.storage.folder import Folder
+from deltic.storage.folder import StateFolder
 from deltic.storage.names import LEASES
 
 LEASE_S: Final = 300.0
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 class Lease:
     """Keeps `epoch` and all after it readable until `release`. Renewed by a thread, four times in its length."""
 
-    def __init__(self, folder: Folder, epoch: int, length_s: float = LEASE_S) -> None:
+    def __init__(self, folder: StateFolder, epoch: int, length_s: float = LEASE_S) -> None:
         """Raises StateError if it cannot be written."""
         self.epoch = epoch
         self._folder, self._length_s = folder, length_s
@@ -62,7 +62,7 @@ class Lease:
                 _log.warning("the lease of epoch %d of %s could not be renewed: %s", self.epoch, self._folder.root, error)
 
 
-def oldest_leased(folder: Folder, *, clear: bool = True) -> int | None:
+def oldest_leased(folder: StateFolder, *, clear: bool = True) -> int | None:
     """The oldest epoch that a reader holds; None if there is none. clear: delete leases that have ended, or that are damaged."""
     now_us = time.time_ns() // 1000
     held: list[int] = []

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from deltic.errors import CorruptState
-from deltic.storage.folder import Folder
+from deltic.storage.folder import StateFolder
 from deltic.storage.history import stored_manifest
-from deltic.storage.manifest import Manifest, Stored, manifest_name
+from deltic.storage.manifest import Manifest, StoredManifest, manifest_name
 
 _MISSING = "missing"
 
@@ -23,7 +23,7 @@ class Link:
 
     first: int
     last: int
-    stored: Stored | None
+    stored: StoredManifest | None
     problem: str | None = None
 
     @property
@@ -41,12 +41,12 @@ class Gap:
     later: str
 
 
-def links_of(folder: Folder, epochs: Sequence[int], newest: int, floor: int) -> list[Link]:
+def links_of(folder: StateFolder, epochs: Sequence[int], newest: int, floor: int) -> list[Link]:
     """Ascending, without a number left out. epochs: those with manifests. newest: the last one committed. floor: the first one needed."""
     return list(_descending(folder, epochs, newest, floor))[::-1]
 
 
-def _descending(folder: Folder, epochs: Sequence[int], newest: int, floor: int) -> Iterator[Link]:
+def _descending(folder: StateFolder, epochs: Sequence[int], newest: int, floor: int) -> Iterator[Link]:
     above, link = newest + 1, None
     for epoch in reversed(epochs):
         if epoch + 1 < above:
@@ -61,7 +61,7 @@ def _descending(folder: Folder, epochs: Sequence[int], newest: int, floor: int) 
         yield Link(above - 1, above - 1, None, _MISSING)
 
 
-def _read(folder: Folder, epoch: int) -> Link:
+def _read(folder: StateFolder, epoch: int) -> Link:
     try:
         stored = stored_manifest(folder, epoch)
     except CorruptState as error:

@@ -43,7 +43,7 @@ _CURES: Final = {
 
 
 class LocalFolder:
-    """The folder `path`; see Folder."""
+    """The folder `path`; see StateFolder."""
 
     local: Final = True
 

@@ -64,7 +64,7 @@ class Change:
     notes: Mapping[str, Json] = field(default_factory=dict)
 
 
-Shelf = Mapping[str, tuple[SegmentRef, ...]]
+ShardState = Mapping[str, tuple[SegmentRef, ...]]
 """A shard's batches by arrangement."""
 
 
@@ -72,14 +72,14 @@ Shelf = Mapping[str, tuple[SegmentRef, ...]]
 class Manifest:
     """The state after `epoch`.
 
-    shelves: one per shard. files: those that a segment names, or the epoch's change of a view, by name. uses: how many segments name each
-    file. oldest: the first epoch that a reader may still ask for. at_us: when it was committed, by the writer's clock; 0 if unknown.
-    program: what the notes say of it.
+    shard_states: one per shard. files: those that a segment or the epoch's change of a view names, by name. uses: by file, how many
+    segments name it. oldest: the first epoch that a reader may open. at_us: the commit time by the writer's clock, 0 if unknown.
+    program: the program that the notes describe.
     """
 
     epoch: int
     generation: int
-    shelves: tuple[Shelf, ...]
+    shard_states: tuple[ShardState, ...]
     files: Mapping[str, FileRef] = field(default_factory=dict)
     notes: Notes = field(default_factory=Notes)
     views: tuple[SegmentRef, ...] = ()
@@ -91,7 +91,7 @@ class Manifest:
 
     @property
     def shards(self) -> int:
-        return len(self.shelves)
+        return len(self.shard_states)
 
     @staticmethod
     def before(shards: int) -> Manifest:
@@ -100,11 +100,11 @@ class Manifest:
 
     def segments(self) -> Iterable[SegmentRef]:
         """All batches."""
-        return (segment for shelf in self.shelves for segments in shelf.values() for segment in segments)
+        return (segment for shard_state in self.shard_states for segments in shard_state.values() for segment in segments)
 
     def holds(self, segments: Iterable[SegmentRef]) -> bool:
         """Whether all of these are part of the state, so that what replaces them may be adopted."""
-        return all(s.shard < self.shards and s in self.shelves[s.shard].get(s.arrangement, ()) for s in segments)
+        return all(s.shard < self.shards and s in self.shard_states[s.shard].get(s.arrangement, ()) for s in segments)
 
     def after(self, change: Change, generation: int) -> Manifest:
         """The state when the change is done to this one. O(change + files), and what of the notes changes.
@@ -112,25 +112,25 @@ class Manifest:
         Raises CorruptState if the notes describe no program.
         """
         assert self.holds(change.dropped)
-        shelves = {shard: dict(self.shelves[shard]) for shard in {s.shard for s in (*change.dropped, *change.added)}}
+        shard_states = {shard: dict(self.shard_states[shard]) for shard in {s.shard for s in (*change.dropped, *change.added)}}
         gone = set(change.dropped)
         for shard, arrangement in {(segment.shard, segment.arrangement) for segment in gone}:
-            left = tuple(s for s in shelves[shard].pop(arrangement) if s not in gone)
-            shelves[shard].update({arrangement: left} if left else {})
+            left = tuple(s for s in shard_states[shard].pop(arrangement) if s not in gone)
+            shard_states[shard].update({arrangement: left} if left else {})
         for segment in change.added:
-            shelf = shelves[segment.shard]
-            shelf[segment.arrangement] = (*shelf.get(segment.arrangement, ()), segment)
+            shard_state = shard_states[segment.shard]
+            shard_state[segment.arrangement] = (*shard_state.get(segment.arrangement, ()), segment)
         uses = _counted(self.uses, change.added, gone)
         files = {**self.files, **{file.name: file for file in change.files}}
         for name in {segment.file for segment in (*gone, *self.views)} - {file.name for file in change.files}:
             if name not in uses:
                 files.pop(name, None)
-        kept = tuple(shelves.get(shard, shelf) for shard, shelf in enumerate(self.shelves))
+        kept = tuple(shard_states.get(shard, shard_state) for shard, shard_state in enumerate(self.shard_states))
         return replace(
             self,
             epoch=self.epoch + 1,
             generation=generation,
-            shelves=kept,
+            shard_states=kept,
             files=files,
             notes=self.notes.after(change.notes),
             program=self.program.after(change.notes),
@@ -208,7 +208,7 @@ class _Tables:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredManifest:
     """A manifest as it was read. whole: the state after it, where it holds that."""
 
     epoch: int
@@ -235,7 +235,7 @@ class Stored:
         return replace(parent.after(self.change, self.generation), crc=self.crc, oldest=self.oldest, at_us=self.at_us)
 
 
-def decode(stored: bytes, name: str) -> Stored:
+def decode(stored: bytes, name: str) -> StoredManifest:
     """Raises CorruptState, or StateError for a newer format."""
     crc, text = _split(stored, name)
     with reading(name):
@@ -246,7 +246,7 @@ def decode(stored: bytes, name: str) -> Stored:
         return _stored(body, crc, len(stored))
 
 
-def _stored(body: Json, crc: int, size_bytes: int) -> Stored:
+def _stored(body: Json, crc: int, size_bytes: int) -> StoredManifest:
     epoch = count(member(body, "epoch"), "epoch", LAST_EPOCH)
     shards = count(member(body, "shards"), "shards", MOST_SHARDS)
     if not shards:
@@ -267,7 +267,9 @@ def _stored(body: Json, crc: int, size_bytes: int) -> Stored:
         raise Malformed("parent: expected an epoch and a checksum")
     whole = _whole(body, head) if "whole" in body else None
     token = string(member(body, "token"), "token")
-    return Stored(epoch, head.generation, shards, (parent[0], parent[1]), token, change, whole, crc, head.oldest, head.at_us, size_bytes)
+    return StoredManifest(
+        epoch, head.generation, shards, (parent[0], parent[1]), token, change, whole, crc, head.oldest, head.at_us, size_bytes
+    )
 
 
 def _split(stored: bytes, name: str) -> tuple[int, bytes]:
@@ -318,10 +320,10 @@ def _whole(body: Json, head: Manifest) -> Manifest:
     files = {file.name: file for file in _files(member(found, "files"))}
     if missing := {segment.file for segment in (*segments, *head.views)} - files.keys():
         raise Malformed(f"{min(missing)} is not among the files")
-    shelves: list[dict[str, list[SegmentRef]]] = [defaultdict(list) for _ in range(head.shards)]
+    shard_states: list[dict[str, list[SegmentRef]]] = [defaultdict(list) for _ in range(head.shards)]
     for segment in segments:
-        shelves[segment.shard][segment.arrangement].append(segment)
-    made = tuple({name: tuple(found) for name, found in shelf.items()} for shelf in shelves)
+        shard_states[segment.shard][segment.arrangement].append(segment)
+    made = tuple({name: tuple(found) for name, found in shard_state.items()} for shard_state in shard_states)
     notes = _notes(found)
     program = ProgramDescription.of(notes)
-    return replace(head, shelves=made, files=files, notes=Notes(notes), uses=_counted({}, segments, ()), program=program)
+    return replace(head, shard_states=made, files=files, notes=Notes(notes), uses=_counted({}, segments, ()), program=program)

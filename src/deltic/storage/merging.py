@@ -82,8 +82,8 @@ def stale(rows: Sequence[int]) -> bool:
 def large_merges(manifest: Manifest) -> list[tuple[SegmentRef, ...]]:
     """What is to be merged beside the ticks: groups of batches, each of one arrangement of one shard."""
     groups = []
-    for shelf in manifest.shelves:
-        for segments in shelf.values():
+    for shard_state in manifest.shard_states:
+        for segments in shard_state.values():
             rows = [segment.rows for segment in segments]
             chosen = range(len(rows)) if stale(rows) else due(rows)
             if sum(segments[i].rows for i in chosen) >= TICK_ROWS:

@@ -29,7 +29,7 @@ _ONE_PUT_BYTES: Final = 8 << 20
 
 
 class ObjectFolder:
-    """All that is below a URL such as s3://bucket/prefix; see Folder."""
+    """All that is below a URL such as s3://bucket/prefix; see StateFolder."""
 
     local: Final = False
 

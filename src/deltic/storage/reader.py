@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import Self
 
 from deltic.errors import CorruptState, StateError
-from deltic.storage.folder import Folder, open_folder
+from deltic.storage.folder import StateFolder, open_folder
 from deltic.storage.history import chain, committed_epochs, epochs_in, folded, stored_manifest
 from deltic.storage.leases import LEASE_S, Lease
-from deltic.storage.manifest import Manifest, Stored
+from deltic.storage.manifest import Manifest, StoredManifest
 from deltic.storage.names import MANIFESTS
 
 
@@ -26,7 +26,7 @@ class StateReader:
 
     manifest: Manifest
 
-    def __init__(self, folder: Folder, lease: Lease | None, manifest: Manifest) -> None:
+    def __init__(self, folder: StateFolder, lease: Lease | None, manifest: Manifest) -> None:
         """Use `open`."""
         self.folder, self.manifest = folder, manifest
         self._lease = lease
@@ -97,7 +97,7 @@ class StateReader:
         self.close()
 
 
-def _newest(folder: Folder) -> Stored:
+def _newest(folder: StateFolder) -> StoredManifest:
     while epochs := committed_epochs(folder):
         try:
             return stored_manifest(folder, epochs[-1])
@@ -108,7 +108,7 @@ def _newest(folder: Folder) -> Stored:
     raise no_state(folder.root)
 
 
-def _check(folder: Folder, epoch: int, newest: Stored) -> None:
+def _check(folder: StateFolder, epoch: int, newest: StoredManifest) -> None:
     if not newest.oldest <= epoch <= newest.epoch:
         raise StateError(
             f"the state folder {folder.root} has no epoch {epoch} to read",
@@ -117,6 +117,6 @@ def _check(folder: Folder, epoch: int, newest: Stored) -> None:
         )
 
 
-def _manifest(folder: Folder, epoch: int) -> Manifest:
+def _manifest(folder: StateFolder, epoch: int) -> Manifest:
     epochs = epochs_in(folder)
     return folded(chain(folder, epochs[0], epoch, lambda stored: stored.epoch <= epoch))

@@ -51,7 +51,7 @@ class OpenFiles:
             del self._open[name]
 
 
-class Shelved(Mapping[str, Spine]):
+class ShardArrangements(Mapping[str, Spine]):
     """A shard's arrangements, each opened when it is first asked for.
 
     widths: arrangement → (columns, weights). segments: arrangement → its batches; one that is not there is empty.
@@ -65,7 +65,7 @@ class Shelved(Mapping[str, Spine]):
         refs: Mapping[str, FileRef],
         segments: Mapping[str, Sequence[SegmentRef]],
         widths: Mapping[str, tuple[int, int]],
-        before: Shelved | None = None,
+        before: ShardArrangements | None = None,
         shares: Mapping[str, Share] | None = None,
     ) -> None:
         self._files, self._refs, self._segments, self._widths, self._shares = files, refs, segments, widths, shares or {}

@@ -19,7 +19,7 @@ from math import gcd
 from typing import Final
 
 from deltic.errors import StateError
-from deltic.storage.manifest import Manifest, SegmentRef, Shelf
+from deltic.storage.manifest import Manifest, SegmentRef, ShardState
 
 SPREAD: Final = "spread"
 """The note of the number of shards for which state was filled that lies where it was computed; resharding takes it away."""
@@ -31,7 +31,7 @@ Partitions = Mapping[str, tuple[int, ...] | None]
 def partitions(manifest: Manifest) -> Partitions:
     """Of the arrangements that have rows, as the description of the program says. Raises StateError if it does not say it."""
     found: dict[str, tuple[int, ...] | None] = {}
-    for name in sorted({name for shelf in manifest.shelves for name in shelf}):
+    for name in sorted({name for shard_state in manifest.shard_states for name in shard_state}):
         spec = manifest.program.arrangements.get(name)
         if spec is None or spec.old:
             raise StateError(
@@ -57,8 +57,8 @@ def superfluous(manifest: Manifest) -> tuple[SegmentRef, ...]:
 def torn(manifest: Manifest) -> Iterator[tuple[SegmentRef, ...]]:
     """What has to be merged before the state can be resharded: groups of batches, each of one arrangement of one shard."""
     listed = Counter((s.arrangement, s.file) for s in manifest.segments() if s.ranged)
-    for shelf in manifest.shelves:
-        for segments in shelf.values():
+    for shard_state in manifest.shard_states:
+        for segments in shard_state.values():
             mine = [s for s in segments if s.ranged and listed[s.arrangement, s.file] < manifest.shards // s.ranged]
             if mine:
                 yield tuple(mine)
@@ -67,18 +67,20 @@ def torn(manifest: Manifest) -> Iterator[tuple[SegmentRef, ...]]:
 def resharded(manifest: Manifest, shards: int) -> Manifest:
     """The same rows in another number of shards. Nothing may be torn. O(segments · shards)."""
     spread, everywhere = partitions(manifest), replicated(manifest)
-    shelves: list[dict[str, dict[str, SegmentRef]]] = [defaultdict(dict) for _ in range(shards)]
+    shard_states: list[dict[str, dict[str, SegmentRef]]] = [defaultdict(dict) for _ in range(shards)]
     for segment in manifest.segments():
         if segment.arrangement in everywhere:
             listed = _copied(segment, shards)
         else:
             listed = _moved(segment, spread[segment.arrangement], manifest.shards, shards)
         for moved in listed:
-            shelves[moved.shard][moved.arrangement][moved.file] = moved
-    made: tuple[Shelf, ...] = tuple({name: tuple(found.values()) for name, found in shelf.items()} for shelf in shelves)
-    uses = Counter(segment.file for shelf in made for segments in shelf.values() for segment in segments)
+            shard_states[moved.shard][moved.arrangement][moved.file] = moved
+    made: tuple[ShardState, ...] = tuple(
+        {name: tuple(found.values()) for name, found in shard_state.items()} for shard_state in shard_states
+    )
+    uses = Counter(segment.file for shard_state in made for segments in shard_state.values() for segment in segments)
     named = uses.keys() | {segment.file for segment in manifest.views}
-    return replace(manifest, shelves=made, uses=dict(uses), files={name: ref for name, ref in manifest.files.items() if name in named})
+    return replace(manifest, shard_states=made, uses=dict(uses), files={name: ref for name, ref in manifest.files.items() if name in named})
 
 
 def _copied(segment: SegmentRef, new: int) -> Iterator[SegmentRef]:

@@ -23,11 +23,11 @@ from typing import Final
 
 from deltic.errors import CorruptState, StateError, StateTakenOver
 from deltic.storage.files import Origin, origin_of
-from deltic.storage.folder import Folder, open_folder
+from deltic.storage.folder import StateFolder, open_folder
 from deltic.storage.generations import mark, next_generation
-from deltic.storage.history import LINK_BYTES, OBJECT_LINK_BYTES, Pace, chain, committed_epochs, epochs_in, stored_manifest
+from deltic.storage.history import LINK_BYTES, OBJECT_LINK_BYTES, WholeManifestSchedule, chain, committed_epochs, epochs_in, stored_manifest
 from deltic.storage.leases import oldest_leased
-from deltic.storage.manifest import KEEP, LAST_EPOCH, MOST_SHARDS, Change, Manifest, Stored, encode, manifest_name
+from deltic.storage.manifest import KEEP, LAST_EPOCH, MOST_SHARDS, Change, Manifest, StoredManifest, encode, manifest_name
 from deltic.storage.merging import merge_segments
 from deltic.storage.names import DATA, GENERATIONS, MANIFESTS
 from deltic.storage.notes import Notes
@@ -55,12 +55,12 @@ class State:
 
     manifest: Manifest
 
-    def __init__(self, folder: Folder, *, retain: int, whole_every: int) -> None:
+    def __init__(self, folder: StateFolder, *, retain: int, whole_every: int) -> None:
         """Use `open`."""
         self.folder = folder
         self.generation = 0
         self._retain = retain
-        self._pace = Pace(whole_every, LINK_BYTES if folder.local else OBJECT_LINK_BYTES)
+        self._pace = WholeManifestSchedule(whole_every, LINK_BYTES if folder.local else OBJECT_LINK_BYTES)
         self._past: deque[_Past] = deque()
         self._wholes: list[int] = []
         self._merging: Counter[int] = Counter()
@@ -223,13 +223,13 @@ class State:
         links = chain(self.folder, epochs[0], epochs[-1], lambda stored: stored.epoch <= floor)
         self._past.clear()
         self._wholes.clear()
-        self._pace = Pace(self._pace.every, self._pace.link_bytes)
+        self._pace = WholeManifestSchedule(self._pace.every, self._pace.link_bytes)
         for link in links:
             self._follow(link)
         while self._past and self._past[0].free_from <= floor:
             self._past.popleft()
 
-    def _follow(self, link: Stored) -> None:
+    def _follow(self, link: StoredManifest) -> None:
         whole = link.whole is not None
         self._pace.wrote(link.size_bytes, whole=whole)
         if self._wholes:

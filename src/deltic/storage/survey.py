@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from deltic.storage.folder import Folder
+from deltic.storage.folder import StateFolder
 from deltic.storage.history import chain, epochs_in
 from deltic.storage.manifest import Manifest
 from deltic.storage.parsing import Json, Malformed, count, items, mapping, reading
@@ -46,7 +46,7 @@ class ArrangementLine:
     holds: tuple[str, ...] = ()
 
 
-def epoch_lines(folder: Folder, oldest: int, last: int) -> Iterator[EpochLine]:
+def epoch_lines(folder: StateFolder, oldest: int, last: int) -> Iterator[EpochLine]:
     """Those from `oldest` to `last`, ascending. Raises CorruptState."""
     manifest: Manifest | None = None
     for link in chain(folder, epochs_in(folder)[0], last, lambda stored: stored.epoch <= oldest):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from deltic.errors import CorruptState
 from deltic.storage.files import DataFile, FileRef
-from deltic.storage.folder import Folder, open_folder
+from deltic.storage.folder import StateFolder, open_folder
 from deltic.storage.generations import marked_epoch
 from deltic.storage.history import epochs_in, stored_manifest
 from deltic.storage.layout import Role
@@ -24,7 +24,7 @@ from deltic.storage.reader import no_state
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class StateDefect:
     """file: a manifest or a data file. problem: what is wrong with it. lost: what can no longer be read."""
 
     file: str
@@ -33,7 +33,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Checked:
+class VerifyProgress:
     """What has been verified so far."""
 
     manifests: int = 0
@@ -53,11 +53,11 @@ class _Need:
 
 def verify(
     root: str | os.PathLike[str],
-    checked: Checked,
+    checked: VerifyProgress,
     *,
     lease_s: float | None = LEASE_S,
-    told: Callable[[Checked], None] = lambda _: None,
-) -> Iterator[Finding]:
+    told: Callable[[VerifyProgress], None] = lambda _: None,
+) -> Iterator[StateDefect]:
     """Every finding, as it is found; there is one if the state cannot be opened, or opens at an older epoch. O(bytes).
 
     checked: counts what has been read. told: called after each file. lease_s: as in StateReader.open. Raises StateError if there is no
@@ -81,7 +81,7 @@ def verify(
             told(checked)
 
 
-def _extent(folder: Folder) -> tuple[list[int], int, int]:
+def _extent(folder: StateFolder) -> tuple[list[int], int, int]:
     """(the epochs that have manifests, the last one committed, the first one that must be readable)."""
     marked = marked_epoch(folder)  # before the manifests are listed, since a writer may commit meanwhile
     if not (epochs := epochs_in(folder)) and marked is None:
@@ -95,7 +95,7 @@ def _extent(folder: Folder) -> tuple[list[int], int, int]:
     return epochs, newest, oldest if leased is None else min(oldest, leased)
 
 
-def _gap_findings(gap: Gap) -> Iterator[Finding]:
+def _gap_findings(gap: Gap) -> Iterator[StateDefect]:
     for link in gap.broken:
         problem = f"{link.problem}, with all up to epoch {link.last}" if link.first < link.last else link.problem
         yield _finding(link_name(link), problem or "", f"{_epochs(gap.first, gap.last)}; {gap.later}")
@@ -140,12 +140,12 @@ def _epochs(first: int, last: int) -> str:
     return f"epoch {first}" if first == last else f"epochs {first} to {last}"
 
 
-def _finding(file: str, problem: str, lost: str) -> Finding:
+def _finding(file: str, problem: str, lost: str) -> StateDefect:
     """With a problem that does not say again in which file it is."""
-    return Finding(file, problem.removeprefix(file).lstrip(": ").removeprefix("is "), lost)
+    return StateDefect(file, problem.removeprefix(file).lstrip(": ").removeprefix("is "), lost)
 
 
-def _file(folder: Folder, need: _Need, needs: _Needs) -> Iterator[Finding]:
+def _file(folder: StateFolder, need: _Need, needs: _Needs) -> Iterator[StateDefect]:
     folder.forget_data(need.ref.name)
     try:
         file = DataFile(folder.root, need.ref)
@@ -174,7 +174,7 @@ def _file(folder: Folder, need: _Need, needs: _Needs) -> Iterator[Finding]:
     yield from _promised(file, need, needs)
 
 
-def _promised(file: DataFile, need: _Need, needs: _Needs) -> Iterator[Finding]:
+def _promised(file: DataFile, need: _Need, needs: _Needs) -> Iterator[StateDefect]:
     """Whether the batches are in the file that manifests say are, with as many rows."""
     there = {(place.arrangement, place.role): place.rows for place in file.directory.segments}
     for arrangement, role, rows in sorted(need.rows):
@@ -183,4 +183,4 @@ def _promised(file: DataFile, need: _Need, needs: _Needs) -> Iterator[Finding]:
             found = there.get((arrangement, "batch"))
         if found != rows:
             problem = f"the manifest says {rows} rows of {arrangement}, the file has {'none' if found is None else found}"
-            yield Finding(file.name, problem, needs.lost(need, [arrangement]))
+            yield StateDefect(file.name, problem, needs.lost(need, [arrangement]))

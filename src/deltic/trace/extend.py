@@ -23,14 +23,14 @@ from deltic.trace.counters import Counters
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
-__all__ = ["HIGH", "LOW", "PLAIN", "WHOLE", "Directories", "Extended", "Measured", "Version", "extend"]
+__all__ = ["HIGH", "LOW", "PLAIN", "WHOLE", "Directories", "Extended", "Measured", "SpineVersion", "extend"]
 
 Measured = tuple[int, ...]
 """A weight that is wanted: what the product is multiplied with (PLAIN, WHOLE, or HIGH and LOW one after the other), then for each atom
 which of its weights is a factor, -1 for none."""
 
 
-class Version(NamedTuple):
+class SpineVersion(NamedTuple):
     """A spine in one version. at: where its batches begin in the directory. The spine is in this version."""
 
     spine: Spine
@@ -53,10 +53,10 @@ class Directories:
     def __init__(self, spines: Sequence[tuple[Spine, Batch | None]]) -> None:
         parts: list[Words] = []
         at = 0
-        self.versions: list[tuple[Version, Version]] = []
+        self.versions: list[tuple[SpineVersion, SpineVersion]] = []
         for spine, change in spines:
             new = spine if change is None else spine.with_batch(change)
-            self.versions.append((Version(spine, at), Version(new, at)))
+            self.versions.append((SpineVersion(spine, at), SpineVersion(new, at)))
             parts.append(new.view[1])
             at += len(new.view[1])
         self.words = np.concatenate(parts) if parts else np.empty(0, np.int64)
@@ -64,7 +64,7 @@ class Directories:
 
 def extend(
     directories: Directories,
-    versions: Sequence[Version],
+    versions: Sequence[SpineVersion],
     keys: Sequence[Sequence[Words]],
     n: int,
     wanted: Sequence[Measured],

@@ -18,7 +18,7 @@ from deltic.trace.spine import Spine
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class LinearJoin:
     """X ⋈ other, by the first `key` words of both as arranged; one weight each.
 
     mine: X as it was before the tick, arranged: words, then the iteration. arranged: for each of these words, which word of a row of X it
@@ -48,7 +48,7 @@ class Fixpoint:
     diverged: bool
 
 
-def fixpoint(base: Rows, past: Spine, chains: Sequence[Chain], limit: int, rows: Counters, joins: Counters) -> Fixpoint:
+def fixpoint(base: Rows, past: Spine, chains: Sequence[LinearJoin], limit: int, rows: Counters, joins: Counters) -> Fixpoint:
     """Iterates X(n+1) = distinct(base ⊎ what the chains derive from X(n)) over the changes of one tick.
 
     base: the change of what is derived at iteration 0. past: derivations of past ticks, words then iteration. limit: iterations that may

@@ -23,7 +23,7 @@ Words = npt.NDArray[np.int64]
 KEY_BYTES: Final = 16
 
 
-class Run(NamedTuple):
+class StringColumn(NamedTuple):
     """An Arrow array of n strings as kernels read it. place: (address of the bytes, of the offsets, whether these are wide)."""
 
     array: pa.Array
@@ -33,7 +33,7 @@ class Run(NamedTuple):
     bit: int
 
     @staticmethod
-    def of(array: pa.Array) -> Run:
+    def of(array: pa.Array) -> StringColumn:
         kind = array.type
         wide = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
         if not (wide or pa.types.is_string(kind) or pa.types.is_binary(kind)):
@@ -41,10 +41,10 @@ class Run(NamedTuple):
         validity, offsets, data = array.buffers()
         n = len(array)
         if not n:
-            return Run(array, 0, (0, 0, 0), 0, 0)
+            return StringColumn(array, 0, (0, 0, 0), 0, 0)
         start = offsets.address + array.offset * (8 if wide else 4)
         place = (data.address if data is not None else 0, start, int(wide))
-        return Run(array, n, place, validity.address if array.null_count else 0, array.offset)
+        return StringColumn(array, n, place, validity.address if array.null_count else 0, array.offset)
 
     def size(self, start: int, end: int) -> int:
         """Bytes of the strings start … end."""
@@ -78,7 +78,7 @@ class Identity:
         """A new one, from the system's entropy."""
         return Identity(secrets.token_bytes(KEY_BYTES))
 
-    def ids(self, run: Run) -> Words:
+    def ids(self, run: StringColumn) -> Words:
         """The ids of strings, int64[n]; NULL gives the marker. O(bytes)."""
         ids = self._hashed(run, self.bits)
         if self.overrides:
@@ -97,7 +97,7 @@ class Identity:
         for n in count(1):
             yield int(self._hashed(_alone(n.to_bytes(8, "little") + string), 64)[0])
 
-    def _hashed(self, run: Run, bits: int) -> Words:
+    def _hashed(self, run: StringColumn, bits: int) -> Words:
         low, high = np.frombuffer(self.key, "<i8").tolist()
         ids = np.empty(run.n, np.int64)
         text.hash_strings(*run.place, run.n, run.validity, run.bit, low, high, bits, ids)
@@ -128,7 +128,7 @@ def _parsed(key: bytes, bits: int, overrides: list[Any]) -> Identity:
     if len(set(found.values())) != len(overrides):
         raise ValueError
     plain = Identity(key, bits)
-    return replace(plain, overrides=found, contested=plain.ids(Run.of(pa.array(list(found), pa.large_binary()))))
+    return replace(plain, overrides=found, contested=plain.ids(StringColumn.of(pa.array(list(found), pa.large_binary()))))
 
 
 def _id(value: Any) -> int:
@@ -137,5 +137,5 @@ def _id(value: Any) -> int:
     return value
 
 
-def _alone(string: bytes) -> Run:
-    return Run.of(pa.array([string], pa.large_binary()))
+def _alone(string: bytes) -> StringColumn:
+    return StringColumn.of(pa.array([string], pa.large_binary()))

@@ -13,7 +13,7 @@ from deltic.kernels.extend import HIGH, LOW, PLAIN
 from deltic.kernels.memory import Words
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
-from deltic.trace.extend import Directories, Extended, Measured, Version
+from deltic.trace.extend import Directories, Extended, Measured, SpineVersion
 from deltic.trace.probe import lookup, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
@@ -23,7 +23,7 @@ from deltic.trace.weights import multiply
 
 def extend(
     directories: Directories,
-    versions: Sequence[Version],
+    versions: Sequence[SpineVersion],
     keys: Sequence[Sequence[Words]],
     n: int,
     wanted: Sequence[Measured],
@@ -64,7 +64,7 @@ def _distinct(source: Words, words: Words) -> tuple[Words, Words]:
 
 
 def _weight(
-    versions: Sequence[Version], keys: Sequence[Sequence[Words]], measured: Measured, source: Words, words: Words, counters: Counters
+    versions: Sequence[SpineVersion], keys: Sequence[Sequence[Words]], measured: Measured, source: Words, words: Words, counters: Counters
 ) -> Words:
     kind, *factors = measured
     product = np.ones(len(source), np.int64)

@@ -22,7 +22,7 @@ from deltic.errors import CorruptState
 from deltic.kernels import text
 from deltic.kernels.vector import address
 from deltic.trace.entries import MARKER, Entries, Located, Words
-from deltic.trace.identity import Identity, Run
+from deltic.trace.identity import Identity, StringColumn
 
 ENTRY_BYTES: Final = 32
 """Of a string besides its own: its id, where it starts, and two slots."""
@@ -105,7 +105,7 @@ class StringTable:
         return found
 
     def _intern(self, array: pa.Array) -> Words:
-        run = Run.of(array)
+        run = StringColumn.of(array)
         identity = self.identity
         ids = identity.ids(run)
         with self.lock:
@@ -118,7 +118,7 @@ class StringTable:
                 raise CollidingStrings(frozenset(self._colliding))
         return ids
 
-    def _insert(self, run: Run, ids: Words) -> None:
+    def _insert(self, run: StringColumn, ids: Words) -> None:
         """Enters strings under these ids; those of strings whose id is another's are replaced."""
         done = 0
         while done < run.n:
@@ -157,7 +157,7 @@ class StringTable:
         here, values = self.parent.find(asked)
         if len(found := asked[here]):
             start = len(self)
-            self._insert(Run.of(values), np.ascontiguousarray(found))
+            self._insert(StringColumn.of(values), np.ascontiguousarray(found))
             self._inherited.append((start, len(self)))
 
     def _resolved(self, string: bytes, taken: int) -> int:
@@ -225,7 +225,7 @@ class StringTable:
 
         The others are not kept.
         """
-        run = Run.of(array)
+        run = StringColumn.of(array)
         with self.lock:
             ids = self.identity.ids(run)
             if self.parent is not None:
@@ -305,7 +305,7 @@ class StringTable:
             offsets = np.append(0, np.cumsum(entries.starts[left + 1] - entries.starts[left]))
             kept = StringTable(None)
             kept._entries = Entries.with_room(max(1 << 9, 1 << int(2 * len(left)).bit_length()), max(1 << 13, 2 * int(offsets[-1])))
-            kept._insert(Run.of(Located(entries, left, offsets, 0).texts(pa.large_binary())), entries.ids[left])
+            kept._insert(StringColumn.of(Located(entries, left, offsets, 0).texts(pa.large_binary())), entries.ids[left])
             self._inherited = [(0, int((live & inherited).sum()))]
             self._entries = kept._entries
             self._collections += 1
@@ -315,7 +315,7 @@ class HashedStrings(StringTable):
     """Gives strings their ids and keeps none, for those that are only looked up."""
 
     def _intern(self, array: pa.Array) -> Words:
-        return self.identity.ids(Run.of(array))
+        return self.identity.ids(StringColumn.of(array))
 
 
 class SoughtStrings(HashedStrings):

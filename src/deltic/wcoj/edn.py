@@ -29,7 +29,7 @@ _CLOSING: Final = {"[": "]", "{": "}"}
 
 
 @dataclass(frozen=True, slots=True)
-class Keyword:
+class EdnKeyword:
     """:name, a value of its own kind."""
 
     name: str
@@ -39,35 +39,35 @@ class Keyword:
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class EdnSymbol:
     """A name, such as ?a."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Vector:
+class EdnVector:
     """[ … ]"""
 
-    parts: tuple[Form, ...]
+    parts: tuple[EdnForm, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Map:
+class EdnMap:
     """{ … }: keys, each with its value, as they stand."""
 
-    pairs: tuple[tuple[Form, Form], ...]
+    pairs: tuple[tuple[EdnForm, EdnForm], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class EdnForm:
     """A value and where it stands."""
 
-    value: Keyword | Symbol | Vector | Map | str | int | float | bool | None
+    value: EdnKeyword | EdnSymbol | EdnVector | EdnMap | str | int | float | bool | None
     span: Span
 
 
-def read(text: str, name: str = "<edn>") -> Form:
+def read(text: str, name: str = "<edn>") -> EdnForm:
     """The one form of a text. Raises SyntaxFailure and Unsupported, with the place.
 
     >>> read("[:g/to 7]").value.parts[1].value
@@ -81,48 +81,48 @@ class _Reader:
         self.text, self.name = text, name
         self.tokens = self._tokens()
 
-    def whole(self) -> Form:
+    def whole(self) -> EdnForm:
         found = self._form(next(self.tokens), "a form")
         kind, span = next(self.tokens)
         if kind != "end":
             raise SyntaxFailure("the text goes on behind its end", span=span, expected="one form")
         return found
 
-    def _form(self, token: tuple[str, Span], expected: str) -> Form:
+    def _form(self, token: tuple[str, Span], expected: str) -> EdnForm:
         kind, span = token
         word = self.text[span.start : span.end]
         match kind:
             case "open":
                 return self._collection(word, span)
             case "string":
-                return Form(self._string(word, span), span)
+                return EdnForm(self._string(word, span), span)
             case "number":
-                return Form(int(word) if word.lstrip("+-").isdigit() else float(word), span)
+                return EdnForm(int(word) if word.lstrip("+-").isdigit() else float(word), span)
             case "keyword":
-                return Form(Keyword(word[1:]), span)
+                return EdnForm(EdnKeyword(word[1:]), span)
             case "symbol":
-                return Form(_WORDS[word] if word in _WORDS else Symbol(word), span)
+                return EdnForm(_WORDS[word] if word in _WORDS else EdnSymbol(word), span)
             case "other":
                 raise Unsupported(f"{word} begins something that queries have not", span=span, expected="a map, a vector, or a value")
             case _:
                 found = "the text ends" if kind == "end" else f"{word} closes what is not open"
                 raise SyntaxFailure(f"{found} where a form begins", span=span, expected=expected)
 
-    def _collection(self, bracket: str, opened: Span) -> Form:
-        closing, parts = _CLOSING[bracket], list[Form]()
+    def _collection(self, bracket: str, opened: Span) -> EdnForm:
+        closing, parts = _CLOSING[bracket], list[EdnForm]()
         while True:
             kind, span = token = next(self.tokens)
             if kind == "end":
                 raise SyntaxFailure(f"{bracket} is not closed", span=opened, expected=closing)
             if kind == "close" and self.text[span.start] == closing:
                 whole = Span(self.text, opened.start, span.end, self.name)
-                return Form(Vector(tuple(parts)) if bracket == "[" else self._map(parts), whole)
+                return EdnForm(EdnVector(tuple(parts)) if bracket == "[" else self._map(parts), whole)
             parts.append(self._form(token, f"a form or {closing}"))
 
-    def _map(self, parts: list[Form]) -> Map:
+    def _map(self, parts: list[EdnForm]) -> EdnMap:
         if len(parts) % 2:
             raise SyntaxFailure("a key without a value", span=parts[-1].span, expected="a map has pairs of key and value")
-        return Map(tuple(zip(parts[::2], parts[1::2], strict=True)))
+        return EdnMap(tuple(zip(parts[::2], parts[1::2], strict=True)))
 
     def _string(self, word: str, span: Span) -> str:
         unknown = next((escape for escape in re.findall(r"\\(.)", word, re.DOTALL) if escape not in _ESCAPES), None)

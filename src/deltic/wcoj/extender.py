@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from deltic.dbsp.weights import checked
-from deltic.wcoj.trie import Key, Prefix, Trie, ZSet
+from deltic.wcoj.trie import Key, Prefix, Trie, ZSetTrie
 
 
 class ZSetPrefixExtender(Protocol):
@@ -20,15 +20,15 @@ class ZSetPrefixExtender(Protocol):
     def count(self, prefix: Prefix) -> int:
         """At least as many as it would propose. O(1)."""
 
-    def propose(self, prefix: Prefix) -> ZSet:
+    def propose(self, prefix: Prefix) -> ZSetTrie:
         """The values that the next variable can have: once each, or with the relation's weights if it is the last of its variables."""
 
-    def intersect(self, prefix: Prefix, extensions: ZSet) -> ZSet:
+    def intersect(self, prefix: Prefix, extensions: ZSetTrie) -> ZSetTrie:
         """Those of the extensions that it would propose, weights multiplied. Costs the extensions, not what it would propose."""
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class VariableLevel:
     """A variable of a relation: the position in the join's order at which it is bound, and how many columns are it."""
 
     position: int
@@ -44,28 +44,28 @@ class TrieExtender:
 
     >>> from deltic.wcoj.trie import trie
     >>> old, change = trie([((1, 2), 1), ((1, 3), 1)]), trie([((1, 2), -1), ((1, 4), 5)])
-    >>> new = TrieExtender((old, change), (), (Level(0), Level(1)))
+    >>> new = TrieExtender((old, change), (), (VariableLevel(0), VariableLevel(1)))
     >>> new.propose(()), new.count((1,)), new.propose((1,))
     ({1: 1}, 4, {3: 1, 4: 5})
-    >>> new.intersect((1,), ZSet({2: 1, 4: 2}))
+    >>> new.intersect((1,), ZSetTrie({2: 1, 4: 2}))
     {4: 10}
     """
 
     versions: tuple[Trie, ...]
     constants: Prefix
-    levels: tuple[Level, ...]
+    levels: tuple[VariableLevel, ...]
 
     def count(self, prefix: Prefix) -> int:
         nodes, _ = self._at(prefix)
         return sum(len(node) for node in nodes)
 
-    def propose(self, prefix: Prefix) -> ZSet:
+    def propose(self, prefix: Prefix) -> ZSetTrie:
         nodes, columns = self._at(prefix)
-        return ZSet({key: _weight(nodes, key, columns) for node in nodes for key in node})
+        return ZSetTrie({key: _weight(nodes, key, columns) for node in nodes for key in node})
 
-    def intersect(self, prefix: Prefix, extensions: ZSet) -> ZSet:
+    def intersect(self, prefix: Prefix, extensions: ZSetTrie) -> ZSetTrie:
         nodes, columns = self._at(prefix)
-        return extensions.equi_join(ZSet({key: _weight(nodes, key, columns) for key in extensions}))
+        return extensions.equi_join(ZSetTrie({key: _weight(nodes, key, columns) for key in extensions}))
 
     def _at(self, prefix: Prefix) -> tuple[list[Trie], int]:
         """Where the prefix leads in each version, and how many columns the next variable has."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from deltic.dbsp.weights import checked
 from deltic.errors import CircuitError, DataError
-from deltic.wcoj.extender import Level, TrieExtender, ZSetPrefixExtender
+from deltic.wcoj.extender import TrieExtender, VariableLevel, ZSetPrefixExtender
 from deltic.wcoj.trie import Key, Row, Trie, empty, trie
 
 Deltas = Mapping[str, Collection[tuple[Row, int]]]
@@ -88,7 +88,9 @@ class IncrementalIndex:
         """arrangement: that of the atom's relation and columns if another index has one already."""
         self.atom = atom
         self.arrangement = arrangement or Arrangement(atom.relation, atom.columns(order))
-        self.levels = tuple(Level(at, atom.terms.count(variable)) for at, variable in enumerate(order) if variable in atom.variables)
+        self.levels = tuple(
+            VariableLevel(at, atom.terms.count(variable)) for at, variable in enumerate(order) if variable in atom.variables
+        )
         self._constants = tuple(term for term in atom.terms if not isinstance(term, Variable))
 
     def participates_in_level(self, level: int) -> bool:

@@ -1,8 +1,8 @@
 """The join of relations by shared variables, kept exact: one delta rule for each occurrence of a relation, each run by generic join.
 
-Rule j starts from the change of occurrence j. It reads occurrences before j as they are with this tick's change, and those after j as they
-were before it, so that each combination of changes is counted by exactly one rule. What is kept are the relations in the orders of columns
-that rules read; of results, whole or partial, nothing.
+Rule j starts from the change of occurrence j. It reads the occurrences before j with this tick's change and those after j without it, so
+each combination of changes is counted by exactly one rule. The join keeps the relations, in the column orders that the rules read, and no
+results, whole or partial.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from deltic.dbsp.weights import summed
 from deltic.errors import CircuitError, DataError
 from deltic.wcoj.extender import ZSetPrefixExtender
 from deltic.wcoj.index import Arrangement, Atom, Deltas, IncrementalIndex, Variable
-from deltic.wcoj.trie import Prefix, Trie, ZSet
+from deltic.wcoj.trie import Prefix, Trie, ZSetTrie
 
 
 @dataclass(slots=True)
-class Work:
+class JoinWork:
     """What a join did. proposed: extensions that relations proposed. looked_up: extensions that others were asked about."""
 
     proposed: int = 0
     looked_up: int = 0
 
 
-def generic_join(levels: Sequence[Sequence[ZSetPrefixExtender]], work: Work) -> Trie:
+def generic_join(levels: Sequence[Sequence[ZSetPrefixExtender]], work: JoinWork) -> Trie:
     """The trie of all bindings, variable by variable. levels: for each variable the relations that have it. work: is added to.
 
     For each prefix the relation with the fewest extensions proposes, and the others keep those that they have too, so a step costs the
     fewest; a binding's weight is the product of those of its rows, each multiplied in where the relation's last variable is bound.
     """
 
-    def extensions(prefix: Prefix, weight: int) -> ZSet:
+    def extensions(prefix: Prefix, weight: int) -> ZSetTrie:
         fewest, *others = sorted(levels[len(prefix)], key=lambda relation: relation.count(prefix))
         extended = fewest.propose(prefix)
         work.proposed += len(extended)
@@ -49,7 +49,7 @@ def generic_join(levels: Sequence[Sequence[ZSetPrefixExtender]], work: Work) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class GenericJoinRule:
     """The change of the join that the change of one occurrence makes. indices: of all occurrences, in `order`, which its own begin."""
 
     occurrence: int
@@ -94,9 +94,9 @@ class IncrementalGenericJoin:
             raise CircuitError("the order is not one of the atoms' variables", expected=f"each of ({names}) once, and at least one atom")
         self.arrangements: dict[tuple[str, tuple[int, ...]], Arrangement] = {}
         self.rules = tuple(self._rule(occurrence) for occurrence in range(len(self.atoms)))
-        self.work = Work()
+        self.work = JoinWork()
 
-    def join(self, deltas: Deltas) -> ZSet:
+    def join(self, deltas: Deltas) -> ZSetTrie:
         """The change of the join in a tick in which the relations change so: rows over `order` with weights. `work` is what it cost.
 
         Raises DataError for a relation that is not in the join and a row of a wrong width, WeightOverflow; then the tick has not happened.
@@ -104,21 +104,23 @@ class IncrementalGenericJoin:
         unknown = sorted(set(deltas) - {atom.relation for atom in self.atoms})
         if unknown:
             raise DataError(f"the join has no relation {unknown[0]}", expected=", ".join(sorted({atom.relation for atom in self.atoms})))
-        self.work = Work()
+        self.work = JoinWork()
         for arrangement in self.arrangements.values():
             arrangement.receive_delta(deltas)
         changes = summed(chain.from_iterable(map(self._change, self.rules)), "join")
         for arrangement in self.arrangements.values():
             arrangement.commit()
-        return ZSet(changes)
+        return ZSetTrie(changes)
 
-    def _change(self, rule: Rule) -> list[tuple[Prefix, int]]:
+    def _change(self, rule: GenericJoinRule) -> list[tuple[Prefix, int]]:
         places = [rule.order.index(variable) for variable in self.order]
         return [(tuple(row[place] for place in places), weight) for row, weight in generic_join(rule.levels(), self.work).rows()]
 
-    def _rule(self, occurrence: int) -> Rule:
+    def _rule(self, occurrence: int) -> GenericJoinRule:
         order = rule_order(self.atoms, occurrence, self.order)
-        return Rule(occurrence, order, tuple(IncrementalIndex(atom, order, self._arrangement(atom, order)) for atom in self.atoms))
+        return GenericJoinRule(
+            occurrence, order, tuple(IncrementalIndex(atom, order, self._arrangement(atom, order)) for atom in self.atoms)
+        )
 
     def _arrangement(self, atom: Atom, order: Sequence[Variable]) -> Arrangement:
         columns = atom.columns(order)

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Any
 
-from deltic.dbsp.circuit import Circuit
-from deltic.dbsp.nested import Join
-from deltic.dbsp.nodes import OperatorNode, Stream
+from deltic.dbsp.circuit import ReferenceCircuit
+from deltic.dbsp.nested import ReferenceJoin
+from deltic.dbsp.nodes import OperatorNode, ReferenceStream
 from deltic.dbsp.operators import Group
 from deltic.dbsp.zset import Row
 from deltic.dbsp.zset import ZSet as Changes
 from deltic.wcoj.index import Atom, Deltas, Variable
-from deltic.wcoj.trie import ZSet
+from deltic.wcoj.trie import ZSetTrie
 
 START = "the empty prefix"
 
@@ -28,7 +28,7 @@ class NaiveJoin:
 
     def __init__(self, atoms: Sequence[Atom], order: Sequence[Variable] | None = None) -> None:
         self.order = tuple(dict.fromkeys(variable for atom in atoms for variable in atom.variables) if order is None else order)
-        self.circuit = Circuit()
+        self.circuit = ReferenceCircuit()
         sources = {name: self.circuit.source(name) for name in dict.fromkeys(atom.relation for atom in atoms)}
         relations = [_Relation(atom, self.order, sources[atom.relation]) for atom in atoms]
         prefixes = self.circuit.source(START)
@@ -36,24 +36,26 @@ class NaiveJoin:
             prefixes = _extended(prefixes, level, [relation for relation in relations if level in relation.levels])
         self.result = self.circuit.sink("result", reduce(lambda rows, relation: relation.weighed(rows), relations, prefixes))
 
-    def join(self, deltas: Deltas) -> ZSet:
+    def join(self, deltas: Deltas) -> ZSetTrie:
         """The change of the join in a tick in which the relations change so. Costs all that is kept."""
         first = Changes.of([((), None, 1)] if self.circuit.epoch == 0 else [])
         changes = {name: Changes.of((row, None, weight) for row, weight in rows) for name, rows in deltas.items()}
         self.circuit.step(**{START: first}, **changes)
-        return ZSet.of((row, weight) for row, _, weight in self.result.value.triples())
+        return ZSetTrie.of((row, weight) for row, _, weight in self.result.value.triples())
 
     @property
     def kept(self) -> int:
         """The rows that the circuit's joins keep."""
-        joins = (node.operator for node in self.circuit.nodes if isinstance(node, OperatorNode) and isinstance(node.operator, Join))
+        joins = (
+            node.operator for node in self.circuit.nodes if isinstance(node, OperatorNode) and isinstance(node.operator, ReferenceJoin)
+        )
         return sum(len(join.left) + len(join.right) for join in joins)
 
 
 class _Relation:
     """An atom's rows as values of its variables, in the join's order. levels: where these are bound."""
 
-    def __init__(self, atom: Atom, order: Sequence[Variable], rows: Stream) -> None:
+    def __init__(self, atom: Atom, order: Sequence[Variable], rows: ReferenceStream) -> None:
         variables = [variable for variable in order if variable in atom.variables]
         self.levels = [order.index(variable) for variable in variables]
         first = {variable: atom.terms.index(variable) for variable in variables}
@@ -62,7 +64,7 @@ class _Relation:
         self.rows = fits.map(lambda row: tuple(row[first[variable]] for variable in variables))
         self.present = _each_once(self.rows)
 
-    def extensions(self, level: int) -> Stream:
+    def extensions(self, level: int) -> ReferenceStream:
         """(values before the level, value at it), each once."""
         width = self.levels.index(level)
         return _each_once(self.present.map(lambda row: (row[:width], row[width])))
@@ -71,17 +73,17 @@ class _Relation:
         """The relation's values in a prefix that goes to before the level."""
         return tuple(row[mine] for mine in self.levels if mine < level)
 
-    def weighed(self, bindings: Stream) -> Stream:
+    def weighed(self, bindings: ReferenceStream) -> ReferenceStream:
         """The bindings with the relation's weights multiplied in."""
         keyed = bindings.index_with(lambda row: self.key(row, len(row)))
         return keyed.join(self.rows.index_with(lambda row: row), lambda key, binding, row: binding)
 
 
-def _extended(prefixes: Stream, level: int, relations: Sequence[_Relation]) -> Stream:
+def _extended(prefixes: ReferenceStream, level: int, relations: Sequence[_Relation]) -> ReferenceStream:
     extensions = [relation.extensions(level) for relation in relations]
     counted = [_counted(prefixes, level, at, relation, extensions[at]) for at, relation in enumerate(relations)]
-    winners = reduce(Stream.plus, counted).index_with(lambda row: row[0]).aggregate(_fewest)
-    return reduce(Stream.plus, (_proposed(winners, level, at, relations, extensions) for at in range(len(relations))))
+    winners = reduce(ReferenceStream.plus, counted).index_with(lambda row: row[0]).aggregate(_fewest)
+    return reduce(ReferenceStream.plus, (_proposed(winners, level, at, relations, extensions) for at in range(len(relations))))
 
 
 def _fewest(counted: Group) -> Row:
@@ -91,14 +93,16 @@ def _fewest(counted: Group) -> Row:
     return int(winner)
 
 
-def _counted(prefixes: Stream, level: int, at: int, relation: _Relation, extensions: Stream) -> Stream:
+def _counted(prefixes: ReferenceStream, level: int, at: int, relation: _Relation, extensions: ReferenceStream) -> ReferenceStream:
     """(prefix, (how many extensions the relation would propose, its number))."""
     counts = extensions.index_with(lambda row: row[0]).aggregate(len)
     keyed = prefixes.index_with(lambda row: relation.key(row, level))
     return keyed.join(counts.index_with(lambda row: row[0]), lambda key, prefix, count: (prefix, (count[1], at)))
 
 
-def _proposed(winners: Stream, level: int, at: int, relations: Sequence[_Relation], extensions: Sequence[Stream]) -> Stream:
+def _proposed(
+    winners: ReferenceStream, level: int, at: int, relations: Sequence[_Relation], extensions: Sequence[ReferenceStream]
+) -> ReferenceStream:
     """Where relation `at` proposes fewest: its proposals that all others have too."""
     mine = winners.filter(lambda row: row[1] == at).map(lambda row: row[0])
     keyed = mine.index_with(lambda row: relations[at].key(row, level))
@@ -109,11 +113,11 @@ def _proposed(winners: Stream, level: int, at: int, relations: Sequence[_Relatio
     return found
 
 
-def _validated(found: Stream, level: int, relation: _Relation, extensions: Stream) -> Stream:
+def _validated(found: ReferenceStream, level: int, relation: _Relation, extensions: ReferenceStream) -> ReferenceStream:
     keyed = found.index_with(lambda row: (relation.key(row, level), row[level]))
     return keyed.join(extensions.index_with(lambda row: row), lambda key, prefix, row: prefix)
 
 
-def _each_once(rows: Stream) -> Stream:
+def _each_once(rows: ReferenceStream) -> ReferenceStream:
     """Rows of any weight but 0, with weight 1."""
     return rows.index_with(lambda row: row).aggregate(lambda group: None).map(lambda pair: pair[0])

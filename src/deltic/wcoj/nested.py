@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from deltic.dbsp.nested import Joins
+from deltic.dbsp.nested import TimedJoin
 from deltic.dbsp.zset import ZSet as Changes
 from deltic.dbsp.zset import past
 from deltic.trace.time import Time, join
@@ -20,14 +20,14 @@ from deltic.wcoj.join import IncrementalGenericJoin
 from deltic.wcoj.trie import trie
 
 
-class GenericJoin(Joins):
+class GenericJoin(TimedJoin):
     """The change of the join of atoms at the present time: rows over `order`, which has the variables as they first stand in the atoms.
 
     Its inputs are the changes of `relations`, in that order.
 
-        >>> from deltic.dbsp.circuit import Circuit
+        >>> from deltic.dbsp.circuit import ReferenceCircuit
         >>> x, y, z = Variable("x"), Variable("y"), Variable("z")
-        >>> circuit = Circuit()
+        >>> circuit = ReferenceCircuit()
         >>> triangles = GenericJoin([Atom("g", (x, y)), Atom("g", (x, z)), Atom("g", (y, z))])
         >>> found = circuit.sink("found", circuit.operator(triangles, circuit.source("g")))
         >>> circuit.step(g=Changes.of([((1, 2), None, 1), ((1, 3), None, 1), ((2, 3), None, 1)]))

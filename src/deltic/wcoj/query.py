@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from deltic.errors import Span, SyntaxFailure, UnknownName, Unsupported
-from deltic.wcoj.edn import Form, Map, Symbol, Vector, read
+from deltic.wcoj.edn import EdnForm, EdnMap, EdnSymbol, EdnVector, read
 from deltic.wcoj.index import Atom, Variable
 from deltic.wcoj.join import IncrementalGenericJoin
-from deltic.wcoj.trie import Key, Row, ZSet
+from deltic.wcoj.trie import Key, Row, ZSetTrie
 
 FACTS: Final = "facts"
 EAV: Final = "EAV"
@@ -32,8 +32,8 @@ class Query:
 class IncrementalQuery:
     """A query whose answer follows its facts.
 
-    >>> from deltic.wcoj.edn import Keyword
-    >>> to = Keyword("g/to")
+    >>> from deltic.wcoj.edn import EdnKeyword
+    >>> to = EdnKeyword("g/to")
     >>> pairs = IncrementalQuery("{:find [?a ?c] :where [[?a :g/to ?b] [?b :g/to ?c]]}")
     >>> pairs.join([((1, to, 2), 1), ((2, to, 3), 1)])
     {(1, 3): 1}
@@ -48,14 +48,14 @@ class IncrementalQuery:
         self.query = parse(text)
         self.generic_join = IncrementalGenericJoin(self.query.where)
 
-    def join(self, facts: Collection[tuple[Row, int]]) -> ZSet:
+    def join(self, facts: Collection[tuple[Row, int]]) -> ZSetTrie:
         """The change of the answer in a tick with these changes of facts: rows over `find`, as often as there are bindings for them.
 
         Raises DataError for a fact that has not three parts, WeightOverflow.
         """
         places = [self.generic_join.order.index(variable) for variable in self.query.find]
         bindings = self.generic_join.join({FACTS: facts})
-        return ZSet.of(((tuple(row[place] for place in places), weight) for (row,), weight in bindings.rows()), "find")
+        return ZSetTrie.of(((tuple(row[place] for place in places), weight) for (row,), weight in bindings.rows()), "find")
 
     @property
     def permutations(self) -> list[str]:
@@ -70,7 +70,7 @@ def parse(text: str) -> Query:
     (Variable(name='?a'), :name, 'Ann')
     """
     form = read(text, "<query>")
-    if not isinstance(form.value, Map):
+    if not isinstance(form.value, EdnMap):
         raise SyntaxFailure("a query is a map", span=form.span, expected="{:find [?a …] :where [[…] …]}")
     clauses = _clauses(form.value)
     for needed in (":find", ":where"):
@@ -81,8 +81,8 @@ def parse(text: str) -> Query:
     return Query(tuple(_found(one, known) for one in _parts(clauses[":find"], "variables")), where)
 
 
-def _clauses(query: Map) -> dict[str, Form]:
-    clauses: dict[str, Form] = {}
+def _clauses(query: EdnMap) -> dict[str, EdnForm]:
+    clauses: dict[str, EdnForm] = {}
     for key, value in query.pairs:
         name = repr(key.value)
         if name not in (":find", ":where"):
@@ -93,13 +93,13 @@ def _clauses(query: Map) -> dict[str, Form]:
     return clauses
 
 
-def _parts(form: Form, what: str) -> tuple[Form, ...]:
-    if not isinstance(form.value, Vector) or not form.value.parts:
+def _parts(form: EdnForm, what: str) -> tuple[EdnForm, ...]:
+    if not isinstance(form.value, EdnVector) or not form.value.parts:
         raise SyntaxFailure("this is no list of anything", span=form.span, expected=f"a vector of {what}")
     return form.value.parts
 
 
-def _found(form: Form, known: set[Variable]) -> Variable:
+def _found(form: EdnForm, known: set[Variable]) -> Variable:
     if not _is_variable(form):
         raise Unsupported(f"{_text(form.span)} is no variable", span=form.span, expected="a variable, ?name")
     variable = Variable(_text(form.span))
@@ -108,8 +108,8 @@ def _found(form: Form, known: set[Variable]) -> Variable:
     return variable
 
 
-def _atom(pattern: Form) -> Atom:
-    parts = pattern.value.parts if isinstance(pattern.value, Vector) else ()
+def _atom(pattern: EdnForm) -> Atom:
+    parts = pattern.value.parts if isinstance(pattern.value, EdnVector) else ()
     if not 1 <= len(parts) <= len(EAV):
         raise SyntaxFailure("this is no pattern", span=pattern.span, expected="[?entity attribute ?value], the last ones may be missing")
     terms = [_term(part) for part in parts] + [Variable(f"_{pattern.span.end}.{place}") for place in range(len(parts), len(EAV))]
@@ -118,23 +118,23 @@ def _atom(pattern: Form) -> Atom:
     return Atom(FACTS, tuple(terms))
 
 
-def _term(form: Form) -> Variable | Key:
+def _term(form: EdnForm) -> Variable | Key:
     """_ is a variable that stands nowhere else: it is named by its place."""
     match form.value:
-        case Symbol("_"):
+        case EdnSymbol("_"):
             return Variable(f"_{form.span.start}")
-        case Symbol() if _is_variable(form):
+        case EdnSymbol() if _is_variable(form):
             return Variable(_text(form.span))
-        case Symbol(name):
+        case EdnSymbol(name):
             raise UnknownName(f"{name} is neither a variable nor a value", span=form.span, expected="?name, _, a keyword or a value")
-        case Vector() | Map():
+        case EdnVector() | EdnMap():
             raise Unsupported("a pattern in a pattern", span=form.span, expected="a variable, a keyword or a value")
         case value:
             return value
 
 
-def _is_variable(form: Form) -> bool:
-    return isinstance(form.value, Symbol) and form.value.name.startswith("?") and len(form.value.name) > 1
+def _is_variable(form: EdnForm) -> bool:
+    return isinstance(form.value, EdnSymbol) and form.value.name.startswith("?") and len(form.value.name) > 1
 
 
 def _text(span: Span) -> str:

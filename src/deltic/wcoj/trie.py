@@ -1,7 +1,7 @@
 """Z-sets and indexed Z-sets as tries: a path is a row, and the weight is at its end.
 
-A `ZSet` is the last level, keys with weights; an `IndexedZSet` has a trie under each key. What always holds: no weight is 0, no branch is
-empty, every weight fits 64 bits. All but `absorb` leave what they are called on as it is.
+A `ZSetTrie` is the last level, keys with weights; an `IndexedZSetTrie` has a trie under each key. Always: no weight is 0, no branch is
+empty, every weight fits 64 bits. All methods but `absorb` leave the trie unchanged.
 
     >>> geo = trie([(("Germany", "Berlin"), 1), (("Germany", "Munich"), -1), (("USA", "NYC"), 2)])
     >>> geo
@@ -29,7 +29,7 @@ Prefix = tuple[Key, ...]
 Under = TypeVar("Under")
 
 
-class IZSet(ABC, Generic[Under]):
+class TrieNode(ABC, Generic[Under]):
     """A trie: its first level's keys, and under each a weight or a trie. `depth`: the levels, which are the keys of a path."""
 
     def __init__(self, under: dict[Key, Under], depth: int) -> None:
@@ -48,23 +48,23 @@ class IZSet(ABC, Generic[Under]):
         """What is under the prefix, which may be nothing. O(length of the prefix). Raises DataError if a path is not longer than it."""
 
     @abstractmethod
-    def as_zset_view(self) -> ZSet:
+    def as_zset_view(self) -> ZSetTrie:
         """The keys of the first level: with their weights if it is the last, else each once."""
 
     @abstractmethod
-    def extended(self, function: Callable[[Prefix, int], ZSet], prefix: Prefix) -> IndexedZSet:
+    def extended(self, function: Callable[[Prefix, int], ZSetTrie], prefix: Prefix) -> IndexedZSetTrie:
         """extend_leaves of a function that is not watched, for a trie that is under `prefix`."""
 
     @abstractmethod
     def absorb(self, row: Row, weight: int) -> None:
         """Adds the weight to a path in place, for the trie's owner. O(length of the row). The sum must fit 64 bits."""
 
-    def extend_leaves(self, function: Callable[[Prefix, int], ZSet]) -> IndexedZSet:
+    def extend_leaves(self, function: Callable[[Prefix, int], ZSetTrie]) -> IndexedZSetTrie:
         """One level more: at the end of each path the Z-set that the function gives for it and its weight. What is empty is cut off.
 
         The function must be pure, and alone says what becomes of the weight. Raises ImpureFunction.
 
-        >>> trie([(("Germany", "Berlin"), 2)]).extend_leaves(lambda path, weight: ZSet({path[1][0]: 3 * weight}))
+        >>> trie([(("Germany", "Berlin"), 2)]).extend_leaves(lambda path, weight: ZSetTrie({path[1][0]: 3 * weight}))
         {'Germany': {'Berlin': {'B': 6}}}
         """
         return self.extended(pure(function), ())
@@ -80,7 +80,7 @@ class IZSet(ABC, Generic[Under]):
         return len(self.under)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, IZSet) and (self.depth, self.under) == (other.depth, other.under)
+        return isinstance(other, TrieNode) and (self.depth, self.under) == (other.depth, other.under)
 
     def __hash__(self) -> int:
         raise TypeError("a trie may change in place: it has no hash")
@@ -89,17 +89,17 @@ class IZSet(ABC, Generic[Under]):
         return "{" + ", ".join(f"{key!r}: {below!r}" for key, below in self.items()) + "}"
 
 
-Trie = IZSet[Any]
+Trie = TrieNode[Any]
 
 
-class ZSet(IZSet[int]):
+class ZSetTrie(TrieNode[int]):
     """Keys with their weights: a trie of one level. Costs are linear unless said otherwise."""
 
     def __init__(self, weights: Mapping[Any, int] | None = None) -> None:
         super().__init__({key: weight for key, weight in (weights or {}).items() if weight}, 1)
 
     @classmethod
-    def of(cls, entries: Iterable[tuple[Key, int]], operator: str = "zset") -> ZSet:
+    def of(cls, entries: Iterable[tuple[Key, int]], operator: str = "zset") -> ZSetTrie:
         """The keys, their weights added up. Raises WeightOverflow, which names `operator`."""
         return cls(summed(entries, operator))
 
@@ -114,27 +114,27 @@ class ZSet(IZSet[int]):
             raise DataError(f"the prefix {prefix!r} goes beyond the last level", expected="fewer keys than a path has")
         return self
 
-    def as_zset_view(self) -> ZSet:
+    def as_zset_view(self) -> ZSetTrie:
         return self
 
-    def extended(self, function: Callable[[Prefix, int], ZSet], prefix: Prefix) -> IndexedZSet:
-        return IndexedZSet({key: function((*prefix, key), weight) for key, weight in self.under.items()}, 2)
+    def extended(self, function: Callable[[Prefix, int], ZSetTrie], prefix: Prefix) -> IndexedZSetTrie:
+        return IndexedZSetTrie({key: function((*prefix, key), weight) for key, weight in self.under.items()}, 2)
 
-    def plus(self, other: ZSet) -> ZSet:
+    def plus(self, other: ZSetTrie) -> ZSetTrie:
         """The sum of the weights of each key. Raises WeightOverflow."""
-        return ZSet.of([*self.under.items(), *other.under.items()], "plus")
+        return ZSetTrie.of([*self.under.items(), *other.under.items()], "plus")
 
-    def times(self, factor: int) -> ZSet:
+    def times(self, factor: int) -> ZSetTrie:
         """Every weight multiplied. Raises WeightOverflow."""
-        return ZSet({key: checked(weight * factor, key, "times") for key, weight in self.under.items()})
+        return ZSetTrie({key: checked(weight * factor, key, "times") for key, weight in self.under.items()})
 
-    def equi_join(self, other: ZSet) -> ZSet:
+    def equi_join(self, other: ZSetTrie) -> ZSetTrie:
         """The keys that both have, weights multiplied. Costs this one, whatever the size of the other. Raises WeightOverflow.
 
-        >>> ZSet({"a": 2, "b": 1}).equi_join(ZSet({"a": -3, "c": 1}))
+        >>> ZSetTrie({"a": 2, "b": 1}).equi_join(ZSetTrie({"a": -3, "c": 1}))
         {'a': -6}
         """
-        return ZSet({key: checked(weight * other.weight(key), key, "equi_join") for key, weight in self.under.items()})
+        return ZSetTrie({key: checked(weight * other.weight(key), key, "equi_join") for key, weight in self.under.items()})
 
     def absorb(self, row: Row, weight: int) -> None:
         (key,) = row
@@ -143,7 +143,7 @@ class ZSet(IZSet[int]):
             del self.under[key]
 
 
-class IndexedZSet(IZSet[Trie]):
+class IndexedZSetTrie(TrieNode[Trie]):
     """A trie under each key, all of `depth` - 1 levels."""
 
     def __init__(self, branches: Mapping[Any, Trie], depth: int) -> None:
@@ -162,11 +162,11 @@ class IndexedZSet(IZSet[Trie]):
         branch = self.under.get(prefix[0])
         return (empty(self.depth - 1) if branch is None else branch).get_by_prefix(prefix[1:])
 
-    def as_zset_view(self) -> ZSet:
-        return ZSet(dict.fromkeys(self.under, 1))
+    def as_zset_view(self) -> ZSetTrie:
+        return ZSetTrie(dict.fromkeys(self.under, 1))
 
-    def extended(self, function: Callable[[Prefix, int], ZSet], prefix: Prefix) -> IndexedZSet:
-        return IndexedZSet({key: branch.extended(function, (*prefix, key)) for key, branch in self.under.items()}, self.depth + 1)
+    def extended(self, function: Callable[[Prefix, int], ZSetTrie], prefix: Prefix) -> IndexedZSetTrie:
+        return IndexedZSetTrie({key: branch.extended(function, (*prefix, key)) for key, branch in self.under.items()}, self.depth + 1)
 
     def absorb(self, row: Row, weight: int) -> None:
         branch = self.under.setdefault(row[0], empty(self.depth - 1))
@@ -177,7 +177,7 @@ class IndexedZSet(IZSet[Trie]):
 
 def empty(depth: int) -> Trie:
     """A trie of that many levels with nothing in it."""
-    return ZSet() if depth == 1 else IndexedZSet({}, depth)
+    return ZSetTrie() if depth == 1 else IndexedZSetTrie({}, depth)
 
 
 def trie(rows: Iterable[tuple[Row, int]], depth: int | None = None) -> Trie:

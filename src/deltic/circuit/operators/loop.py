@@ -22,7 +22,7 @@ from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
 from deltic.trace.encoding import words_of
-from deltic.trace.fixpoint import Chain, Fixpoint, fixpoint
+from deltic.trace.fixpoint import Fixpoint, LinearJoin, fixpoint
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
@@ -89,7 +89,7 @@ class Loop:
             self._append_changes(done, nest)
         return consolidate(done.sums)
 
-    def _chain(self, step: Step, inputs: Sequence[Delta], nest: Nest) -> Chain:
+    def _chain(self, step: Step, inputs: Sequence[Delta], nest: Nest) -> LinearJoin:
         mine = nest.trace(_owned(step.mine), len(step.arranged) + 1, 1, 1)
         shape = step.other.shape
         other = nest.trace(_arrangement(step.other), shape.layout.width, shape.weights, 0)
@@ -97,7 +97,7 @@ class Loop:
         if not isinstance(change, Batch):
             change = Batch.empty(shape.layout.width, 1)
         assert isinstance(step.join.operator, NestedJoin)
-        return Chain(step.join.operator.flat.key, mine.past, step.arranged, other.now, change, step.derived)
+        return LinearJoin(step.join.operator.flat.key, mine.past, step.arranged, other.now, change, step.derived)
 
     def _append_changes(self, done: Fixpoint, nest: Nest) -> None:
         """Adds the changes to every arrangement of the recursive relation."""

@@ -18,13 +18,13 @@ from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.prefixes import Prefixes
 from deltic.circuit.rules import Atom, Extend, Fetch, Filter, Product, Rule, Stage
 from deltic.trace import propose
-from deltic.trace.extend import Directories, Version, among, extend
+from deltic.trace.extend import Directories, SpineVersion, among, extend
 from deltic.trace.probe import lookup, probe
 from deltic.trace.rows import Rows
 
 __all__ = ["Atom", "Extend", "Fetch", "Filter", "MultiwayJoin", "Product", "Rule"]
 
-Versions = Mapping[tuple[str, bool], Version]
+Versions = Mapping[tuple[str, bool], SpineVersion]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Run:
         """The output's rows for prefixes that are whole."""
         return Rows(prefixes.key(rule.output), tuple(prefixes.weights[column] for column in rule.plan.final))
 
-    def version(self, atom: Atom) -> Version:
+    def version(self, atom: Atom) -> SpineVersion:
         return self.versions[atom.arrangement, atom.new]
 
     def _extended(self, rule: Rule, stage: Stage, prefixes: Prefixes) -> Prefixes:

@@ -22,8 +22,8 @@ from deltic.runtimes.durable.interrupts import uninterrupted
 from deltic.runtimes.durable.merges import Group, Merged, Merger, adopted
 from deltic.runtimes.durable.outcome import Performed, change_of
 from deltic.runtimes.durable.partial import partial
-from deltic.runtimes.durable.shelves import Version
 from deltic.runtimes.durable.strings import HASH_VERSION, check_version, identity_of
+from deltic.runtimes.durable.version import DurableVersion
 from deltic.runtimes.program import Notes, backfill, described, next_tick
 from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import DataFile, FileRef, Origin
@@ -62,7 +62,9 @@ class Durable(ABC):
         try:
             self.shards = self._state.manifest.shards
             self._files = OpenFiles(self._state.root)
-            self._version = Version(Circuit.empty(), self._state.manifest, ()).after(Circuit.empty(), self._state.manifest, self._files)
+            self._version = DurableVersion(Circuit.empty(), self._state.manifest, ()).after(
+                Circuit.empty(), self._state.manifest, self._files
+            )
             self._identity = identity_of(self._state.manifest.notes)
             self.strings = self._string_table(self._identity)
             self._merger = Merger(self._state, self._merge)
@@ -75,7 +77,7 @@ class Durable(ABC):
         """The table in which users' strings are interned; old strings are found in `dictionaries`."""
 
     @abstractmethod
-    def _perform(self, version: Version, changes: Mapping[str, Any], tick: Tick) -> Performed:
+    def _perform(self, version: DurableVersion, changes: Mapping[str, Any], tick: Tick) -> Performed:
         """Runs a tick on all shards and writes their files, or raises the least of the users' errors. Commits nothing."""
 
     @abstractmethod
@@ -83,7 +85,7 @@ class Durable(ABC):
         """Makes merges beside the ticks, on another thread; see merges.Perform."""
 
     @property
-    def committed(self) -> Version:
+    def committed(self) -> DurableVersion:
         return self._version
 
     @property
@@ -199,7 +201,7 @@ class Durable(ABC):
 
     def _run(
         self,
-        version: Version,
+        version: DurableVersion,
         changes: Mapping[str, Any],
         tick: Tick,
         base: Change,
@@ -246,12 +248,12 @@ class Durable(ABC):
             parts.append(batch)
         return merged if parts and len(merged := merge(parts)) else None
 
-    def _commit(self, version: Version, change: Change) -> None:
-        crowded = any(len(segments) >= CROWDED for shelf in self._state.manifest.shelves for segments in shelf.values())
+    def _commit(self, version: DurableVersion, change: Change) -> None:
+        crowded = any(len(segments) >= CROWDED for shard_state in self._state.manifest.shard_states for segments in shard_state.values())
         merges = self._merger.take(wait=crowded)
         self._finish(version, adopted(change, merges, self._state.manifest))
 
-    def _finish(self, version: Version, change: Change) -> None:
+    def _finish(self, version: DurableVersion, change: Change) -> None:
         """version: with what is to be committed beside the change."""
         if (identity := self.strings.identity) is not self._identity:
             change = replace(change, notes={**change.notes, STRINGS: identity.note()})

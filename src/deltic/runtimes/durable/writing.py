@@ -12,7 +12,7 @@ from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import Content, Origin, write_file
 from deltic.storage.manifest import SegmentRef
 from deltic.storage.merging import own_rows, small_merge
-from deltic.storage.reading import OpenFiles, Shelved
+from deltic.storage.reading import OpenFiles, ShardArrangements
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
@@ -21,7 +21,7 @@ from deltic.trace.strings import StringTable
 
 def write_shard(
     circuit: Circuit,
-    shelved: Shelved,
+    arrangements: ShardArrangements,
     appended: Mapping[str, Batch],
     counters: Mapping[str, Counters],
     strings: StringTable,
@@ -42,7 +42,7 @@ def write_shard(
     dropped: list[SegmentRef] = []
     for name, batch in sorted(appended.items()):
         spec = circuit.arrangements[name]
-        merged, gone = (batch, []) if filled else _merged(batch, shelved, name, spec.partition, shards)
+        merged, gone = (batch, []) if filled else _merged(batch, arrangements, name, spec.partition, shards)
         contents += [Content(name, merged, spec.strings)] if len(merged) else []
         dropped += gone
         if spec.view is not None:
@@ -60,12 +60,12 @@ def write_shard(
 
 
 def _merged(
-    batch: Batch, shelved: Shelved, name: str, partition: tuple[int, ...] | None, shards: int
+    batch: Batch, arrangements: ShardArrangements, name: str, partition: tuple[int, ...] | None, shards: int
 ) -> tuple[Batch, Sequence[SegmentRef]]:
     """The batch with those stored ones that are due to be merged with it, and these."""
-    segments = shelved.segments(name)
+    segments = arrangements.segments(name)
     chosen = small_merge([*(s.rows for s in segments), len(batch)])
     gone = [segments[i] for i in chosen if i < len(segments)]
     if not gone:
         return batch, []
-    return merge([*(own_rows(shelved.file(s.file).batch(name), s, partition, shards) for s in gone), batch]), gone
+    return merge([*(own_rows(arrangements.file(s.file).batch(name), s, partition, shards) for s in gone), batch]), gone

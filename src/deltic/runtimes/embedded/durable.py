@@ -11,8 +11,8 @@ from deltic.runtimes import RETAINED_EPOCHS
 from deltic.runtimes.durable import Durable
 from deltic.runtimes.durable.merges import Group, Merged, merge_group
 from deltic.runtimes.durable.outcome import Performed
-from deltic.runtimes.durable.shelves import Version
 from deltic.runtimes.durable.strings import CurrentStrings
+from deltic.runtimes.durable.version import DurableVersion
 from deltic.runtimes.durable.writing import write_shard
 from deltic.runtimes.embedded.levels import routed, run_levels
 from deltic.storage.files import Origin
@@ -33,14 +33,14 @@ class DurableEmbedded(Durable):
     def _string_table(self, identity: Identity) -> StringTable:
         return StringTable(identity, CurrentStrings(self.dictionaries))
 
-    def _perform(self, version: Version, changes: Mapping[str, Rows], tick: Tick) -> Performed:
+    def _perform(self, version: DurableVersion, changes: Mapping[str, Rows], tick: Tick) -> Performed:
         circuit = version.circuit
         arrived = routed(circuit, changes, self.shards)
-        appended, counters = run_levels(circuit, version.shelves, self.strings, arrived, tick)
+        appended, counters = run_levels(circuit, version.shards, self.strings, arrived, tick)
         outcomes = [
             write_shard(
                 circuit,
-                version.shelves[shard],
+                version.shards[shard],
                 batches,
                 counters[shard],
                 self.strings,

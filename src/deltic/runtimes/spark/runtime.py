@@ -25,8 +25,8 @@ from deltic.runtimes import RETAINED_EPOCHS
 from deltic.runtimes.durable import Durable
 from deltic.runtimes.durable.merges import Group, Merged
 from deltic.runtimes.durable.outcome import Performed
-from deltic.runtimes.durable.shelves import Version
 from deltic.runtimes.durable.strings import CurrentStrings
+from deltic.runtimes.durable.version import DurableVersion
 from deltic.runtimes.spark.changes import Messages, Target
 from deltic.runtimes.spark.failures import check_workers, run_job
 from deltic.runtimes.spark.merges import merge_on_spark
@@ -104,14 +104,14 @@ class SparkRuntime(Durable):
         """Those of the committed state, and of files that are about to be committed."""
         return (*self._written, *super().dictionaries())
 
-    def _perform(self, version: Version, changes: Tables, tick: Tick) -> Performed:
+    def _perform(self, version: DurableVersion, changes: Tables, tick: Tick) -> Performed:
         """Tasks get ids by hashing alone; where strings turn out to share one, they are given others, and the tick runs again."""
         while isinstance(performed := self._performed(version, changes, tick), frozenset):
             self._written = ()
             self.strings.intern(pa.array(sorted(performed), pa.large_binary()))
         return performed
 
-    def _performed(self, version: Version, changes: Tables, tick: Tick) -> Performed | frozenset[bytes]:
+    def _performed(self, version: DurableVersion, changes: Tables, tick: Tick) -> Performed | frozenset[bytes]:
         """One run of the tick, or strings that have no ids of their own."""
         self._written = ()
         frame = self._frame(version.circuit, self._on_its_way(version.circuit), changes, tick)

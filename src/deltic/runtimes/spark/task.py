@@ -24,8 +24,8 @@ from deltic.circuit.operator import Delta, Tick
 from deltic.circuit.stage import Failure, LevelResult, run_level
 from deltic.errors import DelticError
 from deltic.runtimes.durable.outcome import Outcome
-from deltic.runtimes.durable.shelves import shelf
 from deltic.runtimes.durable.strings import StateStrings
+from deltic.runtimes.durable.version import shard_arrangements
 from deltic.runtimes.durable.writing import write_shard
 from deltic.runtimes.spark.message import (
     LAST,
@@ -46,7 +46,7 @@ from deltic.runtimes.spark.message import (
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import FileRef, Origin
 from deltic.storage.manifest import Manifest, SegmentRef
-from deltic.storage.reading import OpenFiles, Shelved
+from deltic.storage.reading import OpenFiles, ShardArrangements
 from deltic.trace.batch import Batch
 from deltic.trace.identity import Identity
 from deltic.trace.merge import merge
@@ -84,8 +84,8 @@ class Assignment:
 
     @staticmethod
     def of(root: str, generation: int, tick: Tick, level: Level, manifest: Manifest, shard: int) -> Assignment:
-        shelf = manifest.shelves[shard]
-        segments = {name: shelf[name] for name in (*level.reads, *level.owned) if name in shelf}
+        shard_state = manifest.shard_states[shard]
+        segments = {name: shard_state[name] for name in (*level.reads, *level.owned) if name in shard_state}
         files = {s.file: manifest.files[s.file] for found in segments.values() for s in found}
         return Assignment(root, generation, tick, files, segments)
 
@@ -121,7 +121,7 @@ class _Warm:
 
     circuits: dict[str, Circuit] = field(default_factory=dict)
     files: dict[tuple[str, int, int], OpenFiles] = field(default_factory=dict)
-    shelves: dict[tuple[str, int, int], Shelved] = field(default_factory=dict)
+    opened: dict[tuple[str, int, int], ShardArrangements] = field(default_factory=dict)
     frozen: bool = False
 
     def circuit(self, program: Program) -> Circuit:
@@ -130,16 +130,16 @@ class _Warm:
             self.circuits[program.digest] = cloudpickle.loads(program.pickled)
         return self.circuits[program.digest]
 
-    def shelved(self, assignment: Assignment, circuit: Circuit, shard: int, shards: int, level: int) -> Shelved:
+    def arrangements(self, assignment: Assignment, circuit: Circuit, shard: int, shards: int, level: int) -> ShardArrangements:
         """The shard's arrangements; spines whose batches are the same as in the last tick are taken over."""
         key = (assignment.root, shard, level)
         files = self.files.setdefault(key, OpenFiles(assignment.root))
         files.keep(assignment.files)
         plan = circuit.levels[level]
         specs = {name: circuit.arrangements[name] for name in (*plan.reads, *plan.owned)}
-        shelved = shelf(files, assignment.files, assignment.segments, specs, shard, shards, self.shelves.get(key))
-        self.shelves[key] = shelved
-        return shelved
+        opened = shard_arrangements(files, assignment.files, assignment.segments, specs, shard, shards, self.opened.get(key))
+        self.opened[key] = opened
+        return opened
 
     def freeze(self) -> None:
         """Spark's worker collects all garbage after each task: what is loaded for good need not be looked at each time."""
@@ -175,17 +175,17 @@ class LevelTask:
         (assigned,) = (m for m in messages if m.kind is Kind.ASSIGNMENT)
         assignment = Assignment.unpack(assigned.payload, shard)
         try:
-            shelved = _warm.shelved(assignment, circuit, shard, self.program.shards, self.level)
+            arrangements = _warm.arrangements(assignment, circuit, shard, self.program.shards, self.level)
             plan = circuit.levels[self.level]
-            known = StateStrings(shelved.dictionaries()) if _has_strings(circuit, plan) else None
+            known = StateStrings(arrangements.dictionaries()) if _has_strings(circuit, plan) else None
             strings = StringTable(self.program.identity, known, resolves=False)
             arrived = _arrived([m.payload for m in messages if m.kind is Kind.ROWS], strings)
-            result = run_level(circuit, self.level, shard, self.program.shards, shelved, strings, arrived, assignment.tick)
+            result = run_level(circuit, self.level, shard, self.program.shards, arrangements, strings, arrived, assignment.tick)
             if result.failure is not None:
                 return self._stopped(Kind.FAILURE, pack_failure(result.failure))
             outcome = write_shard(
                 circuit,
-                shelved,
+                arrangements,
                 result.appended,
                 result.counters,
                 strings,

@@ -1,4 +1,4 @@
-"""Shelves: the arrangements of a circuit's shards as spines over the state's files."""
+"""DurableVersion: one commit, with the arrangements of a circuit's shards as spines over the state's files."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from deltic.runtimes import TickResult
 from deltic.storage.files import FileRef
 from deltic.storage.manifest import Manifest, SegmentRef
 from deltic.storage.program import ProgramDescription
-from deltic.storage.reading import OpenFiles, Shelved
+from deltic.storage.reading import OpenFiles, ShardArrangements
 from deltic.trace.share import Share
 from deltic.trace.spine import Spine
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class DurableVersion:
     """See Committed."""
 
     circuit: Circuit
     manifest: Manifest
-    shelves: tuple[Shelved, ...]
+    shards: tuple[ShardArrangements, ...]
     last: TickResult | None = None
     definitions: object = None
 
@@ -39,29 +39,29 @@ class Version:
         return self.manifest.program
 
     def snapshot(self, arrangement: str) -> list[Spine]:
-        return [shelved[arrangement] for shelved in self.shelves]
+        return [shard[arrangement] for shard in self.shards]
 
-    def after(self, circuit: Circuit, manifest: Manifest, files: OpenFiles) -> Version:
+    def after(self, circuit: Circuit, manifest: Manifest, files: OpenFiles) -> DurableVersion:
         """Another commit, for another program; what has not changed is taken over."""
         shards = manifest.shards
-        before = dict(enumerate(self.shelves))
-        shelves = (
-            shelf(files, manifest.files, segments, circuit.arrangements, shard, shards, before.get(shard))
-            for shard, segments in enumerate(manifest.shelves)
+        before = dict(enumerate(self.shards))
+        opened = (
+            shard_arrangements(files, manifest.files, segments, circuit.arrangements, shard, shards, before.get(shard))
+            for shard, segments in enumerate(manifest.shard_states)
         )
-        return Version(circuit, manifest, tuple(shelves), self.last, self.definitions)
+        return DurableVersion(circuit, manifest, tuple(opened), self.last, self.definitions)
 
 
-def shelf(
+def shard_arrangements(
     files: OpenFiles,
     refs: Mapping[str, FileRef],
     segments: Mapping[str, Sequence[SegmentRef]],
     specs: Mapping[str, ArrangementSpec],
     shard: int,
     shards: int,
-    before: Shelved | None,
-) -> Shelved:
+    before: ShardArrangements | None,
+) -> ShardArrangements:
     """One shard's arrangements `specs`."""
     widths = {name: (spec.columns, spec.weights) for name, spec in specs.items()}
     shares = {name: Share(shard, shards, spec.partition) for name, spec in specs.items() if spec.partition}
-    return Shelved(files, refs, segments, widths, before, shares)
+    return ShardArrangements(files, refs, segments, widths, before, shares)
