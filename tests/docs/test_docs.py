@@ -18,6 +18,9 @@ from pathlib import Path
 import pytest
 
 from connect_server import connect_server
+from deltic.runtimes.durable.strings import HASH_VERSION
+from deltic.storage.layout import FORMAT_VERSION
+from deltic.storage.manifest import MANIFEST_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -115,3 +118,14 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_versions_page_has_the_numbers_of_the_state_formats() -> None:
+    rows = re.findall(
+        r"^\| (manifest format|data file format|string ids) \| (\d+) \|", (ROOT / "docs" / "versions.md").read_text(), re.MULTILINE
+    )
+    assert rows == [
+        ("manifest format", str(MANIFEST_VERSION)),
+        ("data file format", str(FORMAT_VERSION)),
+        ("string ids", str(HASH_VERSION)),
+    ]

@@ -67,3 +67,17 @@ def test_a_command_that_readme_lacks_is_an_error() -> None:
     done = command("dance")
     assert done.returncode == 1
     assert "no fenced block after a line `<!-- command: dance -->`" in done.stderr
+
+
+def test_the_index_of_decisions_lists_each_once() -> None:
+    index = (ROOT / "docs" / "adr" / "index.md").read_text()
+    listed = re.findall(r"^- \[(.*)\]\((.*\.md)\)(?: \(superseded by (\d{4})\))?$", index, re.MULTILINE)
+    assert listed == [_decision(page) for page in sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))]
+
+
+def _decision(page: Path) -> tuple[str, str, str]:
+    """Its title, its file, and the number of the decision that replaced it, if one did."""
+    title, text = page.read_text().split("\n", 1)
+    assert title.startswith(f"# {page.name[:4]}. "), f"{page.name} begins with {title!r}; expected '# {page.name[:4]}. TITLE'"
+    replaced = re.search(r"^Superseded by (\d{4})\b", text, re.MULTILINE)
+    return title.removeprefix("# "), page.name, replaced[1] if replaced else ""
