@@ -103,7 +103,7 @@ def test_what_comes_due_makes_a_tick_while_no_batch_comes(spark: SparkSession, t
     (tmp_path / "in").mkdir()
     until = datetime.now(UTC) + 20 * SECOND
     (tmp_path / "in" / "1.json").write_text(f'{{"id": 1, "until": "{until.isoformat()}"}}\n{{"id": 2, "until": "2100-01-01T00:00:00Z"}}\n')
-    with deltic.spark.Pipeline(script, spark, state=str(tmp_path / "state"), base=tmp_path) as pipeline:
+    with deltic.spark.StreamingPipeline(script, spark, state=str(tmp_path / "state"), base=tmp_path) as pipeline:
         pipeline.stream("offers", spark.readStream.schema("id BIGINT, until TIMESTAMP").json(str(tmp_path / "in")))
         running = pipeline.start(processingTime="1 second")
         end = time.monotonic() + 120

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
 import deltic
-from deltic.spark import Pipeline, register
+from deltic.spark import StreamingPipeline, register
 from deltic.storage.reader import StateReader
 
 SCRIPT = """
@@ -37,7 +37,7 @@ def plain(spark: SparkSession, folder: Path) -> Any:
 def streams(spark: SparkSession, folder: Path) -> Any:
     """The streams of a pipeline, run and run again."""
     state = str(folder / "streams")
-    pipeline = Pipeline(SCRIPT + SINK, spark, state=state, shards=2, base=folder)
+    pipeline = StreamingPipeline(SCRIPT + SINK, spark, state=state, shards=2, base=folder)
     pipeline.stream("t", stream(spark, folder, "t", T)).stream("u", stream(spark, folder, "u", U))
     write(folder, "t", "1", {"k": 1, "g": "a", "v": 5})
     write(folder, "u", "1", {"k": 1, "g": "a"})
@@ -55,7 +55,7 @@ def streams(spark: SparkSession, folder: Path) -> Any:
 def functions(spark: SparkSession, folder: Path) -> Any:
     """Two queries of the user's own, each with its process in the server."""
     state = str(folder / "functions")
-    pipeline = Pipeline(SCRIPT, spark, state=state, shards=2)
+    pipeline = StreamingPipeline(SCRIPT, spark, state=state, shards=2)
     queries = [
         stream(spark, folder, table, columns).writeStream.foreachBatch(pipeline.foreach_batch(table))
         .option("checkpointLocation", str(folder / f"checkpoint-{table}")).trigger(availableNow=True).start()

@@ -15,7 +15,7 @@ from deltic.errors import AbsentRow, CatalogError, DataError, FrameError, SetupE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from deltic.spark import Pipeline
+    from deltic.spark import StreamingPipeline
 
 pytestmark = pytest.mark.spark
 
@@ -59,14 +59,14 @@ def feed(spark: SparkSession, tmp_path: Path) -> Feed:
 @pytest.fixture
 def pipelines(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
     """Makes pipelines over one state, each after the one before has been closed."""
-    from deltic.spark import Pipeline  # noqa: PLC0415  needs the extra
+    from deltic.spark import StreamingPipeline  # noqa: PLC0415  needs the extra
 
-    made: list[Pipeline] = []
+    made: list[StreamingPipeline] = []
 
-    def make(script: str = SCRIPT) -> Pipeline:
+    def make(script: str = SCRIPT) -> StreamingPipeline:
         for before in made:
             before.close()
-        made.append(Pipeline(script, spark, state=str(tmp_path / "state"), shards=2, base=tmp_path))
+        made.append(StreamingPipeline(script, spark, state=str(tmp_path / "state"), shards=2, base=tmp_path))
         return made[-1]
 
     yield make
@@ -74,15 +74,15 @@ def pipelines(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
         pipeline.close()
 
 
-def both(pipeline: Pipeline, feed: Feed) -> Pipeline:
+def both(pipeline: StreamingPipeline, feed: Feed) -> StreamingPipeline:
     return pipeline.stream("customers", feed.read("customers", CUSTOMERS)).stream("orders", feed.read("orders", ORDERS))
 
 
-def run(pipeline: Pipeline) -> None:
+def run(pipeline: StreamingPipeline) -> None:
     pipeline.start(availableNow=True).awaitTermination()
 
 
-def sales(pipeline: Pipeline) -> list[Row]:
+def sales(pipeline: StreamingPipeline) -> list[Row]:
     return sorted(pipeline.session.view("sales").rows(), key=lambda row: row["region"])
 
 
@@ -93,7 +93,7 @@ def told(tmp_path: Path) -> list[tuple[int, str, int, int]]:
     return sorted((row["_epoch"], row["region"], row["n"], row["_weight"]) for row in rows)
 
 
-def batches(pipeline: Pipeline) -> dict[str, int]:
+def batches(pipeline: StreamingPipeline) -> dict[str, int]:
     return {name: seen[0] for name, seen in pipeline.session.notes["batches"].items()}
 
 
@@ -260,13 +260,13 @@ def test_a_running_query_is_stopped_after_its_tick(pipelines: Any, feed: Feed) -
 
 def test_a_session_is_fed_by_streams_several_of_one_table_among_them(spark: SparkSession, feed: Feed, tmp_path: Path) -> None:
     import deltic  # noqa: PLC0415
-    from deltic.spark import Pipeline  # noqa: PLC0415  needs the extra
+    from deltic.spark import StreamingPipeline  # noqa: PLC0415  needs the extra
 
     fill(feed)
     feed.write("more", {"id": 12, "customer": 1, "amount": 1.0, "_weight": 1})
     with deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=2) as session:
         session.sql(SCRIPT.partition("CREATE SINK")[0])
-        with both(Pipeline(session, state=str(tmp_path / "state")), feed) as pipeline:
+        with both(StreamingPipeline(session, state=str(tmp_path / "state")), feed) as pipeline:
             run(pipeline.stream("orders", feed.read("more", f"{ORDERS}, _weight BIGINT")))
             with pytest.raises(SetupError, match="a pipeline over a session cannot go to a Spark Connect server"):
                 pickle.dumps(pipeline)
@@ -340,10 +340,10 @@ def test_streams_that_do_not_fit_their_table_are_refused(columns: str, sequence:
 
 
 def test_what_cannot_be_started_is_refused(spark: SparkSession, pipelines: Any, feed: Feed) -> None:
-    from deltic.spark import Pipeline  # noqa: PLC0415  needs the extra
+    from deltic.spark import StreamingPipeline  # noqa: PLC0415  needs the extra
 
     with pytest.raises(SetupError, match="a pipeline on Spark without a state folder"):
-        Pipeline(SCRIPT, spark)
+        StreamingPipeline(SCRIPT, spark)
     pipeline = pipelines()
     with pytest.raises(SetupError, match="a pipeline with nothing to run"):
         pipeline.start()

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from deltic.circuit.nodes import Circuit
+from deltic.circuit.operators.table import TableInput
+from deltic.circuit.pending import PendingRows
 from deltic.storage.program import ProgramDescription
 from deltic.storage.state import RETAINED_EPOCHS
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
-from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
@@ -23,16 +24,23 @@ __all__ = ["RETAINED_EPOCHS", "Committed", "Runtime", "TickResult"]
 
 @dataclass(frozen=True, slots=True)
 class TickResult:
-    """A committed tick: the change of each view that changed, what each node did (summed over shards), and how long it took.
+    """A committed tick: the change of each view that changed, what each node of the circuit did (summed over shards), and how long it took.
 
-    installs: it installed a program, and filled what that lacked, so that its changes are whole contents.
+    installs: it installed the circuit and filled what the state lacked; its changes are whole contents.
     """
 
+    circuit: Circuit
     epoch: int
     changes: Mapping[str, Batch]
     counters: Mapping[str, Counters]
     seconds: float
     installs: bool = False
+
+    @property
+    def rows_in(self) -> dict[str, int]:
+        """How many rows of changes the tick had, by table; tables without changes are left out. O(nodes)."""
+        sources = [(node.name, node.operator.table.name) for node in self.circuit.nodes if isinstance(node.operator, TableInput)]
+        return {table: rows for name, table in sources if name in self.counters and (rows := self.counters[name].rows_in)}
 
 
 class Committed(Protocol):
@@ -108,8 +116,8 @@ class Runtime(Protocol):
         """
         ...
 
-    def tick(self, changes: Mapping[str, Rows], notes: Mapping[str, Any] | None = None) -> TickResult:
-        """Applies the asked changes of tables (in the words of circuit/operators/table.py) and commits, or raises and nothing happened.
+    def tick(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None) -> TickResult:
+        """Applies changes, by table, and commits; or raises, and nothing has happened.
 
         notes: are committed with it; None removes one.
         """

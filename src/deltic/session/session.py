@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 from weakref import WeakSet
 
-from deltic.circuit.operators.table import TableInput
 from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, CircuitError, DelticError, UnknownName
@@ -332,14 +331,6 @@ class Session:
     def last_tick(self) -> TickResult | None:
         """What the last tick did: counters by node, seconds."""
         return self._runtime.committed.last
-
-    def _rows_in(self) -> dict[str, int]:
-        """How many rows of changes the last tick brought, by table."""
-        with self._lock:
-            counters = {} if self.last_tick is None else self.last_tick.counters
-            nodes = self._definitions.circuit.nodes
-            sources = [(node.name, node.operator.table.name) for node in nodes if isinstance(node.operator, TableInput)]
-            return {table: rows for name, table in sources if name in counters and (rows := counters[name].rows_in)}
 
     def explain(self, view: str | None = None) -> Explanation:
         """Plan and circuit of one view, or of all; print it, or take its `.json()`."""

@@ -15,8 +15,7 @@ from threading import Event, RLock
 from typing import TYPE_CHECKING, Any, Final
 
 from deltic.errors import DelticError, StateError, StateInUse
-from deltic.pipeline import Pipeline as FilePipeline
-from deltic.pipeline import Progress
+from deltic.pipeline import Pipeline, Progress
 from deltic.session import Session
 from deltic.session.options import RunOptions
 from deltic.storage.folder import open_folder
@@ -53,13 +52,13 @@ class Definition:
 
     def open(self, spark: pyspark.sql.SparkSession) -> Opened:
         """Opens the state. Raises StateInUse while another process has it."""
-        return Opened(FilePipeline.of(self.script, self.options.on(spark), name=self.name, base=self.base))
+        return Opened(Pipeline.of(self.script, self.options.on(spark), name=self.name, base=self.base))
 
 
 class Opened:
     """files: the pipeline's files and sinks, and its session."""
 
-    def __init__(self, files: FilePipeline) -> None:
+    def __init__(self, files: Pipeline) -> None:
         self.files = files
         self.lock = RLock()
 
@@ -79,8 +78,9 @@ class Opened:
             if _seen(name, batch_id, query, before.get(name)):
                 return self.files.tick()
             progress = self.files.tick(make(self.session), {BATCHES: {**before, name: [batch_id, query]}})
-            assert progress is not None
-            return replace(progress, rows_in={**self.session._rows_in(), **progress.rows_in})
+            committed = self.session.last_tick
+            assert progress is not None and committed is not None
+            return replace(progress, rows_in={**committed.rows_in, **progress.rows_in})
 
 
 def _seen(name: str, batch_id: int, query: str | None, before: Any) -> bool:

@@ -13,8 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltic.errors import CatalogError, DelticError, SetupError
-from deltic.pipeline import Pipeline as FilePipeline
-from deltic.pipeline import Progress
+from deltic.pipeline import Pipeline, Progress
 from deltic.pipeline.script import Script
 from deltic.runtimes.spark.changes import TaggedTable
 from deltic.runtimes.spark.streams import (
@@ -54,7 +53,7 @@ class Fed:
     inserts: bool | None = None
 
 
-class Pipeline:
+class StreamingPipeline:
     """A script's tables, views and sinks, fed by Spark.
 
     Streams given to `stream` run as one query and meet in one tick; each function that `foreach_batch` gives makes ticks of its own, one
@@ -100,7 +99,7 @@ class Pipeline:
             return
         if spark is None or options.folder is None:
             missing = "a Spark session" if spark is None else "a state folder"
-            raise SetupError(f"a pipeline on Spark without {missing}", expected="Pipeline(script, spark, state='folder')")
+            raise SetupError(f"a pipeline on Spark without {missing}", expected="StreamingPipeline(script, spark, state='folder')")
         where = str(Path.cwd() if base is None else Path(base).absolute())
         script = Script.bind(session_or_script, name, where)
         self._tables, self._sources = script.tables, tuple(script.sources)
@@ -113,9 +112,7 @@ class Pipeline:
         self.spark = session.spark
         self._tables, self._sources = {name: session.table(name) for name in session.tables}, tuple(session.sources)
         self._state = state
-        self._opened = Opened(
-            FilePipeline.over(session, state=state, rows_per_tick=rows_per_tick, base=None if base is None else Path(base))
-        )
+        self._opened = Opened(Pipeline.over(session, state=state, rows_per_tick=rows_per_tick, base=None if base is None else Path(base)))
 
     @property
     def session(self) -> Session:
@@ -257,7 +254,7 @@ class Pipeline:
         if self._definition is None:
             raise SetupError(
                 "a pipeline over a session cannot go to a Spark Connect server: the session is of this process",
-                expected="deltic.spark.Pipeline(script, spark, state='folder')",
+                expected="deltic.spark.StreamingPipeline(script, spark, state='folder')",
             )
         return {"_definition": self._definition, "_tables": self._tables, "_sources": self._sources}
 
@@ -279,7 +276,7 @@ class BatchFunction:
     title: what the query is called whose frame is a tagged one, the pipeline's own; None for a user's query of one table.
     """
 
-    def __init__(self, pipeline: Pipeline, name: str, fed: tuple[Fed, ...], title: str | None) -> None:
+    def __init__(self, pipeline: StreamingPipeline, name: str, fed: tuple[Fed, ...], title: str | None) -> None:
         self._pipeline, self._name, self._fed, self._title = pipeline, name, fed, title
 
     def __call__(self, batch: pyspark.sql.DataFrame, batch_id: int) -> None:

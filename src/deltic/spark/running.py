@@ -10,8 +10,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
 from deltic.errors import SetupError
-from deltic.pipeline import Pipeline as FilePipeline
-from deltic.pipeline import Progress
+from deltic.pipeline import Pipeline, Progress
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -46,7 +45,7 @@ class Journal:
 class Follower:
     """A thread that takes the script's own files."""
 
-    def __init__(self, files: FilePipeline, journal: Journal, run: Callable[[FilePipeline], object], failed: Callable[[], None]) -> None:
+    def __init__(self, files: Pipeline, journal: Journal, run: Callable[[Pipeline], object], failed: Callable[[], None]) -> None:
         self._files, self._journal, self._run_files, self._failed = files, journal, run, failed
         self.thread = Thread(target=self._run, name="deltic-files", daemon=True)
         self.thread.start()
@@ -77,7 +76,7 @@ class Running:
         self._lasts = True
         """Whether the follower goes on when the query has ended."""
 
-    def follow(self, files: FilePipeline, run: Callable[[FilePipeline], object], beside: bool = False) -> None:
+    def follow(self, files: Pipeline, run: Callable[[Pipeline], object], beside: bool = False) -> None:
         """Takes the script's files beside the streams, or, if it is just `beside` them, makes the ticks of what comes due."""
         self._follower, self._lasts = Follower(files, self._journal, run, self._end_query), not beside
 

@@ -112,7 +112,7 @@ class Durable(ABC):
         if fresh:
             tick = backfill(manifest.epoch, manifest.notes, notes, frozenset(fresh))
             return self._run(version, {}, tick, base, stale, installs=True)
-        result = TickResult(manifest.epoch, {}, {}, 0.0, installs=True)
+        result = TickResult(circuit, manifest.epoch, {}, {}, 0.0, installs=True)
         if gone or base.notes:
             result = replace(result, epoch=manifest.epoch + 1)
             self._finish(replace(version, last=result), base)
@@ -215,7 +215,7 @@ class Durable(ABC):
         change = change_of(performed.outcomes, base, unchanged)
         views = self._view_changes(version.circuit, change, performed)
         counters = summed(outcome.counters for outcome in performed.outcomes)
-        result = TickResult(tick.epoch, views, counters, time.perf_counter() - start, installs)
+        result = TickResult(version.circuit, tick.epoch, views, counters, time.perf_counter() - start, installs)
         self._commit(replace(version, last=result), change)
         result = replace(result, seconds=time.perf_counter() - start)  # the commit is most of it, where ticks are small
         self._version = replace(self._version, last=result)

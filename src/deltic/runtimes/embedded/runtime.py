@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from deltic.circuit.nodes import Circuit
 from deltic.circuit.operator import Delta, Tick
+from deltic.circuit.pending import PendingRows
 from deltic.errors import StateError
 from deltic.runtimes import TickResult
 from deltic.runtimes.embedded.levels import routed, run_levels
@@ -25,7 +26,6 @@ from deltic.trace.counters import summed
 from deltic.trace.entries import Words
 from deltic.trace.identity import Identity
 from deltic.trace.merge import merge
-from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
@@ -98,11 +98,11 @@ class Embedded:
         if fresh:
             tick = backfill(before.epoch, before.notes, notes, fresh)
             return self._run(installed, tick, [{} for _ in range(self.shards)], notes, installs=True)
-        result = TickResult(before.epoch, {}, {}, 0.0, installs=True)
+        result = TickResult(circuit, before.epoch, {}, {}, 0.0, installs=True)
         self._version = replace(installed, notes=applied(before.notes, notes), last=result)
         return result
 
-    def tick(self, changes: Mapping[str, Rows], notes: Mapping[str, Any] | None = None) -> TickResult:
+    def tick(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None) -> TickResult:
         """One tick; see Runtime."""
         version = self._version
         arrived = routed(version.circuit, changes, self.shards)
@@ -117,7 +117,7 @@ class Embedded:
         appended, counters = run_levels(version.circuit, version.state, self.strings, arrived, tick)
         changes = _view_changes(version.circuit, appended)
         state = tuple(_grown(shard, batches) for shard, batches in zip(version.state, appended, strict=True))
-        result = TickResult(tick.epoch, changes, summed(counters), time.perf_counter() - start, installs)
+        result = TickResult(version.circuit, tick.epoch, changes, summed(counters), time.perf_counter() - start, installs)
         self._version = version.after(result, state, notes)
         return result
 
