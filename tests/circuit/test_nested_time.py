@@ -8,21 +8,21 @@ from collections import Counter as Tally
 import numpy as np
 import pytest
 
+from deltic.circuit.pending import PendingRows
 from deltic.errors import Divergence
 from deltic.runtimes.embedded import Embedded
 from deltic.schema import Op
 from deltic.trace.counters import Counters
-from deltic.trace.rows import Rows
 from nested_circuits import PAIR, build, tables_alone
 from nested_programs import Diverges, Heavy, Scope, ZSet, add, live, meaning, random_changes, random_content, random_program, with_multiway
 
 TICKS = 5
 
 
-def asked(change: ZSet) -> Rows:
-    columns = [np.array([row[i] for row in change], np.int64) for i in range(len(PAIR))]
+def pending(change: ZSet) -> PendingRows:
+    words = tuple(np.array([row[i] for row in change], np.int64) for i in range(len(PAIR)))
     n = len(change)
-    return Rows((*columns, np.full(n, Op.WEIGHT, np.int64), np.arange(n)), (np.array([*change.values()], np.int64),))
+    return PendingRows.of(words, np.full(n, Op.WEIGHT, np.int64), np.arange(n), np.array([*change.values()], np.int64))
 
 
 def view(runtime: Embedded) -> ZSet:
@@ -50,7 +50,7 @@ def check(seed: int, multiway: bool = False) -> str:
     first = expected(program, content)
     runtime = Embedded()
     runtime.install(tables_alone(program))
-    runtime.tick({f"t{i}": asked(table) for i, table in enumerate(content) if table})
+    runtime.tick({f"t{i}": pending(table) for i, table in enumerate(content) if table})
     circuit = build(program, hoisted=rng.random() < 0.5)
     if not isinstance(first, dict):
         if first is Diverges:
@@ -67,7 +67,7 @@ def check(seed: int, multiway: bool = False) -> str:
         result = expected(program, after)
         if result is Heavy:
             return "Heavy"
-        tick = {f"t{i}": asked(change) for i, change in enumerate(changes) if change}
+        tick = {f"t{i}": pending(change) for i, change in enumerate(changes) if change}
         if result is Diverges:
             outcome = "Diverges later"
             with pytest.raises(Divergence, match="relation"):

@@ -1,4 +1,4 @@
-"""Changes of one key whose order is not known are refused; where no order matters, none is asked for."""
+"""Changes of one key whose order is not known are refused; where no order matters, none is required."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from deltic.circuit.operators.table import UNORDERED
+from deltic.circuit.pending import UNORDERED, PendingRows
 from deltic.errors import DataError
 from deltic.runtimes.embedded import Embedded
 from deltic.schema import Op, TableSchema
-from deltic.trace.rows import Rows
-from hand_circuit import CUSTOMERS, ORDERS, asked, spend_circuit
+from hand_circuit import CUSTOMERS, ORDERS, pending, spend_circuit
 
 
-def changes(table: TableSchema, rows: Sequence[tuple[object, ...]], ops: Sequence[Op], ordinals: Sequence[int], runtime: Embedded) -> Rows:
-    found = asked(table, rows, runtime.strings)
-    columns = (*found.columns[:-2], np.array(ops, np.int64), np.array(ordinals, np.int64))
-    return Rows(columns, found.weights)
+def changes(
+    table: TableSchema, rows: Sequence[tuple[object, ...]], ops: Sequence[Op], ordinals: Sequence[int], runtime: Embedded
+) -> PendingRows:
+    inserts = pending(table, rows, runtime.strings)
+    return PendingRows.of(inserts.words, np.array(ops, np.int64), np.array(ordinals, np.int64), inserts.weights)
 
 
 @pytest.fixture

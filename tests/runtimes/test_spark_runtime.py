@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import hand_circuit
+from deltic.circuit.pending import PendingRows
 from deltic.errors import AbsentRow, CorruptState, DataError, DuplicateKey, FrameError, StateInUse
 from deltic.runtimes import Runtime, TickResult
 from deltic.runtimes.embedded import Embedded
@@ -18,8 +19,7 @@ from deltic.schema import Op
 from deltic.storage.merging import RATIO
 from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
-from deltic.trace.rows import Rows
-from hand_circuit import CUSTOMERS, ORDERS, FailOnce, asked, shown, spend_circuit
+from hand_circuit import CUSTOMERS, ORDERS, FailOnce, pending, shown, spend_circuit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,13 +55,16 @@ def changed(runtime: Runtime, result: TickResult, view: str = "spend") -> dict[t
     return shown(result.changes[view], runtime.strings) if view in result.changes else {}
 
 
-def random_changes(runtime: Runtime, step: int, rows: int) -> dict[str, Rows]:
+def random_changes(runtime: Runtime, step: int, rows: int) -> dict[str, PendingRows]:
     """New customers, orders of these and of unknown ones, and a third of the orders taken back in the same tick."""
     rng = np.random.default_rng(step)
     people = [(100 * step + i, None if i % 5 == 4 else f"region {i % 7}") for i in range(max(rows // 10, 1))]
     orders = [(int(rng.integers(0, 100 * step + len(people) + 3)), 1000 * step + i, i % 9, 1) for i in range(rows)]
     gone = [(*row[:3], -1) for row in orders[: rows // 3]]
-    return {"customers": asked(CUSTOMERS, people, runtime.strings), "orders": asked(ORDERS, orders + gone, runtime.strings, Op.WEIGHT)}
+    return {
+        "customers": pending(CUSTOMERS, people, runtime.strings),
+        "orders": pending(ORDERS, orders + gone, runtime.strings, Op.WEIGHT),
+    }
 
 
 def test_views_and_changes_are_those_of_the_embedded_runtime(runtime: Open) -> None:
@@ -82,7 +85,7 @@ def test_a_tick_is_one_job(spark: SparkSession, runtime: Open) -> None:
     one.install(spend_circuit())
     tracker = spark.sparkContext.statusTracker()
     spark.sparkContext.setJobGroup("tick", "one tick")
-    one.tick({"customers": asked(CUSTOMERS, [(1, "a"), (2, "b")], one.strings), "orders": asked(ORDERS, [(1, 1, 5)], one.strings)})
+    one.tick({"customers": pending(CUSTOMERS, [(1, "a"), (2, "b")], one.strings), "orders": pending(ORDERS, [(1, 1, 5)], one.strings)})
     spark.sparkContext.setJobGroup("rest", "the rest")
     assert len(tracker.getJobIdsForGroup("tick")) == 1
     (stages,) = (tracker.getJobInfo(job).stageIds for job in tracker.getJobIdsForGroup("tick"))
@@ -93,14 +96,17 @@ def test_state_is_there_when_opened_again(runtime: Open) -> None:
     one = runtime()
     one.install(spend_circuit())
     one.tick(
-        {"customers": asked(CUSTOMERS, [(1, "ä"), (2, None)], one.strings), "orders": asked(ORDERS, [(1, 1, 5), (2, 2, 6)], one.strings)}
+        {
+            "customers": pending(CUSTOMERS, [(1, "ä"), (2, None)], one.strings),
+            "orders": pending(ORDERS, [(1, 1, 5), (2, 2, 6)], one.strings),
+        }
     )
     before = content(one)
     one.close()
     again = runtime(None)
     again.install(spend_circuit())
     assert content(again) == before == {("ä", 1, 5): 1, (None, 2, 6): 1}
-    again.tick({"orders": asked(ORDERS, [(1, 3, 7)], again.strings)})
+    again.tick({"orders": pending(ORDERS, [(1, 3, 7)], again.strings)})
     assert content(again) == {**before, ("ä", 3, 7): 1}
 
 
@@ -108,23 +114,28 @@ def test_state_is_there_when_opened_again(runtime: Open) -> None:
 def test_a_user_error_is_the_least_and_nothing_happens(runtime: Open, shards: int) -> None:
     one = runtime(shards)
     one.install(spend_circuit())
-    one.tick({"customers": asked(CUSTOMERS, [(i, "x") for i in range(20)], one.strings)})
+    one.tick({"customers": pending(CUSTOMERS, [(i, "x") for i in range(20)], one.strings)})
     epoch, before = one.epoch, content(one)
     with pytest.raises(DuplicateKey, match="id=7") as caught:
-        people = asked(CUSTOMERS, [(30, "new"), (7, "y"), (9, "y"), (11, "y")], one.strings)
-        one.tick({"customers": people, "orders": asked(ORDERS, [(1, 1, 1)], one.strings)})
+        people = pending(CUSTOMERS, [(30, "new"), (7, "y"), (9, "y"), (11, "y")], one.strings)
+        one.tick({"customers": people, "orders": pending(ORDERS, [(1, 1, 1)], one.strings)})
     assert (caught.value.table, caught.value.ordinal) == ("customers", 1)
     with pytest.raises(AbsentRow, match="orders"):
-        one.tick({"orders": asked(ORDERS, [(1, 1, 1, -1)], one.strings, Op.WEIGHT)})
+        one.tick({"orders": pending(ORDERS, [(1, 1, 1, -1)], one.strings, Op.WEIGHT)})
     assert (one.epoch, content(one)) == (epoch, before)
-    one.tick({"customers": asked(CUSTOMERS, [(30, "new")], one.strings)})
+    one.tick({"customers": pending(CUSTOMERS, [(30, "new")], one.strings)})
     assert one.epoch == epoch + 1
 
 
 def test_a_new_view_is_filled_and_a_dropped_one_goes(runtime: Open) -> None:
     one = runtime()
     one.install(spend_circuit("old"))
-    one.tick({"customers": asked(CUSTOMERS, [(1, "a")], one.strings), "orders": asked(ORDERS, [(1, i, i) for i in range(50)], one.strings)})
+    one.tick(
+        {
+            "customers": pending(CUSTOMERS, [(1, "a")], one.strings),
+            "orders": pending(ORDERS, [(1, i, i) for i in range(50)], one.strings),
+        }
+    )
     before = content(one, "old")
     kept = one.statistics()["table-orders"]
     result = one.install(spend_circuit("new"))
@@ -139,10 +150,10 @@ def test_a_new_view_is_filled_and_a_dropped_one_goes(runtime: Open) -> None:
 def test_small_batches_are_merged_by_the_ticks(runtime: Open) -> None:
     one = runtime()
     one.install(spend_circuit())
-    one.tick({"customers": asked(CUSTOMERS, [(1, "a"), (2, "b"), (3, "c")], one.strings)})
+    one.tick({"customers": pending(CUSTOMERS, [(1, "a"), (2, "b"), (3, "c")], one.strings)})
     for i in range(18):
         rows = [(1, i, 5), (2, i, 6), (3, i, 7)]
-        result = one.tick({"orders": asked(ORDERS, rows, one.strings)})
+        result = one.tick({"orders": pending(ORDERS, rows, one.strings)})
         assert changed(one, result) == {("a", i, 5): 1, ("b", i, 6): 1, ("c", i, 7): 1}
     assert max(len(spine.batches) for name in one.statistics() for spine in one.snapshot(name)) < RATIO
     assert len(content(one)) == 54
@@ -152,11 +163,11 @@ def test_large_changes_come_from_files_and_large_state_is_merged_beside_the_tick
     one, here = runtime(retain=2), Embedded(2)
     for each in (one, here):
         each.install(spend_circuit())
-        each.tick({"customers": asked(CUSTOMERS, [(i, f"r{i % 50}") for i in range(500)], each.strings)})
+        each.tick({"customers": pending(CUSTOMERS, [(i, f"r{i % 50}") for i in range(500)], each.strings)})
     for tick in range(13):
         for each in (one, here):
             rows = [(i % 500, tick * 12000 + i, 5) for i in range(12000)]
-            result = each.tick({"orders": asked(ORDERS, rows, each.strings)})
+            result = each.tick({"orders": pending(ORDERS, rows, each.strings)})
             assert len(result.changes["spend"]) == 12000
     one.settle()
     assert max(len(spine.batches) for name in one.statistics() for spine in one.snapshot(name)) <= 6
@@ -204,7 +215,7 @@ def test_changes_that_stay_on_spark(spark: SparkSession, runtime: Open, sequence
     rows = rows if sequence else [(1, "a", "insert", 1), *rows[1:]]
     frame = spark.createDataFrame(rows, "id bigint, region string, _op string, at int").repartition(3)
     frame = frame if sequence else frame.drop("at")
-    one.tick({"customers": SparkChanges(frame, CUSTOMERS, sequence), "orders": asked(ORDERS, [(i, i, 5) for i in range(5)], one.strings)})
+    one.tick({"customers": SparkChanges(frame, CUSTOMERS, sequence), "orders": pending(ORDERS, [(i, i, 5) for i in range(5)], one.strings)})
     assert content(one) == {("a", 1, 5): 1, (None, 2, 5): 1, ("d" if sequence else "c", 3, 5): 1}
 
 
@@ -235,7 +246,7 @@ def test_a_second_runtime_on_the_folder_is_refused(runtime: Open) -> None:
 def test_damaged_state_is_named(runtime: Open) -> None:
     one = runtime(1)
     one.install(spend_circuit())
-    one.tick({"customers": asked(CUSTOMERS, [(1, "a")], one.strings)})
+    one.tick({"customers": pending(CUSTOMERS, [(1, "a")], one.strings)})
     epoch = one.epoch
     name = next(s.file for s in one._state.manifest.segments() if s.arrangement == "customers-by-id")
     path = Path(one._state.root) / "data" / name
@@ -245,5 +256,5 @@ def test_damaged_state_is_named(runtime: Open) -> None:
     again = runtime(1)
     again.install(spend_circuit())
     with pytest.raises(CorruptState, match=name):
-        again.tick({"orders": asked(ORDERS, [(1, 1, 1)], again.strings)})
+        again.tick({"orders": pending(ORDERS, [(1, 1, 1)], again.strings)})
     assert again.epoch == epoch + 1

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from deltic.circuit.nodes import Circuit
+from deltic.circuit.pending import PendingRows
 from deltic.lowering import lower
 from deltic.optimizer import optimize
 from deltic.plan.nodes import Plan
@@ -21,7 +22,6 @@ from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.encoding import decode, encode_rows
 from deltic.trace.merge import merge
-from deltic.trace.rows import Rows
 from programs import Case, Outcome
 
 Row = tuple[Any, ...]
@@ -47,7 +47,7 @@ class Engine:
 
     def tick(self, changes: Changes, notes: Mapping[str, Any] | None = None) -> TickResult:
         """Weighted rows for each table, as one tick, with notes."""
-        asked = {}
+        pending = {}
         for name, rows in changes.items():
             weighted = list(rows)
             if not weighted:
@@ -56,8 +56,8 @@ class Engine:
             words = encode_rows([row for row, _ in weighted], schema, self.runtime.strings)
             n = len(weighted)
             weights = np.array([w for _, w in weighted], np.int64)
-            asked[name] = Rows((*words, np.full(n, Op.WEIGHT, np.int64), np.arange(n)), (weights,))
-        return self.runtime.tick(asked, notes)
+            pending[name] = PendingRows.of(words, np.full(n, Op.WEIGHT, np.int64), np.arange(n), weights)
+        return self.runtime.tick(pending, notes)
 
     def view(self, name: str) -> Relation:
         """The view's content."""

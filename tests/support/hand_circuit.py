@@ -21,10 +21,10 @@ from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.table import TableInput
+from deltic.circuit.pending import PendingRows
 from deltic.schema import BIGINT, STRING, Field, Op, Schema, TableSchema
 from deltic.trace.batch import Batch
 from deltic.trace.encoding import decode_table, encode_table
-from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 
 ORDERS = TableSchema("orders", Schema((Field("customer", BIGINT, False), Field("id", BIGINT, False), Field("amount", BIGINT, False))))
@@ -88,13 +88,15 @@ def _arranged(builder: CircuitBuilder, name: str, stream: int, schema: Schema, v
     return builder.add(Arrange(name), (stream,), Shape(schema), (0,), owns=name)
 
 
-def asked(table: TableSchema, rows: Sequence[tuple[object, ...]], strings: StringTable, op: Op = Op.INSERT, start: int = 0) -> Rows:
+def pending(
+    table: TableSchema, rows: Sequence[tuple[object, ...]], strings: StringTable, op: Op = Op.INSERT, start: int = 0
+) -> PendingRows:
     """Changes as a runtime takes them. With WEIGHT the last value of a row is its weight."""
     weights = np.array([r[-1] for r in rows] if op is Op.WEIGHT else [1] * len(rows), np.int64)
     columns = zip(*(r[: len(table.schema)] for r in rows), strict=True)
     frame = pa.table([pa.array(c, f.type.arrow) for c, f in zip(columns, table.schema, strict=True)], names=list(table.schema.names))
     words = encode_table(frame, table.schema, strings)
-    return Rows((*words, np.full(len(rows), op, np.int64), np.arange(start, start + len(rows))), (weights,))
+    return PendingRows.of(words, np.full(len(rows), op, np.int64), np.arange(start, start + len(rows)), weights)
 
 
 def shown(batch: Batch, strings: StringTable, schema: Schema = SPEND) -> dict[tuple[object, ...], int]:

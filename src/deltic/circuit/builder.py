@@ -17,11 +17,8 @@ from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.nested_arrange import NestedArrange
 from deltic.circuit.operators.reduce import Reduce
 from deltic.circuit.operators.table import TableInput
-from deltic.schema import BIGINT, Field, Schema, TableSchema
-
-OPERATION = Schema((Field("_op", BIGINT, False), Field("_ordinal", BIGINT, False)))
-"""What stands behind a table's own columns in the changes that are asked of it."""
-
+from deltic.circuit.pending import PendingRows
+from deltic.schema import Field, TableSchema
 
 NAMED = (TableSchema, Reduce, Inspect)
 """In these the names of columns count."""
@@ -159,12 +156,12 @@ def _routes(nodes: Sequence[Node]) -> dict[str, tuple[int, ...]]:
 
 
 def _ports(nodes: Sequence[Node]) -> list[Port]:
-    """What crosses levels: asked changes to their table, exchanged streams, and streams that a later level reads again."""
+    """What crosses levels: pending rows to their table, exchanged streams, and streams that a later level reads again."""
     ports: dict[str, Port] = {}
     for node in nodes:
         if isinstance(node.operator, TableInput):
             table = node.operator.table
-            shape = Shape(Schema(table.schema.fields + OPERATION.fields))
+            shape = Shape(PendingRows.schema(table.schema))
             ports[f"table:{table.name}"] = Port(f"table:{table.name}", node.id, shape, -1, node.level)
         for i in node.inputs:
             source = nodes[i]

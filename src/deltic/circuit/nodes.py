@@ -142,7 +142,7 @@ class Port(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """A node as the stage function needs it, in every tick. source: its input is what was asked of a table."""
+    """A node as the stage function needs it, in every tick. source: its input is the pending rows of a table."""
 
     id: int
     name: str

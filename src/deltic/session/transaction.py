@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from deltic.circuit.pending import PendingRows
 from deltic.connectors.frames import Changes, change_frame, keys_or_rows, rows_frame
 from deltic.errors import DataError, DelticError, UnknownName
 from deltic.schema import Op, Schema, TableSchema
 from deltic.trace.encoding import Layout, encode_changes
 from deltic.trace.entries import MARKER
-from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class PendingChanges:
 
     def __init__(self, strings: StringTable) -> None:
         self._strings = strings
-        self._parts: dict[str, list[Rows]] = {}
+        self._parts: dict[str, list[PendingRows]] = {}
         self._weighed: dict[str, bool] = {}
         self._next = 0
         self.tables: dict[str, TableSchema] = {}
@@ -39,7 +39,8 @@ class PendingChanges:
             return
         words = self._key_words(table, rows) if op is Op.DELETE_KEY else encode_changes(rows, table, self._strings)
         ordinals = np.arange(self._next, self._next + n)
-        self._append(table, Rows((*words, np.full(n, op, np.int64), ordinals), (np.ones(n, np.int64),)), weighed=False)
+        rows_of_op = PendingRows.of(tuple(words), np.full(n, op, np.int64), ordinals, np.ones(n, np.int64))
+        self._append(table, rows_of_op, weighed=False)
         self._next += n
 
     def add_changes(self, table: TableSchema, changes: Changes) -> None:
@@ -52,14 +53,14 @@ class PendingChanges:
             _check_key(table, np.unique(changes.ops))
         words = encode_changes(changes.rows, table, self._strings)
         ordinals = changes.ordinals + self._next if self._next else changes.ordinals
-        self._append(table, Rows((*words, changes.ops, ordinals), (changes.weights,)), weighed=weighed)
+        self._append(table, PendingRows.of(words, changes.ops, ordinals, changes.weights), weighed=weighed)
         self._next = (self._next + n if weighed else int(ordinals.max())) + 1
 
-    def rows(self) -> Mapping[str, Rows]:
-        """By the table's name; see circuit/operators/table.py for their columns."""
-        return {name: Rows.concat(parts) for name, parts in self._parts.items()}
+    def rows(self) -> Mapping[str, PendingRows]:
+        """By the table's name."""
+        return {name: PendingRows.concat(parts) for name, parts in self._parts.items()}
 
-    def _append(self, table: TableSchema, rows: Rows, *, weighed: bool) -> None:
+    def _append(self, table: TableSchema, rows: PendingRows, *, weighed: bool) -> None:
         if self._weighed.setdefault(table.name, weighed) != weighed:
             raise DataError(
                 f"table {table.name} is changed by weights and by operations in one tick",

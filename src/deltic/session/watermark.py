@@ -13,25 +13,22 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
-import numpy as np
-
 from deltic.circuit.nodes import Circuit
+from deltic.circuit.pending import PendingRows
 from deltic.errors import ClockError, SetupError
 from deltic.frontends.sql import DELAY_FORM, did_you_mean
 from deltic.frontends.sql import delay_us as parsed_us
 from deltic.runtimes import Runtime
 from deltic.runtimes.distributed import Distributed
-from deltic.schema import TIMESTAMP, Op, TableSchema
+from deltic.schema import TIMESTAMP, TableSchema
 from deltic.session.catalog import Catalog
 from deltic.storage.program import CLOCK, WATERMARKS
 from deltic.trace.counters import Counters
 from deltic.trace.encoding import MARKER, Layout
-from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
 BEGINNING: Final = -62_135_596_800_000_000
 """Where the time stands until a row tells it: the first microsecond of the calendar."""
-_BRINGS: Final = (Op.INSERT, Op.UPSERT, Op.UPDATE)
 Notes = Mapping[str, Any]
 
 
@@ -125,7 +122,7 @@ class Marks:
             notes[CLOCK] = max(min(values), BEGINNING)
         return notes
 
-    def brought(self, changes: Mapping[str, Rows | Distributed]) -> dict[str, list[Any]]:
+    def brought(self, changes: Mapping[str, PendingRows | Distributed]) -> dict[str, list[Any]]:
         """By table in lower case the column and its greatest value in rows that a tick is to add. On Spark a job for each frame there."""
         columns = {mark.table.name: mark.column for mark in self.by_table.values() if mark is not None}
         distributed = {id(change): change for name, change in changes.items() if name in columns and isinstance(change, Distributed)}
@@ -151,11 +148,10 @@ def _column(watermark: Watermark, table: TableSchema) -> int:
     return found[0]
 
 
-def _latest(rows: Rows, word: int) -> int | None:
-    """The greatest value in the asked rows (circuit/operators/table.py) that are added; NULL does not count."""
-    ops = rows.columns[-2]
-    added = np.isin(ops, _BRINGS) | ((ops == Op.WEIGHT) & (rows.weights[0] > 0))
-    values = rows.columns[word][added & (rows.columns[word] != MARKER)]
+def _latest(rows: PendingRows, word: int) -> int | None:
+    """The greatest value in rows that are added; NULL does not count."""
+    column = rows.words[word]
+    values = column[rows.added & (column != MARKER)]
     return int(values.max()) if len(values) else None
 
 

@@ -1,8 +1,7 @@
-"""A base table: turns the changes that users ask for into an exact delta, or refuses them all.
+"""A base table: turns pending rows (circuit/pending.py) into an exact delta, or refuses them all.
 
-Asked rows arrive as the table's words in the user's column order, then an op code and an ordinal (the row's place in the tick),
-with one weight. The output is the table's exact change, sorted with the primary key first. Every check happens here:
-a delete of what is not there, a key that is there already.
+The output is the table's change, sorted with the primary key first. Every check happens here: a delete of a row that is absent, a
+primary key that is already present.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.arrange import check_sums
+from deltic.circuit.pending import UNORDERED, PendingRows
 from deltic.errors import AbsentRow, DataError, DuplicateKey
 from deltic.schema import Op, TableSchema
 from deltic.trace.batch import Batch
@@ -24,8 +24,6 @@ from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
 Words = Sequence[np.ndarray]
-UNORDERED = -1
-"""The ordinal of a row whose place in the tick is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,29 +53,29 @@ class TableInput:
             whole = stored.scan(context.counters)
             context.append(self.arrangement, whole)
             return whole
-        asked = inputs[0]
-        if not len(asked):
+        pending = PendingRows(inputs[0])
+        if not len(pending):
             return Rows.empty(len(self.order), 1)
-        columns = tuple(asked.columns[i] for i in self.order)
-        ops = asked.columns[-2]
+        words, ops = pending.words, pending.ops
+        columns = tuple(words[i] for i in self.order)
         if ops[0] == Op.WEIGHT and (ops == Op.WEIGHT).all():
-            delta = consolidate(Rows(columns, asked.weights))
-            self._check_weights(delta, stored, asked, context)
+            delta = consolidate(Rows(columns, (pending.weights,)))
+            self._check_weights(delta, stored, pending, context)
         else:
-            delta = self._resolve(columns, asked, stored, context)
+            delta = self._resolve(columns, pending, stored, context)
         if not self.key:
             check_sums(delta, self.arrangement, context)
         context.append(self.arrangement, delta)
         return delta
 
-    def _check_weights(self, delta: Batch, stored: Spine, asked: Delta, context: Context) -> None:
+    def _check_weights(self, delta: Batch, stored: Spine, pending: PendingRows, context: Context) -> None:
         """After the tick every row must be there at least 0 times, and every key at most once."""
         (weights,) = delta.weights
         gone = np.flatnonzero(weights < 0)
         if len(gone):
             (had,) = lookup(stored, [c[gone] for c in delta.columns], context.counters)
             if (short := had + weights[gone] < 0).any():
-                raise self._absent([c[gone[short][:1]] for c in delta.columns], context, asked, gone=True)
+                raise self._absent([c[gone[short][:1]] for c in delta.columns], context, pending, gone=True)
         if not self.key:
             return
         first = firsts(delta.columns[: self.key])
@@ -87,11 +85,11 @@ class TableInput:
             keys = [c[first[new]] for c in delta.columns[: self.key]]
             (had,) = lookup(stored, keys, context.counters)
             if (twice := had + net[new] > 1).any():
-                raise self._duplicate([c[twice][:1] for c in keys], context, asked)
+                raise self._duplicate([c[twice][:1] for c in keys], context, pending)
 
-    def _resolve(self, columns: Words, asked: Delta, stored: Spine, context: Context) -> Batch:
+    def _resolve(self, columns: Words, pending: PendingRows, stored: Spine, context: Context) -> Batch:
         """The delta of a sequence of operations, each seeing those before it."""
-        ops, ordinals = asked.columns[-2], asked.columns[-1]
+        ops, ordinals = pending.ops, pending.ordinals
         key = columns[: self.key] if self.key else columns
         by_key = np.lexsort((ordinals, *reversed(key)))
         key = [c[by_key] for c in key]
@@ -180,16 +178,18 @@ class TableInput:
                 shown.append(f"{field.name}={'NULL' if value is None else repr(value) if isinstance(value, str) else value}")
         return ", ".join(shown)
 
-    def _find(self, words: Words, asked: Delta, gone: bool) -> int:
-        """The least ordinal of an asked row that begins with `words` (and takes rows away, where `gone`)."""
-        mask = np.logical_and.reduce([asked.columns[self.order[i]] == word[0] for i, word in enumerate(words)])
-        mask &= asked.weights[0] < 0 if gone else asked.weights[0] > 0
-        at = asked.columns[-1][mask]
-        return int(at.min()) if len(at) else 0
+    def _find(self, words: Words, pending: PendingRows, gone: bool) -> int:
+        """The least ordinal of a pending row that begins with `words` (and takes rows away, where `gone`)."""
+        mask = np.logical_and.reduce([pending.words[self.order[i]] == word[0] for i, word in enumerate(words)])
+        mask &= pending.weights < 0 if gone else pending.weights > 0
+        ordinals = pending.ordinals[mask]
+        return int(ordinals.min()) if len(ordinals) else 0
 
-    def _absent(self, words: Words, context: Context, asked: Delta | None = None, *, ordinal: int = 0, gone: bool = True) -> DataError:
-        if asked is not None:
-            ordinal = self._find(words, asked, gone)
+    def _absent(
+        self, words: Words, context: Context, pending: PendingRows | None = None, *, ordinal: int = 0, gone: bool = True
+    ) -> DataError:
+        if pending is not None:
+            ordinal = self._find(words, pending, gone)
         return located(
             AbsentRow(
                 f"table {self.table.name} has no row {self._show(words, context)}",
@@ -202,9 +202,9 @@ class TableInput:
             ordinal,
         )
 
-    def _duplicate(self, words: Words, context: Context, asked: Delta | None = None, *, ordinal: int = 0) -> DataError:
-        if asked is not None:
-            ordinal = self._find(words, asked, gone=False)
+    def _duplicate(self, words: Words, context: Context, pending: PendingRows | None = None, *, ordinal: int = 0) -> DataError:
+        if pending is not None:
+            ordinal = self._find(words, pending, gone=False)
         return located(
             DuplicateKey(
                 f"table {self.table.name} already has a row with primary key {self._show(words, context)}",

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from deltic.circuit.operator import Tick
+from deltic.circuit.pending import PendingRows
 from deltic.errors import DelticError
 from deltic.runtimes import RETAINED_EPOCHS
 from deltic.runtimes.durable import Durable
@@ -18,7 +19,6 @@ from deltic.runtimes.embedded.levels import routed, run_levels
 from deltic.storage.files import Origin
 from deltic.storage.manifest import Manifest
 from deltic.trace.identity import Identity
-from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 
 _log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class DurableEmbedded(Durable):
     def _string_table(self, identity: Identity) -> StringTable:
         return StringTable(identity, CurrentStrings(self.dictionaries))
 
-    def _perform(self, version: DurableVersion, changes: Mapping[str, Rows], tick: Tick) -> Performed:
+    def _perform(self, version: DurableVersion, changes: Mapping[str, PendingRows], tick: Tick) -> Performed:
         circuit = version.circuit
         arrived = routed(circuit, changes, self.shards)
         appended, counters = run_levels(circuit, version.shards, self.strings, arrived, tick)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from deltic.circuit.nodes import Circuit
 from deltic.circuit.operator import Delta, Tick
+from deltic.circuit.pending import PendingRows
 from deltic.circuit.stage import LevelResult, route, run_level
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
@@ -14,11 +15,11 @@ from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
 
-def routed(circuit: Circuit, changes: Mapping[str, Rows], shards: int) -> list[dict[str, Delta]]:
-    """What is asked of tables, by shard and port."""
+def routed(circuit: Circuit, changes: Mapping[str, PendingRows], shards: int) -> list[dict[str, Delta]]:
+    """The tables' changes by shard and port."""
     arrived: list[dict[str, Delta]] = [{} for _ in range(shards)]
-    for table, rows in changes.items():
-        for shard, part in enumerate(route(rows, circuit.routes[table], shards)):
+    for table, pending in changes.items():
+        for shard, part in enumerate(route(pending.rows, circuit.routes[table], shards)):
             arrived[shard][f"table:{table}"] = part
     return arrived
 

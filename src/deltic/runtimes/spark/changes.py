@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from deltic.circuit.operators.table import UNORDERED
+from deltic.circuit.pending import UNORDERED, PendingRows, added
 from deltic.circuit.stage import Failure, route
 from deltic.connectors.frames import Changes, change_frame, rows_frame
 from deltic.errors import DelticError, FrameError
@@ -22,7 +22,6 @@ from deltic.runtimes.spark.message import FRAME, LAST, Kind, Message, Part, pack
 from deltic.schema import Op, TableSchema
 from deltic.trace.encoding import Layout, encode_changes
 from deltic.trace.identity import Identity
-from deltic.trace.rows import Rows
 from deltic.trace.strings import CollidingStrings, StringTable
 
 TAG: Final = "_table"
@@ -178,8 +177,7 @@ def _latest(frame: pa.Table, part: TaggedTable, column: str) -> int | None:
         changes = inserted(frame, part.table) if part.inserts else change_frame(frame, part.table, part.sequence)
     except DelticError:
         return None
-    added = np.isin(changes.ops, (Op.INSERT, Op.UPSERT, Op.UPDATE)) | ((changes.ops == Op.WEIGHT) & (changes.weights > 0))
-    values = changes.rows.column(part.table.schema.find(column)[0]).filter(pa.array(added))
+    values = changes.rows.column(part.table.schema.find(column)[0]).filter(pa.array(added(changes.ops, changes.weights)))
     return pc.max(values.cast(pa.int64())).as_py()  # type: ignore[no-any-return]
 
 
@@ -206,11 +204,11 @@ class Encoder:
         table = self.target.table
         changes = inserted(frame, table) if self.inserts else change_frame(frame, table, self.sequence)
         words = encode_changes(changes.rows, table, strings)
-        rows = Rows((*words, changes.ops, self._ordinals(frame, changes)), (changes.weights,))
+        pending = PendingRows.of(words, changes.ops, self._ordinals(frame, changes), changes.weights)
         positions = Layout.of(table.schema).strings
         return [
             Message(shard, self.target.level, Kind.ROWS, payload)
-            for shard, part in enumerate(route(rows, self.target.key, self.shards))
+            for shard, part in enumerate(route(pending.rows, self.target.key, self.shards))
             for payload in pack_parts([Part(self.target.port, part, positions)] if len(part) else [], strings)
         ]
 

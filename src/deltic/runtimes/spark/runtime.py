@@ -20,6 +20,7 @@ from pyspark.sql.functions import spark_partition_id
 
 from deltic.circuit.nodes import Circuit, Port
 from deltic.circuit.operator import Tick
+from deltic.circuit.pending import PendingRows
 from deltic.circuit.stage import route
 from deltic.runtimes import RETAINED_EPOCHS
 from deltic.runtimes.durable import Durable
@@ -54,13 +55,12 @@ from deltic.storage.history import epochs_in
 from deltic.storage.manifest import Manifest
 from deltic.trace.batch import Batch
 from deltic.trace.identity import Identity
-from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 
 BUNDLE_BYTES: Final = 1 << 23
 """What the driver sends to one shard without an exchange."""
 
-Tables = Mapping[str, Rows | Messages]
+Tables = Mapping[str, PendingRows | Messages]
 
 
 class SparkRuntime(Durable):
@@ -164,7 +164,7 @@ class SparkRuntime(Durable):
     def _frame(self, circuit: Circuit, program: Program, changes: Tables, tick: Tick) -> DataFrame:
         """The tick as one plan: what the driver has, what stays on Spark, and a stage for each level with an exchange before it."""
         ports = {port.name: port for level in circuit.levels for port in level.arrives if port.source_level < 0}
-        held = {name: rows for name, rows in changes.items() if isinstance(rows, Rows)}
+        held = {name: rows for name, rows in changes.items() if isinstance(rows, PendingRows)}
         distributed = {id(found): found for found in changes.values() if isinstance(found, Messages)}
         messages = self._messages(circuit, held, ports, tick)
         frame, exchanged = self._first(messages, bool(distributed))
@@ -177,7 +177,7 @@ class SparkRuntime(Durable):
             frame = frame.mapInArrow(LevelTask(program, level.index).__call__, FRAME)
         return frame
 
-    def _messages(self, circuit: Circuit, held: Mapping[str, Rows], ports: Mapping[str, Port], tick: Tick) -> list[list[Message]]:
+    def _messages(self, circuit: Circuit, held: Mapping[str, PendingRows], ports: Mapping[str, Port], tick: Tick) -> list[list[Message]]:
         """What each shard gets from the driver."""
         manifest = self._state.manifest
         messages = [
@@ -193,9 +193,9 @@ class SparkRuntime(Durable):
             for shard in range(self.shards)
         ]
         parts: dict[tuple[int, int], list[Part]] = {}
-        for name, rows in held.items():
+        for name, pending in held.items():
             port = ports[f"table:{name}"]
-            for shard, part in enumerate(route(rows, circuit.routes[name], self.shards)):
+            for shard, part in enumerate(route(pending.rows, circuit.routes[name], self.shards)):
                 if len(part):
                     parts.setdefault((shard, port.target_level), []).append(Part(port.name, part, port.strings))
         for (shard, level), found in parts.items():

@@ -1,0 +1,79 @@
+"""Pending rows: changes of a table as they reach its node, not yet checked against the table.
+
+One row is the table's words in the user's column order, then two more words, with one weight:
+
+- op: what the change is, a code of `deltic.schema.Op`;
+- ordinal: its place among the tick's changes, by which changes of one key are ordered, and errors name a row; or UNORDERED.
+
+They travel to the table's shard as plain Rows. This module alone knows where the two words are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from deltic.schema import BIGINT, Field, Op, Schema
+from deltic.trace.entries import Words
+from deltic.trace.rows import Rows
+
+UNORDERED: Final = -1
+"""The ordinal of a row whose place in the tick is unknown."""
+
+_SUFFIX: Final = (Field("_op", BIGINT, False), Field("_ordinal", BIGINT, False))
+_ADDING: Final = (Op.INSERT, Op.UPSERT, Op.UPDATE)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRows:
+    """Rows in this format; nothing is copied."""
+
+    rows: Rows
+
+    @classmethod
+    def of(cls, words: tuple[Words, ...], ops: Words, ordinals: Words, weights: Words) -> PendingRows:
+        """words: the table's, int64[n] each. ops, ordinals, weights: int64[n]; weights are 1 except where the op is WEIGHT."""
+        return cls(Rows((*words, ops, ordinals), (weights,)))
+
+    @staticmethod
+    def schema(table: Schema) -> Schema:
+        """The fields of a row of a table with this schema."""
+        return Schema((*table.fields, *_SUFFIX))
+
+    @property
+    def words(self) -> tuple[Words, ...]:
+        return self.rows.columns[:-2]
+
+    @property
+    def ops(self) -> Words:
+        return self.rows.columns[-2]
+
+    @property
+    def ordinals(self) -> Words:
+        return self.rows.columns[-1]
+
+    @property
+    def weights(self) -> Words:
+        return self.rows.weights[0]
+
+    @property
+    def added(self) -> npt.NDArray[np.bool_]:
+        return added(self.ops, self.weights)
+
+    @staticmethod
+    def concat(parts: Sequence[PendingRows]) -> PendingRows:
+        """All rows of one or more parts of one table."""
+        return PendingRows(Rows.concat([part.rows for part in parts]))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def added(ops: Words, weights: Words) -> npt.NDArray[np.bool_]:
+    """bool[n]: whether a change adds a row to its table."""
+    adding: npt.NDArray[np.bool_] = np.isin(ops, _ADDING) | ((ops == Op.WEIGHT) & (weights > 0))
+    return adding
