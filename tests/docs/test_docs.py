@@ -129,3 +129,12 @@ def test_the_versions_page_has_the_numbers_of_the_state_formats() -> None:
         ("data file format", str(FORMAT_VERSION)),
         ("string ids", str(HASH_VERSION)),
     ]
+
+
+def test_the_files_that_extending_md_names_exist() -> None:
+    page = (ROOT / "docs" / "extending.md").read_text()
+    named = set(re.findall(r"`((?:src|tests|docs)/[\w./-]+)`", page)) - {"src/deltic/optimizer/VERB.py"}
+    assert len(named) > 25
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+    sections = re.findall(r"^## (.*)$", page, re.MULTILINE)
+    assert sections == ["A function", "An aggregate", "An operator", "A rule", "A connector", "A front end"]
