@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-from deltic.kernels import prepare
+from deltic.kernels import warm_up
 from goldens import Goldens
 from parts import PARTS, part_of
 from seeds import ROTATION
@@ -22,9 +22,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compiles the kernels once, before workers start, so that no test meets the line that says so."""
+    """Compiles all kernels once, before workers start, so that no test meets the lines that say so."""
     if not hasattr(config, "workerinput"):
-        prepare()
+        warm_up()
 
 
 def pytest_report_header() -> str:

@@ -63,6 +63,17 @@ def test_damaged_files_are_named_and_compiled_again(tmp_path: Path, monkeypatch:
     assert not damaged()
 
 
+def test_a_kernel_that_is_compiled_later_is_named(tmp_path: Path) -> None:
+    assert FOLDER is not None
+    warm_up()
+    shutil.copytree(FOLDER, tmp_path / FOLDER.name)
+    for path in (tmp_path / FOLDER.name).glob("vector.add-*"):
+        path.unlink()
+    code = "from deltic.kernels import warm_up; warm_up()"
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr == "deltic: compiling the kernel vector.add, once on this machine\n"
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""
+
+
 def test_doctor_names_damaged_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "sort.consolidate-0.kernel").write_bytes(b"half a file")
     monkeypatch.setattr(cache, "FOLDER", tmp_path)

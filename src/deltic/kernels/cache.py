@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 SUFFIX: Final = ".kernel"
 COMPLETE: Final = "complete"
-"""The file that says that every kernel was compiled into the folder."""
+"""The file that says that the kernels that every session uses were compiled into the folder."""
 
 
 def _fingerprint() -> str:
@@ -93,7 +93,7 @@ FOLDER: Final = _folder()
 
 
 def complete() -> bool:
-    """Whether all kernels were compiled into the folder. One that is damaged since is compiled again when it is used."""
+    """Whether the usual kernels were compiled into the folder. One that is damaged since is compiled again when it is used."""
     return FOLDER is not None and (FOLDER / COMPLETE).exists()
 
 
@@ -103,10 +103,15 @@ def damaged() -> list[Path]:
 
 
 def mark_complete() -> None:
-    """Notes that every kernel is in the folder."""
+    """Notes that the usual kernels are in the folder."""
     if FOLDER is not None:
         FOLDER.mkdir(parents=True, exist_ok=True)
         (FOLDER / COMPLETE).touch()
+
+
+def on_stderr(line: str) -> None:
+    """Tells the user why nothing happens for a while."""
+    print(f"deltic: {line}", file=sys.stderr, flush=True)
 
 
 def _payload(path: Path) -> bytes | None:
@@ -147,7 +152,11 @@ class KernelCache:
         """The compiled function; None if it has to be compiled."""
         target.refresh()
         payload = _payload(self._path(signature, target.codegen())) if self._enabled else None
-        return None if payload is None else CompileResult._rebuild(target, *loads(payload))
+        if payload is not None:
+            return CompileResult._rebuild(target, *loads(payload))
+        if complete():  # the usual kernels are there: this one is rare, or its file was damaged
+            on_stderr(f"compiling the kernel {self._name}, once on this machine")
+        return None
 
     def save_overload(self, signature: Any, data: Any) -> None:
         """Writes the compiled function under another name and renames it, so that no reader sees half of it."""
