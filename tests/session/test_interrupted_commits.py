@@ -13,7 +13,12 @@ import pytest
 
 import deltic
 import interruptions
+from deltic.runtimes.durable import Durable
+from deltic.runtimes.durable.version import DurableVersion
+from deltic.storage.manifest import Change
 from interruptions import Broken, raising
+
+Finish = Callable[[Durable, DurableVersion, Change], None]
 
 
 @pytest.fixture(autouse=True)
@@ -81,3 +86,54 @@ def test_ctrl_c_at_any_moment_leaves_a_whole_epoch(tmp_path: Path, durable: bool
 
 def test_a_tick_without_memory_has_not_happened() -> None:
     assert alone("memory", str(random.randrange(10**6))) == 5
+
+
+class InCommit:
+    """Raises at a line of the next commit to a state folder; `committed` says of each that was broken off whether it was real."""
+
+    def __init__(self, session: deltic.Session, kind: type[BaseException]) -> None:
+        self.session, self.kind, self.line = session, kind, 1
+        self.committed: list[bool] = []
+
+    def __call__(self, action: Callable[[], None]) -> bool:
+        epoch = self.session.epoch
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Durable, "_finish", self.broken(Durable._finish))
+                action()
+        except self.kind:
+            self.committed.append(self.session.epoch > epoch)
+            return True
+        return False
+
+    def broken(self, finish: Finish) -> Finish:
+        def broken(runtime: Durable, version: DurableVersion, change: Change) -> None:
+            with raising(self.kind, self.line):
+                finish(runtime, version, change)
+
+        return broken
+
+
+@pytest.mark.parametrize(
+    ("kind", "shards", "stride"),
+    [
+        (MemoryError, 1, 17),
+        *[pytest.param(kind, shards, 1, marks=pytest.mark.slow) for kind in (OSError, MemoryError) for shards in (1, 2)],
+    ],
+)
+def test_a_commit_to_a_folder_raised_in_at_any_line_is_real_or_not(
+    tmp_path: Path, kind: type[BaseException], shards: int, stride: int
+) -> None:
+    state = str(tmp_path / "state")
+    with deltic.Session(state=state, shards=shards) as session:
+        broken, breaking = Broken(session, random.Random(shards)), InCommit(session, kind)
+        while broken.tick(9, breaking):
+            breaking.line += stride
+        ticks = len(breaking.committed)
+        assert {*breaking.committed} == {False, True} and ticks > 20
+        breaking.line = 1
+        while broken.define(breaking) or not broken.extra:
+            breaking.line += 3 * stride
+        assert {*breaking.committed[ticks:]} == {False, True}
+        content = {name: session.view(name).rows() for name in session.views}
+    assert {name: deltic.open(state).view(name).rows() for name in content} == content

@@ -64,6 +64,8 @@ class State:
         self._past: deque[_Past] = deque()
         self._wholes: list[int] = []
         self._merging: Counter[int] = Counter()
+        self._uncertain = False
+        """Whether a commit was interrupted, so that `manifest` may be older than the folder's."""
 
     @classmethod
     def open(
@@ -116,17 +118,37 @@ class State:
         self.folder.unlock()
 
     def commit(self, change: Change) -> Manifest:
-        """Makes the next epoch real, or raises and changes nothing. The files must have been written and synced.
+        """Makes the next epoch real. The files must have been written and synced.
 
-        Raises StateTakenOver if a newer writer has the folder. O(change), amortised.
+        Raises StateTakenOver if a newer writer has the folder; then nothing has changed. After any other exception `recover` finds out
+        whether the epoch is real. O(change), amortised.
         """
-        if not self._store(self.manifest.after(change, self.generation), change):
-            raise StateTakenOver(
-                f"the state folder {self.root} was taken over by a newer writer; epoch {self.epoch + 1} is not committed",
-                remedy="end this process; the newer one goes on from the last committed epoch",
-            )
+        self.recover()
+        self._uncertain = True
+        created = self._store(self.manifest.after(change, self.generation), change)
+        self._uncertain = False
+        if not created:
+            raise self._taken_over()
         self._collect()
         return self.manifest
+
+    def recover(self) -> None:
+        """After a commit that was interrupted: reads from the folder what the state is. O(1) if none was.
+
+        Raises StateTakenOver, CorruptState; StateError if the folder cannot be read now.
+        """
+        if not self._uncertain:
+            return
+        self._replay(committed_epochs(self.folder))
+        if self.manifest.generation != self.generation:
+            raise self._taken_over()
+        self._uncertain = False
+
+    def _taken_over(self) -> StateTakenOver:
+        return StateTakenOver(
+            f"the state folder {self.root} was taken over by a newer writer; epoch {self.epoch + 1} is not committed",
+            remedy="end this process; the newer one goes on from the last committed epoch",
+        )
 
     @contextmanager
     def merging(self) -> Iterator[Origin]:

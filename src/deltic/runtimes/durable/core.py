@@ -10,6 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import Any, Final
 
 import numpy as np
@@ -57,6 +58,9 @@ class Durable(ABC):
     strings: StringTable
 
     def __init__(self, root: str, shards: int | None, retain: int = RETAINED_EPOCHS) -> None:
+        self._recovering = Lock()
+        self._interrupted: DurableVersion | None = None
+        """What an interrupted commit was to make, until the folder has said whether it did."""
         facts = {"hash": HASH_VERSION, STRINGS: Identity.drawn().note(), **EMPTY}
         self._state = State.open(root, shards=shards, facts=facts, retain=retain, check=lambda notes: check_version(notes, root))
         try:
@@ -86,21 +90,23 @@ class Durable(ABC):
 
     @property
     def committed(self) -> DurableVersion:
-        return self._version
+        """See Runtime. After an interrupted commit it reads the folder, and raises StateError as long as that fails."""
+        return self._version if self._interrupted is None else self._recovered()
 
     @property
     def epoch(self) -> int:
-        return self._version.epoch
+        return self.committed.epoch
 
     @property
     def notes(self) -> Notes:
-        return self._version.notes
+        return self.committed.notes
 
     def install(
         self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Notes | None = None, definitions: object = None
     ) -> TickResult:
         """A new program; see Runtime. One tick for what has to be filled, one commit at most."""
-        manifest = self._state.manifest
+        before = self.committed
+        manifest = before.manifest
         known = manifest.program.arrangements
         program = described(circuit, manifest.program, dropped)
         notes = {**(notes or {}), **program.notes(), SPREAD: self.shards}
@@ -108,7 +114,7 @@ class Durable(ABC):
         fresh = (circuit.arrangements.keys() - known.keys()) | stale
         gone = tuple(s for s in manifest.segments() if s.arrangement not in program.arrangements or s.arrangement in stale)
         base = Change(dropped=gone, notes={name: note for name, note in notes.items() if note != manifest.notes.get(name)})
-        version = replace(self._version.after(circuit, manifest, self._files), definitions=definitions)
+        version = replace(before.after(circuit, manifest, self._files), definitions=definitions)
         if fresh:
             tick = backfill(manifest.epoch, manifest.notes, notes, frozenset(fresh))
             return self._run(version, {}, tick, base, stale, installs=True)
@@ -122,19 +128,21 @@ class Durable(ABC):
 
     def tick(self, changes: Mapping[str, Any], notes: Notes | None = None) -> TickResult:
         """One tick; see Runtime."""
-        tick = next_tick(self._state.epoch, self._state.manifest.notes, notes or {})
-        return self._run(self._version, changes, tick, Change(notes=notes or {}))
+        version = self.committed
+        tick = next_tick(version.epoch, version.notes, notes or {})
+        return self._run(version, changes, tick, Change(notes=notes or {}))
 
     def changes_at(self, view: str, epoch: int) -> Batch | None:
         """See Runtime. O(change), and reading one manifest."""
-        manifest = self._version.manifest
+        version = self.committed
+        manifest = version.manifest
         if not manifest.oldest <= epoch <= manifest.epoch:
             raise StateError(
                 f"the changes of epoch {epoch} are not kept",
                 expected=f"epochs {manifest.oldest} to {manifest.epoch} are readable",
                 remedy="ask for one of these; retain= says how many a session keeps",
             )
-        circuit = self._version.circuit
+        circuit = version.circuit
         arrangement = circuit.views[view]
         if epoch == manifest.epoch:
             return self._change_of(circuit, arrangement, manifest.views, manifest.files)
@@ -159,11 +167,11 @@ class Durable(ABC):
 
     def snapshot(self, arrangement: str) -> list[Spine]:
         """See Committed."""
-        return self._version.snapshot(arrangement)
+        return self.committed.snapshot(arrangement)
 
     def statistics(self) -> Mapping[str, tuple[int, int]]:
         """(rows, bytes) of each arrangement; the bytes of words, indexes apart. Reads no state; a file listed twice counts once."""
-        version = self._version
+        version = self.committed
         rows = dict.fromkeys(version.circuit.arrangements, 0)
         for arrangement, _, count in {(s.arrangement, s.file, s.rows) for s in version.manifest.segments()}:
             if arrangement in rows:
@@ -178,8 +186,9 @@ class Durable(ABC):
 
     def settle(self) -> None:
         """Waits for the merges that run beside the ticks, and commits them in an epoch of their own."""
-        if (change := adopted(Change(), self._merger.take(wait=True), self._state.manifest)).dropped:
-            self._finish(self._version, change)
+        version = self.committed
+        if (change := adopted(Change(), self._merger.take(wait=True), version.manifest)).dropped:
+            self._finish(version, change)
 
     def close(self) -> None:
         """Waits for the merge that runs, which is committed if that is possible, and gives the state folder back."""
@@ -258,9 +267,24 @@ class Durable(ABC):
         if (identity := self.strings.identity) is not self._identity:
             change = replace(change, notes={**change.notes, STRINGS: identity.note()})
         with uninterrupted():
-            manifest = self._state.commit(change)
-            self._identity = identity
-            self._version = version.after(version.circuit, manifest, self._files)
+            try:
+                manifest = self._state.commit(change)
+                self._identity = identity
+                self._version = version.after(version.circuit, manifest, self._files)
+            except BaseException:
+                self._interrupted = version
+                raise
         self._merger.release()
         self._files.keep(manifest.files)
         self._merger.start()
+
+    def _recovered(self) -> DurableVersion:
+        """The last commit; whether an interrupted one is real, the folder says."""
+        with self._recovering:
+            if (version := self._interrupted) is not None:
+                self._state.recover()
+                manifest = self._state.manifest
+                if manifest.epoch > self._version.epoch:
+                    self._version = version.after(version.circuit, manifest, self._files)
+                self._interrupted = None
+            return self._version
