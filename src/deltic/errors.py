@@ -64,7 +64,8 @@ class DelticError(Exception):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        lines = [self.message if self.span is None else f"{self.span.name}:{self.span.line}:{self.span.column}: {self.message}"]
+        place = "" if self.span is None else f"{self.span.name}:{self.span.line}:{self.span.column}: "
+        lines = [f"[{self.code}] {place}{self.message}"]
         if self.span is not None:
             lines.append(self.span.picture())
         if self.expected:

@@ -123,7 +123,7 @@ def test_a_wrong_script_ends_with_1_and_shows_the_place(script: Path, capsys: py
     assert main(["explain", str(script)]) == Exit.INPUT
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith(f"deltic: {script}:3:")
+    assert captured.err.startswith(f"deltic: [DELTIC-1002] {script}:3:")
     assert "amuont" in captured.err and "^^^^^^" in captured.err and "Traceback" not in captured.err
 
 
@@ -144,7 +144,7 @@ def test_a_lacking_set_up_ends_with_3(monkeypatch: pytest.MonkeyPatch, capsys: p
 
     monkeypatch.setattr("deltic.cli.app", refuse_call(refuse))
     assert main([]) == Exit.SETUP
-    assert capsys.readouterr().err == "deltic: no Java\nhelp: install one\n"
+    assert capsys.readouterr().err == "deltic: [DELTIC-7000] no Java\nhelp: install one\n"
 
 
 def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

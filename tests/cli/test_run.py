@@ -95,7 +95,7 @@ def test_a_folder_of_something_else_is_no_state(shop: Shop, capsys: pytest.Captu
     before = files(shop.folder)
     assert main(arguments(shop, "--state", str(shop.folder), *options)) == Exit.INPUT
     assert capsys.readouterr().err.splitlines() == [
-        f"deltic: the state folder {shop.folder} is no state and already holds something else: in",
+        f"deltic: [DELTIC-5000] the state folder {shop.folder} is no state and already holds something else: in",
         "expected: a new or an empty folder, or the state folder of a pipeline",
         "help: name another folder",
     ]
@@ -142,9 +142,13 @@ def test_a_dry_run_changes_nothing(shop: Shop, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("was", "is_now", "told"),
     [
-        ("amount INT", "amount BIGINT", "table orders is not as the state has it: column amount was INT"),
-        ("made/spend", "in", "sink spend_out: the folder <folder>/in already holds something else: customers"),
-        ("CREATE SINK spend_out", "CREATE SINK other", "sink other: the folder <folder>/made/spend belongs to sink spend_out"),
+        ("amount INT", "amount BIGINT", "[DELTIC-5000] table orders is not as the state has it: column amount was INT"),
+        ("made/spend", "in", "[DELTIC-6001] sink spend_out: the folder <folder>/in already holds something else: customers"),
+        (
+            "CREATE SINK spend_out",
+            "CREATE SINK other",
+            "[DELTIC-6001] sink other: the folder <folder>/made/spend belongs to sink spend_out",
+        ),
     ],
 )
 def test_a_dry_run_refuses_what_a_run_would_and_neither_changes_the_program(
@@ -195,7 +199,7 @@ def test_an_error_ends_with_1_and_keeps_what_was_committed(shop: Shop, capsys: p
     assert main(arguments(shop)) == Exit.INPUT
     err = capsys.readouterr().err
     path = shop.folder / "in" / "orders" / "a.csv"
-    assert f"deltic: table orders, file {path}, row 3, column amount: 'x' does not parse as INT" in err
+    assert f"deltic: [DELTIC-2001] table orders, file {path}, row 3, column amount: 'x' does not parse as INT" in err
     assert "Traceback" not in err
     (shop.folder / "shop.sql").write_text(SCRIPT)
     assert main(arguments(shop)) == Exit.OK

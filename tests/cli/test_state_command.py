@@ -142,7 +142,8 @@ def test_read(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
 def test_an_export_touches_no_file_that_is_there(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
     (tmp_path / "spend.parquet").write_text("mine")
     assert state(capsys, "export", folder, tmp_path, "--view", "spend", ends=Exit.INPUT) == (
-        f"deltic: {tmp_path}/spend.parquet is there already\nexpected: a name that is free\nhelp: name another folder, or delete the file\n"
+        f"deltic: [DELTIC-6001] {tmp_path}/spend.parquet is there already\n"
+        "expected: a name that is free\nhelp: name another folder, or delete the file\n"
     )
     assert (tmp_path / "spend.parquet").read_text() == "mine"
 
@@ -150,7 +151,7 @@ def test_an_export_touches_no_file_that_is_there(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize("command", ["ls", "show", "verify", "compact", "gc"])
 def test_a_folder_that_is_no_state_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str) -> None:
     assert state(capsys, command, tmp_path / "absent", ends=Exit.INPUT) == (
-        f"deltic: {tmp_path}/absent is not a state folder\nexpected: a folder with manifests/ in it\n"
+        f"deltic: [DELTIC-5000] {tmp_path}/absent is not a state folder\nexpected: a folder with manifests/ in it\n"
         "help: name the folder that was given as state\n"
     )
     assert not (tmp_path / "absent").exists()
@@ -158,10 +159,10 @@ def test_a_folder_that_is_no_state_is_named(capsys: pytest.CaptureFixture[str], 
 
 def test_a_view_and_an_epoch_that_are_not_there(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
     assert state(capsys, "export", folder, tmp_path, "--view", "spent", ends=Exit.INPUT) == (
-        "deltic: the state has no view spent\nexpected: one of spend, large\nhelp: did you mean spend?\n"
+        "deltic: [DELTIC-1002] the state has no view spent\nexpected: one of spend, large\nhelp: did you mean spend?\n"
     )
     assert state(capsys, "show", folder, "--epoch", 9, ends=Exit.INPUT) == (
-        f"deltic: the state folder {folder} has no epoch 9 to read\nexpected: epochs 0 to 6 are readable\n"
+        f"deltic: [DELTIC-5000] the state folder {folder} has no epoch 9 to read\nexpected: epochs 0 to 6 are readable\n"
         "help: name one of these, or none for the last\n"
     )
 

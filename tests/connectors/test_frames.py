@@ -57,10 +57,6 @@ def arrow(values: list[object], type: pa.DataType) -> pa.Table:
     return pa.table({"x": pa.array(values, type)})
 
 
-def message(error: pytest.ExceptionInfo[Exception]) -> str:
-    return str(error.value)
-
-
 @pytest.mark.parametrize(
     "frame",
     [
@@ -114,7 +110,7 @@ def test_a_spark_frame_is_recognised_by_its_type_and_collected() -> None:
 def test_frames_of_a_wrong_shape_are_refused(frame: object, text: str) -> None:
     with pytest.raises(FrameError) as error:
         rows_frame(frame, ORDERS)
-    assert message(error).split("\n")[0] == text
+    assert error.value.message == text
 
 
 @pytest.mark.parametrize(
@@ -189,8 +185,8 @@ def test_values_widen_without_loss(frame: object, type: Type, values: list[objec
 def test_a_wrong_type_is_refused_with_what_was_found(frame: object, type: Type, text: str) -> None:
     with pytest.raises(FrameError) as error:
         rows_frame(frame, one(type))
-    first, expected, *_ = message(error).split("\n")
-    assert first == text
+    first, expected, *_ = str(error.value).split("\n")
+    assert first == f"[DELTIC-2001] {text}"
     assert expected.startswith(f"expected: {type.sql}, ")
 
 
@@ -225,7 +221,7 @@ def test_a_value_out_of_range_is_named_by_row_and_column(frame: object, type: Ty
         return
     with pytest.raises(ConstraintViolation) as error:
         rows_frame(frame, one(type))
-    assert message(error).split("\n")[0] == f"table t, {text}"
+    assert error.value.message == f"table t, {text}"
 
 
 def test_infinities_fit_a_float() -> None:
@@ -236,7 +232,7 @@ def test_infinities_fit_a_float() -> None:
     "frame", [[{"x": 1}, {"x": None}], pa.table({"x": [1, None]}), pd.DataFrame({"x": [1, None]})], ids=["dicts", "arrow", "pandas"]
 )
 def test_null_in_a_not_null_column_is_refused(frame: object) -> None:
-    with pytest.raises(ConstraintViolation, match=r"^table t, row 1, column x: NULL in a NOT NULL column\n"):
+    with pytest.raises(ConstraintViolation, match=r"^\[DELTIC-2002\] table t, row 1, column x: NULL in a NOT NULL column\n"):
         rows_frame(frame, one(BIGINT, nullable=False))
 
 
@@ -248,7 +244,7 @@ def test_the_first_integer_out_of_range_is_found(values: list[int], type: Type) 
     if bad is None:
         assert column(frame, type) == values
     else:
-        with pytest.raises(ConstraintViolation, match=rf"^table t, row {bad}, column x: {values[bad]} does not fit"):
+        with pytest.raises(ConstraintViolation, match=rf"^\[DELTIC-2002\] table t, row {bad}, column x: {values[bad]} does not fit"):
             rows_frame(frame, one(type))
 
 
@@ -286,7 +282,7 @@ def test_deletes_by_keys_or_by_rows() -> None:
 def test_keys_that_do_not_fit_are_refused(keys: object, table: TableSchema, text: str) -> None:
     with pytest.raises(FrameError) as error:
         keys_or_rows(keys, table)
-    assert message(error).split("\n")[0] == text
+    assert error.value.message == text
 
 
 def test_a_null_key_is_refused() -> None:
@@ -388,7 +384,7 @@ def test_a_sequence_orders_the_changes() -> None:
 def test_change_frames_that_do_not_fit_are_refused(frame: object, table: TableSchema, sequence: str | None, text: str) -> None:
     with pytest.raises(FrameError) as error:
         change_frame(frame, table, sequence)
-    assert message(error).split("\n")[0] == text
+    assert error.value.message == text
 
 
 def test_no_changes_at_all() -> None:

@@ -240,7 +240,7 @@ def test_a_full_disk_is_one_error_and_the_delivery_can_be_repeated(tmp_path: Pat
     with pytest.raises(SinkError) as error:
         sink.deliver(1, CHANGE)
     assert str(error.value) == (
-        f"sink out: the folder {tmp_path} cannot be written: No space left on device\n"
+        f"[DELTIC-6001] sink out: the folder {tmp_path} cannot be written: No space left on device\n"
         "expected: a folder that can be written, with room\n"
         "help: make room, or give the right to write; then run again: nothing is lost or doubled"
     )

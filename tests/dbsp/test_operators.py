@@ -181,7 +181,7 @@ def test_join_trace_gives_products_at_the_join_of_times() -> None:
     ],
 )
 def test_a_weight_beyond_64_bits_is_an_error_that_names_row_and_operator(operator: str, run: Callable[[], object]) -> None:
-    with pytest.raises(WeightOverflow, match=rf"^{operator}: the weight .*'?r'?.* leaves 64 bits"):
+    with pytest.raises(WeightOverflow, match=rf"^\[DELTIC-3004\] {operator}: the weight .*'?r'?.* leaves 64 bits"):
         run()
 
 

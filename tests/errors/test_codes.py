@@ -29,3 +29,9 @@ def test_every_class_has_a_code_of_its_own() -> None:
 def test_the_page_lists_every_code_and_no_other() -> None:
     listed = dict(re.findall(r"^\| (DELTIC-\d{4}) \| `(\w+)` \| \w", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
     assert listed == {kind.code: kind.__name__ for kind in classes()}
+
+
+def test_a_text_begins_with_the_code() -> None:
+    assert str(errors.UnknownName("there is no table t")) == "[DELTIC-1002] there is no table t"
+    placed = errors.SyntaxFailure("unexpected text", span=errors.Span("SELECT ,", 7, 8), expected="an expression", remedy="add one")
+    assert str(placed) == ("[DELTIC-1001] <sql>:1:8: unexpected text\n  SELECT ,\n         ^\nexpected: an expression\nhelp: add one")

@@ -133,7 +133,9 @@ def test_an_unknown_function_names_its_neighbours_and_its_place() -> None:
     query = "SELECT\n  uper(name) FROM t"
     with pytest.raises(UnknownName) as caught:
         resolve("uper", [Column(0, STRING, True)], Span(query, 9, 13, "v.sql"))
-    assert str(caught.value) == "v.sql:2:3: there is no function uper\n    uper(name) FROM t\n    ^^^^\nhelp: did you mean upper or power?"
+    assert str(caught.value) == (
+        "[DELTIC-1002] v.sql:2:3: there is no function uper\n    uper(name) FROM t\n    ^^^^\nhelp: did you mean upper or power?"
+    )
     assert "upper" in known_functions() and "add" not in known_functions()
 
 
@@ -200,7 +202,7 @@ def test_an_error_shows_its_place_and_its_row() -> None:
         evaluate_columns(quotient, [pa.array([1, 2, 3], pa.int32()), pa.array([1, 0, 0], pa.int32())], 3)
     assert row_of(caught.value) == 1
     assert str(caught.value) == (
-        "v.sql:1:8: division by zero\n  SELECT a / b FROM t\n         ^^^^^\nhelp: use nullif(divisor, 0) to get NULL instead"
+        "[DELTIC-3002] v.sql:1:8: division by zero\n  SELECT a / b FROM t\n         ^^^^^\nhelp: use nullif(divisor, 0) to get NULL instead"
     )
 
 

@@ -80,7 +80,7 @@ def test_where_it_is_refused_it_says_so_at_the_hint(query: str, error: type[Quer
 def test_its_line_is_told() -> None:
     with pytest.raises(UnknownName) as caught:
         bound(f"SELECT /*+ BROADCAST(a),\n           FAST */ a.id\n{PAIR}")
-    assert str(caught.value).startswith("test:2:12: there is no hint FAST\n             FAST */ a.id\n             ^^^^\n")
+    assert str(caught.value).startswith("[DELTIC-1002] test:2:12: there is no hint FAST\n             FAST */ a.id\n             ^^^^\n")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_each_select_has_its_own() -> None:
 
 
 def test_comments_that_are_no_hints_are_read_over() -> None:
-    bound("SELECT a.id -- /*+ BINARY_JOIN */\nFROM t a /* BINARY_JOIN */ JOIN t b ON a.k > '/*+ BINARY_JOIN */' AND a.id = b.id")
+    bound("SELECT a.id -- /*+ BINARY_JOIN */\nFROM t a /* BINARY_JOIN */ JOIN t b ON a.s > '/*+ BINARY_JOIN */' AND a.id = b.id")
 
 
 def test_an_unknown_hint_in_python_is_an_error() -> None:

@@ -28,7 +28,7 @@ def test_error_text(case: Case, updating: bool) -> None:
 
 @pytest.mark.parametrize("case", ALL)
 def test_error_has_a_place(case: Case) -> None:
-    assert re.match(r"\w+: test:\d+:\d+: ", case.text)
+    assert re.match(r"\w+: \[DELTIC-1\d{3}\] test:\d+:\d+: ", case.text)
     assert re.search(r"^ +\^+$", case.text, re.MULTILINE)
 
 

@@ -61,8 +61,8 @@ def test_a_view_that_is_defined_anew_with_other_columns_is_refused_before_anythi
     with pytest.raises(SinkError) as error:
         shop.pipeline(WIDER)
     assert str(error.value).splitlines()[0] == (
-        "shop.sql:9:62: sink spend_out has had changes of view spend with the columns name STRING, total BIGINT, orders BIGINT; "
-        "now it has name STRING, total BIGINT, orders BIGINT, most INT"
+        "[DELTIC-6001] shop.sql:9:62: sink spend_out has had changes of view spend with the columns "
+        "name STRING, total BIGINT, orders BIGINT; now it has name STRING, total BIGINT, orders BIGINT, most INT"
     )
     assert str(error.value).splitlines()[3:] == [
         "expected: the same columns, since what a sink has had stays as it is",
@@ -81,7 +81,8 @@ def test_a_sink_that_was_dropped_cannot_come_back_to_what_it_had(shop: Shop) -> 
     with pytest.raises(SinkError) as error:
         shop.pipeline()
     assert str(error.value).splitlines() == [
-        f"sink spend_out: the folder {shop.made / 'spend'} has the changes that a sink of this name had before it was dropped",
+        f"[DELTIC-6001] sink spend_out: the folder {shop.made / 'spend'} "
+        "has the changes that a sink of this name had before it was dropped",
         "expected: an empty folder for a new sink, which first gets all that its view holds",
         "help: empty the folder, or name another",
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deltic.errors import StateError
+from deltic.errors import DuplicateKey, StateError
 from shop import EXPECTED, EXPECTED_LETTERS, Shop, views
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def test_a_row_that_the_engine_refuses_is_named_by_file_and_row(spark: SparkSess
     shop.fill()
     path = shop.orders("d.csv", "insert,7,1,1", "insert,5,1,1")
     with shop.pipeline(spark=spark, shards=2, rows_per_tick=100) as pipeline:
-        with pytest.raises(Exception, match=f"^file {path}, row 2: table orders already has a row with primary key id=5\n"):
+        refusal = rf"^\[DELTIC-2003\] file {path}, row 2: table orders already has a row with primary key id=5\n"
+        with pytest.raises(DuplicateKey, match=refusal):
             pipeline.run_once()
         path.unlink()
         pipeline.run_once()
@@ -55,7 +56,7 @@ def test_a_local_state_under_a_master_that_is_not_local(spark: SparkSession, tmp
         with pytest.raises(StateError) as caught:
             shop.pipeline(spark=spark)
     assert str(caught.value).splitlines()[:2] == [
-        f"the folder {shop.state} of this machine cannot keep the state of a Spark session on spark://host:7077",
+        f"[DELTIC-5000] the folder {shop.state} of this machine cannot keep the state of a Spark session on spark://host:7077",
         "expected: a state that the tasks reach from wherever they run",
     ]
     assert not shop.made.exists()

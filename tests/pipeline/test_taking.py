@@ -127,7 +127,8 @@ def test_a_file_that_changed_after_it_was_taken_is_refused_and_taken_back(shop: 
         was, now = pipeline.session.notes["taken:orders:b.csv"], 0
         message = str(error.value).splitlines()
         assert message[0].startswith(
-            f"table orders: the file {path} changed after it was taken ({was[0]} bytes with the checksum {was[2]:08x} then, {was[0]} with "
+            f"[DELTIC-6000] table orders: the file {path} changed after it was taken "
+            f"({was[0]} bytes with the checksum {was[2]:08x} then, {was[0]} with "
         )
         assert message[1:] == [
             "expected: files that stay as they were when they were taken",
@@ -165,7 +166,7 @@ def test_a_split_file_that_changed_in_what_was_taken_is_refused(shop: Shop) -> N
         with pytest.raises(SourceError) as error:
             pipeline.run_once()
         assert str(error.value).splitlines() == [
-            f"table orders: the file {path} changed in its first 2 rows, which had been taken",
+            f"[DELTIC-6000] table orders: the file {path} changed in its first 2 rows, which had been taken",
             "expected: a file that changes, if at all, behind them",
             "help: put them back as they were; what is to change of them goes into a new file",
         ]
@@ -173,7 +174,7 @@ def test_a_split_file_that_changed_in_what_was_taken_is_refused(shop: Shop) -> N
         with pytest.raises(SourceError) as error:
             pipeline.run_once()
         assert str(error.value).splitlines() == [
-            f"table orders: the file {path} vanished when 2 of its rows had been taken",
+            f"[DELTIC-6000] table orders: the file {path} vanished when 2 of its rows had been taken",
             "help: put it back, so that the others can be taken too",
         ]
         shop.orders("a.csv", "insert,1,1,10", "insert,2,1,20", "insert,3,1,30")

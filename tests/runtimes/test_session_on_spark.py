@@ -75,7 +75,7 @@ def test_a_local_folder_cannot_be_the_state_of_a_cluster(
         deltic.Session(spark=spark, state=state)
     folder = "the folder folder" if state else "a temporary folder"
     assert str(caught.value) == (
-        f"{folder} of this machine cannot keep the state of a Spark session on spark://host:7077\n"
+        f"[DELTIC-5000] {folder} of this machine cannot keep the state of a Spark session on spark://host:7077\n"
         "expected: a state that the tasks reach from wherever they run\n"
         "help: name a folder that every machine of the cluster has under one path and give shared_state=True, or an object store's URL"
     )
@@ -94,7 +94,7 @@ def test_a_folder_that_is_said_to_be_shared_is_looked_for_by_the_tasks(
     with pytest.raises(errors.StateError) as caught:
         deltic.Session(spark=spark, state="shared", shared_state=True)
     assert str(caught.value) == (
-        f"the folder shared is not shared: tasks on {socket.gethostname()} do not see what the driver writes there\n"
+        f"[DELTIC-5000] the folder shared is not shared: tasks on {socket.gethostname()} do not see what the driver writes there\n"
         "expected: a folder that every machine of the cluster has under one path\n"
         "help: name a folder that every machine of the cluster has under one path and give shared_state=True, or an object store's URL"
     )

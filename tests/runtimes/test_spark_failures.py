@@ -28,6 +28,7 @@ Lost task 1.3 in stage 2.0 (TID 8) (localhost executor driver): {reason}
 \tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator$$anonfun$1.applyOrElse(PythonRunner.scala:704)
 """
 DIED = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed). Consider setting 'spark.python.worker.…' config"
+FAILED_FOUR_TIMES = r"^\[DELTIC-7001\] Task \d+ in stage \S+ on \S+ \(executor driver\) failed 4 times, so the tick"
 TASK = "Task 1 in stage 2.0 on localhost (executor driver) failed"
 KEPT = "help: state and views are as before; the same changes may be applied again"
 MEMORY = "; if memory ran out, use more shards or fewer cores; spark.python.worker.faulthandler.enabled=true names crashes"
@@ -58,7 +59,7 @@ MEMORY = "; if memory ran out, use more shards or fewer cores; spark.python.work
 def test_a_report_becomes_a_few_lines(times: str, reason: str, text: str) -> None:
     error = explain_failure(REPORT.format(times=times, reason=reason))
     assert isinstance(error, TaskFailed)
-    assert str(error) == text
+    assert str(error) == f"[DELTIC-7001] {text}"
 
 
 def test_reports_about_something_else_stay_as_they_are() -> None:
@@ -84,7 +85,7 @@ def test_a_worker_that_is_killed_in_a_tick_leaves_all_as_it_was(spark: SparkSess
         with session.transaction() as tx:
             tx.insert("t", [{"v": 1}])
         with (
-            pytest.raises(TaskFailed, match=r"^Task \d+ in stage \S+ on \S+ \(executor driver\) failed 4 times, so the tick") as raised,
+            pytest.raises(TaskFailed, match=FAILED_FOUR_TIMES) as raised,
             session.transaction() as tx,
         ):
             tx.insert("t", [{"v": 13}])
@@ -128,5 +129,5 @@ def test_workers_without_deltic_are_named_before_the_first_tick(tmp_path: Path) 
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": str(python)}
     done = subprocess.run([sys.executable, "-c", NOTEBOOK], env=environment, capture_output=True, text=True, timeout=300, check=True)
     first, second = done.stdout.splitlines()
-    assert first.startswith("Spark's workers run ") and first.endswith("which cannot import Deltic: No module named 'deltic'")
+    assert first.startswith("[DELTIC-7000] Spark's workers run ") and first.endswith("which cannot import Deltic: No module named 'deltic'")
     assert second.startswith("help: set PYSPARK_PYTHON")

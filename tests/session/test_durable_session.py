@@ -131,7 +131,7 @@ def test_a_table_that_changed_is_refused_and_nothing_happens(state: str, kind: s
         with pytest.raises(errors.StateError) as caught:
             getattr(session, how)(f"{TABLES.replace(old, new)} CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM sales")
         assert str(caught.value) == (
-            f"table {table} is not as the state has it: {difference}\n"
+            f"[DELTIC-5000] table {table} is not as the state has it: {difference}\n"
             "expected: the columns, types, NOT NULLs and key that the table was made with\n"
             f"help: declare it as it was, or give it another name; or drop {table.lower()} in a step of its own and load it again"
         )
@@ -205,7 +205,7 @@ def test_changes_of_retained_epochs(tmp_path: Path) -> None:
         with pytest.raises(errors.StateError) as caught:
             session.view("best").changes(session.epoch - 6)
         assert str(caught.value) == (
-            f"the changes of epoch {session.epoch - 6} are not kept\n"
+            f"[DELTIC-5000] the changes of epoch {session.epoch - 6} are not kept\n"
             f"expected: epochs {session.epoch - 5} to {session.epoch} are readable\n"
             "help: ask for one of these; retain= says how many a session keeps"
         )

@@ -74,7 +74,7 @@ def test_a_full_disk(small_disk: Path, but_bytes: int) -> None:
             with pytest.raises(StateError) as caught:
                 append(state, 2)
             assert str(caught.value) == (
-                f"the state folder {root} cannot be written: No space left on device\n"
+                f"[DELTIC-5000] the state folder {root} cannot be written: No space left on device\n"
                 "expected: room for the new files\n"
                 "help: make room; nothing was changed, so this can be done again then"
             )
@@ -93,7 +93,8 @@ def test_a_full_disk(small_disk: Path, but_bytes: int) -> None:
 def test_a_state_is_opened_on_a_full_disk(small_disk: Path) -> None:
     root = small_disk / "state"
     State.open(root).close()
-    with _full(small_disk), pytest.raises(StateError, match=f"^the state folder {root} cannot be written: No space left on device\n"):
+    refusal = rf"^\[DELTIC-5000\] the state folder {root} cannot be written: No space left on device\n"
+    with _full(small_disk), pytest.raises(StateError, match=refusal):
         State.open(root)
     State.open(root).close()
 
@@ -106,7 +107,7 @@ def test_a_read_only_disk(tmp_path: Path) -> None:
         with pytest.raises(StateError) as caught:
             append(state, 2)
         assert str(caught.value) == (
-            f"the state folder {root} cannot be written: Read-only file system\n"
+            f"[DELTIC-5000] the state folder {root} cannot be written: Read-only file system\n"
             "expected: a folder that this process may read and write\n"
             "help: give it the right to, or name another folder"
         )
@@ -118,7 +119,8 @@ def test_a_read_only_disk(tmp_path: Path) -> None:
         assert keys_of(state) == [1, 3]
     append(state, 5)
     state.close()
-    with _read_only(root), pytest.raises(StateError, match=f"^the state folder {root} cannot be locked: Read-only file system\n"):
+    refusal = rf"^\[DELTIC-5000\] the state folder {root} cannot be locked: Read-only file system\n"
+    with _read_only(root), pytest.raises(StateError, match=refusal):
         State.open(root)
     assert keys_of(State.open(root)) == [1, 3, 5]
 
@@ -137,7 +139,7 @@ def _read_only(place: Path) -> Iterator[None]:
 def test_a_folder_without_the_right_to_write(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(StateError, match=f"^the state folder {tmp_path}/state cannot be made: Permission denied\n"):
+        with pytest.raises(StateError, match=rf"^\[DELTIC-5000\] the state folder {tmp_path}/state cannot be made: Permission denied\n"):
             State.open(tmp_path / "state")
     finally:
         tmp_path.chmod(0o700)
@@ -150,7 +152,7 @@ def test_a_folder_that_is_a_file(tmp_path: Path, place: str) -> None:
     with pytest.raises(StateError) as caught:
         State.open(tmp_path / place)
     assert str(caught.value) == (
-        f"the state folder {tmp_path}/{place} cannot be made: Not a directory\nexpected: a folder\nhelp: name another one"
+        f"[DELTIC-5000] the state folder {tmp_path}/{place} cannot be made: Not a directory\nexpected: a folder\nhelp: name another one"
     )
     assert (tmp_path / "file").read_text() == "precious"
 
@@ -158,9 +160,8 @@ def test_a_folder_that_is_a_file(tmp_path: Path, place: str) -> None:
 @pytest.mark.parametrize("place", ["data", "manifests", "generations"])
 def test_a_subfolder_that_is_a_file(tmp_path: Path, place: str) -> None:
     (tmp_path / place).touch()
-    with pytest.raises(
-        StateError, match=f"^the state folder {tmp_path} cannot be (made|read|written): Not a directory\nexpected: a folder\n"
-    ):
+    refusal = rf"^\[DELTIC-5000\] the state folder {tmp_path} cannot be (made|read|written): Not a directory\nexpected: a folder\n"
+    with pytest.raises(StateError, match=refusal):
         State.open(tmp_path)
     (tmp_path / place).unlink()
     append(State.open(tmp_path), 1)
@@ -182,7 +183,7 @@ def test_a_disk_that_fails_while_it_is_written(tmp_path: Path, step: str, folder
             with pytest.raises(StateError) as caught:
                 append(state, 2)
             assert str(caught.value) == (
-                f"the state folder {tmp_path} cannot be written: Input/output error\n"
+                f"[DELTIC-5000] the state folder {tmp_path} cannot be written: Input/output error\n"
                 "expected: a disk that works\n"
                 "help: look after the disk; nothing was changed"
             )
@@ -196,7 +197,7 @@ def test_a_disk_that_fails_while_it_is_written(tmp_path: Path, step: str, folder
 def test_a_disk_that_fails_while_it_is_read(tmp_path: Path, folder: str) -> None:
     state = State.open(tmp_path)
     append(state, 1)
-    said = f"^the state folder {tmp_path} cannot be read: Input/output error\nexpected: a disk that works\n"
+    said = rf"^\[DELTIC-5000\] the state folder {tmp_path} cannot be read: Input/output error\nexpected: a disk that works\n"
     with _failing("read:before", folder), pytest.raises(StateError, match=said):
         state.close()
         state = State.open(tmp_path)
@@ -222,7 +223,8 @@ def test_a_folder_that_is_gone(tmp_path: Path) -> None:
     append(state, 1)
     file = DataFile(state.root, next(iter(state.manifest.files.values())))
     (tmp_path / "state").rename(tmp_path / "moved")
-    with pytest.raises(StateError, match=f"^the state folder {tmp_path}/state cannot be written: No such file or directory\n"):
+    refusal = rf"^\[DELTIC-5000\] the state folder {tmp_path}/state cannot be written: No such file or directory\n"
+    with pytest.raises(StateError, match=refusal):
         append(state, 2)
     file.verify()
     (tmp_path / "moved").rename(tmp_path / "state")

@@ -232,7 +232,8 @@ def test_copies_are_the_users_own(s3: str, tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(StateError) as caught:
         open_folder(s3)
     assert str(caught.value) == (
-        f"the cache folder {tmp_path}/cache is open to others\nexpected: a folder of this user's own, with the rights rwx------\n"
+        f"[DELTIC-5000] the cache folder {tmp_path}/cache is open to others\nexpected: a folder of this user's own, "
+        "with the rights rwx------\n"
         "help: chmod 700 it, or name another one in DELTIC_CACHE"
     )
     (tmp_path / "cache").chmod(0o700)

@@ -55,7 +55,7 @@ def test_every_retained_epoch_can_be_read_and_no_other(tmp_path: Path) -> None:
         with pytest.raises(StateError) as caught:
             StateReader.open(tmp_path, epoch)
         assert str(caught.value) == (
-            f"the state folder {tmp_path} has no epoch {epoch} to read\n"
+            f"[DELTIC-5000] the state folder {tmp_path} has no epoch {epoch} to read\n"
             "expected: epochs 15 to 20 are readable\n"
             "help: name one of these, or none for the last"
         )
@@ -199,7 +199,8 @@ def test_a_folder_that_is_no_state_is_named_and_left_alone(tmp_path: Path) -> No
         with pytest.raises(StateError) as caught:
             StateReader.open(place)
         assert str(caught.value) == (
-            f"{place} is not a state folder\nexpected: a folder with manifests/ in it\nhelp: name the folder that was given as state"
+            f"[DELTIC-5000] {place} is not a state folder\nexpected: a folder with manifests/ in it\n"
+            "help: name the folder that was given as state"
         )
     assert not list(tmp_path.iterdir())
 

@@ -197,7 +197,7 @@ def test_another_number_of_shards_is_refused_where_nothing_says_how_rows_are_spr
     with pytest.raises(StateError) as caught:
         State.open(tmp_path, shards=3)
     assert str(caught.value) == (
-        "the state has 2 shards, and it does not say how the rows of arrangement a are spread over them\n"
+        "[DELTIC-5000] the state has 2 shards, and it does not say how the rows of arrangement a are spread over them\n"
         "expected: a state that this version of Deltic has written to\n"
         "help: open it once with 2 shards and run its program, then with the new number"
     )
@@ -264,7 +264,7 @@ def test_a_newer_manifest_is_refused(tmp_path: Path) -> None:
     rewrite(path, body)
     with pytest.raises(StateError) as caught:
         State.open(tmp_path)
-    assert str(caught.value) == "manifests/000000000000.json: format version 3\nexpected: at most 2\nhelp: use a newer Deltic"
+    assert str(caught.value) == "[DELTIC-5000] manifests/000000000000.json: format version 3\nexpected: at most 2\nhelp: use a newer Deltic"
 
 
 def test_the_first_version_can_be_read(tmp_path: Path) -> None:
