@@ -205,11 +205,11 @@ def test_changes_of_retained_epochs(tmp_path: Path) -> None:
         with pytest.raises(errors.StateError) as caught:
             session.view("best").changes(session.epoch - 6)
         assert str(caught.value) == (
-            f"[DELTIC-5000] the changes of epoch {session.epoch - 6} are not kept\n"
+            f"[DELTIC-5000] the changes of epoch {session.epoch - 6} are not retained\n"
             f"expected: epochs {session.epoch - 5} to {session.epoch} are readable\n"
-            "help: ask for one of these; retain= says how many a session keeps"
+            "help: read one of these; retain= sets how many epochs a session retains"
         )
-        with pytest.raises(errors.StateError, match="are not kept"):
+        with pytest.raises(errors.StateError, match="are not retained"):
             session.view("best").changes(session.epoch + 1)
 
 
@@ -256,7 +256,7 @@ def test_in_memory_the_last_changes_are_there() -> None:
         session.sql(SCRIPT)
         insert(session, 1)
         assert session.view("totals").changes(session.epoch).num_rows == 1
-        with pytest.raises(errors.StateError, match="the changes of epoch 1 are not kept"):
+        with pytest.raises(errors.StateError, match="the changes of epoch 1 are not retained"):
             session.view("totals").changes(1)
 
 

@@ -86,8 +86,8 @@ def sales(pipeline: StreamingPipeline) -> list[Row]:
     return sorted(pipeline.session.view("sales").rows(), key=lambda row: row["region"])
 
 
-def told(tmp_path: Path) -> list[tuple[int, str, int, int]]:
-    """What the sink was told, as (epoch, region, n, weight)."""
+def delivered(tmp_path: Path) -> list[tuple[int, str, int, int]]:
+    """The rows that the sink received, as (epoch, region, n, weight)."""
     files = sorted((tmp_path / "told").glob("changes-*.json"))
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     return sorted((row["_epoch"], row["region"], row["n"], row["_weight"]) for row in rows)
@@ -115,7 +115,7 @@ def test_streams_of_one_pipeline_meet_in_one_tick(pipelines: Any, feed: Feed, tm
     assert progress.rows_out == {"sales": 2}
     assert set(progress.seconds) == {"read", "tick", "sinks"}
     epoch = progress.epoch
-    assert told(tmp_path) == [(epoch, "north", 1, 1), (epoch, "south", 1, 1)]
+    assert delivered(tmp_path) == [(epoch, "north", 1, 1), (epoch, "south", 1, 1)]
     assert batches(pipeline) == {"query:streams": 0}
     feed.write("customers", {"id": 2, "region": "north", "_op": "update"})
     run(pipeline)
@@ -146,7 +146,7 @@ def test_a_batch_that_fails_is_run_again_once(
     run(pipeline)
     assert [row["total"] for row in sales(pipeline)] == [5.0, 7.0]
     assert batches(pipeline) == {"query:streams": 0}
-    assert [(region, weight) for _, region, _, weight in told(tmp_path)] == [("north", 1), ("south", 1)]
+    assert [(region, weight) for _, region, _, weight in delivered(tmp_path)] == [("north", 1), ("south", 1)]
     assert pipeline.session.epoch > begun
 
 
@@ -162,10 +162,10 @@ def test_a_sink_that_fails_gets_its_epoch_when_the_batch_is_run_again(
         with pytest.raises(SinkError, match="the disk is full"):
             run(pipeline)
     assert batches(pipeline) == {"query:streams": 0}
-    assert told(tmp_path) == []
+    assert delivered(tmp_path) == []
     epoch = pipeline.session.epoch
     run(pipeline)
-    assert told(tmp_path) == [(epoch, "north", 1, 1), (epoch, "south", 1, 1)]
+    assert delivered(tmp_path) == [(epoch, "north", 1, 1), (epoch, "south", 1, 1)]
     assert pipeline.session.notes["batches"]["query:streams"][0] == 0
 
 
@@ -183,7 +183,7 @@ def test_a_batch_that_a_table_refuses_leaves_nothing(pipelines: Any, feed: Feed,
         running.awaitTermination()
     assert isinstance(running.exception(), AbsentRow)
     assert pipeline.session.epoch == epoch
-    assert told(tmp_path) == []
+    assert delivered(tmp_path) == []
     (tmp_path / "customers" / "0001.json").write_text('{"id": 7, "region": "north", "_op": "insert"}\n')
     run(pipeline)
     assert batches(pipeline) == {"query:streams": 0}
@@ -211,7 +211,7 @@ def test_a_checkpoint_that_the_state_was_not_fed_from_is_refused(pipelines: Any,
     fill(feed)
     run(pipeline)
     epoch = pipeline.session.epoch
-    with pytest.raises(StateError, match="stream query:streams has come to batch 0 with another checkpoint"):
+    with pytest.raises(StateError, match="stream query:streams had another checkpoint up to batch 0"):
         pipeline.start(availableNow=True, checkpoint=str(tmp_path / "other")).awaitTermination()
     assert pipeline.session.epoch == epoch
 
@@ -219,35 +219,35 @@ def test_a_checkpoint_that_the_state_was_not_fed_from_is_refused(pipelines: Any,
 @pytest.mark.parametrize(
     ("seen", "batch_id", "message"),
     [
-        (None, 3, "comes with batch 3, but the state has none of its batches"),
-        ([5, "a"], 7, "comes with batch 7, but the state has its batches up to 5"),
-        ([5, None], 0, "comes with batch 0, but the state has its batches up to 5"),
+        (None, 3, "delivers batch 3, but the state has none of its batches"),
+        ([5, "a"], 7, "delivers batch 7, but the state has its batches up to 5"),
+        ([5, None], 0, "delivers batch 0, but the state has its batches up to 5"),
         ([5, "b"], 6, "its query was b, and is a"),
     ],
 )
 def test_batches_that_do_not_follow_are_refused(seen: Any, batch_id: int, message: str) -> None:
     pytest.importorskip("pyspark")
-    from deltic.spark.opening import _seen  # noqa: PLC0415  needs the extra
+    from deltic.spark.opening import _committed  # noqa: PLC0415  needs the extra
 
     with pytest.raises(StateError, match=message):
-        _seen("orders", batch_id, "a", seen)
+        _committed("orders", batch_id, "a", seen)
 
 
 def test_batches_that_follow_and_those_that_come_again() -> None:
     pytest.importorskip("pyspark")
-    from deltic.spark.opening import _seen  # noqa: PLC0415  needs the extra
+    from deltic.spark.opening import _committed  # noqa: PLC0415  needs the extra
 
-    assert not _seen("orders", 0, "a", None)
-    assert not _seen("orders", 6, "a", [5, "a"])
-    assert _seen("orders", 5, "a", [5, "a"])
-    assert _seen("orders", 5, None, [5, "a"])
+    assert not _committed("orders", 0, "a", None)
+    assert not _committed("orders", 6, "a", [5, "a"])
+    assert _committed("orders", 5, "a", [5, "a"])
+    assert _committed("orders", 5, None, [5, "a"])
 
 
 def test_a_running_query_is_stopped_after_its_tick(pipelines: Any, feed: Feed) -> None:
     pipeline = both(pipelines(), feed)
     fill(feed)
     running = pipeline.start(processingTime="0 seconds")
-    with pytest.raises(SetupError, match="the pipeline runs already"):
+    with pytest.raises(SetupError, match="the pipeline is already running"):
         pipeline.start()
     running.query.processAllAvailable()
     assert running.isActive
@@ -268,7 +268,7 @@ def test_a_session_is_fed_by_streams_several_of_one_table_among_them(spark: Spar
         session.sql(SCRIPT.partition("CREATE SINK")[0])
         with both(StreamingPipeline(session, state=str(tmp_path / "state")), feed) as pipeline:
             run(pipeline.stream("orders", feed.read("more", f"{ORDERS}, _weight BIGINT")))
-            with pytest.raises(SetupError, match="a pipeline over a session cannot go to a Spark Connect server"):
+            with pytest.raises(SetupError, match="a pipeline over a session cannot run on a Spark Connect server"):
                 pickle.dumps(pipeline)
         assert [row["n"] for row in session.view("sales").rows()] == [2, 1]
 
@@ -345,7 +345,7 @@ def test_what_cannot_be_started_is_refused(spark: SparkSession, pipelines: Any, 
     with pytest.raises(SetupError, match="a pipeline on Spark without a state folder"):
         StreamingPipeline(SCRIPT, spark)
     pipeline = pipelines()
-    with pytest.raises(SetupError, match="a pipeline with nothing to run"):
+    with pytest.raises(SetupError, match="the pipeline has nothing to run"):
         pipeline.start()
     with pytest.raises(CatalogError, match="there is no table order"):
         pipeline.foreach_batch("order")

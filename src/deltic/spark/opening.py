@@ -1,7 +1,7 @@
-"""Pipelines that are open: a session with its files and sinks, to which the batches of streams come one at a time.
+"""Open pipelines: a session with its files and sinks, which runs the batches of streams one at a time.
 
-A batch's number is committed with its tick, in the note `batches`, beside the id of its query. So a batch that Spark runs again, because
-it or the process died after the commit, is passed over, and a batch of another checkpoint is not taken for one that has been seen.
+A batch's number is committed with its tick, in the note `batches`, with the id of its query. So a batch that Spark runs again, because
+the batch or the process died after the commit, is skipped, and a batch of another checkpoint is not mistaken for a committed one.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 BATCHES: Final = "batches"
 PROGRESS: Final = "progress"
-"""The subfolder of the state folder in which the server's workers say what clients cannot hear."""
+"""The subfolder of the state folder in which the workers of a Spark Connect server report progress to clients."""
 WAIT_S: Final = 120.0
-"""How long a batch waits for the state while another query's batch has it."""
+"""How long a batch waits while another query's batch has the state open."""
 
 Make = Callable[[Session], Mapping[str, Any]]
 
 
 class Stopped(DelticError):
-    """Raised in a batch that begins after its query was told to stop: Spark runs it again at the next start."""
+    """Raised in a batch that begins after its query was stopped; Spark runs it again at the next start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """All that a pipeline is made of, for a process that is to open it on its own Spark session; see deltic.pipeline.Pipeline."""
+    """Everything needed to open a pipeline in another process, on its own Spark session; see deltic.pipeline.Pipeline."""
 
     script: str
     options: RunOptions
@@ -51,12 +51,12 @@ class Definition:
         return self.options.folder
 
     def open(self, spark: pyspark.sql.SparkSession) -> Opened:
-        """Opens the state. Raises StateInUse while another process has it."""
+        """Opens the state. Raises StateInUse while another process has it open."""
         return Opened(Pipeline.of(self.script, self.options.on(spark), name=self.name, base=self.base))
 
 
 class Opened:
-    """files: the pipeline's files and sinks, and its session."""
+    """An open pipeline. files: its files, sinks and session."""
 
     def __init__(self, files: Pipeline) -> None:
         self.files = files
@@ -67,15 +67,15 @@ class Opened:
         return self.files.session
 
     def batch(self, name: str, batch_id: int, query: str | None, make: Make, stopping: Event) -> Progress | None:
-        """One tick of a micro-batch; None if it had been committed before. What the sinks lack is delivered in any case.
+        """One tick of a micro-batch; None if it was committed before. Pending deliveries to sinks are made in either case.
 
-        make: gives the changes by table. Raises StateError for a batch of another checkpoint, Stopped, and what a tick raises.
+        make: returns the changes by table. Raises StateError for a batch of another checkpoint, Stopped, and as a tick.
         """
         with self.lock:
             if stopping.is_set():
-                raise Stopped(f"stream {name} is stopped; batch {batch_id} is left for its next start")
+                raise Stopped(f"stream {name} is stopped; batch {batch_id} runs at its next start")
             before = self.session.notes.get(BATCHES, {})
-            if _seen(name, batch_id, query, before.get(name)):
+            if _committed(name, batch_id, query, before.get(name)):
                 return self.files.tick()
             progress = self.files.tick(make(self.session), {BATCHES: {**before, name: [batch_id, query]}})
             committed = self.session.last_tick
@@ -83,35 +83,35 @@ class Opened:
             return replace(progress, rows_in={**committed.rows_in, **progress.rows_in})
 
 
-def _seen(name: str, batch_id: int, query: str | None, before: Any) -> bool:
-    """Whether a batch has been committed; if not, it is the next. Raises StateError where neither can be."""
+def _committed(name: str, batch_id: int, query: str | None, before: Any) -> bool:
+    """Whether a batch has been committed; if not, it is the next one. Raises StateError if it is neither."""
     last, known = (-1, query) if before is None else before
     if query is not None and known is not None and query != known:
         raise StateError(
-            f"stream {name} has come to batch {last} with another checkpoint: its query was {known}, and is {query}",
+            f"stream {name} had another checkpoint up to batch {last}: its query was {known} and is now {query}",
             expected="the checkpoint that the state was fed from",
-            remedy="start it with that checkpoint; or give the stream another name, if what it brings is new to the state",
+            remedy="start it with that checkpoint; or give the stream another name if its rows are not yet in the state",
         )
     if batch_id not in (last, last + 1):
         raise StateError(
-            f"stream {name} comes with batch {batch_id}, but the state has its batches up to {last}" if before is not None
-            else f"stream {name} comes with batch {batch_id}, but the state has none of its batches",
+            f"stream {name} delivers batch {batch_id}, but the state has its batches up to {last}" if before is not None
+            else f"stream {name} delivers batch {batch_id}, but the state has none of its batches",
             expected=f"batch {last + 1}",
             remedy="checkpoint and state belong together: start the stream with the checkpoint that the state was fed from, or with a new "
-            "one and another name",
+            "checkpoint and another name",
         )  # fmt: skip
     return batch_id == last
 
 
 _kept: dict[Definition, Opened] = {}
-"""Those that this process, a worker of a Spark Connect server, holds open for the one query that it serves."""
+"""Pipelines that this process, a worker of a Spark Connect server, holds open for the one query that it serves."""
 
 
 @contextmanager
 def served(definition: Definition, spark: pyspark.sql.SparkSession, *, keep: bool) -> Iterator[Opened]:
     """The pipeline in a worker of a Spark Connect server, which has a process for each query.
 
-    keep: it stays open until the process ends, and no other query can have it; else it is open for the block, and waits for its turn.
+    keep: it stays open until the process ends, and no other query can open it; otherwise it is open for the block, and waits for its turn.
     """
     if keep:
         if definition not in _kept:
@@ -136,15 +136,15 @@ def _waited(definition: Definition, spark: pyspark.sql.SparkSession) -> Opened:
             time.sleep(0.05)
 
 
-def tell(root: str, name: str, recent: Iterable[Progress]) -> None:
-    """Leaves the progress of a query in the state folder, for `told`."""
+def write_progress(root: str, name: str, recent: Iterable[Progress]) -> None:
+    """Writes the progress of a query to the state folder, for `read_progress`."""
     open_folder(root).put(f"{PROGRESS}/{name}.json", json.dumps([progress.json() for progress in recent]).encode())
 
 
-def told(root: str, name: str) -> list[Progress]:
-    """What was left there; nothing where the folder is out of reach."""
-    found = open_folder(root).read(f"{PROGRESS}/{name}.json")
-    return [] if found is None else [_progress(entry) for entry in json.loads(found)]
+def read_progress(root: str, name: str) -> list[Progress]:
+    """The progress that `write_progress` wrote; empty if the folder is not reachable."""
+    content = open_folder(root).read(f"{PROGRESS}/{name}.json")
+    return [] if content is None else [_progress(entry) for entry in json.loads(content)]
 
 
 def _progress(entry: Any) -> Progress:

@@ -29,7 +29,7 @@ from deltic.runtimes.spark.streams import (
 from deltic.schema import TableSchema
 from deltic.session import Session
 from deltic.session.options import PIPELINE_RETAINS, RunOptions
-from deltic.spark.opening import Definition, Opened, Stopped, served, tell, told
+from deltic.spark.opening import Definition, Opened, Stopped, read_progress, served, write_progress
 from deltic.spark.running import POLL_S, Journal, Running, seconds
 from deltic.storage.names import CHECKPOINTS
 
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 STREAMS: Final = "streams"
-"""What the streams of a pipeline are called together, unless they are given a name: in checkpoints, and beside their batches' numbers."""
+"""The default name of a pipeline's streams, in checkpoints and in the note of their batches' numbers."""
 QUERY: Final = "query:"
-"""What the names begin with under which the batches of pipelines' own queries are counted."""
+"""The prefix of the names under which batches of pipelines' own queries are numbered."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """How a stream feeds a table; inserts is None where only a batch's columns will say."""
+    """How a stream feeds a table. inserts: whether all rows are new; None until a batch's columns are known."""
 
     table: str
     sequence: str | None
@@ -56,12 +56,12 @@ class Fed:
 class StreamingPipeline:
     """A script's tables, views and sinks, fed by Spark.
 
-    Streams given to `stream` run as one query and meet in one tick; each function that `foreach_batch` gives makes ticks of its own, one
-    at a time. The script's own files are taken by `start` too. All that a tick takes, changes and notes is one epoch, so that a batch that
-    Spark runs again changes nothing, and a sink has each epoch once.
+    Streams given to `stream` run as one query, and one batch of it is one tick; each function that `foreach_batch` returns makes ticks of
+    its own, one at a time. `start` also reads the script's own files. Changes, offsets and notes of a tick are one epoch, so a batch that
+    Spark runs again changes nothing, and a sink receives each epoch once.
 
-    Under Spark Connect the batches of streams are run by the server's worker, which then holds the state: it must have Deltic, and reach
-    the folder. Read views there by `spark.read.format("deltic")`.
+    Under Spark Connect the server's worker runs the batches of streams and holds the state: it must have Deltic installed and reach the
+    folder. Read views there with `spark.read.format("deltic")`.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class StreamingPipeline:
         retain: int = PIPELINE_RETAINS,
         shared_state: bool = False,
     ) -> None:
-        """session_or_script: the text of a script, which `name` is what errors call; or a session on Spark, which stays open.
+        """session_or_script: the text of a script, which errors call `name`; or a session on Spark, which stays open.
 
-        state: the folder of the state, also where a session is given. rows_per_tick: of each of the script's files' tables. base: the
-        folder that its relative paths count from. shards, retain, shared_state: as of a Session. Raises QueryError and SetupError; the
-        state is opened when it is first needed.
+        state: the state folder, also if a session is given. rows_per_tick: the most rows of each source in a tick. base: the folder that
+        the script's relative paths start from. shards, retain, shared_state: as in Session. Raises QueryError and SetupError; the state
+        is opened when it is first needed.
         """
         self._lock = RLock()
         self._opened: Opened | None = None
@@ -108,7 +108,9 @@ class StreamingPipeline:
 
     def _over(self, session: Session, state: str | None, rows_per_tick: int | None, base: str | os.PathLike[str] | None) -> None:
         if session.spark is None:
-            raise SetupError("a pipeline on Spark over a session that is not", expected="deltic.Session(spark=spark, state='folder')")
+            raise SetupError(
+                "the session of a pipeline on Spark does not run on Spark", expected="deltic.Session(spark=spark, state='folder')"
+            )
         self.spark = session.spark
         self._tables, self._sources = {name: session.table(name) for name in session.tables}, tuple(session.sources)
         self._state = state
@@ -116,29 +118,29 @@ class StreamingPipeline:
 
     @property
     def session(self) -> Session:
-        """The session that holds the state, which is opened now if it is not yet."""
+        """The session that holds the state; opens the state if it is not open yet."""
         return self._here().session
 
     def stream(self, table: str, frame: pyspark.sql.DataFrame, sequence: str | None = None) -> Self:
-        """Feeds a table from a streaming frame: its columns and `_op` or `_weight`, or neither where all rows are new.
+        """Feeds a table from a streaming frame: its columns and `_op` or `_weight`, or neither if all rows are new.
 
-        sequence: the column that orders the changes of a key within a batch; without it a key may come once. A table can have several
-        streams. Raises UnknownName, FrameError.
+        sequence: the column that orders the changes of a key within a batch; without it a key may occur once in a batch. A table can have
+        several streams. Raises UnknownName, FrameError.
         """
-        found = self._fed(table)
-        check_streaming(frame, found)
-        inserts = tagged_table(frame.columns, found, sequence).inserts
-        self._streams.append((Fed(found.name, sequence, inserts), frame))
+        schema = self._fed(table)
+        check_streaming(frame, schema)
+        inserts = tagged_table(frame.columns, schema, sequence).inserts
+        self._streams.append((Fed(schema.name, sequence, inserts), frame))
         return self
 
     def foreach_batch(self, table: str, sequence: str | None = None, *, name: str | None = None) -> BatchFunction:
         """The function for a `writeStream.foreachBatch` of your own: each batch is a tick.
 
-        name: under which the batches are counted, the table's unless it has several such streams. Give the query a checkpoint; the state
-        knows how far it has come, and refuses another.
+        name: the name under which batches are numbered, by default the table's; needed if it has several such streams. Give the query a
+        checkpoint: the state records its position, and refuses another checkpoint.
         """
-        found = self._fed(table)
-        return BatchFunction(self, f"table:{_checked(name or found.name)}", (Fed(found.name, sequence),), title=None)
+        schema = self._fed(table)
+        return BatchFunction(self, f"table:{_checked(name or schema.name)}", (Fed(schema.name, sequence),), title=None)
 
     def start(
         self,
@@ -149,46 +151,50 @@ class StreamingPipeline:
         checkpoint: str | None = None,
         query_name: str | None = None,
     ) -> Running:
-        """Starts the streams, and takes the script's files: all that is there (availableNow, once), or on and on.
+        """Starts the streams and reads the script's files: all available data (availableNow, once), or continuously.
 
-        Rows that wait for their time by the wall clock make a tick when it comes, though no batch does; not so under Spark Connect.
-        processingTime: how long to wait for more, such as "5 seconds". checkpoint: of the streams' query, in the state folder unless it is
-        told otherwise. query_name: under which its batches are counted. Raises SetupError, and what opening the state raises.
+        Rows that become due by the wall clock make a tick at that time even if no batch arrives, except under Spark Connect.
+        processingTime: how long to wait for more, such as "5 seconds". checkpoint: that of the streams' query, by default in the state
+        folder. query_name: the name under which its batches are numbered. Raises SetupError, and as opening the state.
         """
         trigger = Trigger(availableNow, once, processingTime)
         poll_s = POLL_S if processingTime is None else seconds(processingTime)
         name = _checked(query_name or STREAMS)
         if self._running is not None and self._running.isActive:
-            raise SetupError("the pipeline runs already", remedy="stop it first")
+            raise SetupError("the pipeline is already running", remedy="stop it first")
         if not self._streams and not self._sources:
-            raise SetupError("a pipeline with nothing to run", expected="a stream given to .stream, or tables with files in the script")
+            raise SetupError("the pipeline has nothing to run", expected="a stream given to .stream, or tables with files in the script")
         if self._streams and self._sources and is_connect(self.spark):
             raise SetupError(
-                f"under Spark Connect the server's worker runs streams, and {', '.join(self._sources)} would be read here",
+                f"under Spark Connect the server's worker runs streams, but {', '.join(self._sources)} would be read by this process",
                 remedy="read the files with spark.readStream too, or put their tables into a script of their own",
             )
         self._journal = Journal()
         query = self._start_query(name, checkpoint or self._checkpoint(name), trigger) if self._streams else None
         elsewhere = query is not None and is_connect(self.spark)
-        self._running = running = Running(self._journal, query, self._settle, (lambda: told(self._root(), name)) if elsewhere else None)
+        self._running = running = Running(
+            self._journal, query, self._settle, (lambda: read_progress(self._root(), name)) if elsewhere else None
+        )
         if self._sources or (not elsewhere and self._waits()):
-            heard = self._journal.recent.append
+            on_progress = self._journal.recent.append
             finite = availableNow or once
             beside = not self._sources and not finite
-            running.follow(self._here().files, lambda files: files.run_once(heard) if finite else files.follow(poll_s, heard), beside)
+            running.follow(
+                self._here().files, lambda files: files.run_once(on_progress) if finite else files.follow(poll_s, on_progress), beside
+            )
         return running
 
     def _waits(self) -> bool:
-        """Whether rows may come due while no batch comes."""
+        """Whether rows may become due while no batch arrives."""
         return self.session.clock == "wall" and self.session.reads_time
 
     @property
     def recentProgress(self) -> list[Progress]:
-        """Of the last hundred ticks since the last start, those of `foreach_batch` among them."""
+        """Progress of the last hundred ticks since the last start, including those of `foreach_batch`."""
         return list(self._journal.recent)
 
     def close(self) -> None:
-        """Gives the state folder back. Stop what runs before."""
+        """Closes and unlocks the state folder. Stop running queries first."""
         with self._lock:
             opened, self._opened = self._opened, None
             if opened is not None and self._definition is not None:
@@ -196,7 +202,7 @@ class StreamingPipeline:
 
     @contextmanager
     def opened(self, batch_session: pyspark.sql.SparkSession, *, keep: bool) -> Iterator[Opened]:
-        """What takes a batch: here, or in a worker of a Spark Connect server."""
+        """The open pipeline that runs a batch: here, or in a worker of a Spark Connect server."""
         if not self._served:
             yield self._here()
             return
@@ -204,13 +210,13 @@ class StreamingPipeline:
         with served(self._definition, batch_session, keep=keep) as opened:
             yield opened
 
-    def tell(self, name: str) -> None:
-        """Makes the progress of a query known where it was started."""
+    def report(self, name: str) -> None:
+        """In a server's worker: makes the progress of a query known to the client."""
         if self._served:
-            tell(self._root(), name, self._journal.recent)
+            write_progress(self._root(), name, self._journal.recent)
 
     def journal(self) -> Journal:
-        """Of the run that was started last."""
+        """That of the last run."""
         return self._journal
 
     def _start_query(self, name: str, checkpoint: str, trigger: Trigger) -> StreamingQuery:
@@ -244,16 +250,18 @@ class StreamingPipeline:
         return self._definition.state if self._definition is not None else (self._state or "")
 
     def _checkpoint(self, name: str) -> str:
-        """In the state folder, so that nobody moves one without the other."""
+        """In the state folder, so that state and checkpoint are moved together."""
         root = self._root()
         if not root or "://" in root:
-            raise SetupError(f"the streams of a state at {root or 'no known folder'} have no checkpoint", expected="start(checkpoint='…')")
+            raise SetupError(
+                f"no default checkpoint for streams whose state is at {root or 'an unknown folder'}", expected="start(checkpoint='…')"
+            )
         return os.path.join(root, CHECKPOINTS, name)
 
     def __getstate__(self) -> dict[str, Any]:
         if self._definition is None:
             raise SetupError(
-                "a pipeline over a session cannot go to a Spark Connect server: the session is of this process",
+                "a pipeline over a session cannot run on a Spark Connect server: its session belongs to this process",
                 expected="deltic.spark.StreamingPipeline(script, spark, state='folder')",
             )
         return {"_definition": self._definition, "_tables": self._tables, "_sources": self._sources}
@@ -271,16 +279,16 @@ class StreamingPipeline:
 
 
 class BatchFunction:
-    """What Spark calls with each micro-batch. name: under which batches are counted.
+    """Spark calls it with each micro-batch. name: the name under which batches are numbered.
 
-    title: what the query is called whose frame is a tagged one, the pipeline's own; None for a user's query of one table.
+    title: the name of the pipeline's own query, whose frame is tagged; None for a user's query of one table.
     """
 
     def __init__(self, pipeline: StreamingPipeline, name: str, fed: tuple[Fed, ...], title: str | None) -> None:
         self._pipeline, self._name, self._fed, self._title = pipeline, name, fed, title
 
     def __call__(self, batch: pyspark.sql.DataFrame, batch_id: int) -> None:
-        """One tick, or none if the batch was committed before. Raises what a tick raises; then nothing has happened."""
+        """One tick, or none if the batch was committed before. Raises as a tick; then nothing has happened."""
         own = self._title is not None
         journal = self._pipeline.journal()
         query = query_id(batch.sparkSession, self._title)
@@ -295,7 +303,7 @@ class BatchFunction:
         if progress is not None:
             journal.recent.append(progress)
             if own:
-                self._pipeline.tell(self._name.removeprefix(QUERY))
+                self._pipeline.report(self._name.removeprefix(QUERY))
 
     def _changes(self, session: Session, batch: pyspark.sql.DataFrame) -> Mapping[str, Any]:
         parts = tuple(self._part(session.table(fed.table), fed, batch) for fed in self._fed)
@@ -310,5 +318,5 @@ class BatchFunction:
 
 def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise SetupError(f"a stream called {name!r}", expected="letters, digits and _ . - , a letter or digit first")
+        raise SetupError(f"invalid stream name {name!r}", expected="letters, digits, _ . and -, beginning with a letter or digit")
     return name

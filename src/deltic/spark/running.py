@@ -1,4 +1,4 @@
-"""A pipeline that runs: one handle for its query, its files, or both."""
+"""A running pipeline: one handle for its query, its files, or both."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 RECENT: Final = 100
 POLL_S: Final = 1.0
-"""How long files are not looked at when there were none, unless the trigger says."""
+"""Seconds between two looks for new files, unless the trigger sets it."""
 _UNITS: Final = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 
 def seconds(interval: str) -> float:
-    """Of an interval as Spark writes it, such as "5 seconds"."""
-    found = re.fullmatch(r"\s*(\d+)\s*(millisecond|second|minute|hour)s?\s*", interval.lower())
-    if found is None:
-        raise SetupError(f"the trigger processingTime is {interval!r}", expected='a number and a unit, such as "5 seconds"')
-    return int(found[1]) * _UNITS[found[2]]
+    """The seconds in an interval as Spark writes it, such as "5 seconds". Raises SetupError."""
+    match = re.fullmatch(r"\s*(\d+)\s*(millisecond|second|minute|hour)s?\s*", interval.lower())
+    if match is None:
+        raise SetupError(f"invalid trigger processingTime {interval!r}", expected='a number and a unit, such as "5 seconds"')
+    return int(match[1]) * _UNITS[match[2]]
 
 
 class Journal:
-    """What a pipeline has told and how it failed, from whatever thread."""
+    """Recent progress of a pipeline and its first error. Used from several threads."""
 
     def __init__(self) -> None:
         self.recent: deque[Progress] = deque(maxlen=RECENT)
@@ -38,12 +38,12 @@ class Journal:
         self.stopping = Event()
 
     def fail(self, error: BaseException) -> None:
-        """The first error counts."""
+        """Records the error, unless there is one already."""
         self.error = self.error or error
 
 
 class Follower:
-    """A thread that takes the script's own files."""
+    """A thread that reads the script's own files."""
 
     def __init__(self, files: Pipeline, journal: Journal, run: Callable[[Pipeline], object], failed: Callable[[], None]) -> None:
         self._files, self._journal, self._run_files, self._failed = files, journal, run, failed
@@ -51,61 +51,65 @@ class Follower:
         self.thread.start()
 
     def stop(self) -> None:
-        """Ends it after the tick that runs now."""
+        """Ends the thread after the current tick."""
         if self.thread.is_alive():
             self._files.stop()
 
     def _run(self) -> None:
         try:
             self._run_files(self._files)
-        except Exception as error:  # it is raised where the pipeline is awaited
+        except Exception as error:  # raised by awaitTermination
             self._journal.fail(error)
             self._failed()
 
 
 class Running:
-    """As Spark's StreamingQuery, with progress in Deltic's terms. query: Spark's own handle, where there are streams."""
+    """Like Spark's StreamingQuery, with progress in Deltic's terms. query: Spark's own handle if there are streams."""
 
     def __init__(
-        self, journal: Journal, query: StreamingQuery | None, settle: Callable[[], None], told: Callable[[], list[Progress]] | None = None
+        self,
+        journal: Journal,
+        query: StreamingQuery | None,
+        settle: Callable[[], None],
+        remote_progress: Callable[[], list[Progress]] | None = None,
     ) -> None:
-        """settle: waits until no tick runs. told: gives the progress of ticks that run in another process."""
+        """settle: waits until no tick runs. remote_progress: returns the progress of ticks that run in another process."""
         self.query = query
-        self._journal, self._settle, self._told = journal, settle, told
+        self._journal, self._settle, self._remote_progress = journal, settle, remote_progress
         self._follower: Follower | None = None
         self._lasts = True
-        """Whether the follower goes on when the query has ended."""
+        """Whether the follower continues after the query has ended."""
 
     def follow(self, files: Pipeline, run: Callable[[Pipeline], object], beside: bool = False) -> None:
-        """Takes the script's files beside the streams, or, if it is just `beside` them, makes the ticks of what comes due."""
+        """Reads the script's files concurrently with the streams; or, with `beside`, only makes the ticks of rows that become due."""
         self._follower, self._lasts = Follower(files, self._journal, run, self._end_query), not beside
 
     @property
     def isActive(self) -> bool:
-        """Whether anything can still come."""
+        """Whether more ticks may come."""
         follows = self._lasts and self._follower is not None and self._follower.thread.is_alive()
         return follows or (self.query is not None and self.query.isActive)
 
     @property
     def lastProgress(self) -> Progress | None:
-        """Of the last tick."""
+        """That of the last tick."""
         recent = self.recentProgress
         return recent[-1] if recent else None
 
     @property
     def recentProgress(self) -> list[Progress]:
-        """Of the last hundred ticks, the oldest first; under Spark Connect, if the state folder can be read from here."""
-        return list(self._journal.recent) if self._told is None else self._told()
+        """That of the last hundred ticks, the oldest first; under Spark Connect, empty unless this process can read the state folder."""
+        return list(self._journal.recent) if self._remote_progress is None else self._remote_progress()
 
     def exception(self) -> BaseException | None:
-        """What ended it; None while it runs, and after a stop. A tick's own error, not Spark's, which wraps it."""
+        """The error that ended it; None while it runs, and after a stop. The tick's own error, not Spark's, which wraps it."""
         if self._journal.error is not None or self.query is None or self._journal.stopping.is_set():
             return self._journal.error
-        found: BaseException | None = self.query.exception()
-        return found
+        error: BaseException | None = self.query.exception()
+        return error
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Waits for its end, `timeout` seconds at most; whether it has ended. Raises what ended it."""
+        """Waits until it ends, at most `timeout` seconds; returns whether it has ended. Raises the error that ended it."""
         until = None if timeout is None else time.monotonic() + timeout
         ended = self._await_query(until)
         if self._follower is not None and ended:
@@ -118,7 +122,7 @@ class Running:
         return ended
 
     def stop(self) -> None:
-        """Ends it after the tick that runs now, and waits for that."""
+        """Ends it after the current tick, and waits for that."""
         self._journal.stopping.set()
         self._settle()
         self._end_query()

@@ -1,4 +1,4 @@
-"""What every runtime with a state folder has in common; only how rows move between its levels differs."""
+"""The part that all runtimes with a state folder share; they differ in how rows move between levels."""
 
 from __future__ import annotations
 

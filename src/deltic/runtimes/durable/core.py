@@ -1,6 +1,6 @@
-"""The durable core: state in a folder, each tick files and then one manifest, whoever runs the levels.
+"""The durable core: state in a folder; a tick writes files, then one manifest, whichever engine runs the levels.
 
-Until the manifest is there nothing has happened: files that were written are garbage. One thread ticks; any may read the last version.
+The manifest is the commit: without it, files that a tick wrote are garbage. One thread ticks; any thread may read the last version.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ from deltic.trace.strings import StringTable, UnknownString
 _log = logging.getLogger(__name__)
 
 CROWDED: Final = 80
-"""From how many batches of one arrangement on a tick waits for the merge that runs."""
+"""A tick waits for the running merge if an arrangement has this many batches."""
 
 STRINGS_BYTES: Final = 1 << 28
-"""Of strings in memory, above which those are let go that are in files."""
+"""Strings in memory above this size are dropped if they are in files."""
 
 
 class Durable(ABC):
-    """A runtime whose state is in the folder `root`. shards: of a new state (default 1); another number than before reshards it."""
+    """A runtime whose state is in the folder `root`. shards: of a new state (default 1); an existing state is resharded to it."""
 
     strings: StringTable
 
     def __init__(self, root: str, shards: int | None, retain: int = RETAINED_EPOCHS) -> None:
         self._recovering = Lock()
         self._interrupted: DurableVersion | None = None
-        """What an interrupted commit was to make, until the folder has said whether it did."""
+        """The version that an interrupted commit would have made, until the folder shows whether it did."""
         facts = {"hash": HASH_VERSION, STRINGS: Identity.drawn().note(), **EMPTY}
         self._state = State.open(root, shards=shards, facts=facts, retain=retain, check=lambda notes: check_version(notes, root))
         try:
@@ -78,15 +78,15 @@ class Durable(ABC):
 
     @abstractmethod
     def _string_table(self, identity: Identity) -> StringTable:
-        """The table in which users' strings are interned; old strings are found in `dictionaries`."""
+        """The table that interns users' strings; committed ones are looked up in `dictionaries`."""
 
     @abstractmethod
     def _perform(self, version: DurableVersion, changes: Mapping[str, Any], tick: Tick) -> Performed:
-        """Runs a tick on all shards and writes their files, or raises the least of the users' errors. Commits nothing."""
+        """Runs a tick on all shards and writes their files, or raises the first of the users' errors by rank. Commits nothing."""
 
     @abstractmethod
     def _merge(self, manifest: Manifest, groups: Sequence[Group], origin: Origin) -> list[Merged]:
-        """Makes merges beside the ticks, on another thread; see merges.Perform."""
+        """Runs merges concurrently with ticks, on another thread; see merges.Perform."""
 
     @property
     def committed(self) -> DurableVersion:
@@ -104,7 +104,7 @@ class Durable(ABC):
     def install(
         self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Notes | None = None, definitions: object = None
     ) -> TickResult:
-        """A new program; see Runtime. One tick for what has to be filled, one commit at most."""
+        """A new program; see Runtime. At most one commit, which backfills new arrangements."""
         before = self.committed
         manifest = before.manifest
         known = manifest.program.arrangements
@@ -112,14 +112,14 @@ class Durable(ABC):
         notes = {**(notes or {}), **program.notes(), SPREAD: self.shards}
         stale = partial(circuit) & known.keys() if manifest.program.spread != self.shards else frozenset[str]()
         fresh = (circuit.arrangements.keys() - known.keys()) | stale
-        gone = tuple(s for s in manifest.segments() if s.arrangement not in program.arrangements or s.arrangement in stale)
-        base = Change(dropped=gone, notes={name: note for name, note in notes.items() if note != manifest.notes.get(name)})
+        dropped_segments = tuple(s for s in manifest.segments() if s.arrangement not in program.arrangements or s.arrangement in stale)
+        base = Change(dropped=dropped_segments, notes={name: note for name, note in notes.items() if note != manifest.notes.get(name)})
         version = replace(before.after(circuit, manifest, self._files), definitions=definitions)
         if fresh:
             tick = backfill(manifest.epoch, manifest.notes, notes, frozenset(fresh))
             return self._run(version, {}, tick, base, stale, installs=True)
         result = TickResult(circuit, manifest.epoch, {}, {}, 0.0, installs=True)
-        if gone or base.notes:
+        if dropped_segments or base.notes:
             result = replace(result, epoch=manifest.epoch + 1)
             self._finish(replace(version, last=result), base)
         else:
@@ -138,9 +138,9 @@ class Durable(ABC):
         manifest = version.manifest
         if not manifest.oldest <= epoch <= manifest.epoch:
             raise StateError(
-                f"the changes of epoch {epoch} are not kept",
+                f"the changes of epoch {epoch} are not retained",
                 expected=f"epochs {manifest.oldest} to {manifest.epoch} are readable",
-                remedy="ask for one of these; retain= says how many a session keeps",
+                remedy="read one of these; retain= sets how many epochs a session retains",
             )
         circuit = version.circuit
         arrangement = circuit.views[view]
@@ -149,20 +149,20 @@ class Durable(ABC):
         change = stored_manifest(self._state.folder, epoch).change
         views = [segment for segment in change.views if segment.arrangement == arrangement]
         refs = {file.name: file for file in change.files}
-        found = self._change_of(circuit, arrangement, views, refs)
-        return None if found is None else self._recalled(found, arrangement, [self._files[refs[s.file]] for s in views])
+        stored = self._change_of(circuit, arrangement, views, refs)
+        return None if stored is None else self._recalled(stored, arrangement, [self._files[refs[s.file]] for s in views])
 
     def _recalled(self, change: Batch, arrangement: str, files: Sequence[DataFile]) -> Batch:
-        """A past change with ids of now: the state may no longer have its strings, and may have given their ids to others."""
+        """A past change with current string ids: the state may have dropped its strings and given their ids to others."""
         places = self._version.circuit.arrangements[arrangement].strings
         past = Dictionary.union([file.dictionary().restrict(named(change, places)) for file in files])
         ids = np.append(self.strings.intern(past.values), MARKER)
         columns = list(change.columns)
         for place in places:
-            here, found = past.find(columns[place])
-            if not (here | (columns[place] == MARKER)).all():
+            present, positions = past.find(columns[place])
+            if not (present | (columns[place] == MARKER)).all():
                 raise UnknownString(f"a change of {arrangement} names strings that its files do not have", remedy=REMEDY)
-            columns[place] = ids[np.where(here, found, len(past))]
+            columns[place] = ids[np.where(present, positions, len(past))]
         return Batch.trusted(columns, change.weights)
 
     def snapshot(self, arrangement: str) -> list[Spine]:
@@ -170,7 +170,7 @@ class Durable(ABC):
         return self.committed.snapshot(arrangement)
 
     def statistics(self) -> Mapping[str, tuple[int, int]]:
-        """(rows, bytes) of each arrangement; the bytes of words, indexes apart. Reads no state; a file listed twice counts once."""
+        """(rows, bytes) of each arrangement; bytes of words, without indexes. Reads no state; a file listed twice counts once."""
         version = self.committed
         rows = dict.fromkeys(version.circuit.arrangements, 0)
         for arrangement, _, count in {(s.arrangement, s.file, s.rows) for s in version.manifest.segments()}:
@@ -185,18 +185,18 @@ class Durable(ABC):
             self.strings.retain(())
 
     def settle(self) -> None:
-        """Waits for the merges that run beside the ticks, and commits them in an epoch of their own."""
+        """Waits for the running merges and commits them in an epoch of their own."""
         version = self.committed
         if (change := adopted(Change(), self._merger.take(wait=True), version.manifest)).dropped:
             self._finish(version, change)
 
     def close(self) -> None:
-        """Waits for the merge that runs, which is committed if that is possible, and gives the state folder back."""
+        """Waits for the running merge, commits it if possible, and unlocks the state folder."""
         self._merger.stop()
         try:
             self.settle()
         except StateError as error:
-            _log.warning("merges of the state folder %s are given up: %s", self._state.root, error)
+            _log.warning("merges of the state folder %s are discarded: %s", self._state.root, error)
         finally:
             self._merger.close()
             self._state.close()
@@ -205,8 +205,8 @@ class Durable(ABC):
     def dictionaries(self) -> Iterable[Dictionary]:
         """Those of the committed state, the newest first."""
         manifest = self._version.manifest
-        found = (self._files[manifest.files[name]].dictionary() for name in sorted(manifest.files, reverse=True))
-        return (dictionary for dictionary in found if len(dictionary))
+        opened = (self._files[manifest.files[name]].dictionary() for name in sorted(manifest.files, reverse=True))
+        return (dictionary for dictionary in opened if len(dictionary))
 
     def _run(
         self,
@@ -218,7 +218,7 @@ class Durable(ABC):
         *,
         installs: bool = False,
     ) -> TickResult:
-        """version: what the tick starts from. unchanged: arrangements of views that are only made anew."""
+        """version: the one that the tick starts from. unchanged: arrangements of views that are only filled again."""
         start = time.perf_counter()
         performed = self._perform(version, changes, tick)
         change = change_of(performed.outcomes, base, unchanged)
@@ -226,18 +226,18 @@ class Durable(ABC):
         counters = summed(outcome.counters for outcome in performed.outcomes)
         result = TickResult(version.circuit, tick.epoch, views, counters, time.perf_counter() - start, installs)
         self._commit(replace(version, last=result), change)
-        result = replace(result, seconds=time.perf_counter() - start)  # the commit is most of it, where ticks are small
+        result = replace(result, seconds=time.perf_counter() - start)  # of a small tick the commit is the larger part
         self._version = replace(self._version, last=result)
         return result
 
     def _view_changes(self, circuit: Circuit, change: Change, performed: Performed) -> dict[str, Batch]:
         """The change of each view that changed, its shards merged."""
         refs = {file.name: file for file in change.files}
-        found = {}
+        changes = {}
         for view, arrangement in circuit.views.items():
             if (batch := self._change_of(circuit, arrangement, change.views, refs, performed.changes)) is not None:
-                found[view] = batch
-        return found
+                changes[view] = batch
+        return changes
 
     def _change_of(
         self,
@@ -247,7 +247,7 @@ class Durable(ABC):
         refs: Mapping[str, FileRef],
         known: Mapping[tuple[int, str], Batch] | None = None,
     ) -> Batch | None:
-        """What an epoch did to a view: as far as it is not `known`, read from the files."""
+        """The change of a view in an epoch; what is not in `known` is read from the files."""
         parts = []
         for segment in sorted((s for s in segments if s.arrangement == arrangement), key=lambda s: s.shard):
             batch = None if known is None else known.get((segment.shard, arrangement))
@@ -263,7 +263,7 @@ class Durable(ABC):
         self._finish(version, adopted(change, merges, self._state.manifest))
 
     def _finish(self, version: DurableVersion, change: Change) -> None:
-        """version: with what is to be committed beside the change."""
+        """Commits. version: with the result and definitions that are committed with the change."""
         if (identity := self.strings.identity) is not self._identity:
             change = replace(change, notes={**change.notes, STRINGS: identity.note()})
         with uninterrupted():
@@ -279,7 +279,7 @@ class Durable(ABC):
         self._merger.start()
 
     def _recovered(self) -> DurableVersion:
-        """The last commit; whether an interrupted one is real, the folder says."""
+        """The last commit; the folder shows whether the interrupted one is real."""
         with self._recovering:
             if (version := self._interrupted) is not None:
                 self._state.recover()

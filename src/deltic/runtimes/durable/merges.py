@@ -1,4 +1,4 @@
-"""Merges beside the ticks: from a thread, at most one run at a time, adopted by a later commit if their inputs are still there."""
+"""Background merges: one run at a time, on a thread; a later commit adopts them if their inputs are still part of the state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Group = tuple[SegmentRef, ...]
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The inputs of a merge and what it wrote; nothing if all cancelled."""
+    """The inputs of a merge and its output; file and segment are None if all rows cancelled."""
 
     inputs: Group
     file: FileRef | None
@@ -28,11 +28,11 @@ class Merged:
 
 
 Perform = Callable[[Manifest, Sequence[Group], Origin], list[Merged]]
-"""Makes merges and writes their files; those that fail are left out."""
+"""Runs merges and writes their files; those that fail are left out."""
 
 
 class Merger:
-    """Starts merges and keeps their results until a commit takes them."""
+    """Starts merges and holds their results until a commit adopts them."""
 
     def __init__(self, state: State, perform: Perform) -> None:
         self._state, self._perform = state, perform
@@ -42,55 +42,57 @@ class Merger:
         self._stopped = False
 
     def start(self) -> None:
-        """Starts the merges that are due, unless some run already."""
+        """Starts the merges that are due, unless some are running."""
         if self._stopped or self._running is not None or not (groups := large_merges(self._state.manifest)):
             return
         origin = self._pinned.enter_context(self._state.merging())
         self._running = self._pool.submit(self._perform, self._state.manifest, groups, origin)
 
     def take(self, wait: bool = False) -> list[Merged]:
-        """Results that have not been taken. wait: for those of merges that still run."""
+        """Results not returned before. wait: wait for running merges."""
         if self._running is None or not (wait or self._running.done()):
             return []
         try:
             return self._running.result()
         except Exception:
-            # Ticks do not need merges; what is due is tried again after the next commit.
-            _log.warning("merging state beside the ticks failed", exc_info=True)
+            # Ticks do not need merges; those that are due are retried after the next commit.
+            _log.warning("a background merge of state failed", exc_info=True)
             return []
         finally:
             self._running = None
 
     def release(self) -> None:
-        """Lets garbage collection have what the finished merges used: their results are committed, or given up."""
+        """Releases the inputs of finished merges to garbage collection: their results are committed or discarded."""
         if self._running is None:
             self._pinned.close()
 
     def stop(self) -> None:
-        """No merge is started from now on."""
+        """Starts no more merges."""
         self._stopped = True
 
     def close(self) -> None:
-        """Waits for what runs, and gives its results up."""
+        """Waits for running merges and discards their results."""
         self.take(wait=True)
         self.release()
         self._pool.shutdown()
 
 
 def merge_group(root: str, manifest: Manifest, group: Group, origin: Origin) -> Merged:
-    """One merge, here. Raises WeightOverflow, StateError."""
-    mine = replace(origin, shard=group[0].shard)
-    file, segment = merge_segments(root, manifest.files, group, mine, partition=partition_of(manifest, group), shards=manifest.shards)
+    """One merge, in this process. Raises WeightOverflow, StateError."""
+    shard_origin = replace(origin, shard=group[0].shard)
+    file, segment = merge_segments(
+        root, manifest.files, group, shard_origin, partition=partition_of(manifest, group), shards=manifest.shards
+    )
     return Merged(group, file, segment)
 
 
 def partition_of(manifest: Manifest, group: Group) -> tuple[int, ...] | None:
-    """The columns that say which shard a row of the group's arrangement is of."""
+    """The columns whose hash names the shard of a row in the group's arrangement."""
     return manifest.program.arrangements[group[0].arrangement].partition
 
 
 def adopted(change: Change, merges: Sequence[Merged], manifest: Manifest) -> Change:
-    """The change, with those merges whose inputs are all still part of the state and not touched by the change itself."""
+    """The change, with those merges whose inputs are all still part of the state and not dropped by the change itself."""
     for merged in merges:
         if not manifest.holds(merged.inputs) or set(merged.inputs) & set(change.dropped):
             continue

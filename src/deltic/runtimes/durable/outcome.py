@@ -1,4 +1,4 @@
-"""Outcome: what one run of a level, or of the whole circuit, did to its shard; and all outcomes of a tick as one change of the state."""
+"""Outcome: the effect of a level, or of the whole circuit, on its shard; and all outcomes of a tick as one change of the state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deltic.trace.counters import Counters
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """file: what was written; None if nothing changed. added, views: (arrangement, rows) in it. dropped: batches that were merged."""
+    """file: the file written; None if nothing changed. added, views: (arrangement, rows) in it. dropped: batches that were merged."""
 
     shard: int
     file: FileRef | None
@@ -25,14 +25,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Performed:
-    """A tick on all shards, not committed. changes: (shard, view's arrangement) → its change, where it need not be read from a file."""
+    """A tick on all shards, not committed. changes: (shard, view's arrangement) → its change, unless it must be read from a file."""
 
     outcomes: Sequence[Outcome]
     changes: Mapping[tuple[int, str], Batch]
 
 
 def change_of(outcomes: Iterable[Outcome], base: Change, unchanged: Collection[str]) -> Change:
-    """What all of them did, beside `base`. unchanged: arrangements of views that were only written anew."""
+    """All outcomes and `base` as one change. unchanged: arrangements of views that were only filled again."""
     files: list[FileRef] = list(base.files)
     added, dropped, views = list(base.added), list(base.dropped), list(base.views)
     for outcome in outcomes:

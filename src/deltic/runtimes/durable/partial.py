@@ -1,18 +1,18 @@
-"""Partial results: what each shard has computed of its own rows alone, and what is computed from that.
+"""Partial results: those that a shard computes from its own rows alone, and all that is computed from them.
 
-Most state is spread by a key, and whoever looks up a key asks the shard that the key hashes to: a row finds its way after the number of
-shards has changed, since the batches that have it are then listed in its new shard too. Operators hold that so:
+Most state is spread by a key, and a key is looked up in the shard that it hashes to. This still works after the number of shards has
+changed, since the batches that contain a row are then listed in its new shard too. Operators ensure it as follows:
 
 - join, semijoin, antijoin: both sides are spread by all words of the key that is looked up;
 - distinct and the set operations look up whole rows, spread by some of their words;
-- aggregate: its sums, limbs, extremes and its memory are looked up by the group, and spread by its words;
-- a table looks up its key, or whole rows, and is spread by them;
-- what every shard has all of (what the steps of a spread recursion join) may be looked up anywhere;
-- on the home shard everything stays there.
+- aggregate: sums, limbs, extremes and the last results are looked up by the group, and spread by its words;
+- a table looks up its key or whole rows, and is spread by them;
+- replicated arrangements (those that the steps of a spread recursion join) may be looked up on any shard;
+- everything on the home shard stays there.
 
-But the first k rows of each shard, and each shard's own MIN or MAX, are looked up where the rows happen to lie. With other shards the
-same rows would be elsewhere, so that their deletion would not find them. This state is dropped and filled again. What a relation was in
-other ticks cannot be: it is spread by whole rows, and kept.
+But the first k rows of each shard, and each shard's own MIN or MAX, are looked up wherever the rows happen to be. With another number of
+shards the same rows would be elsewhere, and their deletion would miss them. This state is dropped and filled again. The relations of
+other ticks (`OverTicks`) cannot be filled again: they are spread by whole rows, and kept.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from deltic.circuit.operators.over_ticks import OverTicks
 
 
 def partial(circuit: Circuit) -> frozenset[str]:
-    """The arrangements that have to be filled again when the number of shards has changed: those that are looked up though their rows
-    may lie anywhere, and all that is computed from the results."""
-    found: set[str] = set()
+    """The arrangements that must be filled again when the number of shards has changed: those that are looked up although their rows
+    may be on any shard, and all that is computed from the results."""
+    refilled: set[str] = set()
     affected: set[int] = set()
     for node in circuit.nodes:
         specs = (circuit.arrangements[name] for name in node.reads)
         anywhere = {spec.id for spec in specs if spec.partition is None and not spec.replicated}
-        found |= anywhere
-        if anywhere or affected.intersection(node.inputs) or found.intersection(node.reads):
+        refilled |= anywhere
+        if anywhere or affected.intersection(node.inputs) or refilled.intersection(node.reads):
             affected.add(node.id)
-            found |= {node.owns} if node.owns and not isinstance(node.operator, OverTicks) else set()
-    return frozenset(found)
+            refilled |= {node.owns} if node.owns and not isinstance(node.operator, OverTicks) else set()
+    return frozenset(refilled)

@@ -1,4 +1,4 @@
-"""The strings of a state: which ids they have, as its notes say, and those of its files, as string tables look them up."""
+"""The strings of a state: how they get ids, as its notes say, and the strings of its files, as string tables look them up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deltic.storage.program import STRINGS
 from deltic.trace.identity import Identity
 
 HASH_VERSION: Final = 2
-"""Of the function that says which shard a row is of, and what id a string has. 2: strings are hashed under a key."""
+"""The version of the function that assigns rows to shards and ids to strings. 2: strings are hashed under a key."""
 
 
 def identity_of(notes: Mapping[str, Any]) -> Identity:
@@ -23,12 +23,12 @@ def identity_of(notes: Mapping[str, Any]) -> Identity:
 
 
 def check_version(notes: Mapping[str, Any], root: str) -> None:
-    """Raises StateError if the state is one that can only be read."""
+    """Raises StateError if the state can only be read."""
     if (version := notes.get("hash")) != HASH_VERSION:
         raise StateError(
-            f"the state folder {root} has string ids of version {version}, and cannot be continued",
+            f"the state folder {root} has string ids of version {version}, and is read-only",
             expected=f"version {HASH_VERSION}",
-            remedy="use the version of Deltic that made it; or build a new state from the sources, or from views by `deltic state export`",
+            remedy="use the version of Deltic that wrote it; or build a new state from the sources, or from views by `deltic state export`",
         )
 
 
@@ -39,12 +39,12 @@ class StateStrings:
         self._dictionaries = [d for d in dictionaries if len(d)]
 
     def find(self, ids: Any) -> tuple[Any, pa.BinaryArray]:
-        """(bool[n] whether id i is there, the bytes of those that are, in order)."""
+        """(bool[n]: whether id i is present, the bytes of those that are, in order)."""
         return find_strings(self._dictionaries, ids)
 
 
 class CurrentStrings:
-    """Those of a state that goes on. dictionaries: gives those that it has now."""
+    """The strings of a state that is still written. dictionaries: returns the current ones."""
 
     def __init__(self, dictionaries: Callable[[], Iterable[Dictionary]]) -> None:
         self._dictionaries = dictionaries
@@ -55,19 +55,19 @@ class CurrentStrings:
 
 
 def find_strings(dictionaries: Iterable[Dictionary], ids: Any) -> tuple[Any, pa.BinaryArray]:
-    """The strings of `ids` that one of the dictionaries has; the first that has one gives it. O(n · dictionaries · log)."""
-    here = np.zeros(len(ids), bool)
+    """The strings of `ids` that are in a dictionary, the first that contains them. O(n · dictionaries · log)."""
+    present = np.zeros(len(ids), bool)
     places, values = [], []
     for dictionary in dictionaries:
-        left = np.flatnonzero(~here)
-        if not len(left):
+        missing = np.flatnonzero(~present)
+        if not len(missing):
             break
-        found, at = dictionary.find(ids[left])
-        if found.any():
-            here[left[found]] = True
-            places.append(left[found])
-            values.append(dictionary.values.take(pa.array(at[found])))
+        matches, positions = dictionary.find(ids[missing])
+        if matches.any():
+            present[missing[matches]] = True
+            places.append(missing[matches])
+            values.append(dictionary.values.take(pa.array(positions[matches])))
     if not values:
-        return here, pa.array([], pa.binary())
+        return present, pa.array([], pa.binary())
     order = np.argsort(np.concatenate(places), kind="stable")
-    return here, pa.concat_arrays([v.cast(pa.binary()) for v in values]).take(pa.array(order))
+    return present, pa.concat_arrays([v.cast(pa.binary()) for v in values]).take(pa.array(order))

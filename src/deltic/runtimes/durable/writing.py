@@ -1,4 +1,4 @@
-"""Writing: what a tick appends to a shard becomes one file, with small batches of before merged into the new ones."""
+"""Writing: the batches that a tick appends to a shard become one file; small existing batches are merged into them."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def write_shard(
 ) -> Outcome:
     """Writes and syncs the file, if there is anything to write.
 
-    filled: this is a backfill, so that all batches are the first ones. files: those that are open, if what is written will be read here.
-    O(what is appended), with the rewriting of small batches amortised. Raises StateError, WeightOverflow.
+    filled: this is a backfill, whose batches are the first ones. files: the open files, if this process will read what is written.
+    O(rows appended), with the rewriting of small batches amortised. Raises StateError, WeightOverflow.
     """
     contents: list[Content] = []
     views: list[tuple[str, int]] = []
     dropped: list[SegmentRef] = []
     for name, batch in sorted(appended.items()):
         spec = circuit.arrangements[name]
-        merged, gone = (batch, []) if filled else _merged(batch, arrangements, name, spec.partition, shards)
+        merged, replaced = (batch, []) if filled else _merged(batch, arrangements, name, spec.partition, shards)
         contents += [Content(name, merged, spec.strings)] if len(merged) else []
-        dropped += gone
+        dropped += replaced
         if spec.view is not None:
             views.append((name, len(batch)))
-            contents += [Content(name, batch, spec.strings, "change")] if gone else []
+            contents += [Content(name, batch, spec.strings, "change")] if replaced else []
     if not contents:
         return Outcome(origin.shard, None, (), dropped, views, counters)
     ids = [named(content.batch, content.strings) for content in contents if content.strings]
@@ -62,10 +62,10 @@ def write_shard(
 def _merged(
     batch: Batch, arrangements: ShardArrangements, name: str, partition: tuple[int, ...] | None, shards: int
 ) -> tuple[Batch, Sequence[SegmentRef]]:
-    """The batch with those stored ones that are due to be merged with it, and these."""
+    """The batch merged with the stored ones that are due for it, and these."""
     segments = arrangements.segments(name)
     chosen = small_merge([*(s.rows for s in segments), len(batch)])
-    gone = [segments[i] for i in chosen if i < len(segments)]
-    if not gone:
+    replaced = [segments[i] for i in chosen if i < len(segments)]
+    if not replaced:
         return batch, []
-    return merge([*(own_rows(arrangements.file(s.file).batch(name), s, partition, shards) for s in gone), batch]), gone
+    return merge([*(own_rows(arrangements.file(s.file).batch(name), s, partition, shards) for s in replaced), batch]), replaced

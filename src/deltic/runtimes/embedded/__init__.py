@@ -1,4 +1,4 @@
-"""The embedded runtime: all shards in this process, state in memory, or in a folder."""
+"""The embedded runtime: all shards in this process, state in memory or in a folder."""
 
 from __future__ import annotations
 

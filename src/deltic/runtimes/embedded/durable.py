@@ -1,4 +1,4 @@
-"""The embedded runtime with its state in a folder: a tick runs in this process, and writes one file for each shard that changes."""
+"""The embedded runtime with its state in a folder: a tick runs in this process and writes one file for each shard that changes."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ class DurableEmbedded(Durable):
         return Performed(outcomes, {(shard, name): batch for shard, batches in enumerate(appended) for name, batch in batches.items()})
 
     def _merge(self, manifest: Manifest, groups: Sequence[Group], origin: Origin) -> list[Merged]:
-        found = []
+        merged = []
         for group in groups:
             try:
-                found.append(merge_group(self._state.root, manifest, group, origin))
+                merged.append(merge_group(self._state.root, manifest, group, origin))
             except DelticError as error:
-                _log.warning("merging state beside the ticks failed: %s", error)
-        return found
+                _log.warning("a background merge of state failed: %s", error)
+        return merged

@@ -1,4 +1,4 @@
-"""All levels of a tick in this process: each level on each shard, and what crosses between them handed over as it is."""
+"""All levels of a tick in this process: each level on each shard; rows that cross levels are passed on without a copy."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def routed(circuit: Circuit, changes: Mapping[str, PendingRows], shards: int) ->
 def run_levels(
     circuit: Circuit, state: Sequence[Mapping[str, Spine]], strings: StringTable, arrived: list[dict[str, Delta]], tick: Tick
 ) -> tuple[list[dict[str, Batch]], list[dict[str, Counters]]]:
-    """(by shard what is to be appended to each arrangement, by shard what each node did), or raises the least of the users' errors.
+    """(by shard the batch to append to each arrangement, by shard the counters of each node), or raises the first of the users' errors by
+    rank.
 
-    state: the arrangements of each shard. arrived: by shard and port; what crosses levels is added to it. With one shard the whole circuit
-    runs as one level.
+    state: the arrangements of each shard. arrived: by shard and port; rows that cross levels are added to it. With one shard the whole
+    circuit runs as one level.
     """
     shards = len(state)
     appended: list[dict[str, Batch]] = [{} for _ in range(shards)]

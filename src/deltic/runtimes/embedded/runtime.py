@@ -1,8 +1,8 @@
 """Runs a circuit in this process: each level on each shard, then one commit.
 
-A tick builds the next version aside: what it appends, every arrangement's next spine, its result. Then the commit is one replaced
-reference, so that a tick in which anything is raised (an error of the user's, MemoryError, Ctrl-C) has not happened, and readers on other
-threads, who take no lock, see an epoch as a whole.
+A tick first builds the next version beside the current one: the batches it appends, every arrangement's next spine, its result. The
+commit then replaces one reference. So a tick in which anything is raised (a user's error, MemoryError, Ctrl-C) has not happened, and
+readers on other threads, which take no lock, see whole epochs.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
 COLLECT_BYTES: Final = 1 << 20
-"""Of strings in memory, below which none are let go."""
+"""Strings in memory are not collected below this size."""
 
 State = tuple[Mapping[str, Spine], ...]
-"""By shard its arrangements."""
+"""The arrangements of each shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Embedded:
     def install(
         self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Notes | None = None, definitions: object = None
     ) -> TickResult:
-        """A new program; see Runtime. O(content) for what has to be filled, O(1) for the rest."""
+        """A new program; see Runtime. O(content) for what must be filled, O(1) for the rest."""
         before = self._version
         program = described(circuit, before.program, dropped)
         notes = {**(notes or {}), **program.notes()}
@@ -112,7 +112,7 @@ class Embedded:
     def _run(
         self, version: MemoryVersion, tick: Tick, arrived: list[dict[str, Delta]], notes: Notes, *, installs: bool = False
     ) -> TickResult:
-        """version: what the tick starts from."""
+        """version: the one that the tick starts from."""
         start = time.perf_counter()
         appended, counters = run_levels(version.circuit, version.state, self.strings, arrived, tick)
         changes = _view_changes(version.circuit, appended)
@@ -122,13 +122,13 @@ class Embedded:
         return result
 
     def changes_at(self, view: str, epoch: int) -> Batch | None:
-        """See Runtime; in memory only the last epoch's change is kept."""
+        """See Runtime; in memory only the change of the last epoch is retained."""
         version = self._version
         if epoch != version.epoch:
             raise StateError(
-                f"the changes of epoch {epoch} are not kept",
+                f"the changes of epoch {epoch} are not retained",
                 expected=f"epoch {version.epoch}, the last one" if version.epoch else "an epoch that was committed",
-                remedy="give the session a state folder, which keeps the changes of the last epochs",
+                remedy="give the session a state folder, which retains the changes of the last epochs",
             )
         return version.changes.get(version.circuit.views[view])
 
@@ -144,7 +144,7 @@ class Embedded:
         }
 
     def trim(self) -> None:
-        """See Runtime. O(state) each time that the strings take twice the memory that those took which were kept last."""
+        """See Runtime. O(state), each time the strings take twice the memory of those last retained."""
         if self.strings.used_bytes >= self._collect_bytes:
             self.strings.retain(_live(self._version))
             self._collect_bytes = max(COLLECT_BYTES, 2 * self.strings.used_bytes)
@@ -154,7 +154,7 @@ class Embedded:
 
 
 def _kept(shard: Mapping[str, Spine], described: Mapping[str, ArrangementDescription]) -> dict[str, Spine]:
-    """The arrangements of a new program: those of before, and empty ones."""
+    """The arrangements of a new program: existing ones, and new empty ones."""
     return {name: shard[name] if name in shard else Spine(entry.columns, entry.weights) for name, entry in described.items()}
 
 
@@ -173,7 +173,7 @@ def _view_changes(circuit: Circuit, appended: Sequence[Mapping[str, Batch]]) -> 
 
 
 def _live(version: MemoryVersion) -> Iterator[Words]:
-    """The ids of the strings that the version's state and changes name; and all words of arrangements that its circuit does not know."""
+    """The string ids in the version's state and changes, and all words of arrangements that are not in its circuit."""
     specs = version.circuit.arrangements
     held = [(name, batch) for shard in version.state for name, spine in shard.items() for batch in spine.batches]
     for name, batch in (*held, *version.changes.items()):
