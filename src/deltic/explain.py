@@ -37,6 +37,7 @@ CLASSES = {
     "filter": LINEAR,
     "explode": LINEAR,
     "flat_map": LINEAR,
+    "generate": LINEAR,
     "temporal_filter": LINEAR,
     "plus": LINEAR,
     "place": LINEAR,

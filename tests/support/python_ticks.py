@@ -6,6 +6,9 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 import deltic
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.relation import Relation
@@ -68,6 +71,13 @@ class Ticking:
         self.tick(changes)
 
 
+def copied_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Each row swapped, and once more where its columns differ, in another order than they come."""
+    apart = pc.indices_nonzero(pc.not_equal(batch["src"], batch["dst"])).cast(pa.int64())
+    rows = pa.concat_arrays([apart, pa.array(range(batch.num_rows - 1, -1, -1), pa.int64())])
+    return pa.record_batch({"_row": rows, "src": batch["dst"].take(rows), "dst": batch["src"].take(rows)})
+
+
 def random_stream(rng: random.Random, edges: deltic.Stream, marks: deltic.Stream, depth: int = 4) -> deltic.Stream:
     """A stream of pairs, of operators over ticks and others; its weights may be negative."""
     if depth <= 0 or rng.random() < 0.1:
@@ -76,7 +86,7 @@ def random_stream(rng: random.Random, edges: deltic.Stream, marks: deltic.Stream
     def below(less: int = 1) -> deltic.Stream:
         return random_stream(rng, edges, marks, depth - less)
 
-    match rng.randrange(15):
+    match rng.randrange(19):
         case 0:
             return below().delay()
         case 1:
@@ -107,6 +117,14 @@ def random_stream(rng: random.Random, edges: deltic.Stream, marks: deltic.Stream
             return below().distinct()
         case 13:
             return below().index_with("src").aggregate(n="count(*) + sum(dst)").map({"src": "src", "dst": "n"})
+        case 14:
+            return below().flat_map(lambda row: [(row.dst, n) for n in range(row.src)], schema=PAIR)
+        case 15:
+            return below().explode(lambda row: [(row.src, 1, row.dst - 1), (row.dst, row.src, -1)], schema=PAIR)
+        case 16:
+            return below().flat_map(copied_batch, schema=PAIR, on_batches=True)
+        case 17:
+            return below().join_function(lambda row: [((row.dst, 0), None, row.src), ((row.src, 1), None, -1)], schema=PAIR)
         case _:
             ordered = below(2).weighted().filter("weight > 0").index_with("src")
             return ordered.top_k(2, "dst DESC").map(lambda row: (row.src, row.dst))

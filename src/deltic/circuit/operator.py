@@ -29,15 +29,16 @@ Delta = Rows | Batch
 class Tick:
     """What the driver decides for a tick, the same on every shard.
 
-    epoch: its number. now_us: its time, microseconds since 1970 UTC. before_us: that of the tick before; the same in a backfill.
+    epoch: its number. now_us: its time, microseconds since 1970 UTC, None without a clock. before_us: that of the tick before; the same in
+    a backfill, and in the first tick that has a time.
     fresh: None in an ordinary tick. In a backfill, the arrangements to fill: tables give their whole content, every other
     arrangement is read as empty, and only those in `fresh` are appended to.
     """
 
     epoch: int
-    now_us: int = 0
+    now_us: int | None = None
     fresh: frozenset[str] | None = None
-    before_us: int = 0
+    before_us: int | None = None
 
 
 @dataclass(slots=True)

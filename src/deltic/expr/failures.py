@@ -87,6 +87,15 @@ def negative_weight(row: Sequence[Value], weight: int, place: str, span: Span | 
     )
 
 
+def no_clock(moments: Sequence[int]) -> EvaluationError:
+    """A row counts only from or until one of these moments, in microseconds since 1970 UTC, and the session has no clock."""
+    return EvaluationError(
+        f"a row has the time {moments[0]} µs, and the session has no clock",
+        expected="None as the time of every row, or a session with a clock",
+        remedy="session.advance_to(datetime.now(UTC)) first, Session(clock='wall'), or a deltic.Watermark as clock",
+    )
+
+
 def shown(row: Sequence[Value]) -> str:
     """(1, NULL, abc)."""
     return f"({', '.join('NULL' if value is None else str(value) for value in row)})"

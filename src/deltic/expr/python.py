@@ -33,7 +33,7 @@ EXACT: Final = decimal.Context(prec=decimal.MAX_PREC, Emin=decimal.MIN_EMIN, Ema
 def value_of_function(expr: PythonFunction, arguments: Sequence[Value]) -> Value:
     """The function's value for one row. Raises EvaluationError."""
     if not expr.function.on_batches:
-        return _fitting(expr, _part(expr, _called(expr, _rows_of(expr, arguments))))
+        return fitting(expr, part_of(expr, called(expr, _rows_of(expr, arguments))))
     types = [argument.type.arrow for argument in expr.arguments]
     arrays = [pa.array([value], type) for value, type in zip(arguments, types, strict=True)]
     value: Value = array_of_function(expr, arrays, 1, [])[0].as_py()
@@ -43,13 +43,13 @@ def value_of_function(expr: PythonFunction, arguments: Sequence[Value]) -> Value
 def rows_of_reduction(function: UserFunction, made: Schema, group: Iterable[tuple[tuple[Value, ...], int]]) -> list[tuple[Value, ...]]:
     """The rows, of schema `made`, that a function makes of a group of rows with how often they are there. Raises EvaluationError."""
     columns = [PythonFunction(function, (), i, field.type, field.nullable) for i, field in enumerate(made)]
-    given = _called(columns[0], [inspected(function, group)])
-    return [tuple(_fitting(column, _part(column, row)) for column in columns) for row in (given if isinstance(given, list) else [given])]
+    given = called(columns[0], [inspected(function, group)])
+    return [tuple(fitting(column, part_of(column, row)) for column in columns) for row in (given if isinstance(given, list) else [given])]
 
 
 def inspect_rows(function: UserFunction, change: Iterable[tuple[tuple[Value, ...], int]]) -> None:
     """Calls a function that only looks with the rows of a change and their weights. Raises EvaluationError if it raises."""
-    _called(PythonFunction(function, (), 0, BOOLEAN, True), [inspected(function, change)])
+    called(PythonFunction(function, (), 0, BOOLEAN, True), [inspected(function, change)])
 
 
 def inspected(function: UserFunction, rows: Iterable[tuple[tuple[Value, ...], int]]) -> tuple[tuple[Any, int], ...]:
@@ -79,8 +79,8 @@ def array_of_function(expr: PythonFunction, arguments: Sequence[pa.Array], lengt
     for i in range(length):
         try:
             if i == len(answers):
-                answers.append(_called(expr, _rows_of(expr, [column[i] for column in columns])))
-            values.append(_fitting(expr, _part(expr, answers[i])))
+                answers.append(called(expr, _rows_of(expr, [column[i] for column in columns])))
+            values.append(fitting(expr, part_of(expr, answers[i])))
         except EvaluationError as error:
             raise at_row(error, i) from error.__cause__
     return pa.array(values, expr.type.arrow)
@@ -91,11 +91,11 @@ def _array_of_batches(expr: PythonFunction, arguments: Sequence[pa.Array], lengt
         return pa.array([], expr.type.arrow)
     try:
         if not answers:
-            answers.append(_called(expr, _batches_of(expr, arguments)))
-        given = _part(expr, answers[0])
+            answers.append(called(expr, _batches_of(expr, arguments)))
+        given = part_of(expr, answers[0])
     except EvaluationError as error:
         raise at_row(error, 0) from error.__cause__
-    return _array(expr, given, length)
+    return fitting_array(expr, given, length)
 
 
 def _rows_of(expr: PythonFunction, values: Sequence[Any]) -> list[Any]:
@@ -123,7 +123,8 @@ def row_class(names: tuple[str, ...]) -> Callable[..., Any]:
     return namedtuple("Row", names, rename=True)
 
 
-def _called(expr: PythonFunction, arguments: list[Any]) -> Any:
+def called(expr: PythonFunction, arguments: list[Any]) -> Any:
+    """What the function gives for its arguments. Raises EvaluationError."""
     try:
         return expr.function.call(*arguments)
     except EvaluationError:
@@ -136,12 +137,13 @@ def _called(expr: PythonFunction, arguments: list[Any]) -> Any:
         ) from error
 
 
-def _part(expr: PythonFunction, given: Any) -> Any:
+def part_of(expr: PythonFunction, given: Any) -> Any:
+    """The expression's part of what its function gave. A single value may come in a tuple of one. Raises EvaluationError."""
     width = expr.function.width
-    if not width:
-        return given
     if isinstance(given, pa.RecordBatch):
         given = tuple(given.columns)
+    if not width:
+        return given[0] if isinstance(given, tuple) and len(given) == 1 else given
     if not isinstance(given, tuple) or len(given) != width:
         raise EvaluationError(
             f"the function {expr.function.name} gave {shown(given)}",
@@ -151,7 +153,8 @@ def _part(expr: PythonFunction, given: Any) -> Any:
     return given[expr.part]
 
 
-def _array(expr: PythonFunction, given: Any, length: int) -> pa.Array:
+def fitting_array(expr: PythonFunction, given: Any, length: int) -> pa.Array:
+    """What a function on batches gave for one column, as an array of the expression's type. Raises EvaluationError, with the row."""
     array = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
     if not isinstance(array, pa.Array) or len(array) != length:
         found = f"{len(array)} values" if isinstance(array, pa.Array) else f"{type(array).__name__} {shown(array)}"
@@ -167,8 +170,8 @@ def _array(expr: PythonFunction, given: Any, length: int) -> pa.Array:
     return array
 
 
-def _fitting(expr: PythonFunction, given: Any) -> Value:
-    """The value as one of the expression's type; a NumPy scalar is what it holds. Raises EvaluationError if it is none."""
+def fitting(expr: PythonFunction, given: Any) -> Value:
+    """The value as one of the expression's type; a NumPy scalar is what it holds. Raises EvaluationError if it does not fit."""
     if given is None and expr.nullable:
         return None
     try:

@@ -14,6 +14,7 @@ from deltic.circuit.nodes import Node, NodeKind
 from deltic.circuit.operators.chain import Chain, Step
 from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.flat_map import FlatMap
+from deltic.circuit.operators.generate import Generate
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.temporal_filter import TemporalFilter
@@ -70,7 +71,7 @@ def _steps(node: Node) -> tuple[Step, ...] | None:
             return chain.steps
         case Chain(last=None) as chain:
             return chain.steps
-        case Map(measures=()) | FlatMap():
+        case Map(measures=()) | FlatMap() | Generate():
             return (node.operator,)
         case _:
             return None
@@ -78,7 +79,7 @@ def _steps(node: Node) -> tuple[Step, ...] | None:
 
 def _cancels(step: Step) -> bool:
     """Whether rows that it makes of different rows may cancel, so that what can fail must not see them."""
-    return isinstance(step, FlatMap) and not step.made
+    return step.weighted if isinstance(step, Generate) else isinstance(step, FlatMap) and not step.made
 
 
 def _renumbered(nodes: list[Node]) -> list[Node]:

@@ -37,6 +37,7 @@ from deltic.plan.nodes import (
     Distinct,
     Filter,
     FlatMap,
+    Generate,
     Inspect,
     Join,
     Multiset,
@@ -155,6 +156,8 @@ class Lowering:
                 return self._top_k(plan)
             case FlatMap():
                 return self.streams.flat_map(self.relation(plan.input), plan, range(len(plan.input.schema)))
+            case Generate():
+                return self.streams.generate(self.relation(plan.input), plan)
             case Multiset():
                 return self._multiset(plan)
             case TemporalFilter():

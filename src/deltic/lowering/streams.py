@@ -14,6 +14,7 @@ from deltic.circuit.cube import Cube, Placement, Replicate
 from deltic.circuit.nodes import ArrangementSpec, NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.flat_map import FlatMap as FlatMapOperator
+from deltic.circuit.operators.generate import Generate as GenerateOperator
 from deltic.circuit.operators.inspect import Inspect as InspectOperator
 from deltic.circuit.operators.linear import Exchange, Negate, Plus
 from deltic.circuit.operators.map import Map
@@ -21,7 +22,7 @@ from deltic.circuit.operators.table import TableInput
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, children
 from deltic.plan.columns import conjunction, reference, substitute
-from deltic.plan.nodes import FlatMap, Inspect
+from deltic.plan.nodes import FlatMap, Generate, Inspect
 from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema
 from deltic.trace.encoding import Layout
 
@@ -121,6 +122,12 @@ class Streams:
         columns = tuple(reference(node.shape.schema, i) for i in carried)
         kept = Map(node.shape.schema, Schema(operator.target.fields[: len(carried)]), columns)
         return self.builder.add(operator, (stream,), Shape(operator.target), _kept_partition(node.partition, kept))
+
+    def generate(self, stream: int, plan: Generate) -> int:
+        """The rows that a user's table function gives for those of the stream."""
+        node = self.builder.nodes[stream]
+        operator = GenerateOperator(node.shape.schema, plan.function, plan.made, plan.weighted)
+        return self.builder.add(operator, (stream,), Shape(operator.target), () if node.partition == () else None)
 
     def inspect(self, stream: int, plan: Inspect) -> int:
         """The stream, which the plan's function is shown beside all else that reads it."""

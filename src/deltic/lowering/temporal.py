@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deltic.circuit.nodes import ArrangementSpec, Shape
+from deltic.circuit.operators.temporal_filter import OptionalTemporalFilter
 from deltic.circuit.operators.temporal_filter import TemporalFilter as TemporalFilterOperator
 from deltic.lowering.protocol import PlanLowering
 from deltic.plan.columns import reference
@@ -22,8 +23,11 @@ def lower_temporal_filter(lowering: PlanLowering, plan: TemporalFilter) -> int:
     width = Shape(schema).layout.width
     placed = [(streams.shape(mapped).layout.slices[len(schema) + i].start, bound.offset) for i, bound in enumerate(bounds)]
     lower, upper = tuple(placed[: len(plan.lower)]), tuple(placed[len(plan.lower) :])
-    queue = builder.name("queue", lower, upper, builder.fingerprint(mapped))
+    optional = tuple(word for (word, _), bound in zip(placed, bounds, strict=True) if bound.optional)
+    queue = builder.name("queue", lower, upper, *([optional] if optional else []), builder.fingerprint(mapped))
     operator = TemporalFilterOperator(streams.schema(mapped), queue, width, lower, upper)
+    if optional:
+        operator = OptionalTemporalFilter(streams.schema(mapped), queue, width, lower, upper, optional)
     kept = partition if partition is not None and all(word < width for word in partition) else None
     node = builder.add(operator, (mapped,), Shape(schema), kept, owns=queue)
     waiting = Shape(Schema((Field("due", BIGINT, False), *schema.fields)))

@@ -19,6 +19,7 @@ from deltic.plan.nodes import (
     Distinct,
     Filter,
     FlatMap,
+    Generate,
     Inspect,
     Join,
     Multiset,
@@ -108,7 +109,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> Pruned:
             return map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema)), kept
         case Aggregate():
             return _prune_aggregate(plan, needed)
-        case Distinct() | TopK() | Multiset() | Reduce() | OverTicks() | Weighted() | Inspect():
+        case Distinct() | TopK() | Multiset() | Reduce() | OverTicks() | Weighted() | Inspect() | Generate():
             return replace(plan, input=prune_columns(plan.input)), every
         case SetOperation():
             return replace(plan, left=prune_columns(plan.left), right=prune_columns(plan.right)), every

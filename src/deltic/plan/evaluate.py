@@ -22,18 +22,20 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, assert_never
 
-from deltic.expr.failures import GROWTH, SAMPLES, diverged, negative_weight
+from deltic.expr.failures import GROWTH, SAMPLES, diverged, negative_weight, no_clock
 from deltic.expr.interpreter import evaluate as value_of
 from deltic.expr.nodes import Expr, Value
 from deltic.expr.python import rows_of_reduction
 from deltic.expr.rows.elements import elements
 from deltic.expr.rows.ordering import order_key, total_key
+from deltic.expr.table_functions import rows_of_table_function
 from deltic.plan.aggregates import aggregate_value
 from deltic.plan.nodes import (
     Aggregate,
     Distinct,
     Filter,
     FlatMap,
+    Generate,
     Inspect,
     Join,
     Multiset,
@@ -148,11 +150,12 @@ def _evaluate(plan: Plan, world: _World) -> Relation:
         case FlatMap():
             below = _evaluate(plan.input, world).pairs()
             return Relation((row + made, weight * times) for row, weight in below for made, times in _made(plan, row))
+        case Generate():
+            return Relation(_generated(plan, _evaluate(plan.input, world)))
         case Multiset():
             return _as_multiset(plan, _evaluate(plan.input, world))
         case TemporalFilter():
             now = world.moment.now
-            assert now is not None
             return Relation((row, weight) for row, weight in _evaluate(plan.input, world).pairs() if _is_current(plan, row, now))
         case Reduce():
             return Relation(_reduced(plan, _evaluate(plan.input, world)))
@@ -242,6 +245,15 @@ def _made(plan: FlatMap, row: Row) -> Iterator[Pair]:
         yield ((position, element) if plan.position else (element,)), 1
 
 
+def _generated(plan: Generate, relation: Relation) -> Iterator[Pair]:
+    """Each row's rows, with how often they are there."""
+    for row, weight in relation.pairs():
+        for made in rows_of_table_function(plan.function, plan.made, row, plan.input.schema):
+            times = made[-1] if plan.weighted else 1
+            assert isinstance(times, int)
+            yield made[: len(plan.schema)], weight * times
+
+
 def _as_multiset(plan: Multiset, relation: Relation) -> Relation:
     for row, weight in relation.pairs():
         if weight < 0:
@@ -249,17 +261,18 @@ def _as_multiset(plan: Multiset, relation: Relation) -> Relation:
     return relation
 
 
-def _is_current(plan: TemporalFilter, row: Row, now: datetime.datetime) -> bool:
+def _is_current(plan: TemporalFilter, row: Row, now: datetime.datetime | None) -> bool:
     """In microseconds, since a bound may lie outside of what a timestamp can be."""
-    moments = [[value_of(bound.moment, row) for bound in bounds] for bounds in (plan.lower, plan.upper)]
-    if None in moments[0] or None in moments[1]:
+    lower, upper = ([(bound, value_of(bound.moment, row)) for bound in bounds] for bounds in (plan.lower, plan.upper))
+    if any(moment is None and not bound.optional for bound, moment in (*lower, *upper)):
         return False
-    lower, upper = (
-        [_microseconds(moment) + bound.offset for moment, bound in zip(found, bounds, strict=True)]
-        for found, bounds in zip(moments, (plan.lower, plan.upper), strict=True)
-    )
-    at = _microseconds(now)
-    return all(instant <= at for instant in lower) and all(at < instant for instant in upper)
+    starts, ends = ([_microseconds(m) + bound.offset for bound, m in bounds if m is not None] for bounds in (lower, upper))
+    if now is None:
+        if starts or ends:
+            raise no_clock(starts + ends)
+        return True
+    instant = _microseconds(now)
+    return all(start <= instant for start in starts) and all(instant < end for end in ends)
 
 
 def _microseconds(moment: Value) -> int:

@@ -15,9 +15,11 @@ from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
+    Bound,
     Distinct,
     Filter,
     FlatMap,
+    Generate,
     Inspect,
     Join,
     Multiset,
@@ -103,7 +105,9 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
         case FlatMap():
             return (plan.function, tuple(_expr(argument) for argument in plan.arguments), plan.position, plan.outer)
         case TemporalFilter():
-            return tuple(tuple((_expr(bound.moment), bound.offset) for bound in bounds) for bounds in (plan.lower, plan.upper))
+            return tuple(tuple(map(_bound, bounds)) for bounds in (plan.lower, plan.upper))
+        case Generate():
+            return (_function(plan.function), _types(plan.made), plan.weighted)
         case Distinct() | Union() | Multiset() | Weighted() | Inspect():
             return None
         case OverTicks():
@@ -126,6 +130,10 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
 def _aggregate(call: AggregateCall) -> Meaning:
     arguments = tuple(_expr(argument) for argument in call.arguments)
     return (call.function, arguments, call.type.sql, call.nullable, call.distinct, _optional(call.filter))
+
+
+def _bound(bound: Bound) -> Meaning:
+    return (_expr(bound.moment), bound.offset, *(("optional",) if bound.optional else ()))
 
 
 def _function(function: UserFunction) -> Meaning:

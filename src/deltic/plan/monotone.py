@@ -23,6 +23,7 @@ from deltic.plan.nodes import (
     Distinct,
     Filter,
     FlatMap,
+    Generate,
     Inspect,
     Join,
     JoinKind,
@@ -146,6 +147,8 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
             return _settled(dict(plan.relations), outside)[plan.result]
         case FlatMap():
             return _made(plan, _motions(plan.input, states, names), names)
+        case Generate():
+            return _generated(plan, _motions(plan.input, states, names), names)
         case TemporalFilter():
             _refuse("a recursive relation is read under a condition on now()", _place([plan], names), _OUTSIDE)
         case TopK():
@@ -204,6 +207,13 @@ def _made(plan: FlatMap, below: Motions, names: frozenset[str]) -> Motions:
         _refuse_read("under repeat_row with a count that may be negative", plan, names, _OUTSIDE, plan.span)
     _check_fixed([_motion(argument, below) for argument in plan.arguments], f"{plan.function}()", plan.span, plan, names)
     return below + tuple(Motion(Trend.FIXED, field.nullable) for field in plan.made)
+
+
+def _generated(plan: Generate, below: Motions, names: frozenset[str]) -> Motions:
+    if plan.weighted:
+        _refuse_read("by a function that gives weights, which may be negative,", plan, names, _OUTSIDE)
+    _check_fixed(below, "a function of rows", None, plan, names)
+    return tuple(Motion(Trend.FIXED, field.nullable) for field in plan.made)
 
 
 def _aggregated(plan: Aggregate, below: Motions, names: frozenset[str]) -> Motions:

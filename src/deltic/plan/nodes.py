@@ -368,6 +368,30 @@ class FlatMap(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Generate(Node):
+    """The rows that a user's table function gives for each row, each as often as that row.
+
+    function: of a row; or on batches, of a record batch (expr/table_functions.py). It is called once for each row, whatever its weight.
+    made: the columns that it gives. weighted: the last of them, a BIGINT NOT NULL, is a factor of the row's weight instead of a column;
+    it may be negative.
+    """
+
+    input: Plan
+    function: UserFunction
+    made: Schema
+    weighted: bool = False
+
+    def __post_init__(self) -> None:
+        (names,) = self.function.parameters
+        assert names is not None and len(names) == len(self.input.schema)
+        assert not self.weighted or (self.made[-1].type == BIGINT and not self.made[-1].nullable)
+
+    @computed
+    def schema(self) -> Schema:
+        return Schema(self.made.fields[:-1]) if self.weighted else self.made
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Multiset(Node):
     """The same rows; one whose weight is negative is an error. place: what the error calls the relation."""
 
@@ -443,10 +467,14 @@ class Inspect(Node):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The instant `moment` + `offset` microseconds; moment: of type TIMESTAMP."""
+    """The instant `moment` + `offset` microseconds; moment: of type TIMESTAMP.
+
+    optional: where the moment is NULL the bound is satisfied, and if it always is, no clock is required. Other bounds of NULL never are.
+    """
 
     moment: Expr
     offset: int = 0
+    optional: bool = False
 
     def __post_init__(self) -> None:
         assert self.moment.type == TIMESTAMP
@@ -454,7 +482,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TemporalFilter(Node):
-    """The rows on which `lower` ≤ now < `upper`, for each of the lower and the upper bounds. A bound of NULL is never satisfied."""
+    """The rows on which `lower` ≤ now < `upper`, for each of the lower and the upper bounds."""
 
     input: Plan
     lower: tuple[Bound, ...] = ()
@@ -515,6 +543,7 @@ Plan = (
     | SetOperation
     | TopK
     | FlatMap
+    | Generate
     | Multiset
     | TemporalFilter
     | Reduce

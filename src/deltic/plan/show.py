@@ -16,6 +16,7 @@ from deltic.plan.nodes import (
     Distinct,
     Filter,
     FlatMap,
+    Generate,
     Inspect,
     Join,
     Multiset,
@@ -117,6 +118,9 @@ def show_node(plan: Plan) -> str:
         case FlatMap():
             call = f"{'outer ' if plan.outer else ''}{plan.function}({', '.join(map(show_expr, plan.arguments))})"
             return f"FlatMap {', '.join(plan.names)}{' := ' if plan.names else ''}{call}"
+        case Generate():
+            weights = " with weights" if plan.weighted else ""
+            return f"Generate {', '.join(plan.schema.names)}{weights} := {plan.function.name}"
         case Multiset():
             return "Multiset"
         case TemporalFilter():

@@ -1,9 +1,9 @@
 """Where a row may have a negative weight, and where that is refused.
 
-A row's weight is how often it is there; repeat_row with a negative count, and `minus` in Python, make rows of weights below 0, which take
-others away. What is linear adds such weights up like any others: projections, filters, table functions, UNION ALL, inner joins,
-recursions, relations over ticks, and the counts and sums of groups. What asks whether a row is there (DISTINCT, set operations, semi joins,
-outer joins, COUNT(DISTINCT …)) asks whether its weights add up to more than 0. Both are exact for any weights.
+A row's weight is how often it is there; repeat_row with a negative count, and in Python `minus` and functions that give weights, make rows
+of weights below 0, which take others away. What is linear adds such weights up like any others: projections, filters, table functions,
+UNION ALL, inner joins, recursions, relations over ticks, and the counts and sums of groups. What asks whether a row is there (DISTINCT, set
+operations, semi joins, outer joins, COUNT(DISTINCT …)) asks whether its weights add up to more than 0. Both are exact for any weights.
 
 MIN, MAX and other aggregates that are no sums, top-k and users' functions of groups mean nothing for a row that is there less than 0
 times, nor does a view as it is read. These read a Multiset, which fails where a row's weight is below 0, once all has been added up. So
@@ -24,6 +24,7 @@ from deltic.plan.nodes import (
     Aggregate,
     Filter,
     FlatMap,
+    Generate,
     Inspect,
     Join,
     Multiset,
@@ -59,6 +60,8 @@ def may_be_negative(plan: Plan, negative: frozenset[str] | None = NONE) -> bool:
     match plan:
         case FlatMap():
             return makes_negative(plan) or may_be_negative(plan.input, negative)
+        case Generate():
+            return plan.weighted or may_be_negative(plan.input, negative)
         case Project() | Filter() | Union() | TemporalFilter() | OverTicks() | Inspect() | MultiwayJoin():
             return any(may_be_negative(part, negative) for part in inputs(plan))
         case Join(kind="semi" | "anti" | "not_in"):

@@ -13,6 +13,7 @@ from deltic.plan.nodes import (
     Distinct,
     Filter,
     FlatMap,
+    Generate,
     Inspect,
     Join,
     Multiset,
@@ -92,7 +93,7 @@ def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
     match plan:
         case Table() | Values() | Distinct() | Union() | SetOperation() | Multiset() | Reference() | Recursion():
             return plan
-        case OverTicks() | Weighted() | Inspect():
+        case OverTicks() | Weighted() | Inspect() | Generate():
             return plan
         case Project():
             return replace(plan, columns=tuple((name, change(expr)) for name, expr in plan.columns))

@@ -45,15 +45,15 @@ def checked(notes: Notes) -> Notes:
 
 def next_tick(epoch: int, known: Notes, notes: Notes) -> Tick:
     """The tick after `epoch`, at the time that its notes say, or at that of the tick before. known: the notes before it."""
-    before = known.get(CLOCK, 0)
-    now = notes.get(CLOCK, before)
-    assert now >= before, "the time goes back"
+    now = notes.get(CLOCK, known.get(CLOCK))
+    before = known.get(CLOCK, now)
+    assert now is None or now >= before, "the time goes back"
     return Tick(epoch + 1, now, before_us=before)
 
 
 def backfill(epoch: int, known: Notes, notes: Notes, fresh: frozenset[str]) -> Tick:
     """The tick that fills `fresh`, at the time of the tick before; only where there was none do its notes say the time."""
-    now = known.get(CLOCK, notes.get(CLOCK, 0))
+    now = known.get(CLOCK, notes.get(CLOCK))
     assert notes.get(CLOCK, now) == now
     return Tick(epoch + 1, now, fresh, now)
 

@@ -76,7 +76,7 @@ def installed(clock: Clock, marks: Marks, known: Notes, circuit: Circuit) -> Not
         return {}
     if marks:
         return {CLOCK: BEGINNING}
-    if clock == "manual" and is_temporal(circuit):
+    if clock == "manual" and needs_clock(circuit):
         raise ClockError(
             "a view reads now(), and nobody has said what time it is",
             remedy="session.advance_to(datetime.now(UTC)) before the view is made, Session(clock='wall'), or a deltic.Watermark as clock",
@@ -103,6 +103,11 @@ def due_s(clock: str, due: datetime | None) -> float | None:
 def is_temporal(circuit: Circuit) -> bool:
     """Whether a view of the program depends on the time."""
     return bool(queues(circuit))
+
+
+def needs_clock(circuit: Circuit) -> bool:
+    """Whether a view of the program has no content without a time."""
+    return any(found.needs_clock for node in circuit.nodes if (found := temporal_filter(node.operator)) is not None)
 
 
 def queues(circuit: Circuit) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from deltic.circuit.operator import Context, Delta, Operator
 from deltic.circuit.operators.flat_map import FlatMap
 from deltic.circuit.operators.gathered import Gathered
+from deltic.circuit.operators.generate import Generate
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.temporal_filter import TemporalFilter
 from deltic.schema import Schema
@@ -20,7 +21,7 @@ from deltic.trace.encoding import Layout
 from deltic.trace.rows import Rows
 
 ARROW = " → "
-Step = Map | FlatMap
+Step = Map | FlatMap | Generate
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.arrange import check_sums
 from deltic.circuit.operators.gathered import Gathered
 from deltic.circuit.operators.linear import negated
+from deltic.expr.failures import at_row, no_clock
 from deltic.schema import Schema
 from deltic.trace.batch import Batch
 from deltic.trace.between import between
@@ -47,6 +48,16 @@ class TemporalFilter:
         return "temporal_filter"
 
     @property
+    def optional(self) -> tuple[int, ...]:
+        """The words of the bounds that are satisfied where they are NULL."""
+        return ()
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether it has no meaning without a time, whatever the rows are."""
+        return any(word not in self.optional for word, _ in (*self.lower, *self.upper))
+
+    @property
     def eager(self) -> bool:
         return True
 
@@ -68,28 +79,53 @@ class TemporalFilter:
     def _due(self, context: Context) -> Batch:
         """What has come due since the last tick; in a backfill, which has the time of the last tick, nothing has."""
         before, now = context.tick.before_us, context.tick.now_us
-        if now == before:
+        if now is None or before is None or now == before:
             return Batch.empty(self.width + 1, 1)
         return between(context.old(self.queue, self.width + 1, 1), before, now, context.counters)
 
-    def _scheduled(self, rows: Gathered, now: int) -> tuple[Rows, Rows]:
+    def _given(self, word: int, bound: np.ndarray, there: np.ndarray) -> np.ndarray:
+        """On which rows the bound is not NULL. Where one that must not be is, the row leaves `there`."""
+        given: np.ndarray = bound != MARKER
+        if word not in self.optional:
+            there &= given
+        return given
+
+    def _scheduled(self, rows: Gathered, now: int | None) -> tuple[Rows, Rows]:
         """The rows that count now, and entries for the queue."""
         there = np.ones(rows.length, bool)
         low, high = np.full(rows.length, ALWAYS), np.full(rows.length, NEVER)
         fields = {at.start: i for i, at in enumerate(Layout.of(self.source).slices)}
         for word, offset in self.lower:
             (bound,) = rows.words(fields[word])
-            there &= bound != MARKER
-            low = np.maximum(low, bound + offset)
+            given = self._given(word, bound, there)
+            low = np.where(given, np.maximum(low, bound + offset), low)
         for word, offset in self.upper:
             (bound,) = rows.words(fields[word])
-            there &= bound != MARKER
-            high = np.minimum(high, bound + offset)
+            given = self._given(word, bound, there)
+            high = np.where(given, np.minimum(high, bound + offset), high)
+        if now is None:
+            _check_timeless(low, high)
+            now = int(ALWAYS)
         there &= (low < high) & (high > now)
         now_there, comes, goes = (np.flatnonzero(there & mask) for mask in (low <= now, low > now, high != NEVER))
         kept = Schema(self.source.fields[: len(self.source) - len(self.lower) - len(self.upper)])
         whole = rows.with_fields(kept, rows.fields[: len(kept)])
         return whole.taken(now_there).rows(), Rows.concat([_at(low, whole, comes), negated(_at(high, whole, goes))])
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalTemporalFilter(TemporalFilter):
+    """One of whose bounds some are satisfied where they are NULL. If all are, it needs no clock until a row has a bound."""
+
+    optional: tuple[int, ...] = ()
+
+
+def _check_timeless(low: np.ndarray, high: np.ndarray) -> None:
+    """Raises EvaluationError, with the row, if one counts from or until some time."""
+    bounded = np.flatnonzero((low != ALWAYS) | (high != NEVER))
+    if len(bounded):
+        first = int(bounded[0])
+        raise at_row(no_clock([int(low[first] if low[first] != ALWAYS else high[first])]), first)
 
 
 def _at(moments: np.ndarray, rows: Gathered, positions: np.ndarray) -> Rows:

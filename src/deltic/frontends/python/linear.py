@@ -1,6 +1,8 @@
-"""Linear operators at their most general: a logic gives for one row the updates (row, time, weight) that it stands for.
+"""The most general linear operators: a logic gives for one row the updates (row, time, weight) that it stands for.
 
-`time` is an instant or None, which is at or before every other. The row counts from that instant on: at now ∨ time.
+A time is a datetime with its zone; an integer, the microseconds since 1970-01-01 UTC; or None, which is at or before every other. The row
+counts from that time on: at now ∨ time. On batches a logic gives its updates as one record batch, whose columns `_time` and `_weight` are
+the times (TIMESTAMP or int64) and the weights.
 """
 
 from __future__ import annotations
@@ -9,17 +11,24 @@ import datetime
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from deltic.expr.nodes import Call, Case, Literal
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltic.errors import EvaluationError
+from deltic.expr.table_functions import ROW
 from deltic.frontends.python.functions import standing_for
 from deltic.plan.columns import reference
-from deltic.plan.nodes import Bound, FlatMap, Plan, Project, TemporalFilter
-from deltic.schema import BIGINT, BOOLEAN, TIMESTAMP, Field, Schema
+from deltic.plan.nodes import Bound, Plan, Project, TemporalFilter
+from deltic.purity import name_of, shown
+from deltic.schema import BIGINT, TIMESTAMP, Field, Schema
 
-Update = tuple[Any, datetime.datetime | None, int]
+Time = datetime.datetime | int | None
+Update = tuple[Any, Time, int]
 Logic = Callable[[Any], Iterable[Update]]
 
-ALWAYS: Final = datetime.datetime(1, 1, 1, tzinfo=datetime.UTC)
-"""Before all that a TIMESTAMP can be."""
+TIME: Final = Field("_time", TIMESTAMP, True)
+WEIGHT: Final = Field("_weight", BIGINT, False)
+EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def composed(logics: tuple[Logic, ...]) -> Logic:
@@ -28,12 +37,50 @@ def composed(logics: tuple[Logic, ...]) -> Logic:
 
     @standing_for("followed_by", *logics)
     def logic(row: Any) -> list[Update]:
-        found = list(first(row))
+        updates = list(first(row))
         for other in others:
-            found = [(after, joined(at, due), weight * times) for row, at, weight in found for after, due, times in other(row)]
-        return found
+            updates = [
+                (made, joined(instant(time), instant(later)), weight * times)
+                for before, time, weight in updates
+                for made, later, times in other(before)
+            ]
+        return updates
 
     return logic if others else first
+
+
+def composed_batches(logics: tuple[Callable[[pa.RecordBatch], pa.RecordBatch], ...]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """The same for logics on batches; each but the first gets the columns of the one before it, without those that begin with `_`."""
+    first, *others = logics
+
+    @standing_for("followed_by", *logics)
+    def logic(batch: pa.RecordBatch) -> pa.RecordBatch:
+        updates = _parts(first, batch)
+        for other in others:
+            below = updates
+            updates = _parts(other, pa.RecordBatch.from_pydict({name: below[name] for name in below if name not in UPDATE}))
+            origin = updates[ROW]
+            updates[TIME.name] = pc.max_element_wise(below[TIME.name].take(origin), updates[TIME.name])
+            updates[WEIGHT.name] = pc.multiply_checked(below[WEIGHT.name].take(origin), updates[WEIGHT.name])
+            updates[ROW] = below[ROW].take(origin)
+        return pa.RecordBatch.from_pydict(updates)
+
+    return logic if others else first
+
+
+UPDATE: Final = (ROW, TIME.name, WEIGHT.name)
+
+
+def _parts(logic: Callable[..., Any], batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    """The columns of the updates that a logic gives for a batch, times in microseconds since 1970 UTC. Raises EvaluationError."""
+    given = logic(batch)
+    if not isinstance(given, pa.RecordBatch) or not set(UPDATE) <= set(given.schema.names):
+        raise EvaluationError(
+            f"the function {name_of(logic)} gave {shown(given)}", expected=f"a record batch with the columns {', '.join(UPDATE)}"
+        )
+    columns = dict(zip(given.schema.names, given.columns, strict=True))
+    columns[TIME.name] = columns[TIME.name].cast(TIMESTAMP.arrow).cast(pa.int64())
+    return columns
 
 
 def joined(one: datetime.datetime | None, other: datetime.datetime | None) -> datetime.datetime | None:
@@ -41,29 +88,35 @@ def joined(one: datetime.datetime | None, other: datetime.datetime | None) -> da
     return one if other is None else other if one is None else max(one, other)
 
 
+def instant(time: Any) -> Any:
+    """A time as a datetime or None; what is neither stays as it is, to be refused as a TIMESTAMP. Raises EvaluationError."""
+    if not isinstance(time, int) or isinstance(time, bool):
+        return time
+    try:
+        return EPOCH + datetime.timedelta(microseconds=time)
+    except OverflowError:
+        raise EvaluationError(f"the time {time} µs leaves the years 1 to 9999", expected="microseconds since 1970-01-01 UTC") from None
+
+
 def updates(logic: Logic) -> Callable[[Any], list[tuple[Any, ...]]]:
     """The logic's updates as rows of the columns, the time and the weight."""
 
     @standing_for("updates", logic)
     def rows(row: Any) -> list[tuple[Any, ...]]:
-        return [((*made, time, weight) if isinstance(made, tuple) else (made, time, weight)) for made, time, weight in logic(row)]
+        return [(*(made if isinstance(made, tuple) else (made,)), instant(time), weight) for made, time, weight in logic(row)]
 
     return rows
 
 
 def with_update(made: Schema) -> Schema:
     """The columns of the rows of `updates`."""
-    return Schema((*made, Field("_time", TIMESTAMP, True), Field("_weight", BIGINT, False)))
+    return Schema((*made, TIME, WEIGHT))
 
 
-def updated(plan: Plan, made: Schema) -> Plan:
-    """Rows of updates as the rows, from their times on, as often as their weights say."""
-    time = reference(plan.schema, len(made))
-    there = Call("is_not_null", (time,), BOOLEAN, False)
-    moment = Case(((there, time),), Literal(ALWAYS, TIMESTAMP), TIMESTAMP, True)
-    current = TemporalFilter(plan, (Bound(moment),))
-    repeated = FlatMap(current, "repeat_row", (reference(plan.schema, len(made) + 1),), ())
-    return first_columns(repeated, len(made))
+def updated(plan: Plan) -> Plan:
+    """Rows with their time in the last column as the rows, from their times on."""
+    time = len(plan.schema) - 1
+    return first_columns(TemporalFilter(plan, (Bound(reference(plan.schema, time), optional=True),)), time)
 
 
 def bounded(plan: Plan, columns: int, bounds: Mapping[str, int]) -> Plan:
@@ -73,5 +126,5 @@ def bounded(plan: Plan, columns: int, bounds: Mapping[str, int]) -> Plan:
 
 
 def first_columns(plan: Plan, columns: int) -> Plan:
-    """The rows without what stands behind these columns."""
+    """The rows without the columns after these."""
     return Project(plan, tuple((plan.schema[i].name, reference(plan.schema, i)) for i in range(columns)))

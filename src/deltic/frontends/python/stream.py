@@ -6,18 +6,18 @@ only picks columns needs no schema. Where a text is given it is SQL over the str
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, get_args
 
 from deltic.errors import CircuitError
-from deltic.expr.nodes import Column, Expr, Literal, PythonFunction
+from deltic.expr.nodes import Column, Expr, PythonFunction
 from deltic.frontends.python.functions import Picked, column_at, picked, standing_for, taking, unknown_column, user_function
-from deltic.frontends.python.linear import Logic, bounded, composed, updated, updates, with_update
+from deltic.frontends.python.generated import generated
+from deltic.frontends.python.linear import WEIGHT, bounded, composed, composed_batches, updated, updates, with_update
 from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.ticks import OverTime
 from deltic.frontends.python.trace import Trace, distinct_change, stamped
-from deltic.frontends.python.tuples import Tuples
 from deltic.frontends.sql import Form, bind_query
 from deltic.plan.nodes import (
     Distinct,
@@ -36,7 +36,7 @@ from deltic.plan.nodes import (
     Weighted,
 )
 from deltic.plan.recursion import bound_to
-from deltic.schema import BIGINT, BOOLEAN, TIMESTAMP, Field, Schema
+from deltic.schema import BOOLEAN, TIMESTAMP, Schema
 
 INPUT = "input"
 """The name of a stream in the SQL over it."""
@@ -74,17 +74,21 @@ class Stream(OverTime):
         function = user_function(taking(predicate, BATCH if on_batches else ROW), (self.schema.names,), 0, on_batches=on_batches)
         return Stream(Filter(self.plan, PythonFunction(function, _all(self.schema), 0, BOOLEAN, False)))
 
-    def flat_map(self, function: Callable[..., Iterable[tuple[Any, ...]]], *, schema: Columns) -> Stream:
-        """Every tuple that the function makes of each row."""
-        return Stream(_flattened(self.plan, taking(function, ROW), schema_of(schema)))
+    def flat_map(self, function: Callable[..., Any], *, schema: Columns, on_batches: bool = False) -> Stream:
+        """Every row that the function gives for each row: it is called once for a row, and gives an iterable of tuples.
 
-    def explode(self, function: Callable[..., Iterable[tuple[Any, ...]]], *, schema: Columns) -> Stream:
-        """As flat_map of tuples that have a weight at their end; it is multiplied with the row's, and may be negative."""
-        made = schema_of(schema)
-        weight = "weight" if "weight" not in made.names else "weight_"
-        plan = _flattened(self.plan, taking(function, ROW), Schema((*made, Field(weight, BIGINT, False))))
-        repeated = FlatMap(plan, "repeat_row", (column_at(plan.schema, len(made)),), ())
-        return Stream(Project(repeated, tuple((f.name, column_at(repeated.schema, i)) for i, f in enumerate(made))))
+        A row of one column may be a bare value. On batches it gives a record batch of the schema's columns and `_row` (integers): the
+        position in its argument of the row that each of its rows comes from.
+        """
+        return Stream(generated(self.plan, function, schema_of(schema), on_batches=on_batches))
+
+    def explode(self, function: Callable[..., Any], *, schema: Columns, on_batches: bool = False) -> Stream:
+        """As flat_map of tuples that end with a weight; it is multiplied with the row's, and may be negative.
+
+        On batches the weight is a column `_weight` (int64).
+        """
+        made = Schema((*schema_of(schema), WEIGHT))
+        return Stream(generated(self.plan, function, made, weighted=True, on_batches=on_batches))
 
     def index_with(self, *key: str | Callable[..., Any], schema: Columns | None = None) -> IndexedStream:
         """The rows under a key: some of their columns, or what a function makes of a row."""
@@ -127,19 +131,26 @@ class Stream(OverTime):
             raise CircuitError(f"there is a column {name} already", remedy='weighted("another name")')
         return Stream(Weighted(self.plan, name))
 
-    def join_function(self, logic: Logic, *, schema: Columns) -> Stream:
-        """The most general linear operator: logic(row) gives updates (row, time, weight).
+    def join_function(self, logic: Callable[..., Any], *, schema: Columns, on_batches: bool = False) -> Stream:
+        """The most general linear operator: logic(row) gives updates (row, time, weight); it is called once for a row.
 
-        Each row counts from its time on (None is always), as often as its own weight times the update's. Needs a session's time.
+        Each row counts from its time on, as often as its own weight times the update's. A time is a datetime with its zone, an integer
+        (microseconds since 1970-01-01 UTC), or None: always. A session needs a clock as soon as a time is not None. On batches the
+        logic gives a record batch as in flat_map, with the columns `_time` (TIMESTAMP or int64) and `_weight` (int64).
         """
-        made = schema_of(schema)
-        return Stream(updated(_flattened(self.plan, updates(taking(logic, ROW)), with_update(made)), made))
+        made = with_update(schema_of(schema))
+        called = logic if on_batches else updates(taking(logic, ROW))
+        return Stream(updated(generated(self.plan, called, made, weighted=True, on_batches=on_batches)))
 
-    def followed_by(self, *logics: Logic, schema: Columns) -> Stream:
-        """join_function of logics one after the other, in one pass; each but the first gets the rows that the one before it gives."""
+    def followed_by(self, *logics: Callable[..., Any], schema: Columns, on_batches: bool = False) -> Stream:
+        """join_function of logics one after the other, in one pass; each but the first gets the rows that the one before it gives.
+
+        On batches these are the columns of its record batch but `_row`, `_time` and `_weight`.
+        """
         if not logics:
             raise CircuitError("followed_by of nothing", expected="one logic or more")
-        return self.join_function(composed(tuple(taking(logic, ROW) for logic in logics)), schema=schema)
+        functions = tuple(taking(logic, BATCH if on_batches else ROW) for logic in logics)
+        return self.join_function(composed_batches(functions) if on_batches else composed(functions), schema=schema, on_batches=on_batches)
 
     def temporal_filter(self, *, lower: str | Callable[..., Any] | None = None, upper: str | Callable[..., Any] | None = None) -> Stream:
         """The rows while lower ≤ now < upper: SQL expressions, or functions of the row that give a datetime with its zone.
@@ -451,27 +462,6 @@ def _made(
     called = user_function(function, [part.names for part in parts], width, on_batches=on_batches)
     arguments = tuple(column_at(plan.schema, i) for part in parts for i in part.positions)
     return tuple((f.name, PythonFunction(called, arguments, i, f.type, f.nullable)) for i, f in enumerate(made))
-
-
-def _flattened(plan: Plan, function: Callable[..., Iterable[tuple[Any, ...]]], made: Schema) -> Plan:
-    """Each row once for each number up to how many tuples there are, then of that one its parts."""
-
-    @standing_for("how many", function)
-    def count(row: Any) -> int:
-        return len(tuples(row))
-
-    @standing_for("one of them", function)
-    def chosen(row: Any, number: int) -> Any:
-        found = tuples(row)[number - 1]
-        return found[0] if single and isinstance(found, tuple) else found
-
-    single, tuples = len(made) == 1, Tuples(function)
-    width, names = len(plan.schema), plan.schema.names
-    how_many = PythonFunction(user_function(count, (names,), 0), _all(plan.schema), 0, BIGINT, False)
-    numbered = FlatMap(plan, "generate_series", (Literal(1, BIGINT), how_many), ("number",))
-    called = user_function(chosen, (names, None), 0 if single else len(made))
-    arguments = tuple(column_at(numbered.schema, i) for i in range(width + 1))
-    return Project(numbered, tuple((f.name, PythonFunction(called, arguments, i, f.type, f.nullable)) for i, f in enumerate(made)))
 
 
 def _at_once(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,65 @@
+"""flat_map by a user's table function: the rows that it gives for each row, with weights multiplied. Linear.
+
+The function is called once for each consolidated row of the change, so nothing is fused before this operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deltic.circuit.operator import Context, Delta
+from deltic.circuit.operators.gathered import Gathered
+from deltic.expr.nodes import UserFunction
+from deltic.expr.table_functions import arrays_of_table_function
+from deltic.schema import Schema
+from deltic.trace.consolidate import consolidate
+from deltic.trace.encoding import Layout, decode, encode
+from deltic.trace.weights import multiply
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Rows of `source` to rows of `target`. function, made, weighted: as of the plan node."""
+
+    source: Schema
+    function: UserFunction
+    made: Schema
+    weighted: bool = False
+
+    @property
+    def name(self) -> str:
+        return "generate"
+
+    @property
+    def eager(self) -> bool:
+        return False
+
+    @property
+    def fallible(self) -> bool:
+        return True
+
+    @property
+    def target(self) -> Schema:
+        return Schema(self.made.fields[:-1]) if self.weighted else self.made
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        rows = consolidate(inputs[0])
+        context.counters.touched += len(rows)
+        return self.passed(Gathered.of(rows, self.source, Layout.of(self.source)), context).rows()
+
+    def passed(self, rows: Gathered, context: Context) -> Gathered:
+        """The rows after this operator, as a part of a pass over consolidated rows."""
+        arguments = [decode(rows.words(i), field, context.strings) for i, field in enumerate(self.source)]
+        positions, columns = arrays_of_table_function(self.function, self.made, arguments, rows.length)
+        made = rows.taken(positions.to_numpy())
+        weights = None
+        if self.weighted:
+            times = columns.pop().to_numpy()
+            weights = (tuple(multiply(weight, times) for weight in made.all_weights()), made.here())
+        here = made.here()
+        fields = [(encode(column, field, context.strings), here) for column, field in zip(columns, self.target, strict=True)]
+        found = made.with_fields(self.target, fields, weights)
+        return found if weights is None else found.taken(np.flatnonzero(weights[0][0]))
