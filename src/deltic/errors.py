@@ -6,6 +6,8 @@ Bad input raises one of these; a broken invariant of Deltic's own is an `assert`
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -267,3 +269,15 @@ class TaskFailed(DelticError):
     """A task of Spark's failed for good; the tick was not committed. The cause has Spark's report."""
 
     code = "DELTIC-7001"
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
+    """A remedy naming the candidate that is most like `name`, or all of them where they are few."""
+    known = list(dict.fromkeys(candidates))
+    lowered = {candidate.lower(): candidate for candidate in reversed(known)}
+    close = difflib.get_close_matches(name.lower(), list(lowered), 1, 0.6)
+    if close:
+        return f"did you mean {lowered[close[0]]!r}?"
+    if len(known) == 1:
+        return f"there is only {known[0]}"
+    return f"there are {', '.join(known)}" if 0 < len(known) <= 12 else None

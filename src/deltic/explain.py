@@ -22,8 +22,8 @@ from deltic.circuit.operators.nested_join import NestedJoin
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopK
+from deltic.connectors.connector import SinkSpec, SourceSpec
 from deltic.drawing import Vertex, graphviz, mermaid
-from deltic.frontends.sql import FileSink, FileSource
 from deltic.lowering.show_rules import JoinPicture, short, word_names
 from deltic.lowering.show_rules import pictures as joins
 from deltic.optimizer.form_multiway_joins import binary_cycles
@@ -140,12 +140,12 @@ class Explanation:
     levels: int
     exchanges: int
     notes: tuple[str, ...]
-    sources: Mapping[str, FileSource]
-    sinks: Mapping[str, tuple[str, FileSink]]
+    sources: Mapping[str, SourceSpec]
+    sinks: Mapping[str, tuple[str, SinkSpec]]
 
     def __str__(self) -> str:
-        lines = [f"source {table}: {_told(source)}" for table, source in self.sources.items()]
-        lines += [f"sink {name}: {view} to {sink.format} {sink.path}, {sink.mode}" for name, (view, sink) in self.sinks.items()]
+        lines = [f"source {table}: {source.describe()}" for table, source in self.sources.items()]
+        lines += [f"sink {name}: {view} to {sink.describe()}" for name, (view, sink) in self.sinks.items()]
         lines += [""] if lines else []
         for view, plan in self.plans.items():
             lines += [f"view {view}", *(f"  {line}" for line in plan.splitlines()), ""]
@@ -184,19 +184,9 @@ class Explanation:
             "levels": self.levels,
             "exchanges": self.exchanges,
             "notes": list(self.notes),
-            "sources": {table: _facts(source, "format path op_column on_error dead_letter_path") for table, source in self.sources.items()},
-            "sinks": {name: {"view": view, **_facts(sink, "format path mode")} for name, (view, sink) in self.sinks.items()},
+            "sources": {table: source.facts() for table, source in self.sources.items()},
+            "sinks": {name: {"view": view, **sink.facts()} for name, (view, sink) in self.sinks.items()},
         }
-
-
-def _told(source: FileSource) -> str:
-    operations = f"operations in {source.op_column}" if source.op_column else "append only"
-    letters = f", dead letters in {source.dead_letter_path}" if source.dead_letter_path else ""
-    return f"{source.format} {source.path}, {operations}{letters}"
-
-
-def _facts(end: FileSource | FileSink, names: str) -> dict[str, Any]:
-    return {name: getattr(end, name) for name in names.split()}
 
 
 def explain(
@@ -206,8 +196,8 @@ def explain(
     last: TickResult | None,
     shards: int,
     *,
-    sources: Mapping[str, FileSource],
-    sinks: Mapping[str, tuple[str, FileSink]],
+    sources: Mapping[str, SourceSpec],
+    sinks: Mapping[str, tuple[str, SinkSpec]],
 ) -> Explanation:
     """The picture of the views of `plans` in `circuit`.
 

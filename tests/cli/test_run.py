@@ -134,7 +134,7 @@ def test_a_dry_run_changes_nothing(shop: Shop, capsys: pytest.CaptureFixture[str
     assert files(shop.folder) == before
     told = json.loads(capsys.readouterr().out)
     assert told["start"]["views"] == {"reused": ["top"], "filled": ["spend"], "dropped": []}
-    assert told["sources"]["orders"] == {"folder": str(shop.folder / "in" / "orders"), "files": ["d.csv"], "rows": 1, "letters": 0}
+    assert told["sources"]["orders"] == {"location": str(shop.folder / "in" / "orders"), "files": ["d.csv"], "rows": 1, "letters": 0}
     assert told["sources"]["customers"]["files"] == []
     assert told["sinks"]["spend_out"]["epoch"] == 5
 
@@ -175,7 +175,7 @@ def test_a_dry_run_refuses_a_dropped_sink_that_comes_back(shop: Shop, capsys: py
     (shop.folder / "shop.sql").write_text(SCRIPT)
     capsys.readouterr()
     assert main(arguments(shop, "--dry-run")) == Exit.INPUT
-    assert "has the changes that a sink of this name had before it was dropped" in capsys.readouterr().err
+    assert "has the changes that a sink of this name received before it was dropped" in capsys.readouterr().err
     shutil.rmtree(shop.folder / "made" / "spend")
     assert main(arguments(shop, "--dry-run", "--json")) == Exit.OK
     assert json.loads(capsys.readouterr().out)["sinks"]["spend_out"]["epoch"] is None

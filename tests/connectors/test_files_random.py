@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from deltic.connectors.files import csv
-from deltic.connectors.writing import encoded
+from deltic.connectors.files.writing import encoded
 from deltic.schema import STRING, Field, Schema, TableSchema
 from file_data import EVERY, random_rows, read, rows, same
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltic.connectors.writing import encoded
+from deltic.connectors.files.writing import encoded
 from deltic.schema import BOOLEAN, DATE, DOUBLE, FLOAT, INT, STRING, TIMESTAMP, TINYINT, Field, Schema, TableSchema, Type, decimal
 from file_data import EVERY, letters, random_rows, read, rows, same
 from goldens import Goldens

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from test_sinks import Killed, fail_at, kill_at, steps_of
 
-from deltic.connectors.files import Letter
-from deltic.connectors.letters import DeadLetters
+from deltic.connectors.letters import DeadLetterFolder
+from deltic.connectors.source import DeadLetter
 from deltic.errors import SinkError
 
-LETTER = Letter("/in/a.csv", 7, "n", "'x' does not parse as INT; expected: INT", 'x,"ä\n"')
+LETTER = DeadLetter("/in/a.csv", 7, "n", "'x' does not parse as INT; expected: INT", 'x,"ä\n"')
 
 
 def shown(folder: Path) -> list[str]:
@@ -21,7 +21,7 @@ def shown(folder: Path) -> list[str]:
 
 
 def test_letters_are_shown_once_their_epoch_is_committed(tmp_path: Path) -> None:
-    letters = DeadLetters(str(tmp_path / "dead"))
+    letters = DeadLetterFolder(str(tmp_path / "dead"))
     letters.settle(0)
     letters.stage(1, "orders", [LETTER, LETTER])
     assert shown(tmp_path / "dead") == []
@@ -36,15 +36,15 @@ def test_letters_are_shown_once_their_epoch_is_committed(tmp_path: Path) -> None
 
 
 def test_letters_of_an_epoch_that_was_not_committed_go(tmp_path: Path) -> None:
-    letters = DeadLetters(str(tmp_path))
+    letters = DeadLetterFolder(str(tmp_path))
     letters.stage(1, "orders", [LETTER])
     letters.stage(2, "orders", [LETTER])
-    DeadLetters(f"file://{tmp_path}").settle(1)
+    DeadLetterFolder(f"file://{tmp_path}").settle(1)
     assert os.listdir(tmp_path) == ["letters-000000000001-orders.json"]
 
 
 def test_letters_of_a_second_attempt_replace_those_of_the_first(tmp_path: Path) -> None:
-    letters = DeadLetters(str(tmp_path))
+    letters = DeadLetterFolder(str(tmp_path))
     letters.stage(1, "orders", [LETTER, LETTER])
     letters.stage(1, "orders", [LETTER])
     letters.settle(1)
@@ -52,8 +52,8 @@ def test_letters_of_a_second_attempt_replace_those_of_the_first(tmp_path: Path) 
 
 
 def test_names_of_tables_and_files_cannot_lead_elsewhere(tmp_path: Path) -> None:
-    letters = DeadLetters(str(tmp_path / "dead"))
-    letters.stage(1, "../a b/\n", [Letter("bad\udcffname", 1, None, "", "\udcff")])
+    letters = DeadLetterFolder(str(tmp_path / "dead"))
+    letters.stage(1, "../a b/\n", [DeadLetter("bad\udcffname", 1, None, "", "\udcff")])
     letters.settle(1)
     assert os.listdir(tmp_path) == ["dead"]
     (name,) = shown(tmp_path / "dead")
@@ -64,20 +64,20 @@ def test_names_of_tables_and_files_cannot_lead_elsewhere(tmp_path: Path) -> None
 def test_what_others_put_into_the_folder_is_left_alone(tmp_path: Path) -> None:
     for name in ("mine", ".letters", "letters-000000000009-orders.json", "x.staged"):
         (tmp_path / name).write_text("")
-    DeadLetters(str(tmp_path)).settle(5)
+    DeadLetterFolder(str(tmp_path)).settle(5)
     assert len(os.listdir(tmp_path)) == 4
 
 
 def test_a_full_disk_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fail_at(monkeypatch, "sync:before")
     with pytest.raises(SinkError, match=r"dead letters: the folder .* cannot be written: No space left on device"):
-        DeadLetters(str(tmp_path)).stage(1, "orders", [LETTER])
+        DeadLetterFolder(str(tmp_path)).stage(1, "orders", [LETTER])
     assert os.listdir(tmp_path) == []
 
 
 def test_killed_at_any_step_letters_are_those_of_committed_epochs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(folder: Path, first: int) -> None:
-        letters = DeadLetters(str(folder))
+        letters = DeadLetterFolder(str(folder))
         letters.settle(first - 1)
         for epoch in range(first, 4):
             letters.stage(epoch, "orders", [LETTER] * epoch)

@@ -8,8 +8,9 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -17,13 +18,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltic import disk
-from deltic.connectors.sinks import MARKER, ChangesSink, SnapshotSink
+from deltic.connectors.files.sinks import MARKER, ChangesSink, SnapshotSink
+from deltic.connectors.sink import Owner
 from deltic.errors import SinkError
 from deltic.schema import BIGINT, Field, Schema, TableSchema
 from file_data import EVERY, as_json, random_rows, read, rows, same, summed
 from goldens import Goldens
 
-OWN = {"state": "ab12", "sink": "out", "mode": "changes", "view": "totals"}
+FileSink = TypeVar("FileSink", ChangesSink, SnapshotSink)
+OWN = Owner("ab12", "out", "changes", "totals")
 CHANGE = pa.table({"k": [1, 2], "s": ["a", None], "_weight": [1, -1]})
 
 
@@ -31,8 +34,13 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != MARKER}
 
 
-def changes_sink(folder: Path, format: str = "json", **marker: str) -> ChangesSink:
-    return ChangesSink(str(folder), format, {**OWN, **marker})
+def changes_sink(folder: Path, format: str = "json", **owner: Any) -> ChangesSink:
+    return claimed(ChangesSink(str(folder), format, replace(OWN, **owner)))
+
+
+def claimed(sink: FileSink) -> FileSink:
+    sink.claim()
+    return sink
 
 
 def test_a_change_is_a_file_with_weights_and_the_epoch(tmp_path: Path) -> None:
@@ -43,7 +51,7 @@ def test_a_change_is_a_file_with_weights_and_the_epoch(tmp_path: Path) -> None:
 
 
 def test_csv_with_a_header_and_a_separator(tmp_path: Path) -> None:
-    ChangesSink(f"file://{tmp_path}", "csv", OWN, header=True, sep=";").deliver(3, CHANGE)
+    claimed(ChangesSink(f"file://{tmp_path}", "csv", OWN, header=True, sep=";")).deliver(3, CHANGE)
     assert files(tmp_path) == {"changes-000000000003.csv": b'"k";"s";"_weight";"_epoch"\n1;"a";1;3\n2;;-1;3\n'}
 
 
@@ -87,7 +95,7 @@ def test_a_torn_file_in_the_way_is_not_taken_for_the_change(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("format", ["parquet", "csv", "json"])
 def test_a_snapshot_is_the_last_content(tmp_path: Path, format: str) -> None:
-    sink = SnapshotSink(str(tmp_path), format, {**OWN, "mode": "snapshot"})
+    sink = claimed(SnapshotSink(str(tmp_path), format, replace(OWN, mode="snapshot")))
     for epoch, ids in enumerate(([1, 2, 3], [], [4])):
         content = pa.table({"id": pa.array(ids, pa.int64())})
         sink.deliver(epoch, content)
@@ -112,7 +120,7 @@ def test_the_sum_of_the_changes_is_the_view(tmp_path: Path, format: str) -> None
     if format == "parquet":
         view.update(as_json(row) for row in held)
     else:
-        SnapshotSink(str(tmp_path / "all"), "json", OWN).deliver(19, pa.Table.from_pylist(held, EVERY.schema.arrow))
+        claimed(SnapshotSink(str(tmp_path / "all"), "json", OWN)).deliver(19, pa.Table.from_pylist(held, EVERY.schema.arrow))
         view.update(as_json(json.loads(line)) for line in (tmp_path / "all" / "snapshot.json").read_text().splitlines())
     assert summed(tmp_path) == view
 
@@ -122,7 +130,7 @@ def test_duckdb_reads_what_a_sink_writes(tmp_path: Path, format: str) -> None:
     content = random_rows(random.Random(7), EVERY, 300, plain=True)
     if format == "json":
         content = content.drop_columns(EVERY.schema.names[-1])  # DuckDB reads numbers of so many digits as doubles
-    ChangesSink(str(tmp_path), format, OWN, header=True).deliver(1, content.append_column("_weight", pa.array([1] * 300)))
+    claimed(ChangesSink(str(tmp_path), format, OWN, header=True)).deliver(1, content.append_column("_weight", pa.array([1] * 300)))
     types = {f.name: f.type.sql.replace("TIMESTAMP", "TIMESTAMPTZ") for f in EVERY.schema if f.name in content.column_names}
     options = {"parquet": "", "csv": f", header = true, types = {types}", "json": f", columns = {types}"}[format]
     with duckdb.connect() as connection:
@@ -152,7 +160,7 @@ def another_sink(folder: Path) -> object:
 
 def another_mode(folder: Path) -> object:
     changes_sink(folder)
-    return SnapshotSink(str(folder), "json", {**OWN, "mode": "snapshot"})
+    return claimed(SnapshotSink(str(folder), "json", replace(OWN, mode="snapshot")))
 
 
 def another_view(folder: Path) -> object:
@@ -252,7 +260,7 @@ def test_a_full_disk_is_one_error_and_the_delivery_can_be_repeated(tmp_path: Pat
 
 @pytest.mark.parametrize("step", ["write:after", "sync:before", "rename:before"])
 def test_a_snapshot_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    sink = SnapshotSink(str(tmp_path), "json", {**OWN, "mode": "snapshot"})
+    sink = claimed(SnapshotSink(str(tmp_path), "json", replace(OWN, mode="snapshot")))
     sink.deliver(1, CHANGE)
     before = files(tmp_path)
     fail_at(monkeypatch, step)
@@ -287,7 +295,8 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 @pytest.mark.parametrize("mode", ["changes", "snapshot"])
 def test_killed_at_any_step_it_is_whole_and_delivers_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, mode: str) -> None:
     def run(folder: Path) -> None:
-        sink = (ChangesSink if mode == "changes" else SnapshotSink)(str(folder), format, {**OWN, "mode": mode})
+        kind = ChangesSink if mode == "changes" else SnapshotSink
+        sink = claimed(kind(str(folder), format, replace(OWN, mode=mode)))
         sink.deliver(1, CHANGE)
         sink.deliver(2, CHANGE.slice(1))
 

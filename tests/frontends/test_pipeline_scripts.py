@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 import deltic
+from deltic.connectors.files.connector import FileSinkSpec, FileSourceSpec
+from deltic.connectors.registry import sink_spec, source_spec
 from deltic.errors import QueryError
-from deltic.frontends.sql import CreateSink, CreateTable, DropSink, FileSink, FileSource, Statement, bind_query, parse_script
+from deltic.frontends.sql import CreateSink, CreateTable, DropSink, Statement, bind_query, parse_script
 from deltic.schema import BIGINT, INT, Field, Schema, TableSchema
 from random_options import TEXTS, random_csv, random_source, written_options
 from sql_data import TestCatalog
@@ -23,20 +25,28 @@ def one(sql: str) -> Statement:
     return statement
 
 
-def source_of(clauses: str) -> FileSource:
+def source_of(clauses: str) -> FileSourceSpec:
     statement = one(f"CREATE TABLE x (a INT) {clauses}")
     assert isinstance(statement, CreateTable)
+    return declared(statement)
+
+
+def declared(statement: CreateTable) -> FileSourceSpec:
     assert statement.source is not None
-    return statement.source
+    spec = source_spec(statement.table, statement.source)
+    assert isinstance(spec, FileSourceSpec)
+    return spec
 
 
-def sink_of(clauses: str) -> FileSink:
+def sink_of(clauses: str) -> FileSinkSpec:
     statement = one(f"CREATE SINK s FROM v {clauses}")
     assert isinstance(statement, CreateSink)
-    return statement.sink
+    spec = sink_spec(statement.sink)
+    assert isinstance(spec, FileSinkSpec)
+    return spec
 
 
-def written(source: FileSource | FileSink) -> str:
+def written(source: FileSourceSpec | FileSinkSpec) -> str:
     return source.span.text[source.span.start : source.span.end]
 
 
@@ -48,14 +58,13 @@ def test_a_table_of_files() -> None:
     statement = one(sql)
     assert isinstance(statement, CreateTable)
     assert statement.table == TableSchema("orders", Schema((Field("id", BIGINT, False), Field("n b", INT, False))), (0,))
-    source = statement.source
-    assert source is not None
+    source = declared(statement)
     assert (source.format, source.path, source.op_column) == ("parquet", "../in", "_op")
     assert (source.on_error, source.dead_letter_path) == ("dead_letter", "letters")
     assert written(source) == "'../in'"
-    for span, text in ((source.dead_letter_span, "'letters'"), (source.op_span, "'_op'")):
-        assert span is not None
-        assert sql[span.start : span.end] == text
+    span = source.dead_letter_span
+    assert span is not None
+    assert sql[span.start : span.end] == "'letters'"
 
 
 def test_what_is_not_given_is_as_in_spark() -> None:
@@ -84,7 +93,7 @@ def test_a_table_without_using_has_no_source() -> None:
     ],
 )
 def test_options_may_be_written_as_in_spark(options: str) -> None:
-    expected = FileSource("csv", "in", None, "fail", None, True, "\t", "NA", source_of("USING json LOCATION 'x'").span)
+    expected = FileSourceSpec("csv", "in", None, "fail", None, True, "\t", "NA", source_of("USING json LOCATION 'x'").span)
     assert source_of(f"USING csv {options}") == expected
 
 
@@ -100,8 +109,9 @@ def test_a_sink() -> None:
     assert isinstance(statement, CreateSink)
     assert (statement.name, statement.view, statement.if_not_exists) == ("my sink", "v", True)
     assert [sql[span.start : span.end] for span in (statement.span, statement.view_span)] == ["`my sink`", "v"]
-    assert statement.sink == FileSink("csv", "s3://b/out", "snapshot", True, ";", statement.span)
-    assert written(statement.sink) == "'s3://b/out'"
+    sink = sink_spec(statement.sink)
+    assert sink == FileSinkSpec("csv", "s3://b/out", "snapshot", True, ";", statement.span)
+    assert written(sink) == "'s3://b/out'"
 
 
 def test_drop_sink() -> None:
@@ -114,8 +124,10 @@ def test_drop_sink() -> None:
 
 def test_places_are_of_the_whole_script() -> None:
     text = "CREATE TABLE a (id INT);\nCREATE SINK b FROM v\n  USING parquet OPTIONS (path 'x', mode 'chnages')"
+    sink = list(parse_script(text, "script.sql", TestCatalog()))[1]
+    assert isinstance(sink, CreateSink)
     with pytest.raises(QueryError) as caught:
-        parse_script(text, "script.sql", TestCatalog())
+        sink_spec(sink.sink)
     assert caught.value.span is not None
     assert (caught.value.span.line, caught.value.span.column) == (3, 41)
 
@@ -159,7 +171,11 @@ def test_a_statement_with_words_missing_or_doubled_is_refused_with_a_place_or_ta
         at = chance.randrange(len(words))
         words[at : at + 1] = chance.choice(([], [words[at]] * 2, [chance.choice(words)]))
     try:
-        list(parse_script(" ".join(words), "s", TestCatalog()))
+        for statement in parse_script(" ".join(words), "s", TestCatalog()):
+            if isinstance(statement, CreateTable) and statement.source is not None:
+                declared(statement)
+            if isinstance(statement, CreateSink):
+                sink_spec(statement.sink)
     except QueryError as error:
         assert error.span is not None
 

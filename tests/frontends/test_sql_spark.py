@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from deltic.connectors.files.connector import FileSourceSpec
+from deltic.connectors.registry import source_spec
 from deltic.errors import QueryError
 from deltic.frontends.sql import CreateTable, bind_query, parse_script
 from deltic.frontends.sql.lexer import tokenize
@@ -198,8 +200,9 @@ def test_options_are_read_as_spark_reads_them(spark: Any) -> None:
         sql = f"CREATE TABLE x (a INT NOT NULL) USING {format} {' '.join(clauses)}"
         (statement,) = parse_script(sql, "s", TestCatalog())
         assert isinstance(statement, CreateTable)
-        source = statement.source
-        assert source is not None
+        assert statement.source is not None
+        source = source_spec(statement.table, statement.source)
+        assert isinstance(source, FileSourceSpec)
         found_format, found = _spark_table(spark, sql)
         assert source.format == found_format
         assert source.path == found["path"]

@@ -14,7 +14,7 @@ import pytest
 
 from crashes import Disk, Image, PowerLoss, Told, watching
 from deltic import disk
-from deltic.connectors.letters import DeadLetters
+from deltic.connectors.letters import DeadLetterFolder
 from deltic.errors import DelticError, StateTakenOver
 from deltic.pipeline.delivery import Delivery
 from deltic.storage.local import LocalFolder
@@ -160,7 +160,7 @@ def test_a_redelivery_that_is_missing_is_found(tmp_path: Path, monkeypatch: pyte
     def forgetful(self: Delivery) -> None:
         """As if what was committed before had been delivered too."""
         epoch = self._session.epoch
-        self._standings = {name: replace(standing, epoch=epoch) for name, standing in self._standings.items()}
+        self._offsets = {name: replace(standing, epoch=epoch) for name, standing in self._offsets.items()}
         begin(self)
 
     monkeypatch.setattr(Delivery, "begin", forgetful)
@@ -168,11 +168,11 @@ def test_a_redelivery_that_is_missing_is_found(tmp_path: Path, monkeypatch: pyte
 
 
 def test_letters_that_are_settled_without_the_commits_note_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def show_all(self: DeadLetters) -> None:
+    def show_all(self: DeadLetterFolder) -> None:
         for path in self._folder.glob(".*letters-*.json"):
             path.rename(path.with_name(path.name[path.name.index("letters-") :]))
 
-    monkeypatch.setattr(DeadLetters, "sweep", show_all)
+    monkeypatch.setattr(DeadLetterFolder, "sweep", show_all)
     assert any("letters" in wrong for wrong in failing(tmp_path, 2, "data/"))
 
 

@@ -127,12 +127,12 @@ def test_a_file_that_changed_after_it_was_taken_is_refused_and_taken_back(shop: 
         was, now = pipeline.session.notes["taken:orders:b.csv"], 0
         message = str(error.value).splitlines()
         assert message[0].startswith(
-            f"[DELTIC-6000] table orders: the file {path} changed after it was taken "
-            f"({was[0]} bytes with the checksum {was[2]:08x} then, {was[0]} with "
+            f"[DELTIC-6000] table orders: the file {path} changed after it was read "
+            f"(then {was[0]} bytes with checksum {was[2]:08x}, now {was[0]} with "
         )
         assert message[1:] == [
-            "expected: files that stay as they were when they were taken",
-            "help: put the old file back, or take it away; what is to change goes into a new file",
+            "expected: files that stay as they are once they have been read",
+            "help: restore the old file, or remove it; put changes into a new file",
         ]
         assert views(pipeline) == before and now == 0
         path.write_text(old)
@@ -166,16 +166,16 @@ def test_a_split_file_that_changed_in_what_was_taken_is_refused(shop: Shop) -> N
         with pytest.raises(SourceError) as error:
             pipeline.run_once()
         assert str(error.value).splitlines() == [
-            f"[DELTIC-6000] table orders: the file {path} changed in its first 2 rows, which had been taken",
-            "expected: a file that changes, if at all, behind them",
-            "help: put them back as they were; what is to change of them goes into a new file",
+            f"[DELTIC-6000] table orders: the file {path} changed in its first 2 rows, which had been read",
+            "expected: a file that changes, if at all, after these rows",
+            "help: restore these rows; put changes to them into a new file",
         ]
         path.unlink()
         with pytest.raises(SourceError) as error:
             pipeline.run_once()
         assert str(error.value).splitlines() == [
-            f"[DELTIC-6000] table orders: the file {path} vanished when 2 of its rows had been taken",
-            "help: put it back, so that the others can be taken too",
+            f"[DELTIC-6000] table orders: the file {path} was removed when only its first 2 rows had been read",
+            "help: restore it, so that the rest can be read too",
         ]
         shop.orders("a.csv", "insert,1,1,10", "insert,2,1,20", "insert,3,1,30")
         pipeline.run_once()

@@ -153,7 +153,7 @@ def test_a_batch_that_fails_is_run_again_once(
 def test_a_sink_that_fails_gets_its_epoch_when_the_batch_is_run_again(
     pipelines: Any, feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from deltic.connectors.sinks import ChangesSink  # noqa: PLC0415
+    from deltic.connectors.files.sinks import ChangesSink  # noqa: PLC0415
 
     fill(feed)
     pipeline = both(pipelines(), feed)

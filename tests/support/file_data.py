@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deltic.connectors.files import FileReader, Letter, Portion
+from deltic.connectors.files import FileReader, Portion
+from deltic.connectors.source import DeadLetter
 from deltic.schema import (
     BIGINT,
     BOOLEAN,
@@ -96,7 +97,7 @@ def rows(portions: list[Portion]) -> list[dict[str, Any]]:
     return [row for portion in portions for row in portion.changes.to_pylist()]
 
 
-def letters(portions: list[Portion]) -> list[Letter]:
+def letters(portions: list[Portion]) -> list[DeadLetter]:
     return [letter for portion in portions for letter in portion.letters]
 
 

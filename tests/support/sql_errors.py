@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from deltic.connectors.registry import sink_spec, source_spec
 from deltic.errors import DelticError
-from deltic.frontends.sql import bind_query, parse_script
+from deltic.frontends.sql import CreateSink, CreateTable, Statement, bind_query, parse_script
 from sql_data import TestCatalog
 
 FOLDER = Path(__file__).parents[1] / "frontends" / "errors"
@@ -38,10 +39,19 @@ def error_of(sql: str) -> str:
         if sql.upper().startswith(QUERIES):
             bind_query(sql, "test", TestCatalog())
         else:
-            list(parse_script(sql, "test", TestCatalog()))
+            for statement in parse_script(sql, "test", TestCatalog()):
+                _check_options(statement)
     except DelticError as error:
         return f"{type(error).__name__}: {error}"
     return "no error"
+
+
+def _check_options(statement: Statement) -> None:
+    """As a session does, which hands them to the connector."""
+    if isinstance(statement, CreateTable) and statement.source is not None:
+        source_spec(statement.table, statement.source)
+    if isinstance(statement, CreateSink):
+        sink_spec(statement.sink)
 
 
 def rewrite() -> None:

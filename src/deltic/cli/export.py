@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from deltic import disk
-from deltic.connectors.writing import encoded
+from deltic.connectors.files.writing import encoded
 from deltic.errors import SinkError
 from deltic.runtimes.stored_view import StoredView
 

@@ -22,7 +22,8 @@ from deltic.cli.signals import Signals
 from deltic.errors import SetupError
 from deltic.kernels import prepare
 from deltic.pipeline import Pipeline
-from deltic.pipeline.outlook import Outlook, outlook
+from deltic.pipeline.dry_run import DryRun
+from deltic.pipeline.dry_run import dry_run as dry_run_of
 from deltic.session.options import PIPELINE_RETAINS, RunOptions
 
 _AT_LEAST_ONE: Final = Parameter(validator=validators.Number(gte=1))
@@ -86,7 +87,7 @@ def run(
     where = state if state is not None else str(folder / f"{script.stem}.state")
     options = RunOptions(state=where, shards=shards, retain=retain, shared_state=shared_state, clock="wall", rows_per_tick=rows_per_tick)
     if dry_run:
-        found = outlook(text, name=str(script), state=where, base=folder)
+        found = dry_run_of(text, name=str(script), state=where, base=folder)
         emit(encoder.dumps(found.json()) if json else _pictured(found))
         return Exit.OK
     report = Report(json=json)
@@ -124,13 +125,13 @@ def _spark(master: str | None, name: str) -> Iterator[Any]:
         spark.stop()
 
 
-def _pictured(found: Outlook) -> str:
+def _pictured(found: DryRun) -> str:
     lines = [f"state {found.state}: {found.start}"]
     for source in found.sources:
         letters = f", {source.letters:,} of them to the dead letters" if source.letters else ""
         files = f"{len(source.files):,} files to take with {source.rows:,} rows{letters}" if source.files else "nothing to take"
-        lines.append(f"table {source.table}: {files}, from {source.folder}")
+        lines.append(f"table {source.table}: {files}, from {source.location}")
     for sink in found.sinks:
         had = "new" if sink.epoch is None else f"has had epoch {sink.epoch}"
-        lines.append(f"sink {sink.sink}: {sink.mode} of {sink.view}, {had}, to {sink.folder}")
+        lines.append(f"sink {sink.sink}: {sink.mode} of {sink.view}, {had}, to {sink.location}")
     return "\n".join(lines)

@@ -13,7 +13,7 @@ from deltic.cli.exits import Exit
 from deltic.cli.export import export_views
 from deltic.cli.output import emit
 from deltic.cli.state_text import amount, cared_text, ls_text, rows_text, show_text
-from deltic.connectors.writing import encoded
+from deltic.connectors.files.writing import encoded
 from deltic.runtimes.read_only import open as open_state
 from deltic.storage.care import MaintenanceResult, compact, gc, size_of
 from deltic.storage.leases import LEASE_S

@@ -1,1 +1,26 @@
-"""Sources and sinks: how changes come in, and how views go out."""
+"""Sources and sinks: how changes come in, and how views go out.
+
+What a connector is made of (docs/extending.md): the protocols SourceSpec, Source, SinkSpec and Sink, and the records that they exchange.
+"""
+
+from __future__ import annotations
+
+from deltic.connectors.connector import SinkConnector, SinkSpec, SourceConnector, SourceSpec
+from deltic.connectors.sink import Owner, Sink
+from deltic.connectors.source import Batch, DeadLetter, Offsets, Source
+from deltic.options import Option, Options
+
+__all__ = [
+    "Batch",
+    "DeadLetter",
+    "Offsets",
+    "Option",
+    "Options",
+    "Owner",
+    "Sink",
+    "SinkConnector",
+    "SinkSpec",
+    "Source",
+    "SourceConnector",
+    "SourceSpec",
+]

@@ -16,16 +16,16 @@ from typing import Final
 from urllib.parse import quote
 
 from deltic import disk
-from deltic.connectors.files import Letter
 from deltic.connectors.files.folder import local_path
-from deltic.connectors.sinks import written
+from deltic.connectors.files.sinks import written
+from deltic.connectors.source import DeadLetter
 from deltic.errors import SinkError
 
 _STAGED: Final = re.compile(r"\.([0-9a-f]*)(letters-([0-9]{12,})-.*\.json)", re.DOTALL)
 _UNFINISHED: Final = re.compile(r"\.([0-9a-f]*)letters-.*", re.DOTALL)
 
 
-class DeadLetters:
+class DeadLetterFolder:
     """The folder at `path`, a local path or a file:// URL; it is made for the first letter. Raises SinkError for another scheme.
 
     writer: who stages, in hexadecimal digits.
@@ -35,7 +35,7 @@ class DeadLetters:
         self._folder, self._writer = local_path(path, SinkError), writer
         self._name = "dead letters"
 
-    def stage(self, epoch: int, table: str, letters: Iterable[Letter]) -> None:
+    def stage(self, epoch: int, table: str, letters: Iterable[DeadLetter]) -> None:
         """Writes the letters of an epoch that is not committed yet, durably, over those of an attempt that failed. Raises SinkError."""
         path = self._folder / f".{self._writer}letters-{epoch:012}-{quote(table, safe='')}.json"
         lines = [(json.dumps(asdict(letter), ensure_ascii=False) + "\n").encode(errors="backslashreplace") for letter in letters]

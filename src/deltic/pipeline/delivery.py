@@ -1,25 +1,24 @@
-"""Sinks: each gets every epoch of its view once, in order, after the epoch is committed.
+"""Sinks: each receives every epoch of its view once, in order, after the epoch is committed.
 
-What a sink lacks is always what the state says: the note `sinks` is committed with each tick and says how far each sink had come before
-that tick. So whatever a process dies at, the next one delivers the same epochs with the same content again, and a sink that has one
-already passes over it. A sink's first delivery is all that its view holds; where a view was defined anew, it is the difference between
-what it held and what it holds, so that the sum of what a `changes` sink has had is always the view. That too is noted, in an epoch of
-its own, before it is delivered.
+The state decides what a sink lacks: the note `sinks` is committed with each tick and says how far each sink was before that tick. So
+whatever a process dies at, the next one delivers the same epochs with the same content again, and a sink passes over those that it has. A
+sink's first delivery is all that its view holds; where a view was redefined, it is the difference between what it held and what it holds,
+so that the deliveries of a `changes` sink always add up to the view. That too is noted, in an epoch of its own, before it is delivered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
-from deltic.connectors.sinks import ChangesSink, SnapshotSink
+from deltic.connectors.sink import Mode, Sink
+from deltic.connectors.source import Json
 from deltic.errors import SinkError, StateError
 from deltic.pipeline.history import History, difference, weighed
-from deltic.pipeline.notes import SINKS, Json, Standing, standings
+from deltic.pipeline.notes import SINKS, SinkOffset, sink_offsets
 from deltic.session import Session
 from deltic.storage.manifest import KEEP
 
@@ -29,17 +28,16 @@ _KEPT_AT_MOST: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Outlet:
-    """A sink, what it is of, and where it writes."""
+    """An open sink, its view, and whether it takes the view's content (snapshot) or its changes."""
 
     name: str
     view: str
-    sink: ChangesSink | SnapshotSink
-    folder: Path
+    mode: Mode
+    sink: Sink
 
     @property
     def snapshot(self) -> bool:
-        """Whether it holds the view's last content, and not its changes."""
-        return isinstance(self.sink, SnapshotSink)
+        return self.mode == "snapshot"
 
 
 class Delivery:
@@ -47,52 +45,52 @@ class Delivery:
 
     def __init__(self, session: Session, outlets: Sequence[Outlet], history: History) -> None:
         self._session, self._outlets, self._history = session, outlets, history
-        self._standings = standings(session.notes)
+        self._offsets = sink_offsets(session.notes)
         self.unnoted = False
-        """Whether a sink has had something of which the state does not know."""
+        """Whether a sink has received something that the state does not know of."""
 
     def begin(self) -> None:
-        """Brings every sink up to the state, and notes what those are to get first that are new, or whose view is. Raises SinkError."""
-        before, following = self._standings, self._session.epoch + 1
-        self._standings = {outlet.name: self._begun(outlet, before.get(outlet.name), following) for outlet in self._outlets}
-        if before.keys() != self._standings.keys() or any(standing.first == following for standing in self._standings.values()):
+        """Brings every sink up to the state, and notes the first delivery of those that are new, or whose view is. Raises SinkError."""
+        before, following = self._offsets, self._session.epoch + 1
+        self._offsets = {outlet.name: self._opened(outlet, before.get(outlet.name), following) for outlet in self._outlets}
+        if before.keys() != self._offsets.keys() or any(offset.first == following for offset in self._offsets.values()):
             self._session.apply({}, notes=self.notes())
             assert self._session.epoch == following
             self.unnoted = False
         self.deliver()
 
     def notes(self) -> dict[str, Json]:
-        """How far the sinks are, to be committed with the next tick; what they lack stays readable until they have had it."""
-        found = {name: standing.json() for name, standing in self._standings.items()}
-        return {SINKS: found or None, KEEP: min((standing.needs for standing in self._standings.values()), default=None)}
+        """How far the sinks are, to be committed with the next tick; what they lack stays readable until they have it."""
+        found = {name: offset.json() for name, offset in self._offsets.items()}
+        return {SINKS: found or None, KEEP: min((offset.needs for offset in self._offsets.values()), default=None)}
 
     @property
-    def untold(self) -> bool:
-        """Whether the state should be told by a commit of its own how far the sinks are."""
+    def unrecorded(self) -> bool:
+        """Whether a commit of its own should note how far the sinks are."""
         kept = self._session.notes.get(KEEP)
         return self.unnoted or (kept is not None and self._session.epoch - kept >= _KEPT_AT_MOST)
 
     def deliver(self) -> None:
         """Brings every sink up to the session's epoch. Raises SinkError."""
         for outlet in self._outlets:
-            self._standings[outlet.name] = self._delivered(outlet, self._standings[outlet.name], self._session.epoch)
+            self._offsets[outlet.name] = self._delivered(outlet, self._offsets[outlet.name], self._session.epoch)
 
-    def _begun(self, outlet: Outlet, known: Standing | None, following: int) -> Standing:
-        """Where the sink stands; if it or its view is new, its first delivery is that of the epoch `following`."""
+    def _opened(self, outlet: Outlet, known: SinkOffset | None, following: int) -> SinkOffset:
+        """How far the sink is; if it or its view is new, its first delivery is that of the epoch `following`."""
         arrangement = self._session.view(outlet.view).arrangement
         view = outlet.view.lower()
         if known is None or known.view != view:
             if not outlet.snapshot:
-                check_empty(outlet.name, outlet.folder)
-            return Standing(view, arrangement, following - 1, following)
+                check_empty(outlet.name, outlet.sink)
+            return SinkOffset(view, arrangement, following - 1, following)
         broken = self._redefined(outlet, known)
         if broken is None:
             return known
         last = self._delivered(outlet, known, broken - 1)
-        return Standing(view, arrangement, last.epoch, following, last.epoch)
+        return SinkOffset(view, arrangement, last.epoch, following, last.epoch)
 
-    def _redefined(self, outlet: Outlet, known: Standing) -> int | None:
-        """The first epoch that the sink lacks in which its view is not what it was."""
+    def _redefined(self, outlet: Outlet, known: SinkOffset) -> int | None:
+        """The first epoch that the sink lacks in which its view is another."""
         since = max(known.epoch + 1, known.first)
         try:
             found = self._history.arrangements(known.view, since, self._session.epoch)
@@ -100,34 +98,34 @@ class Delivery:
         except StateError as error:
             raise _too_late(outlet, since, error) from error
 
-    def _delivered(self, outlet: Outlet, standing: Standing, last: int) -> Standing:
-        """Where the sink stands after the deliveries up to epoch `last`; none of an epoch that did not change the view."""
-        due = self._states(outlet, standing, last) if outlet.snapshot else self._changes(outlet, standing, last)
+    def _delivered(self, outlet: Outlet, offset: SinkOffset, last: int) -> SinkOffset:
+        """How far the sink is after the deliveries up to epoch `last`; none of an epoch that did not change the view."""
+        due = self._states(outlet, offset, last) if outlet.snapshot else self._changes(outlet, offset, last)
         for epoch, rows in due:
             outlet.sink.deliver(epoch, rows)
-            self._standings[outlet.name] = standing = replace(standing, epoch=epoch)
+            self._offsets[outlet.name] = offset = replace(offset, epoch=epoch)
             self.unnoted = True
-        return replace(standing, epoch=max(last, standing.epoch))
+        return replace(offset, epoch=max(last, offset.epoch))
 
-    def _changes(self, outlet: Outlet, standing: Standing, last: int) -> Iterator[tuple[int, pa.Table]]:
-        if standing.epoch < standing.first <= last and (rows := self._opening(standing)).num_rows:
-            yield standing.first, rows
-        for epoch in range(max(standing.epoch, standing.first) + 1, last + 1):
-            if (rows := self._change(outlet, standing.view, epoch)).num_rows:
+    def _changes(self, outlet: Outlet, offset: SinkOffset, last: int) -> Iterator[tuple[int, pa.Table]]:
+        if offset.epoch < offset.first <= last and (rows := self._opening(offset)).num_rows:
+            yield offset.first, rows
+        for epoch in range(max(offset.epoch, offset.first) + 1, last + 1):
+            if (rows := self._change(outlet, offset.view, epoch)).num_rows:
                 yield epoch, rows
 
-    def _states(self, outlet: Outlet, standing: Standing, last: int) -> Iterator[tuple[int, pa.Table]]:
+    def _states(self, outlet: Outlet, offset: SinkOffset, last: int) -> Iterator[tuple[int, pa.Table]]:
         """Only the last one counts."""
-        missed = range(standing.epoch + 1, last + 1)
-        if standing.epoch < standing.first <= last or any(self._change(outlet, standing.view, epoch).num_rows for epoch in missed):
-            yield last, self._history.content(standing.view, last)
+        undelivered = range(offset.epoch + 1, last + 1)
+        if offset.epoch < offset.first <= last or any(self._change(outlet, offset.view, epoch).num_rows for epoch in undelivered):
+            yield last, self._history.content(offset.view, last)
 
-    def _opening(self, standing: Standing) -> pa.Table:
+    def _opening(self, offset: SinkOffset) -> pa.Table:
         """The first delivery."""
-        after = self._history.content(standing.view, standing.first)
-        if standing.base is None:
+        after = self._history.content(offset.view, offset.first)
+        if offset.base is None:
             return weighed(after)
-        return difference(self._history.content(standing.view, standing.base), after)
+        return difference(self._history.content(offset.view, offset.base), after)
 
     def _change(self, outlet: Outlet, view: str, epoch: int) -> pa.Table:
         try:
@@ -136,18 +134,18 @@ class Delivery:
             raise _too_late(outlet, epoch, error) from error
 
 
-def check_empty(sink: str, folder: Path) -> None:
-    """A new `changes` sink begins with all that its view holds, which may not come on top of what an old one had. Raises SinkError."""
-    if any(folder.glob("changes-*")):
+def check_empty(name: str, sink: Sink) -> None:
+    """A new `changes` sink begins with all that its view holds, which may not be added to what an old one received. Raises SinkError."""
+    if sink.epoch():
         raise SinkError(
-            f"sink {sink}: the folder {folder} has the changes that a sink of this name had before it was dropped",
-            expected="an empty folder for a new sink, which first gets all that its view holds",
-            remedy="empty the folder, or name another",
+            f"sink {name}: {sink.location} has the changes that a sink of this name received before it was dropped",
+            expected="an empty place for a new sink, which first receives all that its view holds",
+            remedy="empty it, or name another",
         )
 
 
 def _too_late(outlet: Outlet, epoch: int, cause: StateError) -> SinkError:
     return SinkError(
         f"sink {outlet.name} lacks the changes of epoch {epoch} and those after it, which cannot be read: {cause.message}",
-        remedy="empty the sink's folder, or give it another: it then gets all that the view holds",
+        remedy=f"empty {outlet.sink.location}, or name another: the sink then receives all that the view holds",
     )

@@ -15,18 +15,14 @@ from threading import Event, RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import pyarrow as pa
-
-from deltic.connectors.frames import OP, WEIGHT
+from deltic.connectors.source import Json
 from deltic.errors import DataError
 from deltic.pipeline.delivery import Delivery
+from deltic.pipeline.feeds import Load, located
 from deltic.pipeline.history import History
-from deltic.pipeline.letters import Letters
-from deltic.pipeline.notes import Json
-from deltic.pipeline.places import located
+from deltic.pipeline.letters import DeadLetters
 from deltic.pipeline.progress import Progress, Summary
 from deltic.pipeline.script import Script
-from deltic.pipeline.taking import Load
 from deltic.session import Session
 from deltic.session.clock import due_s
 from deltic.session.options import PIPELINE_RETAINS, RunOptions
@@ -107,8 +103,8 @@ class Pipeline:
     def _attach(self, bound: Script, state: str | None, rows_per_tick: int | None) -> None:
         session = self.session
         self._lock, self._stopping, self._idle = RLock(), Event(), True
-        self._sources = [bound.source(session.table(name), rows_per_tick or ROWS_PER_TICK) for name in session.sources]
-        self._letters = Letters(bound.letter_paths(), session.notes)
+        self._feeds = [bound.feed(session.table(name), rows_per_tick or ROWS_PER_TICK) for name in session.sources]
+        self._letters = DeadLetters(bound.letter_paths(), session.notes)
         self._delivery = Delivery(session, bound.outlets(session.state_id), History(session, state))
         self._delivery.begin()
         self._recall()
@@ -166,33 +162,33 @@ class Pipeline:
         return self._progress(loads, clock.seconds)
 
     def _take(self) -> list[Load]:
-        for source in self._sources:
-            source.look(again=self._idle)
-        return [load for source in self._sources if (load := source.take()) is not None]
+        for feed in self._feeds:
+            feed.source.refresh(force=self._idle)
+        return [load for feed in self._feeds if (load := feed.take()) is not None]
 
     def _commit(self, loads: Sequence[Load], changes: Mapping[str, Any], notes: Mapping[str, Json]) -> None:
         epoch = self.session.epoch + 1
         noted = {**notes, **self._delivery.notes(), **self._letters.stage(epoch, loads)}
         for load in loads:
             noted |= load.notes
-        frames = {load.table.name: frame for load in loads if (frame := _frame(load)) is not None}
+        frames = {load.table.name: rows for load in loads if (rows := load.changes) is not None}
         try:
             self.session.apply({**frames, **changes}, notes=noted)
         except DataError as error:
             raise located(error, loads) from error
         self._delivery.unnoted = False
-        for source, load in ((source, load) for source in self._sources for load in loads if load.table is source.table):
-            source.commit(load)
+        for feed, load in ((feed, load) for feed in self._feeds for load in loads if load.table is feed.table):
+            feed.source.committed(load.batch)
 
     def _progress(self, loads: Sequence[Load], seconds: Mapping[str, float]) -> Progress:
         result = self.session.last_tick
         assert result is not None
         return Progress(
             self.session.epoch,
-            {load.table.name: tuple(load.files) for load in loads},
-            {load.table.name: load.rows for load in loads},
+            {load.table.name: tuple(load.batch.parts) for load in loads},
+            {load.table.name: load.batch.rows for load in loads},
             {view: len(change) for view, change in result.changes.items()},
-            {load.table.name: len(load.letters) for load in loads if load.letters},
+            {load.table.name: len(load.batch.dead_letters) for load in loads if load.batch.dead_letters},
             seconds,
         )
 
@@ -222,31 +218,21 @@ class Pipeline:
     def _note(self) -> None:
         """Commits what the sinks have had, so that they have it once even if somebody takes it away from there."""
         with self._lock:
-            if self._delivery.untold:
+            if self._delivery.unrecorded:
                 self.session.apply({}, notes=self._delivery.notes())
                 self._delivery.unnoted = False
 
     def _recall(self) -> None:
         """Back to what the state says."""
         self._idle = True
-        for source in self._sources:
-            source.recall(self.session.notes)
+        for feed in self._feeds:
+            feed.restore(self.session.notes)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
-
-
-def _frame(load: Load) -> pa.Table | None:
-    """The rows as a change frame."""
-    rows = load.changes()
-    if rows is None or OP in rows.column_names:
-        return rows
-    if load.table.key:
-        return rows.append_column(OP, pa.repeat("insert", rows.num_rows))
-    return rows.append_column(WEIGHT, pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows))
 
 
 class _Clock:

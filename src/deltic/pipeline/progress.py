@@ -40,7 +40,7 @@ class Start:
         kinds = {"reused": self.reused, "filled": self.filled, "dropped": self.dropped}
         views = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names) or "no views"
         tables = f"; tables dropped: {', '.join(self.dropped_tables)}" if self.dropped_tables else ""
-        return f"goes on after epoch {self.epoch}; views {views}{tables}{unfed}"
+        return f"resumes after epoch {self.epoch}; views {views}{tables}{unfed}"
 
 
 @dataclass(frozen=True, slots=True)

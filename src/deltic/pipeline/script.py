@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from deltic.connectors.files import FileReader
-from deltic.connectors.files.folder import local_path
-from deltic.connectors.sinks import MARKER, ChangesSink, SnapshotSink, check_claim
-from deltic.errors import DelticError, SinkError, SourceError
-from deltic.frontends.sql import FileSource
+from deltic.connectors.connector import SourceSpec
+from deltic.connectors.files.folder import under
+from deltic.connectors.sink import Owner, Sink
+from deltic.connectors.source import Json
+from deltic.errors import SinkError
 from deltic.pipeline.delivery import Outlet, check_empty
-from deltic.pipeline.notes import SINKS, Json, Standing, forgotten, standings
+from deltic.pipeline.feeds import Feed
+from deltic.pipeline.notes import SINKS, SinkOffset, forgotten, sink_offsets
 from deltic.pipeline.progress import Start
-from deltic.pipeline.taking import Source
 from deltic.runtimes.program import check_tables
 from deltic.schema import Schema, TableSchema
 from deltic.session import Session
@@ -36,7 +36,7 @@ class Script:
 
     base: Path
     tables: Mapping[str, TableSchema]
-    sources: Mapping[str, FileSource]
+    sources: Mapping[str, SourceSpec]
     sinks: Mapping[str, SinkDefinition]
     views: Mapping[str, tuple[str, Schema]]
     described: Mapping[str, TableDescription]
@@ -50,7 +50,7 @@ class Script:
 
     @classmethod
     def of(cls, session: Session, base: str | Path | None) -> Self:
-        """What a session has been told."""
+        """The definitions of a session."""
         views = [session.view(name) for name in session.views]
         return cls(
             Path.cwd() if base is None else Path(base).absolute(),
@@ -63,7 +63,7 @@ class Script:
 
     @property
     def unfed(self) -> tuple[str, ...]:
-        """The tables that take no files."""
+        """The tables without a source."""
         return tuple(name for name in self.tables if name.lower() not in self.sources)
 
     def start(self, notes: Notes, epoch: int | None) -> Start:
@@ -82,106 +82,84 @@ class Script:
         )
 
     def renewed(self, notes: Notes) -> dict[str, Json]:
-        """The notes that change when a state takes the script for its program: those on tables that it has not go.
+        """The notes that change when a state takes the script for its program: those on tables that it does not have are removed.
 
-        So do those on sinks whose folder was emptied, which are new ones thereby.
+        So are those on sinks that were emptied, which makes them new.
         """
         known = notes.get(SINKS, {})
-        kept = {name: standing for name, standing in known.items() if name not in self.sinks or not self._is_new(self.sinks[name])}
+        kept = {name: offset for name, offset in known.items() if name not in self.sinks or self._sink(name).epoch() is not None}
         return {**forgotten(notes, self.tables), **({SINKS: kept or None} if kept != known else {})}
 
-    def reader(self, table: str) -> FileReader:
-        """What reads the files of a table."""
-        source = self.sources[table.lower()]
-        return FileReader(
-            self.table(table),
-            source.format,
-            self._path(source.path),
-            op_column=source.op_column,
-            on_error=source.on_error,
-            header=source.header,
-            sep=source.sep,
-            null_value=source.null_value,
-        )
-
-    def source(self, table: TableSchema, rows_per_tick: int) -> Source:
-        """What takes the files of a table."""
-        return Source(table, self.reader(table.name), self.folder(self.sources[table.name.lower()].path, SourceError), rows_per_tick)
+    def feed(self, table: TableSchema, rows_per_tick: int) -> Feed:
+        """The table and its source, at its beginning."""
+        return Feed(table, self.sources[table.name.lower()].open(table, self.base), rows_per_tick)
 
     def letter_paths(self) -> dict[str, str]:
         """Where the dead letters of each table go."""
         paths = ((name, source.dead_letter_path) for name, source in self.sources.items())
-        return {self.table(name).name: self._path(path) for name, path in paths if path is not None}
+        return {self.table(name).name: under(self.base, path) for name, path in paths if path is not None}
 
     def outlets(self, state_id: str) -> list[Outlet]:
-        """The sinks of the state that `state_id` names. Makes their folders. Raises SinkError."""
-        return [self._outlet(name, definition, state_id) for name, definition in self.sinks.items()]
+        """The sinks of the state that `state_id` names, claimed for it. Raises SinkError."""
+        outlets = [Outlet(name, one.view, one.sink.mode, self._sink(name, state_id)) for name, one in self.sinks.items()]
+        for outlet in outlets:
+            outlet.sink.claim()
+        return outlets
 
     def check_new(self, state: str) -> None:
-        """Raises StateError if `state` is a folder of something else, SinkError if sinks have had epochs and it is no state."""
+        """Raises StateError if `state` is a folder of something else, SinkError if sinks have epochs and it is not a state."""
         open_folder(state).check()
-        had = next((definition for definition in self.sinks.values() if not self._is_new(definition)), None)
-        if had is None or state_is_there(state):
+        claimed = next((name for name in self.sinks if self._sink(name).epoch() is not None), None)
+        if claimed is None or state_is_there(state):
             return
+        definition = self.sinks[claimed]
         raise SinkError(
-            f"sink {had.name}: the folder {self.folder(had.sink.path, SinkError)} has had epochs of a state, and {state} is none",
-            span=had.sink.span,
+            f"sink {definition.name}: {self.location(claimed)} has epochs of a state, and {state} is not a state",
+            span=definition.sink.span,
             expected="the state folder that the pipeline had before",
-            remedy="name it, or restore it from a copy; to begin anew, empty the folders of all sinks",
+            remedy="name it, or restore it from a copy; to start again, empty all sinks",
         )
 
-    def _check_columns(self, notes: Notes) -> None:
-        """Raises SinkError if a view that a sink has had changes of would have other columns than these."""
-        views = ProgramDescription.of(notes).views
-        before = {view.lower(): [(f.name, f.type.sql) for f in entry.columns] for view, entry in views.items()}
-        for name, standing in standings(notes).items():
-            definition = self.sinks.get(name)
-            if definition is None or definition.sink.mode != "changes" or definition.view.lower() != standing.view:
-                continue
-            now = [(field.name, field.type.sql) for field in self.views[definition.view][1]]
-            if before.get(standing.view, now) != now:
-                raise _other_columns(definition, before[standing.view], now)
-
     def check(self, notes: Notes) -> None:
-        """Raises StateError or SinkError if a state with these notes would not take the script, or a sink's folder not the sink."""
+        """Raises StateError or SinkError if a state with these notes would refuse the script, or a sink the state."""
         check_tables(ProgramDescription.of(notes).tables, self.described)
         self._check_columns(notes)
-        known = self.standings(notes)
+        known = self.sink_offsets(notes)
         for name, definition in self.sinks.items():
-            folder = self.folder(definition.sink.path, SinkError)
-            marker = self._marker(name, definition, ProgramDescription.of(notes).id or "")
-            check_claim(folder, {**marker, "format": definition.sink.format})
-            standing = known.get(name)
-            if definition.sink.mode == "changes" and (standing is None or standing.view != definition.view.lower()):
-                check_empty(name, folder)
+            sink = self._sink(name, ProgramDescription.of(notes).id or "")
+            sink.check()
+            offset = known.get(name)
+            if definition.sink.mode == "changes" and (offset is None or offset.view != definition.view.lower()):
+                check_empty(name, sink)
 
-    def standings(self, notes: Notes) -> dict[str, Standing]:
+    def _check_columns(self, notes: Notes) -> None:
+        """Raises SinkError if a view whose changes a sink has received would have other columns than these."""
+        views = ProgramDescription.of(notes).views
+        before = {view.lower(): [(f.name, f.type.sql) for f in entry.columns] for view, entry in views.items()}
+        for name, offset in sink_offsets(notes).items():
+            definition = self.sinks.get(name)
+            if definition is None or definition.sink.mode != "changes" or definition.view.lower() != offset.view:
+                continue
+            now = [(field.name, field.type.sql) for field in self.views[definition.view][1]]
+            if before.get(offset.view, now) != now:
+                raise _other_columns(definition, before[offset.view], now)
+
+    def sink_offsets(self, notes: Notes) -> dict[str, SinkOffset]:
         """How far the sinks are when a state with these notes has taken the script."""
-        return standings({SINKS: self.renewed(notes).get(SINKS, notes.get(SINKS)) or {}})
+        return sink_offsets({SINKS: self.renewed(notes).get(SINKS, notes.get(SINKS)) or {}})
 
-    def _outlet(self, name: str, definition: SinkDefinition, state_id: str) -> Outlet:
-        sink, path = definition.sink, self._path(definition.sink.path)
-        marker = self._marker(name, definition, state_id)
-        kind = SnapshotSink if sink.mode == "snapshot" else ChangesSink
-        made = kind(path, sink.format, marker, header=sink.header, sep=sink.sep)
-        return Outlet(name, definition.view, made, self.folder(sink.path, SinkError))
+    def location(self, sink: str) -> str:
+        """Where a sink writes to."""
+        return self._sink(sink).location
 
-    def _marker(self, name: str, definition: SinkDefinition, state_id: str) -> dict[str, str]:
-        return {"state": state_id, "sink": name, "mode": definition.sink.mode, "view": definition.view.lower()}
-
-    def _is_new(self, definition: SinkDefinition) -> bool:
-        return not (self.folder(definition.sink.path, SinkError) / MARKER).exists()
+    def _sink(self, name: str, state_id: str = "") -> Sink:
+        """A sink on behalf of a state, not claimed yet."""
+        definition = self.sinks[name]
+        return definition.sink.open(Owner(state_id, name, definition.sink.mode, definition.view.lower()), self.base)
 
     def table(self, name: str) -> TableSchema:
         """A table, whatever the case of its name."""
         return next(table for table in self.tables.values() if table.name.lower() == name.lower())
-
-    def folder(self, path: str, error: type[DelticError]) -> Path:
-        """The folder that a path of the script means. Raises `error` if it is not local."""
-        return local_path(self._path(path), error)
-
-    def _path(self, path: str) -> str:
-        return path if "://" in path else str(self.base / Path(path).expanduser())
 
 
 def state_is_there(state: str) -> bool:
@@ -191,10 +169,10 @@ def state_is_there(state: str) -> bool:
 
 def _other_columns(definition: SinkDefinition, before: list[tuple[str, str]], now: list[tuple[str, str]]) -> SinkError:
     return SinkError(
-        f"sink {definition.name} has had changes of view {definition.view} with the columns {_listed(before)}; now it has {_listed(now)}",
+        f"sink {definition.name} holds changes of view {definition.view} with the columns {_listed(before)}; now it has {_listed(now)}",
         span=definition.sink.span,
-        expected="the same columns, since what a sink has had stays as it is",
-        remedy="give the sink a new name and an empty folder: it then gets all that the view holds",
+        expected="the same columns, since what a sink holds is never altered",
+        remedy="give the sink a new name and an empty place: it then receives all that the view holds",
     )
 
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
 
+from deltic.connectors.connector import SinkSpec, SourceSpec
 from deltic.connectors.frames import OP, WEIGHT
-from deltic.errors import CatalogError, QueryError, Span, UnknownName
+from deltic.connectors.registry import sink_spec, source_spec
+from deltic.errors import CatalogError, QueryError, Span, UnknownName, did_you_mean
 from deltic.frontends.sql import (
     CreateSink,
     CreateTable,
@@ -17,17 +19,14 @@ from deltic.frontends.sql import (
     DropSink,
     DropTable,
     DropView,
-    FileSink,
-    FileSource,
     Statement,
     Timed,
     bind_query,
-    did_you_mean,
 )
 from deltic.plan.nodes import Plan, Reference
 from deltic.plan.recursion import bound_to
 from deltic.schema import Schema, TableSchema
-from deltic.session.folders import Use, check_folders, sink_uses, source_uses
+from deltic.session.locations import Use, check_locations, sink_uses, source_uses
 from deltic.session.recursive import check_complete, meanings
 
 T = TypeVar("T")
@@ -52,7 +51,7 @@ class SinkDefinition:
 
     name: str
     view: str
-    sink: FileSink
+    sink: SinkSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class Catalog:
 
     tables: Mapping[str, TableSchema] = field(default_factory=lambda: MappingProxyType({}))
     views: Mapping[str, ViewDefinition] = field(default_factory=lambda: MappingProxyType({}))
-    sources: Mapping[str, FileSource] = field(default_factory=lambda: MappingProxyType({}))
+    sources: Mapping[str, SourceSpec] = field(default_factory=lambda: MappingProxyType({}))
     sinks: Mapping[str, SinkDefinition] = field(default_factory=lambda: MappingProxyType({}))
     declared: Mapping[str, DeclareView] = field(default_factory=lambda: MappingProxyType({}))
     timed: Mapping[str, Timed] = field(default_factory=lambda: MappingProxyType({}))
@@ -116,17 +115,17 @@ class Catalog:
                 return self._drop(statement.name, "sink", statement.if_exists, statement.span)
 
     def _create_table(self, statement: CreateTable) -> Catalog:
-        table = statement.table
+        table, source = statement.table, None if statement.source is None else source_spec(statement.table, statement.source)
         _check_names(table.schema, "table", table.name, statement.span)
         if self._taken(table.name, "table", statement.span, may_exist=statement.if_not_exists):
             return self
         key = table.name.lower()
         timed = self.timed if statement.timed is None else {**self.timed, key: statement.timed}
         tables = {**self.tables, key: table}
-        if statement.source is None:
+        if source is None:
             return replace(self, tables=tables, timed=timed)
-        check_folders(source_uses(table.name, statement.source), self._uses())
-        return replace(self, tables=tables, timed=timed, sources={**self.sources, key: statement.source})
+        check_locations(source_uses(table.name, source), self._uses())
+        return replace(self, tables=tables, timed=timed, sources={**self.sources, key: source})
 
     def _declare(self, statement: DeclareView) -> Catalog:
         _check_names(statement.schema, "view", statement.name, statement.span)
@@ -178,12 +177,13 @@ class Catalog:
         return found
 
     def _create_sink(self, statement: CreateSink) -> Catalog:
+        sink = sink_spec(statement.sink)
         if self._taken(statement.name, "sink", statement.span, may_exist=statement.if_not_exists):
             return self
         view = self._sink_view(statement)
-        _check_sink(statement.name, statement.sink, view.statement, statement.view_span)
-        check_folders(sink_uses(statement.name, statement.sink), self._uses())
-        return replace(self, sinks={**self.sinks, statement.name.lower(): SinkDefinition(statement.name, view.name, statement.sink)})
+        _check_sink(statement.name, sink, view.statement, statement.view_span)
+        check_locations(sink_uses(statement.name, sink), self._uses())
+        return replace(self, sinks={**self.sinks, statement.name.lower(): SinkDefinition(statement.name, view.name, sink)})
 
     def _sink_view(self, statement: CreateSink) -> ViewDefinition:
         name = statement.view
@@ -262,7 +262,7 @@ def _without(definitions: Mapping[str, T], key: str) -> dict[str, T]:
     return {name: definition for name, definition in definitions.items() if name != key}
 
 
-def _check_sink(name: str, sink: FileSink, view: CreateView, span: Span) -> None:
+def _check_sink(name: str, sink: SinkSpec, view: CreateView, span: Span) -> None:
     """A view that a sink can deliver."""
     if not view.materialized:
         raise CatalogError(

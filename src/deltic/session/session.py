@@ -13,12 +13,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 from weakref import WeakSet
 
+from deltic.connectors.connector import SourceSpec
 from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, CircuitError, DelticError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.python import Circuit as PythonCircuit
-from deltic.frontends.sql import FileSource, parse_script
+from deltic.frontends.sql import parse_script
 from deltic.kernels import prepare
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.distributed import Distributed
@@ -277,7 +278,7 @@ class Session:
         return tuple(v.name for v in self._catalog.views.values() if v.materialized)
 
     @property
-    def sources(self) -> Mapping[str, FileSource]:
+    def sources(self) -> Mapping[str, SourceSpec]:
         """Where the changes of tables come from, by the table's name in lower case; tables that are fed by hand are not in it."""
         return self._catalog.sources
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from deltic.circuit.nodes import Circuit
 from deltic.circuit.pending import PendingRows
-from deltic.errors import ClockError, SetupError
-from deltic.frontends.sql import DELAY_FORM, did_you_mean
+from deltic.errors import ClockError, SetupError, did_you_mean
+from deltic.frontends.sql import DELAY_FORM
 from deltic.frontends.sql import delay_us as parsed_us
 from deltic.runtimes import Runtime
 from deltic.runtimes.distributed import Distributed

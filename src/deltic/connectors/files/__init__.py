@@ -1,7 +1,8 @@
-"""Files as changes of tables: Parquet, CSV and JSON lines in a local folder, read in bounded portions, each row judged by itself."""
+"""Files as sources and sinks: Parquet, CSV and JSON lines in local folders, read in bounded portions, each row judged by itself."""
 
 from deltic.connectors.files.folder import Entry
-from deltic.connectors.files.portions import Letter, Portion
+from deltic.connectors.files.portions import Portion
 from deltic.connectors.files.reader import FileReader
+from deltic.connectors.files.source import FileSource
 
-__all__ = ["Entry", "FileReader", "Letter", "Portion"]
+__all__ = ["Entry", "FileReader", "FileSource", "Portion"]

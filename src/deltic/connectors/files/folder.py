@@ -122,3 +122,8 @@ def _entry(found: os.DirEntry[str]) -> Entry | None:
     except FileNotFoundError:
         return None
     return Entry(found.name, state.st_size, state.st_mtime_ns)
+
+
+def under(base: Path, path: str) -> str:
+    """A path or URL as a script writes it: a relative path counts from `base`."""
+    return path if "://" in path else str(base / Path(path).expanduser())

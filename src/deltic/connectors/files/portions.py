@@ -18,24 +18,11 @@ import pyarrow as pa
 
 from deltic.connectors.fitting import expected_values
 from deltic.connectors.frames import KNOWN_OPERATIONS, OP, OPERATIONS
+from deltic.connectors.source import DeadLetter
 from deltic.errors import ConstraintViolation, DataError, FrameError
 from deltic.schema import STRING, Field, Op, TableSchema
 
 _LONGEST_TEXT: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Letter:
-    """A row that is no change: where it is, why, and what it says. column: None if it is the row as a whole.
-
-    text: the row as its format has it (a Parquet row as JSON), at most 10,000 characters of it.
-    """
-
-    file: str
-    row: int
-    column: str | None
-    reason: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +36,7 @@ class Portion:
     changes: pa.Table
     rows: int
     first: int
-    letters: list[Letter]
+    letters: list[DeadLetter]
     lines: npt.NDArray[np.int64]
 
 
@@ -172,7 +159,7 @@ class Sieve:
         column, fault, _ = found
         where = f"table {self._table.name}, file {file}, row {row}" + (f", column {column}" if column else "")
         kind = ConstraintViolation if fault.out else FrameError
-        remedy = fault.remedy or "mend the file, or set on_error 'dead_letter' to go on without such rows"
+        remedy = fault.remedy or "fix the file, or set on_error 'dead_letter' to continue without such rows"
         error = kind(f"{where}: {fault.reason}", expected=fault.expected, remedy=remedy)
         error.table = self._table.name
         return error
@@ -185,8 +172,8 @@ def _without_nulls(column: Column, field: Field, bare: npt.NDArray[np.bool_] | N
     return Column(column.array, {**dict.fromkeys(wrong.tolist(), fault), **column.faults})
 
 
-def _letter(file: str, row: int, column: str | None, fault: Fault, text: str) -> Letter:
-    return Letter(file, row, column, f"{fault.reason}; expected: {fault.expected}", text[:_LONGEST_TEXT])
+def _letter(file: str, row: int, column: str | None, fault: Fault, text: str) -> DeadLetter:
+    return DeadLetter(file, row, column, f"{fault.reason}; expected: {fault.expected}", text[:_LONGEST_TEXT])
 
 
 def quoted(value: str) -> str:

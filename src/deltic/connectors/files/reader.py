@@ -42,6 +42,7 @@ class FileReader:
         assert on_error in ("fail", "dead_letter")
         fields = fields_of(table, op_column)
         self._folder = Folder(path, table.name)
+        self.folder = self._folder.path
         self._sieve = Sieve(table, op_column, strict=on_error == "fail")
         self._format = _format(format, table, fields, header=header, sep=sep, null_value=null_value)
 

@@ -21,7 +21,6 @@ from deltic.frontends.sql.delays import delay_us
 from deltic.frontends.sql.environment import Catalog, Environment
 from deltic.frontends.sql.form import Form, check_form
 from deltic.frontends.sql.parse_statement import Parsed, QueryStatement, TableStatement, parse
-from deltic.frontends.sql.scope import did_you_mean
 from deltic.frontends.sql.statements import (
     CreateSink,
     CreateTable,
@@ -30,8 +29,6 @@ from deltic.frontends.sql.statements import (
     DropSink,
     DropTable,
     DropView,
-    FileSink,
-    FileSource,
     Statement,
     Timed,
 )
@@ -48,14 +45,11 @@ __all__ = [
     "DropSink",
     "DropTable",
     "DropView",
-    "FileSink",
-    "FileSource",
     "Form",
     "Statement",
     "Timed",
     "bind_query",
     "delay_us",
-    "did_you_mean",
     "no_base",
     "parse_script",
 ]

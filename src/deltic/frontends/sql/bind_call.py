@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deltic.errors import Span, UnknownName, Unsupported
+from deltic.errors import Span, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Expr, Literal, known_functions, resolve
 from deltic.expr.functions.signature import check_count
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_time import CLOCK, EXPECTED, REMEDY, now
-from deltic.frontends.sql.scope import did_you_mean
 from deltic.schema import STRING
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported
+from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Cast, Column, Expr, Literal, add_interval, case, cast, children, resolve
 from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_aggregate
 from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract, bind_now
-from deltic.frontends.sql.scope import OUTER, Scope, did_you_mean
+from deltic.frontends.sql.scope import OUTER, Scope
 from deltic.frontends.sql.sql_types import WORDS, sql_type
 from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIMESTAMP
 

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from deltic.errors import AmbiguousName, Span, TypeMismatch, UnknownName, Unsupported
+from deltic.errors import AmbiguousName, Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Call, Expr, Literal, can_fail, columns_of, resolve
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_table_function import bind_from_function, bind_lateral, bind_lateral_view
 from deltic.frontends.sql.bind_values import bind_values
 from deltic.frontends.sql.environment import BindQuery, Environment
-from deltic.frontends.sql.scope import Relation, Scope, ScopeColumn, did_you_mean, moved, relation
+from deltic.frontends.sql.scope import Relation, Scope, ScopeColumn, moved, relation
 from deltic.plan.columns import conjunction, conjuncts, reference, shift
 from deltic.plan.nodes import Join, JoinKind, Plan, Project, Reference, Table, Values
 from deltic.schema import Schema, TableSchema

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from deltic.errors import TypeMismatch, UnknownName, Unsupported
+from deltic.errors import TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Column, Expr, columns_of
 from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, has_aggregate, onto
@@ -17,7 +17,7 @@ from deltic.frontends.sql.bind_time import Timely
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.hints import check_followed, join_hint
 from deltic.frontends.sql.naming import output_name
-from deltic.frontends.sql.scope import AGGREGATED, OUTER, Relation, did_you_mean, reads_outer
+from deltic.frontends.sql.scope import AGGREGATED, OUTER, Relation, reads_outer
 from deltic.plan.columns import map_columns, reference
 from deltic.plan.nodes import Aggregate, Order, Plan
 

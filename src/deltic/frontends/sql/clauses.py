@@ -3,48 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from deltic.errors import QueryError, Span, SyntaxFailure
 from deltic.frontends.sql.cursor import NO_NAMES, Cursor
 from deltic.frontends.sql.lexer import NUMBER, QUOTED, STRING, WORD, Token
 from deltic.frontends.sql.refusals import AFTER_TABLE, refuse
+from deltic.options import Option, Options
 
 OPENING: Final = ("USING", "OPTIONS", "LOCATION")
 _VALUE: Final = "a string, a number, TRUE or FALSE"
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """A value of OPTIONS, its key as written, and where the two stand."""
-
-    key: str
-    value: str
-    key_span: Span
-    span: Span
-
-
-@dataclass(slots=True)
-class Clauses:
-    """What was read. `options` go by key in lower case; `span` is the place of the format's name, which is "" where none is needed."""
-
-    format: str
-    span: Span
-    options: dict[str, Option] = field(default_factory=dict)
-
-
 class ClauseParser(Cursor):
     """The rules for these clauses."""
 
-    def clauses(self, bare: Sequence[str] = ()) -> Clauses:
-        """USING format, then the others in any order, up to the statement's end. bare: options that may stand without USING."""
+    def clauses(self, bare: Sequence[str] = ()) -> Options:
+        """USING connector, then the others in any order, up to the statement's end.
+
+        bare: options that may stand without USING; then the connector is "".
+        """
         if self.word == "OPTIONS" and (only := self._bare(bare)) is not None:
             return only
         if self.word in OPENING[1:]:
             raise SyntaxFailure(f"{self.word} without USING", span=self.span, expected="USING parquet, csv or json before it")
         self.expect("USING")
-        clauses = self._format()
+        connector, span = self._connector()
+        options: dict[str, Option] = {}
         seen: set[str] = set()
         while not self.ended:
             word = self.word
@@ -52,38 +37,39 @@ class ClauseParser(Cursor):
                 remedy = "put all options into one OPTIONS (…)" if word == "OPTIONS" else "leave one of them out"
                 raise SyntaxFailure(f"{word} stands here twice", span=self.span, remedy=remedy)
             seen.add(word)
-            self._clause(clauses)
-        return clauses
+            self._clause(options)
+        return Options(connector, span, options)
 
-    def _bare(self, names: Sequence[str]) -> Clauses | None:
+    def _bare(self, names: Sequence[str]) -> Options | None:
         """OPTIONS alone, if it has just options of these names."""
-        at, clauses = self.at, Clauses("", self.span)
+        at, span = self.at, self.span
+        options: dict[str, Option] = {}
         self.expect("OPTIONS")
         try:
-            self._options(clauses.options)
+            self._options(options)
         except SyntaxFailure:
             self.at = at
             return None
-        if self.ended and clauses.options.keys() <= {*names}:
-            return clauses
+        if self.ended and options.keys() <= {*names}:
+            return Options("", span, options)
         self.at = at
         return None
 
-    def _format(self) -> Clauses:
-        """The format's name, dotted as a class's name may be."""
+    def _connector(self) -> tuple[str, Span]:
+        """The connector's name, dotted as a class's name may be."""
         if not is_name(self.token) or self.word in OPENING:
-            raise self.failure("a format: parquet, csv or json")
-        return Clauses(*self._dotted_text())
+            raise self.failure("a connector, such as parquet, csv or json")
+        return self._dotted_text()
 
-    def _clause(self, clauses: Clauses) -> None:
+    def _clause(self, options: dict[str, Option]) -> None:
         refuse(self, AFTER_TABLE)
         keyword = self.span
         if self.passes("OPTIONS"):
-            self._options(clauses.options)
+            self._options(options)
         elif self.passes("LOCATION"):
             start = self.token.start
             value = self.string("the folder, as a string")
-            _add(Option("LOCATION", value, keyword, self.since(start)), "path", clauses.options)
+            _add(Option("LOCATION", value, keyword, self.since(start)), "path", options)
         elif self.passes("COMMENT"):
             self.string("the comment, as a string")
         else:

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, assert_never
 
-from deltic.errors import QueryError, Span, TypeMismatch, UnknownName, Unsupported
+from deltic.errors import QueryError, Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_query import bind_tree, renamed
 from deltic.frontends.sql.bind_recursive import declared_body
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.naming import output_name
-from deltic.frontends.sql.options import check_op_column, check_timed
+from deltic.frontends.sql.options import check_timed
 from deltic.frontends.sql.parse_statement import Parsed, QueryStatement, TableStatement
-from deltic.frontends.sql.scope import did_you_mean
 from deltic.frontends.sql.sql_types import sql_type
 from deltic.frontends.sql.statements import CreateSink, CreateTable, CreateView, DeclareView, DropSink, DropTable, DropView, Statement
 from deltic.plan.nodes import ITERATION_LIMIT, Plan, Reference
@@ -49,8 +48,6 @@ def _create_table(parsed: TableStatement) -> CreateTable:
     fields, key = _columns(definition)
     nullable = tuple(replace(field, nullable=field.nullable and i not in key) for i, field in enumerate(fields))
     table = TableSchema(definition.name.text, Schema(nullable), key)
-    if parsed.source is not None:
-        check_op_column(table, parsed.source)
     if parsed.timed is not None:
         check_timed(table, parsed.timed)
     return CreateTable(table, definition.if_not_exists, definition.name.span, parsed.source, parsed.timed)

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from deltic.errors import Span, SyntaxFailure, UnknownName, Unsupported
+from deltic.errors import Span, SyntaxFailure, UnknownName, Unsupported, did_you_mean
 from deltic.frontends.sql import tree
-from deltic.frontends.sql.scope import did_you_mean
 from deltic.plan.nodes import Hint, HintKind, Join, Plan
 from deltic.plan.walk import nodes
 

@@ -13,10 +13,11 @@ from deltic.errors import Span, SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.clauses import ClauseParser
 from deltic.frontends.sql.lexer import SIGN, WORD, Token, tokenize
-from deltic.frontends.sql.options import WATERMARK, sink_of, source_of, timed_of
+from deltic.frontends.sql.options import WATERMARK, timed_of
 from deltic.frontends.sql.parse_query import QueryParser
 from deltic.frontends.sql.refusals import AFTER_TABLE, AFTER_VIEW, COLUMN, CREATED, STATEMENTS, refuse
-from deltic.frontends.sql.statements import CreateSink, DropSink, DropTable, DropView, FileSource, Timed
+from deltic.frontends.sql.statements import CreateSink, DropSink, DropTable, DropView, Timed
+from deltic.options import Options
 
 UNDERSTOOD: Final = (
     "CREATE TABLE, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, DECLARE RECURSIVE VIEW, "
@@ -33,7 +34,7 @@ class TableStatement:
     """CREATE TABLE. source, timed: what USING and OPTIONS say."""
 
     table: tree.TableDefinition
-    source: FileSource | None
+    source: Options | None
     timed: Timed | None
 
 
@@ -142,8 +143,8 @@ class _Parser(QueryParser, ClauseParser):
         refuse(self, AFTER_TABLE)
         if self.ended:
             return TableStatement(definition, None, None)
-        clauses = self.clauses(WATERMARK)
-        return TableStatement(definition, source_of(clauses) if clauses.format else None, timed_of(clauses))
+        options, timed = timed_of(self.clauses(WATERMARK))
+        return TableStatement(definition, options if options.connector else None, timed)
 
     def _column_or_key(self) -> tree.ColumnDefinition | tree.KeyDefinition:
         start = self.token.start
@@ -237,7 +238,7 @@ class _Parser(QueryParser, ClauseParser):
             remedy = "CREATE MATERIALIZED VIEW v AS the query, then FROM v"
             raise Unsupported("a sink reads a view, not a query", span=self.span, remedy=remedy)
         view = self.simple_name("view")
-        return CreateSink(name.text, view.text, sink_of(self.clauses()), if_not_exists, name.span, view.span)
+        return CreateSink(name.text, view.text, self.clauses(), if_not_exists, name.span, view.span)
 
     def _drop(self) -> Parsed:
         self.expect("DROP")

@@ -6,7 +6,6 @@ aggregate that is not computed yet is one whose index is AGGREGATED + its number
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -88,15 +87,3 @@ def reads_outer(expr: Expr) -> bool:
 def reads_inner(expr: Expr) -> bool:
     """Whether the expression reads a row of its own query."""
     return any(index < OUTER for index in columns_of(expr))
-
-
-def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
-    """A remedy naming the candidate that is most like `name`, or all of them where they are few."""
-    known = list(dict.fromkeys(candidates))
-    lowered = {candidate.lower(): candidate for candidate in reversed(known)}
-    close = difflib.get_close_matches(name.lower(), list(lowered), 1, 0.6)
-    if close:
-        return f"did you mean {lowered[close[0]]!r}?"
-    if len(known) == 1:
-        return f"there is only {known[0]}"
-    return f"there are {', '.join(known)}" if 0 < len(known) <= 12 else None

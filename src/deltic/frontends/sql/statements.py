@@ -3,38 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from deltic.errors import Span
+from deltic.options import Options
 from deltic.plan.nodes import Plan
 from deltic.schema import Schema, TableSchema
-
-Format = Literal["parquet", "csv", "json"]
-OnError = Literal["fail", "dead_letter"]
-Mode = Literal["changes", "snapshot"]
-
-
-@dataclass(frozen=True, slots=True)
-class FileSource:
-    """Where a table's changes come from: the files of a folder.
-
-    path: the folder as written; a relative one counts from where the script lies. op_column: the files' column that says what each row
-    does; None where every row is an insertion. dead_letter_path: given just where on_error is dead_letter. header, sep and null_value
-    are those of CSV. span, dead_letter_span, op_span: where path, dead_letter_path and op_column stand; two sources are equal whatever
-    their places.
-    """
-
-    format: Format
-    path: str
-    op_column: str | None
-    on_error: OnError
-    dead_letter_path: str | None
-    header: bool
-    sep: str
-    null_value: str
-    span: Span = field(compare=False, repr=False)
-    dead_letter_span: Span | None = field(default=None, compare=False, repr=False)
-    op_span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,31 +20,16 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True)
-class FileSink:
-    """Where a view's content goes: files of a folder of its own.
-
-    mode: changes adds a file for each tick that changed the view, snapshot replaces one file. path, header, sep and span as in FileSource.
-    """
-
-    format: Format
-    path: str
-    mode: Mode
-    header: bool
-    sep: str
-    span: Span = field(compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE TABLE [IF NOT EXISTS].
 
-    source: what USING and OPTIONS say; None for a table that is fed by hand. timed: what the option watermark says.
+    source: USING and OPTIONS, not validated yet; None for a table that is fed by hand. timed: what the option watermark says.
     """
 
     table: TableSchema
     if_not_exists: bool
     span: Span
-    source: FileSource | None = None
+    source: Options | None = None
     timed: Timed | None = None
 
 
@@ -123,11 +81,11 @@ class DropTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateSink:
-    """CREATE SINK [IF NOT EXISTS] name FROM view. span: the sink's name; view_span: the view's."""
+    """CREATE SINK [IF NOT EXISTS] name FROM view. sink: USING and OPTIONS, not validated yet. span, view_span: the names'."""
 
     name: str
     view: str
-    sink: FileSink
+    sink: Options
     if_not_exists: bool
     span: Span
     view_span: Span

@@ -1,45 +1,48 @@
-"""What a pipeline would do, without doing it: the files that it would take, its sinks, and what it would find in its state."""
+"""What a pipeline would do, without doing it: what it would read, its sinks, and what it would find in its state."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
 
-from deltic.errors import SinkError
+from deltic.connectors.source import Json
 from deltic.pipeline.pipeline import ROWS_PER_TICK
 from deltic.pipeline.progress import Start
 from deltic.pipeline.script import Script, state_is_there
 from deltic.storage.reader import StateReader
 
-Json: TypeAlias = Any
-
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What is to be taken of a table. rows: of the source, those of dead letters among them; both were read and judged."""
+    """What is to be read of a table. files: the source's parts. rows: of the source, dead letters among them; all were read."""
 
     table: str
-    folder: str
+    location: str
     files: tuple[str, ...]
     rows: int
     letters: int
 
+    def json(self) -> dict[str, Json]:
+        return {"location": self.location, "files": list(self.files), "rows": self.rows, "letters": self.letters}
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A sink. epoch: the last that it had when the state was last committed to; None if it is new."""
+    """A sink. epoch: the last that it had received when the state was last committed; None if it is new."""
 
     sink: str
     view: str
-    folder: str
+    location: str
     mode: str
     epoch: int | None
 
+    def json(self) -> dict[str, Json]:
+        return {"view": self.view, "location": self.location, "mode": self.mode, "epoch": self.epoch}
+
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class DryRun:
     """state: its folder."""
 
     state: str
@@ -52,12 +55,12 @@ class Outlook:
             "event": "dry-run",
             "state": self.state,
             "start": self.start.json(),
-            "sources": {p.table: {"folder": p.folder, "files": list(p.files), "rows": p.rows, "letters": p.letters} for p in self.sources},
-            "sinks": {t.sink: {"view": t.view, "folder": t.folder, "mode": t.mode, "epoch": t.epoch} for t in self.sinks},
+            "sources": {pending.table: pending.json() for pending in self.sources},
+            "sinks": {target.sink: target.json() for target in self.sinks},
         }
 
 
-def outlook(script: str, *, name: str, state: str, base: str | Path | None = None) -> Outlook:
+def dry_run(script: str, *, name: str, state: str, base: str | Path | None = None) -> DryRun:
     """What a Pipeline of these would do. Reads every row that is pending, and so finds what is wrong with them; changes nothing.
 
     Raises QueryError, StateError, SourceError, DataError, SinkError.
@@ -70,8 +73,8 @@ def outlook(script: str, *, name: str, state: str, base: str | Path | None = Non
         with StateReader.open(state, lease_s=None) as reader:
             notes, epoch = reader.manifest.notes, reader.epoch
     bound.check(notes)
-    known = bound.standings(notes)
-    return Outlook(
+    known = bound.sink_offsets(notes)
+    return DryRun(
         state,
         bound.start(notes, epoch),
         tuple(_pending(bound, table, notes) for table in bound.sources),
@@ -80,16 +83,16 @@ def outlook(script: str, *, name: str, state: str, base: str | Path | None = Non
 
 
 def _pending(bound: Script, name: str, notes: Mapping[str, Json]) -> Pending:
-    source = bound.source(bound.table(name), ROWS_PER_TICK)
-    source.recall(notes)
-    source.look(again=True)
-    files, rows, letters = [entry.name for entry in source.pending()], 0, 0
-    while (load := source.take()) is not None:
-        source.commit(load)
-        rows, letters = rows + load.rows, letters + len(load.letters)
-    return Pending(source.table.name, str(source.folder), tuple(files), rows, letters)
+    feed = bound.feed(bound.table(name), ROWS_PER_TICK)
+    feed.restore(notes)
+    feed.source.refresh(force=True)
+    files, rows, letters = tuple(feed.source.pending()), 0, 0
+    while (load := feed.take()) is not None:
+        feed.source.committed(load.batch)
+        rows, letters = rows + load.batch.rows, letters + len(load.batch.dead_letters)
+    return Pending(feed.table.name, feed.source.location, files, rows, letters)
 
 
 def _target(bound: Script, name: str, epoch: int | None) -> Target:
     definition = bound.sinks[name]
-    return Target(definition.name, definition.view, str(bound.folder(definition.sink.path, SinkError)), definition.sink.mode, epoch)
+    return Target(definition.name, definition.view, bound.location(name), definition.sink.mode, epoch)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -17,36 +19,50 @@ import pyarrow.parquet as pq
 
 from deltic import disk
 from deltic.connectors.files.folder import local_path
-from deltic.connectors.writing import encoded
+from deltic.connectors.files.writing import encoded
+from deltic.connectors.sink import Owner
 from deltic.errors import SinkError
 
 MARKER: Final = "_deltic.json"
 EPOCH: Final = "_epoch"
+_CHANGES: Final = re.compile(r"changes-([0-9]{12,})\.")
 _Result = TypeVar("_Result")
 
 
-class _Sink:
-    """A folder that is the sink's own, made if it is not there.
+class _FileSink:
+    """A folder that is the owner's alone. path: a local path or a file:// URL; SinkError for another scheme."""
 
-    path: a local path or a file:// URL. marker: {state, sink, mode, view}, by which the folder is known again.
-    Raises SinkError if the folder cannot be made, is another's, or holds anything of others.
-    """
-
-    def __init__(self, path: str, format: str, marker: Mapping[str, str], *, header: bool = False, sep: str = ",") -> None:
-        self._folder = local_path(path, SinkError)
+    def __init__(self, path: str, format: str, owner: Owner, *, header: bool = False, sep: str = ",") -> None:
+        self.folder = local_path(path, SinkError)
         self._format, self._header, self._sep = format, header, sep
-        self._name = f"sink {marker['sink']}"
-        claim(self._folder, {**marker, "format": format})
+        self._marker = {**asdict(owner), "format": format}
+        self._name = f"sink {owner.sink}"
+
+    @property
+    def location(self) -> str:
+        return str(self.folder)
+
+    def check(self) -> None:
+        check_claim(self.folder, self._marker)
+
+    def claim(self) -> None:
+        """Raises SinkError if the folder cannot be made, is another's, or holds anything of others."""
+        claim(self.folder, self._marker)
 
     def _encoded(self, rows: pa.Table) -> list[pa.Buffer]:
         return list(encoded(rows, self._format, header=self._header, sep=self._sep))
 
     def _written(self, act: Callable[[], _Result]) -> _Result:
-        return written(act, self._folder, self._name)
+        return written(act, self.folder, self._name)
 
 
-class ChangesSink(_Sink):
+class ChangesSink(_FileSink):
     """Each epoch's change as `changes-<epoch, 12 digits>.<format>`: the view's columns, `_weight` and `_epoch` (BIGINT)."""
+
+    def epoch(self) -> int | None:
+        if not (self.folder / MARKER).exists():
+            return None
+        return max((int(found[1]) for name in self._written(lambda: os.listdir(self.folder)) if (found := _CHANGES.match(name))), default=0)
 
     def deliver(self, epoch: int, rows: pa.Table) -> None:
         """rows: with `_weight`; none, no file. Durable when it returns. Raises SinkError, also if the epoch was delivered otherwise."""
@@ -55,7 +71,7 @@ class ChangesSink(_Sink):
         if EPOCH in rows.column_names:
             raise SinkError(f"{self._name}: its view has a column {EPOCH}", expected="another name: the sink adds this column")
         marked = rows.append_column(EPOCH, pa.repeat(pa.scalar(epoch, pa.int64()), rows.num_rows))
-        path = self._folder / f"changes-{epoch:012}.{self._format}"
+        path = self.folder / f"changes-{epoch:012}.{self._format}"
         parts = self._encoded(marked)
         if not self._written(lambda: disk.create_if_absent(path, parts)):
             found = self._written(lambda: disk.read(path))
@@ -77,13 +93,16 @@ class ChangesSink(_Sink):
         return _lines(b"".join(encoded(there, "json"))) == _lines(b"".join(encoded(rows, "json")))
 
 
-class SnapshotSink(_Sink):
+class SnapshotSink(_FileSink):
     """The view's content as `snapshot.<format>`, which readers see of one epoch or of the next, never of both."""
+
+    def epoch(self) -> int | None:
+        return 0 if (self.folder / MARKER).exists() else None
 
     def deliver(self, epoch: int, rows: pa.Table) -> None:
         """Durable when it returns. Raises SinkError."""
         parts = self._encoded(rows)
-        self._written(lambda: disk.replace(self._folder / f"snapshot.{self._format}", parts))
+        self._written(lambda: disk.replace(self.folder / f"snapshot.{self._format}", parts))
 
 
 def claim(folder: Path, marker: Mapping[str, str]) -> None:

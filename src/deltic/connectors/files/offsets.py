@@ -1,0 +1,63 @@
+"""What a state remembers of the files of a source: which ones were read whole, and how far the one in progress is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, fields
+from typing import TypeVar
+
+from deltic.connectors.source import Json, Offsets
+from deltic.errors import SourceError
+
+_Record = TypeVar("_Record", "ConsumedFile", "Cursor")
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedFile:
+    """A file that was read whole. checksum: CRC-32 of its bytes. rows: of the source."""
+
+    size_bytes: int
+    mtime_ns: int
+    checksum: int
+    rows: int
+
+    def json(self) -> list[int]:
+        return list(astuple(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A file that was read in part. rows: how many of its rows. prefix: CRC-32 of their content, which tells whether they have changed
+    when the file has.
+    """
+
+    name: str
+    rows: int
+    size_bytes: int
+    mtime_ns: int
+    checksum: int
+    prefix: int
+
+    def json(self) -> list[Json]:
+        return list(astuple(self))
+
+
+def consumed_files(table: str, parts: Mapping[str, Json]) -> dict[str, ConsumedFile]:
+    """The files that were read whole, by name. Raises SourceError for what is not such a record."""
+    return {name: _record(ConsumedFile, table, value) for name, value in parts.items() if value is not None}
+
+
+def cursor_of(table: str, offsets: Offsets) -> Cursor | None:
+    """How far the file in progress is. Raises SourceError for what is not such a record."""
+    return None if offsets.cursor is None else _record(Cursor, table, offsets.cursor)
+
+
+def _record(kind: type[_Record], table: str, value: Json) -> _Record:
+    wanted = [str if field.name == "name" else int for field in fields(kind)]
+    if not isinstance(value, list) or [type(part) for part in value] != wanted:
+        raise SourceError(
+            f"table {table}: the state's offset {value!r} is not an offset of files",
+            expected="offsets that a source of files has committed",
+            remedy="the table was read by another connector: name that one, or give the table a new name",
+        )
+    return kind(*value)

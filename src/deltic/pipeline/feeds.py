@@ -1,0 +1,75 @@
+"""The sources of a pipeline's tables: what each tick reads of them, and the notes that are committed with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from deltic.connectors.frames import OP, WEIGHT
+from deltic.connectors.source import Batch, Json, Source
+from deltic.errors import DataError
+from deltic.pipeline.notes import offset_notes, offsets_of
+from deltic.schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one tick takes of one table."""
+
+    table: TableSchema
+    batch: Batch
+
+    @property
+    def notes(self) -> dict[str, Json]:
+        """To be committed with the tick."""
+        return offset_notes(self.table.name, self.batch.offsets)
+
+    @property
+    def changes(self) -> pa.Table | None:
+        """The rows as a change frame; None where there are none."""
+        rows = self.batch.changes
+        if rows is None or OP in rows.column_names or WEIGHT in rows.column_names:
+            return rows
+        if self.table.key:
+            return rows.append_column(OP, pa.repeat("insert", rows.num_rows))
+        return rows.append_column(WEIGHT, pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A table and its open source. rows_per_tick: how many rows of the source a tick takes at most."""
+
+    table: TableSchema
+    source: Source
+    rows_per_tick: int
+
+    def restore(self, notes: Mapping[str, Json]) -> None:
+        """Continues where the state is. Raises SourceError for offsets that are not this source's."""
+        self.source.restore(offsets_of(notes, self.table.name))
+
+    def take(self) -> Load | None:
+        """The next rows; None if there are no more."""
+        batch = self.source.read(self.rows_per_tick)
+        return None if batch is None else Load(self.table, batch)
+
+
+def located(error: DataError, loads: Sequence[Load]) -> DataError:
+    """The same error, with the origin of the row that it is about, if that is a row of one of these loads.
+
+    loads: in the order in which the tick had them; errors of the engine name rows by their position in the tick.
+    """
+    position = error.ordinal
+    for load in loads:
+        rows = 0 if load.batch.changes is None else load.batch.changes.num_rows
+        if load.table.name == error.table and 0 <= position < rows and load.batch.origin is not None:
+            return _with_origin(error, load.batch.origin(position))
+        position -= rows
+    return error
+
+
+def _with_origin(error: DataError, origin: str) -> DataError:
+    found = type(error)(f"{origin}: {error.message}", span=error.span, expected=error.expected, remedy=error.remedy)
+    found.table, found.ordinal, found.row = error.table, error.ordinal, error.row
+    return found
