@@ -64,7 +64,7 @@ def test_changes_that_cancel_stop_the_scope() -> None:
 
 
 def test_a_scope_that_does_not_end_is_an_error() -> None:
-    with pytest.raises(EvaluationError, match=r"not come to an end after 3 iterations: the last ones changed 1, 1, 1 rows, such as \(94\)"):
+    with pytest.raises(EvaluationError, match=r"not converged after 3 iterations: the last ones changed 1, 1, 1 rows, such as \(94\)"):
         Child(counting_down(2), 3, limit=3).step([numbers(100)], context())
 
 

@@ -95,8 +95,8 @@ def test_integer_literals_take_no_more_digits_than_they_have() -> None:
 
 
 REFUSED = [
-    ("+", (STRING, STRING), "+ cannot take STRING and STRING"), ("+", (BOOLEAN, BOOLEAN), "+ cannot take BOOLEAN and BOOLEAN"),
-    ("-", (DATE, DATE), "- cannot take DATE and DATE"), ("+", (DATE, BIGINT), "+ cannot take DATE and BIGINT"),
+    ("+", (STRING, STRING), "+ does not accept STRING and STRING"), ("+", (BOOLEAN, BOOLEAN), "+ does not accept BOOLEAN and BOOLEAN"),
+    ("-", (DATE, DATE), "- does not accept DATE and DATE"), ("+", (DATE, BIGINT), "+ does not accept DATE and BIGINT"),
     ("=", (INT, BOOLEAN), "= cannot compare INT and BOOLEAN"), ("=", (DATE, INT), "= cannot compare DATE and INT"),
     ("and", (INT, BOOLEAN), "argument 1 of and has the wrong type"), ("not", (INT,), "argument 1 of not has the wrong type"),
     ("if", (STRING, INT, INT), "a condition is not BOOLEAN"),
@@ -105,10 +105,10 @@ REFUSED = [
     ("greatest", (INT,), "greatest takes 2 or more arguments, found 1"),
     ("substring", (STRING, BOOLEAN), "argument 2 of substring has the wrong type"),
     ("year", (INT,), "argument 1 of year has the wrong type"),
-    ("date_add", (DATE, BIGINT), "argument 2 of date_add has the wrong type"), ("div", (DOUBLE, INT), "div cannot take DOUBLE and INT"),
-    ("isnan", (BOOLEAN,), "argument 1 of isnan has the wrong type"), ("round", (DOUBLE, INT), "the places of round are not a constant"),
+    ("date_add", (DATE, BIGINT), "argument 2 of date_add has the wrong type"), ("div", (DOUBLE, INT), "div does not accept DOUBLE and INT"),
+    ("isnan", (BOOLEAN,), "argument 1 of isnan has the wrong type"), ("round", (DOUBLE, INT), "the scale of round is not a constant"),
     ("upper", (), "upper takes 1 argument, found 0"), ("substring", (STRING,), "substring takes 2 to 3 arguments, found 1"),
-    ("&", (decimal(2, 1), INT), "& cannot take DECIMAL(2,1) and INT"), ("in", (INT, BOOLEAN), "in cannot compare INT, BOOLEAN"),
+    ("&", (decimal(2, 1), INT), "& does not accept DECIMAL(2,1) and INT"), ("in", (INT, BOOLEAN), "in cannot compare INT, BOOLEAN"),
 ]  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def test_names_are_found_without_regard_to_case() -> None:
 def test_formats_are_refused_with_a_way_out() -> None:
     with pytest.raises(Unsupported) as caught:
         resolve("to_date", [text("1/2/2020"), text("d/M/yyyy")])
-    assert caught.value.remedy == "to_date(text) reads the forms of CAST"
+    assert caught.value.remedy == "to_date(text) accepts the formats of CAST"
 
 
 def test_casts_that_do_nothing_are_left_out() -> None:
@@ -179,7 +179,7 @@ FAILURES = [
     (cast(integer(300), TINYINT), CastFailure, "the value 300 of type INT cannot be cast to TINYINT due to an overflow"),
     (cast(of(1e10, DOUBLE), INT), CastFailure, "the value 1.0E10 of type DOUBLE cannot be cast to INT due to an overflow"),
     (cast(text("99.96"), decimal(3, 1)), CastFailure, "the value '99.96' of type STRING cannot be cast to DECIMAL(3,1) due to an overflow"),
-    (resolve("date_add", [of(datetime.date(9999, 12, 31), DATE), integer(1)]), ArithmeticOverflow, "a date leaves the years 1 to 9999"),
+    (resolve("date_add", [of(datetime.date(9999, 12, 31), DATE), integer(1)]), ArithmeticOverflow, "a date is outside the years 1 to 9999"),
     (resolve("make_date", [integer(2020), integer(2), integer(30)]), EvaluationError, "make_date(2020, 2, 30) is not a date"),
 ]  # fmt: skip
 

@@ -40,7 +40,7 @@ def rows_of(build: Callable[[deltic.Stream], deltic.Stream]) -> list[tuple[Any, 
         (lambda t: t.index_with("a").aggregate(n="count(*), sum(b)"), "one expression for each column"),
         (lambda t: t.top_k(1, "b LIMIT 3 --"), "syntax error at 'LIMIT'"),
         (lambda t: t.index_with("a").top_k(1, "b LIMIT 3 --"), "syntax error at 'LIMIT'"),
-        (lambda t: t.top_k(1, "b) x"), "this parenthesis closes nothing"),
+        (lambda t: t.top_k(1, "b) x"), "unmatched closing parenthesis"),
         (lambda t: t.temporal_filter(lower="TIMESTAMP '2020-01-01' AS TIMESTAMP), (a"), "names in parentheses"),
     ],
 )

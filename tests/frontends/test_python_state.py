@@ -72,7 +72,7 @@ def test_recursions_that_differ_in_names_and_limits_alone_live_side_by_side() ->
             session.install(circuit)
         session.apply({"edges": [{"src": n, "dst": n + 1, "_weight": 1} for n in range(3)]})
         assert rows(session, "a") == rows(session, "b") == rows(session, "c") == rows(session, "d") and len(rows(session, "a")) == 6
-        with pytest.raises(Divergence, match=r"relation a has not come to an end after 3 iterations"):
+        with pytest.raises(Divergence, match=r"relation a has not converged after 3 iterations"):
             session.apply({"edges": [{"src": n, "dst": n + 1, "_weight": 1} for n in range(3, 6)]})
         session.sql("DROP VIEW c")
         session.apply({"edges": [{"src": n, "dst": n + 1, "_weight": 1} for n in range(3, 6)]})

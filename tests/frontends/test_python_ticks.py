@@ -261,7 +261,7 @@ def test_rows_of_negative_weight_are_no_content_of_an_output() -> None:
         session.install(circuit)
         with session.transaction() as tx:
             tx.insert("edges", [{"src": 1, "dst": 2}])
-        with pytest.raises(NegativeWeight, match=r"\(1, 2\) would be there -1 times[\s\S]*weighted"), session.transaction() as tx:
+        with pytest.raises(NegativeWeight, match=r"\(1, 2\) would have the weight -1[\s\S]*weighted"), session.transaction() as tx:
             tx.delete("edges", [{"src": 1, "dst": 2}])
         assert session.view("changes").rows() == [{"src": 1, "dst": 2}]
 

@@ -111,9 +111,9 @@ def test_a_limit_passed_is_an_error_that_tells_how_it_grew() -> None:
     with pytest.raises(Divergence) as caught:
         evaluate(plan, {})
     assert str(caught.value) == (
-        "[DELTIC-3007] the recursive relation c has not come to an end after 4 iterations: "
+        "[DELTIC-3007] the recursive relation c has not converged after 4 iterations: "
         "the last ones changed 1, 1, 1 rows, such as (5, NULL)\n"
-        "help: UNION instead of UNION ALL ends on cycles, a condition ends a count; a greater limit allows more iterations"
+        "help: use UNION instead of UNION ALL to end on cycles, add a condition to end a count, or raise the limit"
     )
 
 

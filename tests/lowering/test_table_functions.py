@@ -165,7 +165,7 @@ def test_a_row_that_would_be_there_less_than_0_times_fails_the_tick() -> None:
     case.step({row: 2}, timedelta())
     assert case.content == Relation() and not case.failures
     case.step({(*row[:7], -2, 0): 1}, timedelta())
-    with pytest.raises(NegativeWeight, match="would be there -1 times"):
+    with pytest.raises(NegativeWeight, match="would have the weight -1"):
         case.engine.tick({"r": [((*row[:7], -2, 0), 1)]})
     assert case.failures == 1
 

@@ -132,9 +132,9 @@ def test_a_limit_counts_the_iterations_that_change_something() -> None:
     line = over((0, 1), (1, 2), (2, 3), (3, 4))
     assert len(evaluate(closure(limit=4), line)) == 10
     message = (
-        "[DELTIC-3007] the recursive relation x has not come to an end after 3 iterations: "
+        "[DELTIC-3007] the recursive relation x has not converged after 3 iterations: "
         "the last ones changed 3, 2, 1 rows, such as (0, 4)\n"
-        "help: UNION instead of UNION ALL ends on cycles, a condition ends a count; a greater limit allows more iterations"
+        "help: use UNION instead of UNION ALL to end on cycles, add a condition to end a count, or raise the limit"
     )
     with pytest.raises(Divergence) as caught:
         evaluate(closure(limit=3), line)

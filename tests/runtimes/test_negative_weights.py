@@ -172,7 +172,7 @@ def test_a_recursion_is_not_joined_with_negative_weights() -> None:
     with deltic.Session() as session:
         session.install(circuit)
         session.apply({"edges": [{"src": 1, "dst": 2, "_op": "insert"}], "blocked": [{"src": 1, "dst": 2, "_op": "insert"}]})
-        with pytest.raises(NegativeWeight, match=r"\(5, 5\) would be there -1 times in what a recursion joins[\s\S]*help: distinct\(\)"):
+        with pytest.raises(NegativeWeight, match=r"\(5, 5\) would have the weight -1 in what a recursion joins[\s\S]*help: distinct\(\)"):
             session.apply({"blocked": [{"src": 5, "dst": 5, "_op": "insert"}]})
 
 
@@ -195,7 +195,7 @@ def test_the_least_of_a_recursion_is_refused_over_negative_weights_iteration_by_
         session.apply({"credit": [{"node": 2, "cost": 1, "_op": "insert"}]})
         before = session.view("costs").rows()
         assert before == [{"node": 1, "cost": 1}, {"node": 2, "cost": 1}]
-        with pytest.raises(NegativeWeight, match=r"\(2, 1\) would be there -1 times in the rows that MIN reads"):
+        with pytest.raises(NegativeWeight, match=r"\(2, 1\) would have the weight -1 in the rows that MIN reads"):
             session.apply({"edges": [{"src": 0, "dst": 2, "_op": "delete"}]})
         assert session.view("costs").rows() == before
 
@@ -205,7 +205,7 @@ def test_errors_say_where_and_what_helps_in_the_front_end_in_use() -> None:
         session.sql("CREATE TABLE t (a BIGINT, x BIGINT)")
         session.sql("CREATE MATERIALIZED VIEW v AS SELECT a, max(x) AS x FROM t LATERAL VIEW repeat_row(-1) GROUP BY a")
         session.apply({"t": [{"a": 1, "x": 2, "_op": "insert"}]})
-    assert "(1, 2) would be there -1 times in the rows that MAX reads" in str(in_sql.value)
+    assert "(1, 2) would have the weight -1 in the rows that MAX reads" in str(in_sql.value)
     assert in_sql.value.span is not None and "repeat_row" in (in_sql.value.remedy or "")
     circuit = deltic.Circuit()
     edges = circuit.input("edges", schema=PAIR)
@@ -213,5 +213,5 @@ def test_errors_say_where_and_what_helps_in_the_front_end_in_use() -> None:
     with deltic.Session() as session, pytest.raises(NegativeWeight) as in_python:
         session.install(circuit)
         session.apply({"edges": [{"src": 1, "dst": 2, "_op": "insert"}]})
-    assert "(1, 2) would be there -1 times in output missing" in str(in_python.value)
+    assert "(1, 2) would have the weight -1 in output missing" in str(in_python.value)
     assert "distinct()" in (in_python.value.remedy or "") and "repeat_row" not in str(in_python.value)

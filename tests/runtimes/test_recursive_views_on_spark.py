@@ -82,9 +82,7 @@ def test_strata_and_minima_after_a_restart(spark: SparkSession, tmp_path: Path) 
 def test_divergence_rolls_the_tick_back(spark: SparkSession, tmp_path: Path) -> None:
     running = Restarted(spark, tmp_path, WAYS)
     running.checked.tick({"edges": edges((0, 1), (1, 2))})
-    message = (
-        r"recursive relation p has not come to an end after 20 iterations: the last ones changed \d+, \d+, \d+ rows, such as \(\d, \d\)"
-    )
+    message = r"recursive relation p has not converged after 20 iterations: the last ones changed \d+, \d+, \d+ rows, such as \(\d, \d\)"
     running.checked.failing({"edges": edges((2, 0))}, Divergence, message)
     running.restart()
     assert running.checked.tick({"edges": edges((2, 3))})["ways"][(0, 3)] == 1

@@ -56,7 +56,7 @@ def test_a_tick_that_fails_leaves_the_time_where_it_was(spark: SparkSession, tmp
         session.sql(TABLE + "CREATE MATERIALIZED VIEW v AS SELECT id FROM r LATERAL VIEW repeat_row(-1) WHERE t <= now()")
         with session.transaction() as tx:
             tx.insert("r", [{"id": 1, "t": START + timedelta(days=1), "u": None, "d": None}])
-        with pytest.raises(NegativeWeight, match=r"the row \(1\) would be there -1 times"):
+        with pytest.raises(NegativeWeight, match=r"the row \(1\) would have the weight -1"):
             session.advance_to(START + timedelta(days=1))
         assert session.now == START
         with pytest.raises(ClockError):

@@ -133,9 +133,7 @@ def test_divergence_rolls_back_and_names_the_relation() -> None:
         """
     )
     checked.tick({"edges": edges((0, 1), (1, 2))})
-    message = (
-        r"recursive relation p has not come to an end after 20 iterations: the last ones changed \d+, \d+, \d+ rows, such as \(\d, \d\)"
-    )
+    message = r"recursive relation p has not converged after 20 iterations: the last ones changed \d+, \d+, \d+ rows, such as \(\d, \d\)"
     checked.failing({"edges": edges((2, 0))}, Divergence, message)
     checked.tick({"edges": edges((2, 3))})
 

@@ -82,7 +82,7 @@ def fitted(total: int, type: Type) -> int:
     """The total, which fits the integer type; else ArithmeticOverflow."""
     half = 1 << (INTEGER_BITS[type.name] - 1)
     if not -half <= total < half:
-        raise ArithmeticOverflow(f"an aggregate leaves {type.sql}: {total}")
+        raise ArithmeticOverflow(f"an aggregate is out of the range of {type.sql}: {total}")
     return total
 
 
@@ -96,5 +96,5 @@ def as_decimal(number: Fraction, type: Type) -> Decimal:
     """`number` in DECIMAL(p, s), built digit by digit: arithmetic on Decimal would round to its context's 28 digits."""
     unscaled = half_up(number, type.scale)
     if abs(unscaled) >= 10**type.precision:
-        raise ArithmeticOverflow(f"an aggregate leaves {type.sql}")
+        raise ArithmeticOverflow(f"an aggregate is out of the range of {type.sql}")
     return Decimal((int(unscaled < 0), tuple(int(digit) for digit in str(abs(unscaled))), -type.scale))

@@ -13,8 +13,8 @@ from deltic.expr.nodes import Call, Value
 from deltic.schema import Type
 
 TRY_CAST = "use try_cast to get NULL instead"
-IN_PYTHON: Final = "distinct() keeps the rows whose weight is above 0, weighted() makes a column of the weights"
-IN_SQL: Final = "UNION ALL the rows that repeat_row takes away from; DISTINCT keeps those that are there more than 0 times"
+IN_PYTHON: Final = "distinct() keeps the rows with a positive weight; weighted() turns the weights into a column"
+IN_SQL: Final = "UNION ALL the rows that repeat_row subtracts from; DISTINCT keeps the rows with a positive weight"
 """What helps against a negative weight."""
 GROWTH: Final = 3
 """Iterations whose growth the error of a divergent recursion tells."""
@@ -31,7 +31,7 @@ def overflow(what: str, span: Span | None) -> ArithmeticOverflow:
 
 def out_of_calendar(what: str, span: Span | None) -> ArithmeticOverflow:
     """A date or timestamp outside the years 1 to 9999, which is what Deltic holds."""
-    return ArithmeticOverflow(f"{what} leaves the years 1 to 9999", span=span)
+    return ArithmeticOverflow(f"{what} is outside the years 1 to 9999", span=span)
 
 
 def division_by_zero(call: Call) -> DivisionByZero:
@@ -65,12 +65,12 @@ def too_long(function: str, length: int, most: int, span: Span | None) -> Evalua
 
 
 def illegal_sequence(start: Value, stop: Value, step: int, span: Span | None) -> EvaluationError:
-    message = f"a sequence from {start} to {stop} by {step} never gets there"
+    message = f"a sequence from {start} to {stop} by {step} never ends"
     return EvaluationError(message, span=span, expected="a step towards the end", remedy="generate_series gives no rows there")
 
 
 def no_step(span: Span | None) -> EvaluationError:
-    return EvaluationError("generate_series by 0 has no end", span=span, expected="a step other than 0")
+    return EvaluationError("the step of generate_series is 0", span=span, expected="a step other than 0")
 
 
 def too_many_elements(start: Value, stop: Value, step: int, most: int, span: Span | None) -> EvaluationError:
@@ -80,9 +80,9 @@ def too_many_elements(start: Value, stop: Value, step: int, most: int, span: Spa
 def negative_weight(row: Sequence[Value], weight: int, place: str, span: Span | None) -> NegativeWeight:
     """`row` would be there `weight` times in what is called `place`. span: of a repeat_row; without one no SQL made the weight."""
     return NegativeWeight(
-        f"the row {shown(row)} would be there {weight} times in {place}",
+        f"the row {shown(row)} would have the weight {weight} in {place}",
         span=span,
-        expected="every row 0 times or more, once all weights are added up",
+        expected="a weight of at least 0 for every row, after all weights are added up",
         remedy=IN_PYTHON if span is None else IN_SQL,
     )
 
@@ -108,9 +108,9 @@ def diverged(relation: str, limit: int, growth: Sequence[int], samples: Sequence
     """
     rows = ", ".join(map(shown, samples))
     return Divergence(
-        f"the recursive relation {relation} has not come to an end after {limit:,} iterations: "
+        f"the recursive relation {relation} has not converged after {limit:,} iterations: "
         f"the last ones changed {', '.join(f'{count:,}' for count in growth)} rows, such as {rows}",
-        remedy="UNION instead of UNION ALL ends on cycles, a condition ends a count; a greater limit allows more iterations",
+        remedy="use UNION instead of UNION ALL to end on cycles, add a condition to end a count, or raise the limit",
     )
 
 

@@ -133,7 +133,7 @@ def called(expr: PythonFunction, arguments: list[Any]) -> Any:
         raise EvaluationError(
             f"the function {expr.function.name} raised {type(error).__name__}: {error}",
             span=expr.span,
-            remedy="a function must give a value for every row that reaches it; filter first, or return None",
+            remedy="a function must return a value for every row that reaches it: filter first, or return None",
         ) from error
 
 

@@ -38,7 +38,9 @@ FIELD: Final = {word: field for field, words in _FIELDS.items() for word in word
 def _to(type: Type) -> Builder:
     def build(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
         if len(arguments) > 1:
-            raise Unsupported(f"{name} with a format", span=arguments[1].span or span, remedy=f"{name}(text) reads the forms of CAST")
+            raise Unsupported(
+                f"{name} with a format is not supported", span=arguments[1].span or span, remedy=f"{name}(text) accepts the formats of CAST"
+            )
         check_count(name, arguments, 1, 1, span)
         return cast(arguments[0], type, span)
 
@@ -52,7 +54,7 @@ def _extract(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     field = FIELD.get(word.value.lower()) if word is not None and isinstance(word.value, str) else None
     if field is None:
         fields = ", ".join(words[0].upper() for words in _FIELDS.values())
-        raise TypeMismatch(f"{name} does not know this field", span=arguments[0].span or span, expected=f"one of {fields}")
+        raise TypeMismatch(f"unknown field in {name}", span=arguments[0].span or span, expected=f"one of {fields}")
     if field == "dayofweek_iso":
         monday = resolve("weekday", arguments[1:], span, written=name)
         return Typed((monday, Literal(1, INT)), INT, monday.nullable).call("add", span)

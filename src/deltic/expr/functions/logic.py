@@ -27,7 +27,7 @@ def _conditions(function: str) -> Signature:
     def signature(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
         check_count(name, arguments, 2, None, span)
         if all(a.type == STRING for a in arguments):
-            raise TypeMismatch(f"{name} cannot take STRING and STRING", span=span, expected="BOOLEAN")
+            raise TypeMismatch(f"{name} does not accept STRING and STRING", span=span, expected="BOOLEAN")
         taken = tuple(accept(name, i, a, CONDITION, span) for i, a in enumerate(arguments, 1))
         return Typed(flattened(function, taken), BOOLEAN, any_nullable(taken))
 

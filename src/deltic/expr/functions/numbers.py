@@ -43,7 +43,7 @@ def _rounding(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     given = accept(name, 2, arguments[1], INTEGER, span) if len(arguments) == 2 else Literal(0, INT)
     places = constant(given)
     if places is None:
-        raise TypeMismatch(f"the places of {name} are not a constant", span=given.span or span, expected="an INT constant")
+        raise TypeMismatch(f"the scale of {name} is not a constant", span=given.span or span, expected="an INT constant")
     type = rounded_type(value.type, places.value if isinstance(places.value, int) else 0)
     return Typed((value, places), type, value.nullable or places.nullable)
 
@@ -69,7 +69,7 @@ def _integers(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     common = common_type([a.type for a in arguments])
     common = INT if common == NULL else common
     if common is None or not common.is_integer:
-        raise TypeMismatch(f"{name} cannot take {' and '.join(a.type.sql for a in arguments)}", span=span, expected="integers")
+        raise TypeMismatch(f"{name} does not accept {' and '.join(a.type.sql for a in arguments)}", span=span, expected="integers")
     taken = tuple(cast(a, common) for a in arguments)
     return Typed(taken, common, any_nullable(taken))
 
@@ -78,7 +78,7 @@ def _integer(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 1, 1, span)
     argument = arguments[0] if arguments[0].type != NULL else cast(arguments[0], INT)
     if not argument.type.is_integer:
-        raise TypeMismatch(f"{name} cannot take {argument.type.sql}", span=span, expected="an integer")
+        raise TypeMismatch(f"{name} does not accept {argument.type.sql}", span=span, expected="an integer")
     return Typed((argument,), argument.type, argument.nullable)
 
 

@@ -76,7 +76,7 @@ def _operands(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple[
 def _mismatch(name: str, arguments: Sequence[Expr], span: Span | None) -> TypeMismatch:
     types = " and ".join(a.type.sql for a in arguments)
     remedy = "datediff(a, b) gives the days between two dates" if name == "-" and all(a.type == DATE for a in arguments) else None
-    return TypeMismatch(f"{name} cannot take {types}", span=span, expected="numbers", remedy=remedy)
+    return TypeMismatch(f"{name} does not accept {types}", span=span, expected="numbers", remedy=remedy)
 
 
 def _typed(left: Expr, right: Expr, type: Type) -> Typed:

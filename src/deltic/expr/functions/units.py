@@ -26,7 +26,7 @@ def _unit(name: str, argument: Expr, units: Sequence[str], span: Span | None) ->
     word = constant(argument)
     unit = str(word.value).upper() if word is not None else ""
     if unit not in units:
-        raise TypeMismatch(f"{name} does not know this unit", span=argument.span or span, expected=f"one of {', '.join(units)}")
+        raise TypeMismatch(f"unknown unit in {name}", span=argument.span or span, expected=f"one of {', '.join(units)}")
     return unit
 
 

@@ -14,14 +14,14 @@ from deltic.schema import STRING
 if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
 
-_CLOCK: Final = "in WHERE, compare with now(); or keep the time in a table of one row and join it"
-_RANDOM: Final = "compute it outside, and give it as a column"
+_CLOCK: Final = "in WHERE, compare with now(); or store the time in a table of one row and join it"
+_RANDOM: Final = "compute it in the application, and insert it as a column"
 REFUSED: Final = {
     **dict.fromkeys(("current_date", "curdate", "localtimestamp", "unix_timestamp"), _CLOCK),
     **dict.fromkeys(("rand", "random", "randn", "uuid", "shuffle", "randstr", "uniform"), _RANDOM),
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id", "input_file_name"), _RANDOM),
 }
-"""Functions whose value changes while no row does."""
+"""Functions whose value changes without a change of a row."""
 
 COLLECTIONS: Final = ("array", "map", "struct", "named_struct", "split", "sequence", "map_from_arrays", "from_json")
 TABLE_FUNCTIONS: Final = ("explode", "explode_outer", "posexplode", "posexplode_outer", "generate_series", "repeat_row", "range")
@@ -29,8 +29,11 @@ OTHER_TABLE_FUNCTIONS: Final = ("inline", "inline_outer", "stack", "json_tuple")
 
 
 CLOCK_WORDS: Final = {
-    **{word: (f"{word.lower()} changes from moment to moment", _CLOCK) for word in ("CURRENT_DATE", "CURRENT_TIME", "LOCALTIMESTAMP")},
-    **{word: (f"{word.lower()} depends on who asks", "write the name") for word in ("CURRENT_USER", "SESSION_USER", "USER")},
+    **{
+        word: (f"{word.lower()} changes with the time, without a change of a row", _CLOCK)
+        for word in ("CURRENT_DATE", "CURRENT_TIME", "LOCALTIMESTAMP")
+    },
+    **{word: (f"{word.lower()} depends on the user who reads it", "write the name") for word in ("CURRENT_USER", "SESSION_USER", "USER")},
 }
 """Functions without parentheses that are not supported, with what is possible instead."""
 
@@ -44,13 +47,13 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         check_count(name, node.arguments, 0, 0, span)
         return bind_now(binder, span)
     if name in REFUSED and not (name == "unix_timestamp" and node.arguments):
-        raise Unsupported(f"{name}() changes while no row does", span=span, remedy=REFUSED[name])
+        raise Unsupported(f"{name}() changes without a change of a row", span=span, remedy=REFUSED[name])
     if name == "window":
         remedy = "GROUP BY date_trunc('HOUR', ts), for windows of an hour; a column computed from unix_timestamp(ts) for others"
         raise Unsupported("window() is not supported", span=span, remedy=remedy)
     if name in TABLE_FUNCTIONS:
         place = "a select list, where it stands alone, LATERAL VIEW, or FROM"
-        raise Unsupported(f"{name}() makes rows, which is not possible here", span=span, expected=place)
+        raise Unsupported(f"{name}() is a table function, which is not allowed here", span=span, expected=place)
     if name in OTHER_TABLE_FUNCTIONS:
         raise Unsupported(f"{name}() is not supported", span=span, remedy="give the rows as a table of their own")
     if name in COLLECTIONS:

@@ -90,7 +90,7 @@ def _in(node: tree.InQuery, negated: bool, binder: ExpressionBinder, inner: Inne
     span = node.span
     if len(values) != len(inner.outputs):
         expected = f"{len(values)} column{'s' * (len(values) > 1)}, found {len(inner.outputs)}"
-        raise TypeMismatch("the subquery of IN has another number of columns", span=span, expected=expected)
+        raise TypeMismatch("the subquery of IN has the wrong number of columns", span=span, expected=expected)
     pairs = [_equal(ours, theirs, span) for ours, theirs in zip(values, inner.outputs, strict=True)]
     keys, residual = _correlation(inner)
     if not negated:

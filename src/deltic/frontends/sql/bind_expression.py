@@ -213,11 +213,11 @@ class ExpressionBinder:
     def _check_outer(self, name: str, depth: int, span: Span) -> None:
         if depth > 1:
             raise Unsupported(
-                f"{name!r} belongs to a query two levels further out", span=span, remedy="join that table into the query between"
+                f"{name!r} belongs to a query more than one level out", span=span, remedy="join that table into the query between"
             )
         if not self.outer:
             raise Unsupported(
-                f"{name!r} belongs to the query around; it can be read only in the subquery's WHERE",
+                f"{name!r} belongs to the enclosing query; only the WHERE of a subquery can read it",
                 span=span,
                 remedy="join the two tables",
             )
@@ -247,7 +247,7 @@ class ExpressionBinder:
             raise Unsupported("BINARY literals are not supported", span=node.span, remedy="a STRING of hex digits")
         type = sql_type(tree.TypeName(word, (), False, node.type.span)) if word not in WORDS else WORDS[word]
         if type not in (DATE, TIMESTAMP):
-            raise Unsupported(f"{type.sql} '…' is no literal", span=node.span, remedy=f"CAST('…' AS {type.sql})")
+            raise Unsupported(f"invalid literal {type.sql} '…'", span=node.span, remedy=f"CAST('…' AS {type.sql})")
         return literals.typed(node.text, type, node.span)
 
     def _case(self, node: tree.SearchedCase) -> Expr:

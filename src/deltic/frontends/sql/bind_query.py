@@ -117,7 +117,7 @@ def _limit(limit: tree.LimitClause | None) -> int | None:
         return None
     count = literals.whole(limit.count, GREATEST_LIMIT)
     if count is None and isinstance(limit.count, tree.NumberText) and limit.count.text.isdigit():
-        raise Unsupported("LIMIT is too great a number", span=limit.span, expected=f"at most {GREATEST_LIMIT:,}, as in Spark")
+        raise Unsupported("LIMIT is too large", span=limit.span, expected=f"at most {GREATEST_LIMIT:,}, as in Spark")
     if count is None:
         raise Unsupported("LIMIT requires a whole number", span=limit.span, expected="LIMIT 10")
     return count
@@ -227,7 +227,7 @@ def _common_types(word: str, left: Plan, right: Plan, span: Span) -> list[Type]:
         type = common_type([field.type, other.type])
         if type is None:
             raise TypeMismatch(
-                f"column {i} of {word} has no one type",
+                f"column {i} of {word} has no common type",
                 span=span,
                 expected=f"{field.type.sql} as {field.name!r} on the left, found {other.type.sql}",
                 remedy="CAST one of them",

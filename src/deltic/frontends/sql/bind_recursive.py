@@ -37,7 +37,7 @@ def bind_recursive(cte: tree.CommonTable, env: Environment, bind_query: BindQuer
 def no_base(name: str, place: Span) -> Unsupported:
     """The error that a relation can never have a row."""
     return Unsupported(
-        f"the recursive relation {name} has no base: every term reads it, so it has nothing to begin with",
+        f"the recursive relation {name} has no base case: every term reads it",
         span=place,
         expected="base UNION step, where base does not read the relation",
     )

@@ -108,9 +108,9 @@ def _bind_item(select: _Select, item: tree.SelectItem) -> None:
 def _bind_made(select: _Select, item: tree.SelectItem) -> None:
     span = item.span
     if select.made is not None or select.collector is not None:
-        what = "aggregates" if select.made is None else "another function that makes rows"
+        what = "aggregates" if select.made is None else "another table function"
         remedy = "LATERAL VIEW, or a subquery in FROM"
-        raise Unsupported(f"a function that makes rows is not supported beside {what}", span=span, remedy=remedy)
+        raise Unsupported(f"a table function is not supported beside {what}", span=span, remedy=remedy)
     select.made = bind_item(item, replace(select.binder("SELECT"), aliases={}))
     plan = select.made.over(select.relation.plan)
     for i in range(len(select.relation.plan.schema), len(plan.schema)):
@@ -123,7 +123,7 @@ def _bind_star(select: _Select, star: tree.Star) -> None:
     columns = scope.star(qualifier)
     if not columns:
         known = [c.qualifier for c in scope.columns if c.qualifier]
-        message = f"there is no table {qualifier!r} in FROM" if qualifier else "there is nothing in FROM for *"
+        message = f"there is no table {qualifier!r} in FROM" if qualifier else "* requires a FROM clause"
         raise UnknownName(message, span=star.span, remedy=did_you_mean(qualifier or "", known))
     excluded = {part.text.lower(): part for part in star.excluded}
     for name, part in excluded.items():
@@ -171,7 +171,7 @@ def _ordinal(node: tree.Expression, outputs: Sequence[tuple[str, Expr]], clause:
         return None
     ordinal = literals.whole(number, len(outputs))
     if not ordinal:
-        raise TypeMismatch(f"{clause} {number.text:.40}: there is no such column", span=node.span, expected=f"1 to {len(outputs)}")
+        raise TypeMismatch(f"{clause} {number.text:.40} is not in the select list", span=node.span, expected=f"1 to {len(outputs)}")
     return outputs[ordinal - 1][1]
 
 

@@ -1,4 +1,4 @@
-"""Functions that make rows: explode and its kin in a select list, in LATERAL VIEW and in FROM; generate_series, repeat_row and range.
+"""Table functions: explode and its kin in a select list, in LATERAL VIEW and in FROM; generate_series, repeat_row and range.
 
 Arrays exist only as the argument of explode: array(…), sequence(…), generate_series(…) and split(…).
 """
@@ -61,7 +61,7 @@ def bind_item(item: tree.SelectItem, binder: ExpressionBinder) -> Made:
     assert isinstance(item.expression, tree.FunctionCall)
     made = bind_made(item.expression, binder)
     if not made.names:
-        raise Unsupported("repeat_row() has no value", span=made.span, expected="FROM t LATERAL VIEW repeat_row(n)")
+        raise Unsupported("repeat_row() returns no columns", span=made.span, expected="FROM t LATERAL VIEW repeat_row(n)")
     return made.named([name.text for name in item.names], item.span)
 
 
@@ -73,7 +73,7 @@ def bind_lateral_view(node: tree.LateralView, left: Relation) -> Relation:
     if node.outer and made.names:
         made = replace(made, outer=True)
     elif node.outer:
-        raise Unsupported("OUTER is not for repeat_row()", span=made.span, remedy="leave it out")
+        raise Unsupported("OUTER is not supported with repeat_row()", span=made.span, remedy="leave it out")
     return _beside(left, made, None if node.name is None else node.name.text)
 
 
@@ -99,7 +99,7 @@ def bind_made(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
     """A call of one of MAKERS, or an error."""
     name, span = node.name, node.span
     if name not in MAKERS:
-        raise Unsupported(f"{name}() is not a function that makes rows", span=span, expected=TABLE_FUNCTIONS, remedy="name a table")
+        raise Unsupported(f"{name}() is not a table function", span=span, expected=TABLE_FUNCTIONS, remedy="name a table")
     if name in EXPLODES:
         check_count(name, node.arguments, 1, 1, span)
         function, arguments = _array(node.arguments[0], binder)
@@ -125,7 +125,7 @@ def _array(node: tree.Expression, binder: ExpressionBinder) -> tuple[TableFuncti
     if isinstance(node, tree.FunctionCall) and name == "split":
         return "split", _split(node, binder)
     remedy = "a table with one row for each element, or a STRING and split(…)"
-    raise Unsupported("arrays that are stored are not supported", span=node.span, expected=TABLE_FUNCTIONS, remedy=remedy)
+    raise Unsupported("stored arrays are not supported", span=node.span, expected=TABLE_FUNCTIONS, remedy=remedy)
 
 
 def _elements(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...]:
@@ -149,9 +149,9 @@ def _steps(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...
     type = common_type([end.type for end in ends])
     if type == DATE:
         if interval is None and written:
-            raise TypeMismatch(f"the step of {name}() is no INTERVAL", span=written[0].span, expected="INTERVAL 1 DAY")
+            raise TypeMismatch(f"the step of {name}() is not an INTERVAL", span=written[0].span, expected="INTERVAL 1 DAY")
         if interval is not None and (interval.months or interval.microseconds):
-            raise Unsupported(f"{name}() of dates goes by days", span=written[0].span, expected="INTERVAL n DAYS")
+            raise Unsupported(f"{name}() of dates requires a step in days", span=written[0].span, expected="INTERVAL n DAYS")
         days = () if interval is None else (Literal(interval.days, INT, written[0].span),)
         return (*(cast(end, DATE) for end in ends), *days)
     steps = [binder.bind(part) for part in written] if interval is None else []
@@ -160,7 +160,9 @@ def _steps(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...
         type = INT
     if type is None or not type.is_integer:
         found = ", ".join(dict.fromkeys(end.type.sql for end in ends))
-        raise TypeMismatch(f"{name}() has no such steps", span=span, expected=f"integers, or DATEs and an INTERVAL of days, found {found}")
+        raise TypeMismatch(
+            f"{name}() does not support these types", span=span, expected=f"integers, or DATEs and an INTERVAL of days, found {found}"
+        )
     return tuple(cast(part, type) for part in (*ends, *steps))
 
 
@@ -177,7 +179,7 @@ def _range(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...
         numbers.append(bound.value)
     start, stop, step = (0, *numbers, 1) if len(numbers) == 1 else (*numbers, 1)[:3]
     if step == 0:
-        raise TypeMismatch("range() by 0 has no end", span=span, expected="a step other than 0")
+        raise TypeMismatch("the step of range() is 0", span=span, expected="a step other than 0")
     last = stop - (1 if step > 0 else -1)
     return tuple(Literal(number, BIGINT, span) for number in (start, last, step))
 
@@ -192,7 +194,7 @@ def _split(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...
     delimiter = _plain(pattern.value) if pattern is not None and isinstance(pattern.value, str) else None
     if delimiter is None or limit is None or limit.value is None:
         raise Unsupported(
-            "split() takes a constant delimiter, which is no pattern, and a constant limit",
+            "split() requires a constant delimiter that is not a pattern, and a constant limit",
             span=bound[1].span or span,
             expected=r"split(s, ',') or split(s, '\\|')",
         )

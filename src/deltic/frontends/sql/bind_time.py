@@ -26,7 +26,7 @@ _MOST_US: Final = 10_000 * 366 * _DAY_US
 _FLIPPED: Final = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal", "equal": "equal"}
 _NEGATED: Final = {"less": "greater_equal", "less_equal": "greater", "greater": "less_equal", "greater_equal": "less"}
 EXPECTED: Final = "a condition of WHERE such as placed >= now() - INTERVAL 7 DAYS, with =, <, <=, > or >=, joined to the others by AND"
-REMEDY: Final = "keep the time in a table of one row and join it"
+REMEDY: Final = "store the time in a table of one row and join it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ def _column(parts: tuple[Expr, ...]) -> tuple[Expr, ...]:
     type = common_type([part.type for part in parts])
     if type is None:
         names = ", ".join(dict.fromkeys(part.type.sql for part in parts))
-        raise TypeMismatch("a column of VALUES has no one type", span=parts[0].span, expected=f"one type, found {names}")
+        raise TypeMismatch("the values of a VALUES column have no common type", span=parts[0].span, expected=f"one type, found {names}")
     return tuple(cast(part, type, part.span) for part in parts)
 
 

@@ -35,7 +35,7 @@ class ClauseParser(Cursor):
             word = self.word
             if word in seen or word == "USING":
                 remedy = "put all options into one OPTIONS (…)" if word == "OPTIONS" else "leave one of them out"
-                raise SyntaxFailure(f"{word} stands here twice", span=self.span, remedy=remedy)
+                raise SyntaxFailure(f"duplicate {word}", span=self.span, remedy=remedy)
             seen.add(word)
             self._clause(options)
         return Options(connector, span, options)

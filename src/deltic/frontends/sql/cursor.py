@@ -94,7 +94,7 @@ class Cursor:
         if self.ended:
             last = self.tokens[self.count - 1]
             written = self.text[last.start : last.end]
-            return SyntaxFailure(f"the statement ends too early, after {written!r}", span=self.span, expected=expected)
+            return SyntaxFailure(f"unexpected end of the statement after {written!r}", span=self.span, expected=expected)
         return SyntaxFailure(f"syntax error at {self._written(self.token)!r}", span=self.span, expected=expected)
 
     def missing(self) -> SyntaxFailure:
@@ -172,4 +172,4 @@ NO_NAMES: Final = frozenset({"FROM", "USING", "TRUE", "FALSE", "NULL", "AS", "SE
 def with_database(what: str, span: Span, first: str) -> Unsupported:
     """The error that a name has a database part."""
     remedy = f"leave {first!r} out: a session is one database"
-    return Unsupported(f"{what}s have one name, without a database", span=span, remedy=remedy)
+    return Unsupported(f"{what} names with a database part are not supported", span=span, remedy=remedy)

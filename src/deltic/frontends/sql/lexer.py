@@ -121,7 +121,7 @@ def _past_comment(text: str, start: int, name: str) -> int:
         depth += 1 if found.group() == "/*" else -1
         if not depth:
             return found.end()
-    raise SyntaxFailure("a comment is never closed", span=Span(text, start, len(text), name), remedy="close it with */")
+    raise SyntaxFailure("unterminated comment", span=Span(text, start, len(text), name), remedy="close it with */")
 
 
 def _check_characters(text: str, name: str) -> None:
@@ -133,7 +133,7 @@ def _check_characters(text: str, name: str) -> None:
 
 def _unknown(text: str, at: int, name: str) -> SyntaxFailure:
     if _OPENING.get(text[at]) == "quote":
-        return SyntaxFailure("a quote is never closed", span=Span(text, at, len(text), name), remedy=f"close it with {text[at]}")
+        return SyntaxFailure("unterminated quote", span=Span(text, at, len(text), name), remedy=f"close it with {text[at]}")
     if text.startswith("/*+", at):
-        return SyntaxFailure("a hint is never closed", span=Span(text, at, len(text), name), remedy="close it with */")
+        return SyntaxFailure("unterminated hint", span=Span(text, at, len(text), name), remedy="close it with */")
     return SyntaxFailure(f"the character {text[at]!r} has no meaning in SQL", span=Span(text, at, at + 1, name))

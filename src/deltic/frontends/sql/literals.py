@@ -157,7 +157,7 @@ def _sum_of(node: tree.Operation) -> Interval | None:
 def add(left: Interval, right: Interval, span: Span) -> Interval:
     """The sum of two intervals, of months alone or without months."""
     if (left.months or right.months) and (left.days or right.days or left.microseconds or right.microseconds):
-        raise Unsupported("an interval of months and days together is not supported", span=span, remedy="add one after the other")
+        raise Unsupported("an INTERVAL that mixes months with days is not supported", span=span, remedy="add one after the other")
     return Interval(
         left.months + right.months,
         left.days + right.days,

@@ -445,7 +445,9 @@ class ExpressionParser(TypeParser):
     def call(self, names: list[tree.Name], start: int) -> tree.FunctionCall:
         """A call by these names, from its parenthesis on."""
         if len(names) > 1:
-            raise Unsupported("functions have one name, without a database", span=self.since(start), remedy="leave the database out")
+            raise Unsupported(
+                "function names with a database part are not supported", span=self.since(start), remedy="leave the database out"
+            )
         self.expect("(")
         self.deeper()
         distinct = self._quantifier()

@@ -83,7 +83,7 @@ class QueryParser(ExpressionParser):
         start = self.token.start
         self.at += 2
         self.at += 2 if self.sees("LEVEL") and self.tokens[self.at + 1].kind == NUMBER else 0
-        return SyntaxFailure("MAX RECURSION LEVEL does not fit here", span=self.since(start), expected=expected)
+        return SyntaxFailure("MAX RECURSION LEVEL is not allowed here", span=self.since(start), expected=expected)
 
     def _set_operation(self, level: int) -> tree.Query:
         """Queries with set operators of at least this level between them. UNIONs in a row are one node."""
@@ -217,14 +217,14 @@ class QueryParser(ExpressionParser):
             self.at += 1
             condition = self.expression()
             if "NATURAL" in words:
-                raise SyntaxFailure("a join has one of NATURAL, USING and ON", span=condition.span)
+                raise SyntaxFailure("a join takes only one of NATURAL, USING and ON", span=condition.span)
         elif self.word == "USING":
             using = self.take()
             if self.sees("(", ")"):
                 raise SyntaxFailure("USING without columns", span=self.of(using), expected="USING (column, …)")
             columns = self.listed(self.identifier)
         if lateral and (kind not in ("", "INNER", "CROSS") or not _is_true(condition) or columns):
-            remedy = "LATERAL VIEW OUTER keeps rows of which nothing is made"
+            remedy = "LATERAL VIEW OUTER keeps rows for which the function returns none"
             raise Unsupported("this join with LATERAL is not supported", span=right.span, expected=", LATERAL f(…)", remedy=remedy)
         return tree.JoinClause(kind, "NATURAL" in words, right, condition, columns, self.since(start))
 
@@ -258,10 +258,10 @@ class QueryParser(ExpressionParser):
             span = self.span
             if self._begins_query(self.at + 1):
                 span = self.query_in_parentheses().span
-            raise Unsupported("LATERAL is for functions that make rows", span=span, expected=TABLE_FUNCTIONS, remedy=remedy)
-        names = [self.identifier("a function that makes rows")]
+            raise Unsupported("LATERAL requires a table function", span=span, expected=TABLE_FUNCTIONS, remedy=remedy)
+        names = [self.identifier("a table function")]
         if self.word != "(":
-            raise self.failure("a function that makes rows")
+            raise self.failure("a table function")
         call = self.call(names, names[0].span.start)
         return tree.TableCall(call, self._table_alias(), True, self.since(start))
 
@@ -309,7 +309,7 @@ class QueryParser(ExpressionParser):
         start = self.token.start
         self.expect("LATERAL", "VIEW")
         outer = self.passes("OUTER")
-        function = self.identifier("a function that makes rows")
+        function = self.identifier("a table function")
         if self.word != "(":
             raise self.failure("(")
         call = self.call([function], function.span.start)
@@ -335,7 +335,7 @@ class QueryParser(ExpressionParser):
         every = self.word == "ALL" and self.tokens[self.at + 1].word not in (".", "(")
         if every and self.tokens[self.at + 1].kind in (WORD, QUOTED, NUMBER) and self._is_key(self.at + 1):
             self.at += 1
-            raise SyntaxFailure("GROUP BY ALL and more", span=self.span, expected="GROUP BY ALL, or the keys")
+            raise SyntaxFailure("GROUP BY ALL cannot be combined with keys", span=self.span, expected="GROUP BY ALL, or the keys")
         refuse(self, GROUPING)
         keys = self.several(self._key)
         refuse(self, GROUPING)

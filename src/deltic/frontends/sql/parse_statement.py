@@ -66,17 +66,17 @@ def _statements(text: str, name: str) -> Iterator[list[Token]]:
 
 
 def _check_parentheses(tokens: Sequence[Token], text: str, name: str) -> None:
-    """Raises SyntaxFailure at a parenthesis that closes nothing or is never closed."""
+    """Raises SyntaxFailure at an unmatched parenthesis."""
     opened: list[Token] = []
     for token in tokens:
         if token.word == "(":
             opened.append(token)
         elif token.word == ")":
             if not opened:
-                raise SyntaxFailure("this parenthesis closes nothing", span=Span(text, token.start, token.end, name))
+                raise SyntaxFailure("unmatched closing parenthesis", span=Span(text, token.start, token.end, name))
             opened.pop()
     if opened:
-        raise SyntaxFailure("this parenthesis is never closed", span=Span(text, opened[-1].start, opened[-1].end, name))
+        raise SyntaxFailure("unmatched opening parenthesis", span=Span(text, opened[-1].start, opened[-1].end, name))
 
 
 class _Parser(QueryParser, ClauseParser):
@@ -107,7 +107,7 @@ class _Parser(QueryParser, ClauseParser):
                 raise self._not_understood()
 
     def _not_understood(self) -> SyntaxFailure:
-        return SyntaxFailure("this statement is not understood", span=self.of(self.tokens[0]), expected=UNDERSTOOD)
+        return SyntaxFailure("unknown statement", span=self.of(self.tokens[0]), expected=UNDERSTOOD)
 
     def _create(self) -> Parsed:
         self.expect("CREATE")
@@ -133,7 +133,7 @@ class _Parser(QueryParser, ClauseParser):
             raise Unsupported("CREATE OR REPLACE TABLE is not supported", span=name.span, remedy="DROP TABLE, then CREATE TABLE")
         refuse(self, AFTER_TABLE)
         if self.word != "(" and (self.ended or self.word in ("USING", "OPTIONS", "LOCATION", "COMMENT")):
-            raise Unsupported("a table without columns", span=name.span, expected=f"CREATE TABLE {name.text} (column type, …)")
+            raise Unsupported("a table requires columns", span=name.span, expected=f"CREATE TABLE {name.text} (column type, …)")
         if self.word != "(":
             raise self.failure("( before the columns")
         definition = tree.TableDefinition(name, self.listed(self._column_or_key), if_not_exists)
@@ -161,7 +161,7 @@ class _Parser(QueryParser, ClauseParser):
         start = self.token.start
         name = self.identifier("the name of a column")
         if self.word in (",", ")"):
-            raise Unsupported("a column without a type", span=name.span, expected=f"{name.text} BIGINT, for example")
+            raise Unsupported("a column requires a type", span=name.span, expected=f"{name.text} BIGINT, for example")
         self.passes(":")
         type = self.type_name()
         required = key = False
@@ -209,7 +209,7 @@ class _Parser(QueryParser, ClauseParser):
     def _declare(self) -> tree.ViewDeclaration:
         self.expect("DECLARE")
         if not self.passes("RECURSIVE", "VIEW"):
-            raise SyntaxFailure("this statement is not understood", span=self.span, expected=DECLARE_FORM)
+            raise SyntaxFailure("unknown statement", span=self.span, expected=DECLARE_FORM)
         name = self.simple_name("view")
         if self.word != "(":
             raise self.failure(DECLARE_FORM)

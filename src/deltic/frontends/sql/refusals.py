@@ -136,7 +136,7 @@ GROUPING: Final[Refusals] = _by_first(
 STATEMENTS: Final[Refusals] = _by_first(
     {
         **{
-            word: (f"{word} is not a statement of a script", _TRANSACTION)
+            word: (f"{word} is not supported in a script", _TRANSACTION)
             for word in ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "COPY", "LOAD")
         },
         "ALTER": ("ALTER is not supported", "DROP and CREATE it again, or CREATE OR REPLACE a view"),
@@ -147,7 +147,7 @@ STATEMENTS: Final[Refusals] = _by_first(
 CREATED: Final[Refusals] = _by_first(
     {
         **{word: (f"{word} is not supported", LEAVE_OUT) for word in ("EXTERNAL", "LOCAL", "GLOBAL", "UNLOGGED", "TRANSIENT")},
-        **dict.fromkeys(("TEMPORARY TABLE", "TEMP TABLE"), ("tables are not TEMPORARY", LEAVE_OUT)),
+        **dict.fromkeys(("TEMPORARY TABLE", "TEMP TABLE"), ("TEMPORARY tables are not supported", LEAVE_OUT)),
         "STREAMING": ("STREAMING TABLE is not supported", "CREATE TABLE, fed with session.apply()"),
     }
 )
@@ -187,7 +187,7 @@ AFTER_TABLE: Final[Refusals] = _by_first(
 
 AFTER_VIEW: Final[Refusals] = _by_first(
     {
-        "USING": ("USING does not fit here", "CREATE TABLE name (column type, …) USING parquet OPTIONS (path '…')"),
+        "USING": ("USING is not allowed here", "CREATE TABLE name (column type, …) USING parquet OPTIONS (path '…')"),
         "TBLPROPERTIES": ("TBLPROPERTIES is not supported", LEAVE_OUT),
         "SCHEMA": ("WITH SCHEMA is not supported", LEAVE_OUT),
         "WITH SCHEMA": ("WITH SCHEMA is not supported", LEAVE_OUT),

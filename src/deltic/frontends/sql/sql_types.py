@@ -59,5 +59,5 @@ def _decimal(node: tree.TypeName) -> Type:
     numbers = [int(text) for text in node.parameters if text.isdigit() and len(text) < 4]
     precision, scale = (*numbers, *(10, 0)[len(numbers) :])[:2]
     if len(numbers) != len(node.parameters) or len(numbers) > 2 or not (1 <= precision <= MAX_PRECISION and scale <= precision):
-        raise TypeMismatch("this DECIMAL does not exist", span=node.span, expected=f"DECIMAL(p, s), 1 ≤ p ≤ {MAX_PRECISION}, 0 ≤ s ≤ p")
+        raise TypeMismatch("invalid DECIMAL", span=node.span, expected=f"DECIMAL(p, s), 1 ≤ p ≤ {MAX_PRECISION}, 0 ≤ s ≤ p")
     return decimal(precision, scale)
