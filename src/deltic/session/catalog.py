@@ -11,7 +11,7 @@ from deltic.connectors.connector import SinkSpec, SourceSpec
 from deltic.connectors.frames import OP, WEIGHT
 from deltic.connectors.registry import sink_spec, source_spec
 from deltic.errors import CatalogError, QueryError, Span, UnknownName, did_you_mean
-from deltic.frontends.sql import (
+from deltic.frontends.statements import (
     CreateSink,
     CreateTable,
     CreateView,
@@ -19,9 +19,9 @@ from deltic.frontends.sql import (
     DropSink,
     DropTable,
     DropView,
+    Rebind,
     Statement,
     Timed,
-    bind_query,
 )
 from deltic.plan.nodes import Plan, Reference
 from deltic.plan.recursion import bound_to
@@ -37,12 +37,20 @@ EPOCH = "_epoch"
 
 @dataclass(frozen=True, slots=True)
 class ViewDefinition:
-    """A view as it was asked for. `plan` is its query over base tables and views that are declared recursive; others are inlined."""
+    """A view. `plan` is its query over base tables and views that are declared recursive; others are inlined.
+
+    depends_on: the relations that it reads. rebind: gives its plan over another catalog.
+    """
 
     name: str
     plan: Plan
     materialized: bool
-    statement: CreateView
+    depends_on: tuple[str, ...]
+    rebind: Rebind
+
+    @classmethod
+    def of(cls, statement: CreateView) -> ViewDefinition:
+        return cls(statement.name, statement.plan, statement.materialized, statement.depends_on, statement.rebind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +148,7 @@ class Catalog:
         awaited = key in self.declared and key not in self.views
         if not awaited and self._taken(statement.name, "view", statement.span, may_exist=statement.if_not_exists):
             return self
-        definition = ViewDefinition(statement.name, statement.plan, statement.materialized, statement)
+        definition = ViewDefinition.of(statement)
         return replace(self, views={**self.views, key: definition})
 
     def _replace_view(self, statement: CreateView) -> Catalog:
@@ -152,10 +160,10 @@ class Catalog:
             if sink.view.lower() == key:
                 _check_sink(sink.name, sink.sink, statement, statement.span)
         views = dict(self.views)
-        views[key] = ViewDefinition(statement.name, statement.plan, statement.materialized, statement)
+        views[key] = ViewDefinition.of(statement)
         stale = {key}
         for name, view in list(views.items()):
-            if name != key and (stale - self.declared.keys()) & {d.lower() for d in view.statement.depends_on}:
+            if name != key and (stale - self.declared.keys()) & {d.lower() for d in view.depends_on}:
                 stale.add(name)
                 views[name] = _rebound(view, replace(self, views=views), statement)
         sinks = {n: replace(s, view=statement.name) if s.view.lower() == key else s for n, s in self.sinks.items()}
@@ -165,15 +173,15 @@ class Catalog:
         """Names of all views that are inlined in the statement's query, directly or not."""
         return self._reached(statement, beyond=frozenset(self.declared))
 
-    def _reached(self, statement: CreateView, beyond: frozenset[str] = frozenset()) -> set[str]:
-        """Names of all views that the statement's query reads, directly or through others that are not in `beyond`."""
+    def _reached(self, view: ViewDefinition | CreateView, beyond: frozenset[str] = frozenset()) -> set[str]:
+        """Names of all views that the view's query reads, directly or through others that are not in `beyond`."""
         found: set[str] = set()
-        todo = [d.lower() for d in statement.depends_on]
+        todo = [d.lower() for d in view.depends_on]
         while todo:
             name = todo.pop()
             if name not in found and name in self.views:
                 found.add(name)
-                todo += [] if name in beyond else [d.lower() for d in self.views[name].statement.depends_on]
+                todo += [] if name in beyond else [d.lower() for d in self.views[name].depends_on]
         return found
 
     def _create_sink(self, statement: CreateSink) -> Catalog:
@@ -181,7 +189,7 @@ class Catalog:
         if self._taken(statement.name, "sink", statement.span, may_exist=statement.if_not_exists):
             return self
         view = self._sink_view(statement)
-        _check_sink(statement.name, sink, view.statement, statement.view_span)
+        _check_sink(statement.name, sink, view, statement.view_span)
         check_locations(sink_uses(statement.name, sink), self._uses())
         return replace(self, sinks={**self.sinks, statement.name.lower(): SinkDefinition(statement.name, view.name, sink)})
 
@@ -249,8 +257,8 @@ class Catalog:
 
     def _check_unread(self, name: str, kind: str, span: Span | None) -> None:
         key = name.lower()
-        own = self._reached(self.views[key].statement) if key in self.declared and key in self.views else set()
-        reading = {k: v for k, v in self.views.items() if key in {d.lower() for d in v.statement.depends_on}}
+        own = self._reached(self.views[key]) if key in self.declared and key in self.views else set()
+        reading = {k: v for k, v in self.views.items() if key in {d.lower() for d in v.depends_on}}
         views = [f"view {v.name}" for k, v in reading.items() if k != key and k not in own]
         sinks = [f"sink {s.name}" for s in self.sinks.values() if s.view.lower() == key]
         if readers := [*views, *sinks]:
@@ -262,7 +270,7 @@ def _without(definitions: Mapping[str, T], key: str) -> dict[str, T]:
     return {name: definition for name, definition in definitions.items() if name != key}
 
 
-def _check_sink(name: str, sink: SinkSpec, view: CreateView, span: Span) -> None:
+def _check_sink(name: str, sink: SinkSpec, view: ViewDefinition | CreateView, span: Span) -> None:
     """A view that a sink can deliver."""
     if not view.materialized:
         raise CatalogError(
@@ -291,7 +299,7 @@ def _check_names(schema: Schema, kind: str, name: str, span: Span | None) -> Non
 
 def _rebound(view: ViewDefinition, catalog: Catalog, cause: CreateView) -> ViewDefinition:
     try:
-        plan = bind_query(view.statement.text, view.name, catalog)
+        plan = view.rebind(catalog)
     except QueryError as error:
         raise CatalogError(
             f"view {view.name} reads {cause.name} and would no longer be right: {error.message}",

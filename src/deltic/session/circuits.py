@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from deltic.errors import CircuitError, Span
 from deltic.frontends.python import Circuit, check_unchanged
-from deltic.frontends.sql import CreateTable, CreateView, Statement
-from deltic.plan.nodes import Table
+from deltic.frontends.statements import Catalog, CreateTable, CreateView, Rebind, Statement
+from deltic.plan.nodes import Plan, Table
 from deltic.plan.walk import nodes, tables
 from deltic.schema import TableSchema
 
@@ -29,7 +29,16 @@ def circuit_statements(circuit: Circuit, known: Mapping[str, TableSchema]) -> It
                     f"output {name} reads the input {table.name} of another circuit, which is not installed",
                     remedy=f"make the input here too, or install the circuit of {table.name} first",
                 )
-        yield CreateView(name, plan, True, False, False, f"output {name}", _place(name), tuple(sorted(tables(plan))))
+        yield CreateView(name, plan, True, False, False, _constant(plan), _place(name), tuple(sorted(tables(plan))))
+
+
+def _constant(plan: Plan) -> Rebind:
+    """An output reads tables alone, so its plan does not depend on what views are."""
+
+    def rebind(catalog: Catalog) -> Plan:
+        return plan
+
+    return rebind
 
 
 def _place(name: str) -> Span:

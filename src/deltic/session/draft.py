@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deltic.errors import CatalogError
-from deltic.frontends.sql import CreateTable, DropTable, Statement
+from deltic.frontends.statements import CreateTable, DropTable, Statement
 from deltic.plan.nodes import Plan
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog

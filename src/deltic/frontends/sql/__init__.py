@@ -9,7 +9,6 @@ Plans are plain: a Project for a select list, a Filter for a condition, joins in
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from deltic.errors import Span, SyntaxFailure
 from deltic.frontends.sql import tree
@@ -18,10 +17,12 @@ from deltic.frontends.sql.bind_recursive import no_base
 from deltic.frontends.sql.ddl import bind_statement, bind_view
 from deltic.frontends.sql.delays import FORM as DELAY_FORM
 from deltic.frontends.sql.delays import delay_us
-from deltic.frontends.sql.environment import Catalog, Environment
+from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.form import Form, check_form
+from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.parse_statement import Parsed, QueryStatement, TableStatement, parse
-from deltic.frontends.sql.statements import (
+from deltic.frontends.statements import (
+    Catalog,
     CreateSink,
     CreateTable,
     CreateView,
@@ -61,7 +62,7 @@ def parse_script(text: str, name: str, catalog: Catalog) -> Iterator[Statement]:
     name: what messages call the script. All statements are parsed, and refused for what they have that Deltic has not, before the
     first is given. Raises QueryError's kinds with the place.
     """
-    with _shallow(None):
+    with shallow(None):
         parsed = parse(text, name)
     return (_statement(one, catalog) for one in parsed)
 
@@ -71,7 +72,7 @@ def bind_query(text: str, name: str, catalog: Catalog, form: Form | None = None,
 
     final: whether it is a view, or read as one, and so refuses negative weights; else it is a part of a larger plan.
     """
-    with _shallow(None):
+    with shallow(None):
         parsed = parse(text, name)
     one = parsed[0] if len(parsed) == 1 else None
     if not isinstance(one, QueryStatement | tree.ViewDefinition):
@@ -80,7 +81,7 @@ def bind_query(text: str, name: str, catalog: Catalog, form: Form | None = None,
     if form is not None:
         check_form(one.query, form)
     env = Environment(catalog)
-    with _shallow(one.span):
+    with shallow(one.span):
         if isinstance(one, tree.ViewDefinition):
             return bind_view(one, env)
         plan = bind_tree(one.query, env)
@@ -88,7 +89,7 @@ def bind_query(text: str, name: str, catalog: Catalog, form: Form | None = None,
 
 
 def _statement(parsed: Parsed, catalog: Catalog) -> Statement:
-    with _shallow(_place(parsed)):
+    with shallow(_place(parsed)):
         return bind_statement(parsed, Environment(catalog))
 
 
@@ -96,12 +97,3 @@ def _place(parsed: Parsed) -> Span:
     if isinstance(parsed, TableStatement | tree.ViewDeclaration):
         return parsed.table.name.span
     return parsed.span
-
-
-@contextmanager
-def _shallow(span: Span | None) -> Iterator[None]:
-    """Turns Python's recursion limit, which the caller's own frames may have used up, into an error of the statement."""
-    try:
-        yield
-    except RecursionError as error:
-        raise SyntaxFailure("the statement is nested too deeply", span=span, remedy="split it into views, or into CTEs") from error

@@ -12,10 +12,11 @@ from deltic.frontends.sql.bind_query import bind_tree, renamed
 from deltic.frontends.sql.bind_recursive import declared_body
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.naming import output_name
+from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.options import check_timed
 from deltic.frontends.sql.parse_statement import Parsed, QueryStatement, TableStatement
 from deltic.frontends.sql.sql_types import sql_type
-from deltic.frontends.sql.statements import CreateSink, CreateTable, CreateView, DeclareView, DropSink, DropTable, DropView, Statement
+from deltic.frontends.statements import Catalog, CreateSink, CreateTable, CreateView, DeclareView, DropSink, DropTable, DropView, Statement
 from deltic.plan.nodes import ITERATION_LIMIT, Plan, Reference
 from deltic.plan.signs import as_view
 from deltic.schema import NULL, Field, Schema, TableSchema
@@ -92,9 +93,13 @@ def _key(node: tree.KeyDefinition, fields: Sequence[Field]) -> tuple[int, ...]:
 
 def _create_view(node: tree.ViewDefinition, env: Environment) -> CreateView:
     plan = bind_view(node, env)
-    text = node.span.text[node.span.start : node.span.end]
     reads = tuple(sorted(env.reads))
-    return CreateView(node.name.text, plan, node.materialized, node.or_replace, node.if_not_exists, text, node.name.span, reads)
+
+    def rebind(catalog: Catalog) -> Plan:
+        with shallow(node.name.span):
+            return bind_view(node, Environment(catalog))
+
+    return CreateView(node.name.text, plan, node.materialized, node.or_replace, node.if_not_exists, rebind, node.name.span, reads)
 
 
 def bind_view(node: tree.ViewDefinition, env: Environment) -> Plan:

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.scope import Scope
+from deltic.frontends.statements import Catalog
 from deltic.plan.nodes import Hint, Plan, Reference
-from deltic.schema import TableSchema
-
-
-class Catalog(Protocol):
-    """The tables and views that there are. Names are found without regard to case."""
-
-    def relation(self, name: str) -> TableSchema | Plan | None:
-        """A table by its schema, a view by its plan, one that is declared recursive by a Reference, None where there is neither."""
-
-    def names(self) -> Iterable[str]:
-        """Every table and view, for "did you mean"."""
 
 
 @dataclass(frozen=True, slots=True)

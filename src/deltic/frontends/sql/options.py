@@ -7,7 +7,7 @@ from typing import Final
 
 from deltic.errors import QueryError, did_you_mean
 from deltic.frontends.sql.delays import FORM, delay_us
-from deltic.frontends.sql.statements import Timed
+from deltic.frontends.statements import Timed
 from deltic.options import Options
 from deltic.schema import TIMESTAMP, TableSchema
 

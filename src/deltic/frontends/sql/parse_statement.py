@@ -16,7 +16,7 @@ from deltic.frontends.sql.lexer import SIGN, WORD, Token, tokenize
 from deltic.frontends.sql.options import WATERMARK, timed_of
 from deltic.frontends.sql.parse_query import QueryParser
 from deltic.frontends.sql.refusals import AFTER_TABLE, AFTER_VIEW, COLUMN, CREATED, STATEMENTS, refuse
-from deltic.frontends.sql.statements import CreateSink, DropSink, DropTable, DropView, Timed
+from deltic.frontends.statements import CreateSink, DropSink, DropTable, DropView, Timed
 from deltic.options import Options
 
 UNDERSTOOD: Final = (

@@ -1,13 +1,32 @@
-"""The statements of a script, bound."""
+"""What front ends hand to a catalog: definitions of tables, views and sinks, bound to plans and schemas, and where they are dropped.
+
+A catalog knows no text: a view comes with the function that binds it again when something that it reads is replaced.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
 
 from deltic.errors import Span
 from deltic.options import Options
 from deltic.plan.nodes import Plan
 from deltic.schema import Schema, TableSchema
+
+
+class Catalog(Protocol):
+    """The tables and views that there are. Names are found without regard to case."""
+
+    def relation(self, name: str) -> TableSchema | Plan | None:
+        """A table by its schema, a view by its plan, one that is declared recursive by a Reference, None where there is neither."""
+
+    def names(self) -> Iterable[str]:
+        """Every table and view, for "did you mean"."""
+
+
+Rebind: TypeAlias = Callable[[Catalog], Plan]
+"""Gives the plan of a query over another catalog. Raises QueryError where it does not fit any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +57,7 @@ class CreateView:
     """CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW [IF NOT EXISTS].
 
     materialized: False for a plain or temporary view, which is only a name for its query.
-    text: the statement as written; span: its name. depends_on: the catalog's relations that it reads, sorted.
+    rebind: binds its query over another catalog. span: its name. depends_on: the catalog's relations that it reads, sorted.
     """
 
     name: str
@@ -46,7 +65,7 @@ class CreateView:
     materialized: bool
     or_replace: bool
     if_not_exists: bool
-    text: str
+    rebind: Rebind
     span: Span
     depends_on: tuple[str, ...]
 
