@@ -67,7 +67,7 @@ def run(engine: Engine, folder: Path, first: int | None = None) -> harness.Figur
 
 
 def _prepared(engine: Engine, folder: Path, ticks: Script) -> list[object]:
-    """All ticks in the engine's form; the raw feed is gone before the first one is applied."""
+    """All ticks in the engine's form; the raw feed is freed before the first one is applied."""
     kinds: list[str] = ticks["kinds"]
     feeds = [np.fromfile(folder / f"{name}.bin", "<i8").reshape(-1, width) for name, width in ticks["tables"].items()]
     changes = [checks.split(feed, len(kinds)) for feed in feeds]

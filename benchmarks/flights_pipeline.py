@@ -137,17 +137,17 @@ def content(table: pa.Table) -> Content:
 
 def sunk(folder: Path, view: str) -> Content:
     """What the view's sink adds up to; rows that cancel are left out."""
-    found: Content = Counter()
+    total: Content = Counter()
     for path in sorted((folder / "out" / view).glob("*.parquet")):
         table = pq.read_table(path)
         if view in SNAPSHOTS:
-            found.update(content(table))
+            total.update(content(table))
             continue
         weights = table.column("_weight").to_pylist()
         rows = zip(*(column.to_pylist() for column in table.drop_columns(["_weight", "_epoch"]).columns), strict=True)
         for row, weight in zip(rows, weights, strict=True):
-            found[row] += weight
-    return Counter({row: weight for row, weight in found.items() if weight})
+            total[row] += weight
+    return Counter({row: weight for row, weight in total.items() if weight})
 
 
 def everything(folder: Path) -> dict[str, Content]:
@@ -156,10 +156,10 @@ def everything(folder: Path) -> dict[str, Content]:
     return kept | {f"sink of {view}": sunk(folder, view) for view in QUERIES}
 
 
-def difference(found: dict[str, Content], expected: dict[str, Content]) -> tuple[int, int]:
+def difference(contents: dict[str, Content], expected: dict[str, Content]) -> tuple[int, int]:
     """(rows that are lost, rows that are there too often), over all views and sinks."""
-    lost = sum((_minus(expected[name], found[name])).total() for name in expected)
-    return lost, sum((_minus(found[name], expected[name])).total() for name in expected)
+    lost = sum((_minus(expected[name], contents[name])).total() for name in expected)
+    return lost, sum((_minus(contents[name], expected[name])).total() for name in expected)
 
 
 def _minus(left: Content, right: Content) -> Content:
@@ -167,10 +167,10 @@ def _minus(left: Content, right: Content) -> Content:
     return Counter({row: left[row] - right[row] for row in left.keys() | right.keys() if left[row] > right[row]})
 
 
-def confirmed(feed: Feed, inputs: Inputs, found: Mapping[str, pa.Table]) -> bool:
+def confirmed(feed: Feed, inputs: Inputs, contents: Mapping[str, pa.Table]) -> bool:
     """Whether DuckDB, given the final tables at once, says the same of every view."""
     tables = feed.tables(inputs.until_s)
     reference, right = without_spark(tables)
     assert "DuckDB" in reference, reference
     summands = tables["flights"].num_rows
-    return not any(compare(view, table, right[view], summands).differing for view, table in found.items())
+    return not any(compare(view, table, right[view], summands).differing for view, table in contents.items())

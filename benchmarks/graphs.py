@@ -134,8 +134,10 @@ def _present(feed: Feed, nodes: int) -> Iterator[tuple[Words, Words]]:
     present = np.zeros(0, np.int64)
     for weight, source, target in checks.split(feed, int(feed[-1, 0]) + 1):
         edges = source * nodes + target
-        gone, new = np.sort(edges[weight < 0]), np.sort(edges[weight > 0])
-        assert np.isin(gone, present).all() and not np.isin(new, present).any(), "the feed holds an edge twice, or deletes an absent one"
-        present = np.delete(present, np.searchsorted(present, gone))
-        present = np.insert(present, np.searchsorted(present, new), new)
+        removed, added = np.sort(edges[weight < 0]), np.sort(edges[weight > 0])
+        assert np.isin(removed, present).all() and not np.isin(added, present).any(), (
+            "the feed holds an edge twice, or deletes an absent one"
+        )
+        present = np.delete(present, np.searchsorted(present, removed))
+        present = np.insert(present, np.searchsorted(present, added), added)
         yield present // nodes, present % nodes

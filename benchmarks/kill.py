@@ -112,7 +112,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def struck(kept: Kept, folder: Path, engine: str, chance: random.Random, tally: Tally) -> None:
-    """One run with its kills, to its end, and what is wrong with it."""
+    """One run with its kills, to its end, and its defects."""
     flights.link(kept.inputs, folder)
     started = time.perf_counter()
     for _ in range(chance.randint(1, 3)):

@@ -1,6 +1,6 @@
 """Patterns of edges as views, in the language of every engine, and Deltic's engine for them.
 
-A pattern's rows are the ways to give its variables nodes so that every one of its edges is there; one node may stand for several.
+A pattern's rows are the assignments of nodes to its variables for which all its edges exist; one node may be assigned to several variables.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The benchmarks' comparison sees what is wrong, and their feeds are what they say."""
+"""The benchmarks' comparison detects wrong answers, and their feeds have the stated properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmarks of triangles and subgraphs compare with what is right: independent counts, feeds, and engines that do the same."""
+"""The benchmarks of triangles and subgraphs check answers against independent counts; the engines agree."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ways(name: str, edges: set[tuple[int, int]]) -> set[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("feed", [DENSE, SPARSE])
-def test_the_independent_triangles_are_those_found_by_trying(feed: workloads.Feed) -> None:
+def test_the_independent_triangles_are_those_of_brute_force(feed: workloads.Feed) -> None:
     held: set[tuple[int, ...]] = set()
     for edges, (weights, *columns) in zip(present(feed), graphs.triangles(feed), strict=True):
         for weight, *row in zip(weights.tolist(), *(column.tolist() for column in columns), strict=True):
@@ -48,7 +48,7 @@ def test_the_independent_triangles_are_those_found_by_trying(feed: workloads.Fee
 
 
 @pytest.mark.parametrize("name", subgraphs.CASES)
-def test_the_independent_counts_are_those_found_by_trying(name: str) -> None:
+def test_the_independent_counts_are_those_of_brute_force(name: str) -> None:
     assert list(subgraphs.CASES[name](DENSE)) == [len(ways(name, edges)) for edges in present(DENSE)]
 
 
@@ -64,8 +64,8 @@ def test_the_queries_are_written_as_documented() -> None:
 
 
 def engines(name: str) -> list[Engine]:
-    found: list[Engine] = [patterns.engine(name), deltic_patterns.engine(name), duckdb_patterns.engine(name)]
-    return [*found, numba_patterns.engine(name)] if name in (COUNTED, LISTED) else found
+    engines: list[Engine] = [patterns.engine(name), deltic_patterns.engine(name), duckdb_patterns.engine(name)]
+    return [*engines, numba_patterns.engine(name)] if name in (COUNTED, LISTED) else engines
 
 
 @pytest.mark.parametrize("name", [COUNTED, LISTED])
@@ -95,7 +95,7 @@ def test_another_pattern_is_wrong(tmp_path: Path) -> None:
     assert not drive.run(patterns.engine("cliques"), tmp_path)["correct"]
 
 
-def test_only_the_first_ticks_are_run_where_they_are_asked_for(tmp_path: Path) -> None:
+def test_only_the_first_ticks_are_run_where_their_number_is_given(tmp_path: Path) -> None:
     subgraphs.write("cycles", DENSE, tmp_path)
     applied: list[int] = []
 

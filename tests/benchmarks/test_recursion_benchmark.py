@@ -1,4 +1,4 @@
-"""The benchmark of recursion compares with what is right: its independent computation, its feeds, and an engine that does the same."""
+"""The benchmark of recursion checks answers against an independent computation, over feeds of known content, with an engine that agrees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPARSE = workloads.uniform(60, 90, ticks=6, changes=20)
 
 
 def reached(edges: set[tuple[int, int]], start: int) -> set[int]:
-    """The nodes behind `start`, which is one only where a cycle leads back to it."""
+    """The nodes reachable from `start`; `start` itself only if a cycle leads back to it."""
     seen: set[int] = set()
     waiting = [start]
     while waiting:

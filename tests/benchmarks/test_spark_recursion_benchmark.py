@@ -42,8 +42,8 @@ def test_the_layered_graph_has_all_its_levels_and_few_ways() -> None:
 @pytest.mark.parametrize(("ways", "absent"), [((RECURSIVE, LOOP), []), ((LOOP,), [RECURSIVE])])
 def test_a_way_that_does_not_end_is_absent_with_the_reason(ways: tuple[str, ...], absent: list[str]) -> None:
     answer = {"load_s": 1.0, "peak_mb": 1.0, "jvm_mb": 1.0, "jobs_per_tick": 1, "correct": True}
-    found = result({**answer, "peers": {way: {"correct": True} for way in ways}}, {})
-    assert [name for name, peer in found["peers"].items() if peer == {"absent": ENDLESS}] == absent
+    measured = result({**answer, "peers": {way: {"correct": True} for way in ways}}, {})
+    assert [name for name, peer in measured["peers"].items() if peer == {"absent": ENDLESS}] == absent
 
 
 @pytest.mark.spark

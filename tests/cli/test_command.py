@@ -77,7 +77,7 @@ def test_help_has_the_commands_and_the_exit_codes(capsys: pytest.CaptureFixture[
         (["explain"], "SCRIPT"),
         (["explain", "no-such-file.sql"], "no-such-file.sql"),
         (["demo", "flights", "--every", "13h"], "at most 12h"),
-        (["demo", "flights", "--every", "soon"], "no stretch of time"),
+        (["demo", "flights", "--every", "soon"], "invalid length of time"),
         (["demo", "flights", "--engine", "flink"], "flink"),
         (["demo", "flights", "--limit", "0"], "limit"),
     ],

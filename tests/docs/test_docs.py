@@ -1,6 +1,6 @@
 """The code in README and docs runs, block after block of each page, in an empty folder.
 
-A block behind `<!-- run: KIND -->` runs apart from the others, in a process of its own: `shell` as it stands; `s3` in the shell, with an
+A block after `<!-- run: KIND -->` runs in a process of its own: `shell` in the shell; `s3` in the shell, with an
 object store in the environment; `connect` with the address of a Spark Connect server in CONNECT_URL.
 """
 
@@ -37,7 +37,7 @@ def blocks(page: Path) -> list[str]:
 
 def apart(page: Path, kind: str) -> list[str]:
     """Blocks of a kind."""
-    return [code for found, _, code in _BLOCK.findall(page.read_text()) if found == kind]
+    return [code for block_kind, _, code in _BLOCK.findall(page.read_text()) if block_kind == kind]
 
 
 def run_apart(command: list[str], folder: Path, **environment: str) -> None:

@@ -1,7 +1,7 @@
 """The command `deltic`: explain, run, state, doctor, demo. Each command has a module of its own, imported only when it runs.
 
-Exit codes (cli/exits.py): what the user's text or data did wrong is told on stderr, without a traceback, and ends with a code of its
-own; a traceback is a defect of Deltic.
+Errors of the user's text or data go to stderr without a traceback, with an exit code of their own (cli/exits.py); a traceback is a defect
+of Deltic.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ app = App(
     version=f"deltic {__version__}",
 )
 app.command("deltic.cli.explain:explain", name="explain", help="Show plan and circuit of a script's views.")
-app.command("deltic.cli.run:run", name="run", help="Run a pipeline: files in, views kept exact, sinks out; it goes on where it was.")
-app.command("deltic.cli.state:app", name="state", help="Look into a state folder, check it, shrink it.")
-app.command("deltic.cli.doctor:doctor", name="doctor", help="Say what is installed, what is lacking, and what would make ticks faster.")
-app.command("deltic.cli.warm_up:warm_up", name="warm-up", help="Compile the kernels now, such as when an image is built.")
+app.command("deltic.cli.run:run", name="run", help="Run a pipeline: files in, views kept exact, sinks out; it resumes where it left off.")
+app.command("deltic.cli.state:app", name="state", help="Inspect a state folder, verify it, shrink it.")
+app.command("deltic.cli.doctor:doctor", name="doctor", help="Report what is installed, what is missing, and what would make ticks faster.")
+app.command("deltic.cli.warm_up:warm_up", name="warm-up", help="Compile the kernels now, for example when an image is built.")
 app.command("deltic.cli.demo:app", name="demo", help="Run a whole pipeline over real data.")
 
 

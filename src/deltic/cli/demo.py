@@ -22,21 +22,21 @@ _LONGEST_S: Final = 12 * 3_600
 
 
 def seconds(text: str) -> int:
-    """A stretch of time such as 12h, 90m or 1h30m, in seconds. Raises ValueError.
+    """A length of time such as 12h, 90m or 1h30m, in seconds. Raises ValueError.
 
     >>> seconds("1h30m")
     5400
     """
     parts = re.findall(r"(\d+)([smh])", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise ValueError(f"{text!r} is no stretch of time; write 12h, 90m or 1h30m")
+        raise ValueError(f"invalid length of time {text!r}; expected one such as 12h, 90m or 1h30m")
     total = sum(int(number) * _UNITS_S[unit] for number, unit in parts)
     if not 0 < total <= _LONGEST_S:
-        raise ValueError(f"a tick is at most 12h and more than nothing, not {text}")
+        raise ValueError(f"a tick is longer than 0 and at most 12h long, not {text}")
     return total
 
 
-def _stretch(type_: Any, tokens: Any) -> int:
+def _length(type_: Any, tokens: Any) -> int:
     return seconds(tokens[0].value)
 
 
@@ -45,7 +45,7 @@ def flights(
     *,
     engine: Literal["spark", "embedded"] = "spark",
     limit: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
-    every: Annotated[int, Parameter(converter=_stretch, metavar="TIME", show_default=lambda _: "12h")] = _LONGEST_S,
+    every: Annotated[int, Parameter(converter=_length, metavar="TIME", show_default=lambda _: "12h")] = _LONGEST_S,
     shards: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
     write: Annotated[Path | None, Parameter(validator=validators.Path(file_okay=False))] = None,
 ) -> int:
@@ -56,13 +56,13 @@ def flights(
     engine
         Where ticks run: on a local Spark session, or in this process.
     limit
-        Stop at the end of the tick in which this many changes have been applied. Default: the whole year.
+        Stop after the tick that reaches this many changes. Default: the whole year.
     every
         Event time in one tick, at most 12h.
     shards
-        How many parts the state is kept in. Default: the engine's own choice.
+        The number of parts into which the state is split. Default: the engine's choice.
     write
-        Replay nothing, but write the changes as files into this folder, one for each tick and table, with a script for `deltic run`.
+        Instead of replaying the changes, write them to this folder, one file for each tick and table, with a script for `deltic run`.
     """
     if write is not None:
         changes = write_files(build(read()), write, limit=limit, every_s=every)

@@ -1,6 +1,6 @@
-"""`deltic doctor`: what this machine has, what it lacks, and what would make ticks faster.
+"""`deltic doctor`: what is installed, what is missing, and what would make ticks faster.
 
-It starts no engine: versions are read from the packages' metadata, and Java is at most asked for its version.
+It starts no engine: versions come from the packages' metadata; Java and the workers' Python are run only for their versions.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _PLAIN_WIDTH: Final = 140
 _COLOURS: Final = {"ok": "green", "absent": "yellow", "lacking": "red"}
 _MATTERS: Final = {
     "spark.python.unix.domain.socket.enabled": "TCP adds about 40 ms to each Python stage",
-    "spark.sql.adaptive.enabled": "with it Spark runs a tick's exchanges as jobs of their own",
-    "spark.ui.enabled": "the UI keeps books of every tick",
+    "spark.sql.adaptive.enabled": "if enabled, Spark runs each exchange of a tick as a job of its own",
+    "spark.ui.enabled": "the UI records every tick",
     "spark.shuffle.compress": "on one machine compressing costs more than it saves",
 }
-"""Of the settings of Deltic's own Spark sessions, those that a user's session profits from."""
+"""Settings of Deltic's own Spark sessions that also speed up a user's session, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """status: ok, absent (an extra that is not installed), or lacking (needed by what is installed)."""
+    """status: ok, absent (optional and not installed), or lacking (required by what is installed). Its fields are the keys of `--json`."""
 
     name: str
     status: str
@@ -52,7 +52,7 @@ class Finding:
 
 
 def doctor(*, json: bool = False) -> int:
-    """Say what is installed, what is lacking, and what would make ticks faster.
+    """Report what is installed, what is missing, and what would make ticks faster.
 
     Parameters
     ----------
@@ -82,13 +82,13 @@ def _findings() -> Iterator[Finding]:
 
 
 def _processors() -> int:
-    """Those this process may use, which in a container can be fewer than the machine has."""
+    """Those that this process may use: in a container possibly fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _kernels() -> Finding:
     if FOLDER is None:
-        return Finding("kernels", "lacking", "no folder can keep them, so each process compiles them", "set NUMBA_CACHE_DIR")
+        return Finding("kernels", "lacking", "no writable folder for them, so each process compiles them", "set NUMBA_CACHE_DIR")
     if torn := damaged():
         help = "deltic warm-up compiles them again, or their first use"
         return Finding("kernels", "absent", f"{len(torn)} damaged in {FOLDER}", help)
@@ -113,9 +113,9 @@ def _version(package: str) -> str | None:
 
 
 def _java() -> Finding:
-    """Looked for as a Spark session of Deltic would. The Spark room needs PySpark, and without PySpark there is no need of Java."""
+    """Found as a Spark session of Deltic finds it. The Spark room imports PySpark, and without PySpark Java is not needed."""
     if _version("pyspark") is None:
-        return Finding("Java", "absent", "not looked for: only Spark needs it")
+        return Finding("Java", "absent", "not checked: only Spark needs it")
     try:
         java = importlib.import_module("deltic.runtimes.spark.java").find_java()
     except SetupError as error:
@@ -124,7 +124,7 @@ def _java() -> Finding:
 
 
 def _workers_python() -> Iterator[Finding]:
-    """What the workers of a Spark session that the user makes would run. Deltic's own sessions set it to this Python."""
+    """The Python of the workers in a user's Spark session. Deltic's own sessions set it to this Python."""
     if _version("pyspark") is None:
         return
     python = os.environ.get("PYSPARK_PYTHON") or "python3"
@@ -144,9 +144,9 @@ def _faster() -> Iterator[str]:
     if not complete():
         yield "The kernels are not compiled yet: the first session on this machine takes about 15 seconds longer."
     if FOLDER is not None and FOLDER.is_relative_to(Path(tempfile.gettempdir())):
-        yield f"The kernels' cache is in a temporary folder, {FOLDER}: set NUMBA_CACHE_DIR to one that stays, or they are compiled again."
+        yield f"The kernels' cache is in a temporary folder, {FOLDER}: set NUMBA_CACHE_DIR to a permanent one, or they are compiled again."
     if _processors() == 1:
-        yield "There is one processor: shards and merges cannot run beside the ticks."
+        yield "There is one processor: shards and merges cannot run in parallel with ticks."
     if _version("pyspark") is not None:
         tuned: Mapping[str, str] = importlib.import_module("deltic.runtimes.spark.session").TUNED
         for name, reason in _MATTERS.items():

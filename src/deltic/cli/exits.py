@@ -18,10 +18,10 @@ class Exit(IntEnum):
 
 
 HELP: Final = """Exit codes:
-  0  all went well
-  1  an error in your script or data, told on stderr
+  0  success
+  1  an error in your script or data, reported on stderr
   2  wrong usage of the command
-  3  the machine lacks something, such as Java or an extra
+  3  the machine lacks a requirement, such as Java or an extra
   4  a view of the demo differs from its reference
 130  interrupted
 """

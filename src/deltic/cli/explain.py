@@ -1,4 +1,4 @@
-"""`deltic explain`: what a script's views are turned into."""
+"""`deltic explain`: plan and circuit of a script's views."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def explain(
 ) -> int:
     """Show plan and circuit of a script's views: operators by name, class, key, state, exchanges and sharing.
 
-    Nothing is run but the definitions, in this process and on empty tables.
+    Only the definitions are run, in this process and on empty tables.
 
     Parameters
     ----------
     script
         A file of CREATE TABLE and CREATE MATERIALIZED VIEW statements.
     view
-        One view of it. Default: all of them together.
+        One of its views. Default: all of them together.
     format
         What to print: text, a Mermaid flowchart, a Graphviz digraph (dot), or one JSON object.
     json

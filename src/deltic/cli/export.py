@@ -1,4 +1,4 @@
-"""Exports: the content of views as files whose names come from those of the views, and an index that says which is which."""
+"""Exports: the content of views as files named after the views, and an index of these files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CUT_ESCAPE: Final = re.compile("%[0-9A-F]?$")
 
 
 def file_name(view: str, format: str) -> str:
-    """Different for different views, and one that every file system takes.
+    """Different for different views, and valid on every file system.
 
     >>> file_name("spend", "csv"), file_name("a/b", "csv"), len(file_name("x" * 300, "parquet"))
     ('spend.csv', 'a%2Fb.csv', 208)
@@ -38,18 +38,18 @@ def file_name(view: str, format: str) -> str:
 
 
 def export_views(views: Sequence[StoredView], folder: Path, format: str) -> list[dict[str, Any]]:
-    """Writes each view to a file of its own, and all to the folder's index. Raises SinkError; nothing is written over."""
+    """Writes each view to a file of its own, and adds all to the folder's index. Raises SinkError; no file is overwritten."""
     paths = [folder / file_name(view.name, format) for view in views]
     for path in paths:
         if path.exists():
-            raise _taken(path)
+            raise _exists(path)
     written = []
     for view, path in zip(views, paths, strict=True):
         rows = view.to_arrow()
         with _writing(path):
             disk.make_folder(folder)
             if not disk.create_if_absent(path, encoded(rows, format, header=True)):
-                raise _taken(path)
+                raise _exists(path)
         written.append({"view": view.name, "rows": rows.num_rows, "file": str(path)})
     _add_to_index(folder, {path.name: {"view": view.name, "epoch": view.epoch} for view, path in zip(views, paths, strict=True)})
     return written
@@ -70,8 +70,8 @@ def _add_to_index(folder: Path, entries: dict[str, Any]) -> None:
         disk.replace(path, [json.dumps({**known, **entries}, indent=2).encode()])
 
 
-def _taken(path: Path) -> SinkError:
-    return SinkError(f"{path} is there already", expected="a name that is free", remedy="name another folder, or delete the file")
+def _exists(path: Path) -> SinkError:
+    return SinkError(f"{path} already exists", expected="a name that is free", remedy="name another folder, or delete the file")
 
 
 @contextmanager
@@ -81,6 +81,6 @@ def _writing(path: Path) -> Iterator[None]:
     except OSError as error:
         raise SinkError(
             f"{path} cannot be written: {error.strerror or error}",
-            expected="a folder that can be written, with room",
-            remedy="make room, or name another folder",
+            expected="a writable folder with free space",
+            remedy="free space, or name another folder",
         ) from error

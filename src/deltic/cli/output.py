@@ -7,8 +7,8 @@ import sys
 
 
 def emit(text: str) -> None:
-    """Prints `text`. That a reader such as `head` has had enough is no error."""
+    """Prints `text`. A reader that closes the pipe, such as `head`, is no error."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes again at exit

@@ -1,4 +1,4 @@
-"""What `deltic run` prints: on stderr one line that moves on a terminal, or a line every few seconds; with --json, JSON lines on stdout."""
+"""Output of `deltic run`: progress on stderr, in one updated line on a terminal; with --json, JSON lines on stdout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN_EVERY_S: Final = 5.0
 
 
 class Report:
-    """Of one run."""
+    """The output of one run."""
 
     def __init__(self, *, json: bool) -> None:
         self._json = json
@@ -30,32 +30,32 @@ class Report:
         self._err.print(line, highlight=False, markup=False)
 
     def started(self, state: str, start: Start) -> None:
-        """What the script found."""
+        """Reports how the script differs from the state."""
         self.say(f"state {state}: {start}")
         self._emit(start)
 
     @contextmanager
     def ticks(self) -> Iterator[Callable[[Progress], None]]:
-        """What is to be called after each tick."""
-        total, begun = Summary(), time.monotonic()
-        said = begun
+        """Gives a function to call after each tick."""
+        total, start_s = Summary(), time.monotonic()
+        reported_s = start_s
         with self._err.status("looking for files") as status:
 
-            def told(progress: Progress) -> None:
-                nonlocal said
+            def ticked(progress: Progress) -> None:
+                nonlocal reported_s
                 total.add(progress)
                 self._emit(progress)
-                line = _line(progress, total, time.monotonic() - begun)
+                line = _line(progress, total, time.monotonic() - start_s)
                 if self._err.is_terminal:
                     status.update(line)
-                elif time.monotonic() - said >= _PLAIN_EVERY_S:
-                    said = time.monotonic()
+                elif time.monotonic() - reported_s >= _PLAIN_EVERY_S:
+                    reported_s = time.monotonic()
                     self.say(line)
 
-            yield told
+            yield ticked
 
     def ended(self, summary: Summary) -> None:
-        """All of it."""
+        """Reports the summary."""
         self.say(_sentence(summary))
         self._emit(summary)
 
@@ -75,7 +75,7 @@ def _sentence(summary: Summary) -> str:
     letters = (
         f"; to the dead letters: {', '.join(f'{table} {rows:,}' for table, rows in summary.letters.items())}" if summary.letters else ""
     )
-    took = f"{summary.files:,} files, rows: {rows}{letters}" if summary.ticks else "no new files"
+    read = f"{summary.files:,} files, rows: {rows}{letters}" if summary.ticks else "no new files"
     stages = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in summary.seconds.items())
     end = "stopped at" if summary.stopped else "up to date at"
-    return f"{end} epoch {summary.epoch:,} after {summary.ticks:,} ticks: {took}" + (f" ({stages})" if stages else "")
+    return f"{end} epoch {summary.epoch:,} after {summary.ticks:,} ticks: {read}" + (f" ({stages})" if stages else "")

@@ -1,4 +1,4 @@
-"""`deltic run`: a script's tables read from files, its views kept exact, its sinks written; it goes on where it was."""
+"""`deltic run`: a script's tables read from files, its views kept exact, its sinks written; it resumes where it left off."""
 
 from __future__ import annotations
 
@@ -46,42 +46,42 @@ def run(
     dry_run: Annotated[bool, Parameter(negative=())] = False,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Run a pipeline: read the new files of its tables, keep its views exact, and write its sinks. It goes on where it was.
+    """Run a pipeline: read the new files of its tables, keep its views exact, and write its sinks. It resumes where it left off.
 
-    The first Ctrl-C or SIGTERM ends it after the tick that runs; the second at once, and that tick has not happened.
+    The first Ctrl-C or SIGTERM ends it after the current tick; the second ends it at once, and that tick has not happened.
 
     Parameters
     ----------
     script
-        A file of CREATE TABLE … USING …, CREATE MATERIALIZED VIEW and CREATE SINK statements. Its relative paths count from its folder.
+        A file of CREATE TABLE … USING …, CREATE MATERIALIZED VIEW and CREATE SINK statements. Relative paths are relative to its folder.
     engine
         Where ticks run: on Spark, or in this process. Default: on Spark if PySpark is installed.
     master
         Spark's master. Default: this machine, all processors.
     state
-        The folder, or the URL in an object store, in which the pipeline's state is kept. Default: the script's name with .state for
+        The state folder, or its URL in an object store. Default: the script's name with .state for
         .sql, beside the script.
     once
-        Take all files that are there, and end. So it is unless --follow is given.
+        Read the files that exist, and end. This is the default.
     follow
-        Wait for more files, until it is stopped.
+        Wait for more files, until stopped.
     shards
-        How many parts the state is kept in; the state is parted anew if it is another number. Default: the state's own number, and of
-        a new state 1, or Spark's parallelism.
+        The number of parts into which the state is split; if it differs from the state's, the state is resharded. Default: the state's
+        number, and for a new state 1, or Spark's parallelism.
     rows_per_tick
-        How many rows of each table one tick takes at most. Default: 100,000.
+        The most rows of each table in one tick. Default: 100,000.
     retain
-        How many past epochs stay readable.
+        The number of past epochs that stay readable.
     shared_state
-        Say that every machine of the Spark cluster has the state folder under this name.
+        Declare that every machine of the Spark cluster has the state folder under this path.
     dry_run
-        Change nothing: check the script, read the files that are waiting, and say what would be done.
+        Change nothing: check the script, read the pending files, and report what would be done.
     json
         Print one JSON object for the start, for each tick and for the end.
     """
     engine = engine or _default_engine(master is not None or shared_state)
     if engine == "embedded" and (master is not None or shared_state):
-        print("deltic: --master and --shared-state are of --engine spark", file=sys.stderr)
+        print("deltic: --master and --shared-state require --engine spark", file=sys.stderr)
         return Exit.USAGE
     text, folder = read_script(script), script.absolute().parent
     where = state if state is not None else str(folder / f"{script.stem}.state")
@@ -95,7 +95,7 @@ def run(
         signals = stack.enter_context(Signals())
         prepare(report.say)
         spark = None if engine == "embedded" else stack.enter_context(_spark(master, f"deltic run {script.name}"))
-        signals.listen()  # PySpark has put a handler of its own
+        signals.listen()  # PySpark has installed a handler of its own
         pipeline = stack.enter_context(Pipeline.of(text, options.on(spark), name=str(script), base=folder))
         signals.stop_by(pipeline.stop)
         report.started(where, pipeline.start)
@@ -105,9 +105,9 @@ def run(
     return Exit.INTERRUPTED if signal.SIGINT in signals.caught else Exit.OK
 
 
-def _default_engine(wants_spark: bool) -> Literal["spark", "embedded"]:
-    """Spark, if it is installed or an option is about it."""
-    if wants_spark or importlib.util.find_spec("pyspark") is not None:
+def _default_engine(needs_spark: bool) -> Literal["spark", "embedded"]:
+    """Spark, if it is installed or an option requires it."""
+    if needs_spark or importlib.util.find_spec("pyspark") is not None:
         return "spark"
     print('deltic: running in this process; to run on Spark: pip install "deltic[spark]"', file=sys.stderr)
     return "embedded"
@@ -115,7 +115,7 @@ def _default_engine(wants_spark: bool) -> Literal["spark", "embedded"]:
 
 @contextmanager
 def _spark(master: str | None, name: str) -> Iterator[Any]:
-    """A Spark session, which ends with it. The Spark room imports PySpark, which is an extra."""
+    """A Spark session, stopped at the end. The Spark room imports PySpark, which is an extra."""
     if importlib.util.find_spec("pyspark") is None:
         raise SetupError("PySpark is not installed", remedy='pip install "deltic[spark]", or give --engine embedded')
     spark = importlib.import_module("deltic.runtimes.spark.session").session_at(master, name=name)

@@ -1,4 +1,4 @@
-"""Signals of `deltic run`: what SIGINT and SIGTERM do while it starts, while it runs, and when it is done."""
+"""Signals of `deltic run`: what SIGINT and SIGTERM do while it starts, while it runs, and at its end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deltic.cli.exits import Exit
 
 @contextmanager
 def ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends the process with 0 while `Signals` are not open: the command is loading, or done, and there is nothing to lose."""
+    """SIGTERM ends the process with 0 while `Signals` are not open: the command is loading, or finished, and nothing is lost."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -29,8 +29,8 @@ def ended_by_sigterm() -> Iterator[None]:
 class Signals:
     """While it is open, the first SIGINT or SIGTERM stops the pipeline, before its first tick if it is being opened.
 
-    The second ends the process as if it were killed, which a state may be at any moment. Neither raises: an exception might come in the
-    midst of anything, and be lost where a library passes over exceptions. caught: those that came.
+    The second ends the process like a kill, which a state survives at any moment. Neither raises: an exception could occur anywhere,
+    and be lost in a library that ignores exceptions. caught: the signals received.
     """
 
     def __init__(self) -> None:
@@ -39,28 +39,28 @@ class Signals:
         self._before: dict[int, Any] = {}
 
     def listen(self) -> None:
-        """Takes the signals over from whoever has them."""
+        """Replaces the current handlers."""
         for number in (signal.SIGINT, signal.SIGTERM):
-            before = signal.signal(number, self._heard)
+            before = signal.signal(number, self._received)
             self._before.setdefault(number, before)
 
     def stop_by(self, stop: Callable[[], None]) -> None:
-        """`stop` is what stops the pipeline; called at once if a signal came before."""
+        """Sets the function that stops the pipeline; calls it at once if a signal has arrived before."""
         self._stop = stop
         if self.caught:
             stop()
 
-    def _heard(self, number: int, _: FrameType | None) -> None:
+    def _received(self, number: int, _: FrameType | None) -> None:
         self.caught.append(number)
         if len(self.caught) > 1:
             os.write(2, b"deltic: interrupted\n")
             os._exit(Exit.INTERRUPTED)
-        os.write(2, b"deltic: ending after this tick; once more ends it at once\n")
+        os.write(2, b"deltic: stopping after this tick; a second signal stops at once\n")
         if self._stop is not None:
             self._stop()
 
     def __enter__(self) -> Self:
-        _enable_arrow_handlers(False)  # they would break off the read of a file
+        _enable_arrow_handlers(False)  # they would interrupt the read of a file
         self.listen()
         return self
 
@@ -71,7 +71,7 @@ class Signals:
 
 
 def _enable_arrow_handlers(enable: bool) -> None:
-    """Arrow is loaded here, since the command line is not to wait for it."""
+    """Imports Arrow here, so that the command line starts without it."""
     import pyarrow as pa  # noqa: PLC0415  see above
 
     pa.enable_signal_handlers(enable)

@@ -22,7 +22,7 @@ from deltic.storage.reader import StateReader
 from deltic.storage.survey import arrangement_lines, batches, epoch_lines, sinks, sources
 from deltic.storage.verify import VerifyProgress, verify
 
-app = App(name="state", help="Look into a state folder, check it, shrink it.", help_format="plaintext")
+app = App(name="state", help="Inspect a state folder, verify it, shrink it.", help_format="plaintext")
 
 _FLAG: Final = Parameter(negative=())
 Flag = Annotated[bool, _FLAG]
@@ -55,7 +55,7 @@ def ls(folder: str, /, *, json: Flag = False) -> int:
 
 @app.command
 def show(folder: str, /, *, epoch: Count = None, json: Flag = False) -> int:
-    """Show what an epoch holds: tables, views and the state behind them, how far sources and sinks are.
+    """Show an epoch: tables, views and their state, what sources have read, and which epochs sinks have.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def _shown(reader: StateReader) -> dict[str, Any]:
 
 
 def _columns(program: ProgramDescription) -> dict[str, list[str]]:
-    """What users gave: "name TYPE", in their order."""
+    """As users declared them: "name TYPE", in their order."""
     entries: list[tuple[str, TableDescription | ViewDescription]] = [
         *((f"table {name}", table) for name, table in program.tables.items()),
         *((f"view {name}", view) for name, view in program.views.items()),
@@ -104,62 +104,63 @@ def _columns(program: ProgramDescription) -> dict[str, list[str]]:
 
 @app.command(name="verify")
 def verify_(folder: str, /, *, no_lease: Flag = False, json: Flag = False) -> int:
-    """Read every byte that a retained epoch needs, and say what is not as it was written. Ends with 1 if there is anything.
+    """Read every byte that a retained epoch needs, and report damage. Exits with 1 if there is any.
 
     Parameters
     ----------
     folder
         The state folder, or its URL.
     no_lease
-        Write nothing: for a folder that is read-only. Without it a lease keeps the files while they are read.
+        Write nothing: for a read-only folder. Without this option a lease keeps the files while they are read.
     json
         Print one JSON object for each finding, and one for the end.
     """
-    checked, found = VerifyProgress(), 0
+    checked, findings = VerifyProgress(), 0
     for finding in verify(folder, checked, lease_s=None if no_lease else LEASE_S):
-        found += 1
+        findings += 1
         emit(encoder.dumps(asdict(finding)) if json else f"{finding.file}: {finding.problem}\n  lost: {finding.lost}")
     if json:
-        emit(encoder.dumps({**asdict(checked), "findings": found}))
+        emit(encoder.dumps({**asdict(checked), "findings": findings}))
     else:
         read = f"{checked.manifests:,} manifests and {checked.files:,} files of {amount(checked.bytes)}"
-        emit(f"{read}: {'every byte is as it was written' if not found else f'{found:,} finding' + 's' * (found > 1)}")
-    return Exit.INPUT if found else Exit.OK
+        emit(f"{read}: {f'{findings:,} finding' + 's' * (findings > 1) if findings else 'no damage'}")
+    return Exit.INPUT if findings else Exit.OK
 
 
 @app.command(name="compact")
 def compact_(folder: str, /, *, keep: Count = None, json: Flag = False) -> int:
-    """Merge the batches of each arrangement into one per shard. No pipeline may run on the folder meanwhile.
+    """Merge the batches of each arrangement into one per shard. No pipeline may be running on the folder.
 
     Parameters
     ----------
     folder
         The state folder, or its URL.
     keep
-        How many epochs before the last stay readable; what only older ones need is deleted. Default: those that are readable now.
+        The number of epochs before the last that stay readable; files that only older ones need are deleted. Default: those readable
+        now.
     json
         Print one JSON object instead of text.
     """
-    return _told(compact(folder, keep), json=json)
+    return _report(compact(folder, keep), json=json)
 
 
 @app.command(name="gc")
 def gc_(folder: str, /, *, keep: Count = None, json: Flag = False) -> int:
-    """Delete what no epoch needs that is to stay readable. No pipeline may run on the folder meanwhile.
+    """Delete files that no readable epoch needs. No pipeline may be running on the folder.
 
     Parameters
     ----------
     folder
         The state folder, or its URL.
     keep
-        How many epochs before the last stay readable. Default: those that are readable now.
+        The number of epochs before the last that stay readable. Default: those that are readable now.
     json
         Print one JSON object instead of text.
     """
-    return _told(gc(folder, keep), json=json)
+    return _report(gc(folder, keep), json=json)
 
 
-def _told(cared: MaintenanceResult, *, json: bool) -> int:
+def _report(cared: MaintenanceResult, *, json: bool) -> int:
     if json:
         epochs = [cared.epochs.start, cared.epochs.stop - 1]
         body = {"before": asdict(cared.before), "after": asdict(cared.after), "epochs": epochs, "batches": list(cared.batches)}
@@ -178,13 +179,13 @@ def read(folder: str, view: str, /, *, epoch: Count = None, changes: Flag = Fals
     folder
         The state folder, or its URL.
     view
-        The view, however its name is written.
+        The view; upper and lower case are the same.
     epoch
         One of those that can be read. Default: the last.
     changes
-        Print what the epoch did to the view, with `_weight`, in place of what it holds.
+        Print the changes of the view in the epoch, with `_weight`, instead of its content.
     limit
-        Print so many rows at most.
+        The most rows to print.
     json
         Print one JSON object for each row instead of text.
     """
@@ -210,32 +211,32 @@ def export(
     format: Literal["parquet", "csv", "json"] = "parquet",
     json: Flag = False,
 ) -> int:
-    """Write the content of views to files, VIEW.parquet for each. A file that is there already is not touched.
+    """Write the content of views to files, VIEW.parquet for each. Existing files are not overwritten.
 
-    Characters that file names cannot have are written as %XX, and a long name is cut and ends with a hash; @views.json tells which view
-    a file is of.
+    Characters that file names cannot contain are written as %XX, and a long name is truncated and ends with a hash; @views.json lists the
+    view of each file.
 
     Parameters
     ----------
     folder
         The state folder, or its URL.
     out
-        The folder for the files; made if it is not there.
+        The folder for the files; created if it does not exist.
     view
         One view. Default: all of them.
     epoch
         One of those that can be read. Default: the last.
     format
-        What the files are. CSV has a header; JSON has one object per line.
+        The format of the files. CSV has a header; JSON has one object per line.
     json
         Print one JSON object instead of text.
     """
     with open_state(folder, epoch=epoch) as state:
         views = [state.view(name) for name in ([view] if view is not None else sorted(state.views))]
         written = export_views(views, out, format)
-        at = state.epoch
+        exported = state.epoch
     if json:
-        emit(encoder.dumps({"epoch": at, "views": written}, indent=2))
+        emit(encoder.dumps({"epoch": exported, "views": written}, indent=2))
     else:
-        emit("\n".join([f"epoch {at}", *(f"{w['view']}: {w['rows']:,} rows to {w['file']}" for w in written)]))
+        emit("\n".join([f"epoch {exported}", *(f"{w['view']}: {w['rows']:,} rows to {w['file']}" for w in written)]))
     return Exit.OK

@@ -1,4 +1,4 @@
-"""What `deltic state` prints for people."""
+"""The text output of `deltic state`."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     a     12,000
     long       5
     """
-    found = list(rows)
-    texts = [list(head), *([f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in found)]
+    cells = list(rows)
+    texts = [list(head), *([f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in cells)]
     widths = [max(len(row[i]) for row in texts) for i in range(len(head))]
-    right = [bool(found) and isinstance(found[0][i], int) for i in range(len(head))]
+    right = [bool(cells) and isinstance(cells[0][i], int) for i in range(len(head))]
     lines = ("  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)) for row in texts)
     return "\n".join(line.rstrip() for line in lines)
 
@@ -57,7 +57,7 @@ def size_text(size: Size) -> str:
 
 
 def ls_text(lines: Sequence[EpochLine], size: Size) -> str:
-    """Of `ls`."""
+    """The output of `ls`."""
     head = ("epoch", "committed", "generation", "shards", "files", "written", "state")
     rows = [
         (line.epoch, moment(line.at_us), line.generation, line.shards, line.files, amount(line.written_bytes), amount(line.state_bytes))
@@ -67,7 +67,7 @@ def ls_text(lines: Sequence[EpochLine], size: Size) -> str:
 
 
 def show_text(shown: Mapping[str, Any]) -> str:
-    """Of `show`."""
+    """The output of `show`."""
     lines = [
         f"{shown['root']}",
         f"epoch {shown['epoch']}, committed {moment(shown['at_us'])} by generation {shown['generation']}; "
@@ -78,7 +78,7 @@ def show_text(shown: Mapping[str, Any]) -> str:
     head = ("what", "rows stored", "bytes", "batches", "most in a shard", "files")
     rows = [
         (
-            _called(line) + (" (ranged)" if line["ranged"] else ""),
+            _label(line) + (" (ranged)" if line["ranged"] else ""),
             line["rows"],
             "-" if line["bytes"] is None else amount(line["bytes"]),
             line["batches"],
@@ -92,13 +92,13 @@ def show_text(shown: Mapping[str, Any]) -> str:
     lines += [f"rows of {name} are held in {count} arrangements" for name, count in held.items() if count > 1]
     lines += [f"{name} ({', '.join(columns)})" for name, columns in shown["columns"].items()]
     lines += [_source(name, source) for name, source in shown["sources"].items()]
-    lines += [f"sink {name}: view {sink.get('view', '-')}, has had epoch {sink.get('epoch', '-')}" for name, sink in shown["sinks"].items()]
+    lines += [f"sink {name}: view {sink.get('view', '-')}, has epoch {sink.get('epoch', '-')}" for name, sink in shown["sinks"].items()]
     lines += [f"query {name}: batch {batch}" for name, batch in shown["batches"].items()]
     return "\n".join(lines).rstrip()
 
 
-def _called(line: Mapping[str, Any]) -> str:
-    """What the line is of: a copy is called by its table and columns."""
+def _label(line: Mapping[str, Any]) -> str:
+    """The arrangement's name; of a copy of a table, the table and its columns."""
     if line["kind"] == "inner" and line["holds"]:
         table, *columns = line["holds"]
         return f"copy of {table} ({', '.join(columns)})"[:60]
@@ -108,21 +108,22 @@ def _called(line: Mapping[str, Any]) -> str:
 def _source(name: str, source: Mapping[str, Any]) -> str:
     cursor = source["cursor"]
     half = f"; {cursor[1]:,} rows of {cursor[0]}" if cursor else ""
-    return f"source of {name}: took {source['files']:,} files with {source['rows']:,} rows, {amount(source['bytes'])}{half}"
+    return f"source of {name}: read {source['files']:,} files with {source['rows']:,} rows, {amount(source['bytes'])}{half}"
 
 
 def rows_text(shown: pa.Table, rows: int) -> str:
-    """Of `read`: rows, and how many there are in all."""
+    """The output of `read`: rows, and their number in the view."""
     columns = [["NULL" if value is None else str(value) for value in column.to_pylist()] for column in shown.columns]
     text = table(shown.column_names, list(zip(*columns, strict=True)))
     return f"{text}\n{rows:,} rows" + (f", the first {shown.num_rows:,} are shown" if shown.num_rows < rows else "")
 
 
 def cared_text(cared: MaintenanceResult) -> str:
-    """Of `compact` and `gc`."""
+    """The output of `compact` and `gc`."""
     before, after = cared.before, cared.after
     freed = before.bytes - after.bytes
-    went = f"freed {amount(freed)}" if freed >= 0 else f"took {amount(-freed)}"
+    size_change = f"freed {amount(freed)}" if freed >= 0 else f"added {amount(-freed)}"
     batches = f"{cared.batches[0]:,} batches became {cared.batches[1]:,}\n" if cared.batches[0] != cared.batches[1] else ""
-    was = f"{before.files:,} data files and {before.manifests:,} manifests became {after.files:,} and {after.manifests:,}"
-    return f"{batches}{was}; {went}, {amount(after.bytes)} are left\nepochs {cared.epochs.start} to {cared.epochs.stop - 1} can be read"
+    kept = f"{before.files:,} data files and {before.manifests:,} manifests became {after.files:,} and {after.manifests:,}"
+    epochs = f"epochs {cared.epochs.start} to {cared.epochs.stop - 1} can be read"
+    return f"{batches}{kept}; {size_change}, {amount(after.bytes)} remain\n{epochs}"

@@ -1,4 +1,4 @@
-"""`deltic warm-up`: compiles the kernels now, so that no session has to."""
+"""`deltic warm-up`: compiles all kernels, so that no session has to."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from deltic.cli.output import emit
 
 
 def warm_up() -> int:
-    """Compile the kernels now, such as when an image is built, and keep them for all sessions on machines of this kind.
+    """Compile the kernels now, for example when an image is built, and keep them for all sessions on machines of this kind.
 
-    They are kept in NUMBA_CACHE_DIR if it is set, else beside the package or in the user's cache folder.
+    They are kept in NUMBA_CACHE_DIR if it is set, otherwise beside the package or in the user's cache folder.
     """
     kernels.warm_up()
     if kernels.FOLDER is None:
-        emit("the kernels compile, but no folder can keep them: set NUMBA_CACHE_DIR to one that can be written")
+        emit("the kernels compile, but no folder is writable to keep them: set NUMBA_CACHE_DIR to a writable one")
         return Exit.SETUP
     emit(f"all kernels are in {kernels.FOLDER}")
     return Exit.OK

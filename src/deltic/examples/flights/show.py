@@ -1,4 +1,4 @@
-"""What the demo prints: progress on stderr, results on stdout. Colours, boxes and a moving line only on a terminal."""
+"""The demo's output: progress on stderr, results on stdout. Colours, boxes and an updated line only on a terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RECENT: Final = 50
 
 
 class Pace:
-    """How the replay is going: totals, and the median of the last fifty ticks."""
+    """The replay's totals, and the median of the last fifty ticks."""
 
     def __init__(self) -> None:
         self.ticks = self.changes = 0
@@ -54,12 +54,12 @@ class Screen:
         self.out, self.err = _console(stderr=False), _console(stderr=True)
 
     def say(self, text: str) -> None:
-        """A line about what is being done."""
+        """Prints a line of progress."""
         self.err.print(text, highlight=False)
 
     @contextmanager
     def progress(self, total: int) -> Iterator[Line]:
-        """The line that moves while ticks run; total: changes to come."""
+        """The line that is updated while ticks run; total: the number of changes."""
         if not self.err.is_terminal:
             yield Line(self, None, None)
             return
@@ -102,13 +102,13 @@ class Line:
 
     def __init__(self, screen: Screen, bar: Progress | None, task: TaskID | None) -> None:
         self._screen, self._bar, self._task = screen, bar, task
-        self._said = time.monotonic()
+        self._reported_s = time.monotonic()
 
     def tick(self, pace: Pace, until_s: int) -> None:
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=pace.changes, description=pace.line(until_s))
-        elif time.monotonic() - self._said >= _PLAIN_EVERY_S:
-            self._said = time.monotonic()
+        elif time.monotonic() - self._reported_s >= _PLAIN_EVERY_S:
+            self._reported_s = time.monotonic()
             self._screen.say(pace.line(until_s))
 
 
@@ -118,7 +118,7 @@ def _console(*, stderr: bool) -> Console:
 
 
 def _cell(value: Any) -> Text:
-    """Text, since a string in square brackets would be taken for markup."""
+    """Text, since rich reads square brackets in a string as markup."""
     if value is None:
         return Text("NULL")
     if isinstance(value, float):
