@@ -61,7 +61,7 @@ def split(feed: Feed, ticks: int) -> list[Change]:
 
 
 def spend(orders: Feed, customers: Feed) -> Iterator[tuple[Words, Words, Words]]:
-    """The rows (region, count, sum of amounts) of the view after every tick, each counted from scratch from the rows that are there."""
+    """The rows (region, count, sum of amounts) of the view after every tick, each counted from scratch from the rows present."""
     buyer, amount, alive = (np.zeros(int(orders[:, 2].max()) + 1, np.int64) for _ in range(3))
     region = np.zeros(int(customers[:, 2].max()) + 1, np.int64)
     ticks = int(max(orders[-1, 0], customers[-1, 0])) + 1

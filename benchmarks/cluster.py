@@ -126,7 +126,7 @@ def _until(condition: Callable[[], bool], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            sys.exit(f"what was waited for did not come within {seconds:.0f} s")
+            sys.exit(f"the expected event did not occur within {seconds:.0f} s")
         time.sleep(0.05)
 
 
@@ -139,7 +139,7 @@ def committed(state: Path) -> int:
 
 
 def disturbed(spark: Cluster, inputs: flights.Inputs, folder: Path, ticks: int) -> dict[str, int]:
-    """The pipeline's run with its kills, at thirds of its length; what was killed at which epoch."""
+    """Runs the pipeline with kills at thirds of its length; returns what was killed at which epoch."""
     flights.link(inputs, folder)
     options = ["--master", spark.url, "--shared-state", "--shards", "2", "--rows-per-tick", str(ROWS_PER_TICK)]
     command = flights.command(folder, "spark", options)

@@ -1,8 +1,8 @@
 """Runs one engine over one feed in this process: `python -m benchmarks.drive MODULE FOLDER [TICKS]`.
 
-MODULE has a function `engine`, called with the arguments that stand in the folder; FOLDER is what `write` wrote; TICKS says that only
+MODULE has a function `engine`, called with the arguments stored in the folder; FOLDER is written by `write`; TICKS says that only
 so many are run after the load. After every tick,
-outside of the timed section, the checksum of the view is compared with the one that stands in the folder. Prints the engine's figures as
+outside of the timed section, the checksum of the view is compared with the one stored in the folder. Prints the engine's figures as
 one line of JSON, with `by_kind`, the median milliseconds of each other kind of tick.
 """
 
@@ -42,7 +42,7 @@ def save(folder: Path, orders: workloads.Feed, customers: workloads.Feed, kinds:
 
 
 def script(folder: Path) -> Script:
-    """What `write` wrote beside the feeds."""
+    """The file that `write` adds to the feeds."""
     read: Script = json.loads((folder / "ticks.json").read_text())
     return read
 

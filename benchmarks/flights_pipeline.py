@@ -79,7 +79,7 @@ def command(folder: Path, engine: str, options: Sequence[str] = ()) -> list[str]
 
 
 class Run:
-    """The pipeline in a process group of its own. log: a file that takes what it says. environment: what it finds beside our own."""
+    """The pipeline in a process group of its own. log: the file for its output. environment: added to our own."""
 
     def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
         self._log: IO[bytes] = log.open("ab")
@@ -131,12 +131,12 @@ def epochs(state: Path) -> int:
 
 
 def content(table: pa.Table) -> Content:
-    """A table's rows, each as often as it stands there."""
+    """A table's rows with their counts."""
     return Counter(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def sunk(folder: Path, view: str) -> Content:
-    """What the view's sink adds up to; rows that cancel are left out."""
+    """The sum of the view's sink, without rows that cancel."""
     total: Content = Counter()
     for path in sorted((folder / "out" / view).glob("*.parquet")):
         table = pq.read_table(path)
@@ -151,13 +151,13 @@ def sunk(folder: Path, view: str) -> Content:
 
 
 def everything(folder: Path) -> dict[str, Content]:
-    """By name, what all views and all sinks hold."""
+    """The content of all views and all sinks, by name."""
     kept = {view: content(table) for view, table in views(folder / "state").items()}
     return kept | {f"sink of {view}": sunk(folder, view) for view in QUERIES}
 
 
 def difference(contents: dict[str, Content], expected: dict[str, Content]) -> tuple[int, int]:
-    """(rows that are lost, rows that are there too often), over all views and sinks."""
+    """(rows lost, rows too many), over all views and sinks."""
     lost = sum((_minus(expected[name], contents[name])).total() for name in expected)
     return lost, sum((_minus(contents[name], expected[name])).total() for name in expected)
 
@@ -168,7 +168,7 @@ def _minus(left: Content, right: Content) -> Content:
 
 
 def confirmed(feed: Feed, inputs: Inputs, contents: Mapping[str, pa.Table]) -> bool:
-    """Whether DuckDB, given the final tables at once, says the same of every view."""
+    """Whether DuckDB computes the same views from the final tables."""
     tables = feed.tables(inputs.until_s)
     reference, right = without_spark(tables)
     assert "DuckDB" in reference, reference

@@ -72,7 +72,7 @@ def cliques(feed: Feed) -> Iterator[int]:
     total = 0
 
     def beside(place: int, node: int, other: int) -> set[int]:
-        """Who may stand at `other` when the node stands at `place`."""
+        """The nodes that may be at `other` when the node is at `place`."""
         return out[node] if place < other else into[node]
 
     for tick in _edge_by_edge(feed, out, into):
@@ -93,7 +93,7 @@ def _edge_by_edge(feed: Feed, out: Neighbours, into: Neighbours) -> Iterator[Ite
 
 def _turns(tick: Change, out: Neighbours, into: Neighbours) -> Iterator[tuple[int, int, int]]:
     for weight, source, target in zip(*(column.tolist() for column in tick), strict=True):
-        assert source != target, "an edge that is a loop stands in several places of one row"
+        assert source != target, "a loop would occur at several places of one row"
         assert (weight < 0) == (target in out[source]), "the feed holds an edge twice, or deletes an absent one"
         if weight < 0:
             out[source].remove(target)
@@ -119,7 +119,7 @@ def bow_ties(feed: Feed) -> Iterator[int]:
 
 
 def _matrices(feed: Feed) -> Iterator[Any]:
-    """The edges that are there after every tick as a sparse matrix of 0 and 1."""
+    """The edges present after every tick as a sparse matrix of 0 and 1."""
     nodes = _nodes(feed)
     for source, target in _present(feed, nodes):
         yield sparse.csr_array((np.ones(len(source), np.int64), (source, target)), (nodes, nodes))
@@ -130,7 +130,7 @@ def _nodes(feed: Feed) -> int:
 
 
 def _present(feed: Feed, nodes: int) -> Iterator[tuple[Words, Words]]:
-    """The edges that are there after every tick, sorted."""
+    """The edges present after every tick, sorted."""
     present = np.zeros(0, np.int64)
     for weight, source, target in checks.split(feed, int(feed[-1, 0]) + 1):
         edges = source * nodes + target

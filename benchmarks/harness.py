@@ -53,7 +53,7 @@ def _status_mb(path: Path, key: str) -> float:
 
 
 def run(command: Sequence[str], timeout_s: float) -> Figures:
-    """Runs an engine in a process of its own; the last line of its stdout is its JSON. What goes wrong is the reason of its absence."""
+    """Runs an engine in a process of its own; the last line of its stdout is its JSON. An engine that fails is absent, with the reason."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))  # for Spark's workers, which start elsewhere
     try:
         done = subprocess.run(

@@ -3,7 +3,7 @@
 Each run takes up to 20,000 changes and is killed with SIGKILL once to three times, then left to end; its views and sinks must be those of
 a run that was not killed, which DuckDB confirms. Embedded, the process is killed; on Spark, all of its processes (driver, JVM, Python
 workers), or Python workers alone, which the running tick must survive. Two kills of three wait until the tick has written its first file
-and strike before its manifest is there, as far as they can; the others come at a random moment. `kills_by_step` says what the folder
+and strike before its manifest exists, if they can; the others come at a random moment. `kills_by_step` says what the folder
 looked like after the kill. The figure of `tick_ms` is how long one run takes, restarts included.
 """
 
@@ -139,7 +139,7 @@ def _command(folder: Path, engine: str) -> list[str]:
 
 
 def strike(run: flights.Run, state: Folder, engine: str, chance: random.Random, tally: Tally, *, workers: bool) -> bool:
-    """Kills at a moment of its own choice; False if the process ended before."""
+    """Kills at a random moment; False if the process ended before."""
     if chance.random() < AIMED:
         ticks = chance.randint(0, 4)
         due = _aim(run, state, after=ticks)
@@ -189,7 +189,7 @@ def finish(run: flights.Run, folder: Path) -> None:
 
 
 def measure(runs: Mapping[str, int], root: Path) -> tuple[Tally, bool]:
-    """All runs, by engine, the engines side by side; and whether DuckDB confirms what they are compared with."""
+    """Runs both engines in parallel; returns their results, and whether DuckDB confirms the reference."""
     feed = flights.feed()
     kept, confirmed = [], True
     for number, (changes, every_s) in enumerate(FEEDS):

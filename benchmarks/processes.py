@@ -32,7 +32,7 @@ class Memory:
 
 
 def process_name(pid: int) -> str:
-    """What the system calls a process; "" once it is gone."""
+    """The system's name of a process; "" if it has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):

@@ -59,7 +59,7 @@ def change(rows: int, tick: int, new: int = CHANGES // 2) -> pa.Table:
 
 
 def build(state: str, rows: int) -> harness.Figures:
-    """Loads the state; `rows_bytes` is what the tables' and the view's rows take as Arrow."""
+    """Loads the state; `rows_bytes` is the size of the tables' and the view's rows as Arrow."""
     start = time.perf_counter()
     regions = pa.table({"customer": np.arange(CUSTOMERS), "region": np.arange(CUSTOMERS) % REGIONS})
     size = regions.nbytes
@@ -120,7 +120,7 @@ def _size(state: str) -> int:
 
 
 def _written() -> int:
-    """What this process has written so far, whoever asked for it; its own output is small beside that."""
+    """Bytes that this process has written so far; its own output is small in comparison."""
     lines = Path("/proc/self/io").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("wchar:")).split()[1])
 

@@ -84,7 +84,7 @@ class Case:
     root: int = 0
 
     def write(self, folder: Path) -> Figures:
-        """Writes what benchmarks.drive reads; says what there is of it."""
+        """Writes the input of benchmarks.drive; returns its sizes."""
         views = graphs.closure(self.feed) if self.view == CLOSURE else graphs.reachability(self.feed, self.root)
         rows, expected = [], []
         for view in views:
@@ -117,7 +117,7 @@ CASES: dict[str, Callable[[bool], Case]] = {"closure": closure, "reachability": 
 
 
 def measure(name: str, quick: bool, peers: bool) -> Figures:
-    """One case, each engine in a process of its own; nothing but the reason where the case's data is missing."""
+    """One case, each engine in a process of its own; only the reason if the case's data is missing."""
     try:
         case = CASES[name](quick)
     except Absent as reason:

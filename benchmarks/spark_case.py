@@ -1,4 +1,4 @@
-"""One state size on Spark, in a process of its own: `python -m benchmarks.spark_case FOLDER`; FOLDER is what spark_views.write wrote.
+"""One state size on Spark, in a process of its own: `python -m benchmarks.spark_case FOLDER`; FOLDER is written by spark_views.write.
 
 Deltic, the bare job and Spark's recompute run in one session, interleaved tick by tick, so that what disturbs one disturbs all. The bare
 job has as many exchanges of as many bytes as Spark wrote for Deltic's tick just before. Prints one line of JSON.

@@ -3,7 +3,7 @@
 `layered`: an acyclic graph of 60 levels of 100 nodes, 5,900 edges, each from a level to the next. `closure`: the graph of
 benchmarks.recursion, 2,000 nodes and 4,000 edges, with cycles. Ticks of 10 changes. Peers, each from scratch over cached edges: `spark`,
 its WITH RECURSIVE, which has UNION ALL alone and so cannot end on a cycle, and `spark_loop`, the loop over DataFrames that users write
-then. The figures at the top are those of the first case. `peak_mb` is the PSS of all Python processes, the JVM stands apart in `params`.
+then. The figures at the top are those of the first case. `peak_mb` is the PSS of all Python processes, the JVM's is separate, in `params`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ CASES = {"layered": layered, "closure": closure}
 
 
 def measure(name: str, quick: bool) -> Figures:
-    """One case in a process of its own, Deltic's figures with those of Spark's ways beside them."""
+    """One case in a process of its own: Deltic's figures, and those of Spark's ways."""
     case = CASES[name](quick)
     with tempfile.TemporaryDirectory(prefix="deltic-bench-") as folder:
         params = case.write(Path(folder))

@@ -92,7 +92,7 @@ def _timed(way: Callable[[], Change], expected: int) -> tuple[float, bool]:
 
 
 def _edges(feed: Feed, tick: int) -> pa.Table:
-    """Those that are there after a tick."""
+    """Those present after a tick."""
     rows = feed[feed[:, 0] <= tick]
     edges, at = np.unique(rows[:, 2:], axis=0, return_inverse=True)
     there = edges[np.bincount(at.reshape(-1), rows[:, 1]) > 0]

@@ -22,7 +22,7 @@ class Shuffled:
 
 
 class Stages:
-    """Reads the status store, which is there with Spark's UI off too. It is fed behind the scenes, so that reading waits for it."""
+    """Reads the status store, which exists without Spark's UI too. Spark fills it asynchronously, so reading waits for it."""
 
     def __init__(self, spark: SparkSession) -> None:
         context: Any = spark.sparkContext

@@ -3,7 +3,7 @@
 States of 1M and 10M orders, ticks of 10, 1,000 and 100,000 changes. Peers: `spark_bare`, a job with as many exchanges of as many bytes
 between Python stages that do nothing, and `spark`, the query over cached tables. The figures at the top are those of the first state and
 1,000 changes, `growth` is the last state's median tick at 1,000 changes over the first's, all others stand in `cases`. `peak_mb` is the
-PSS of all Python processes (they also hold the feed and the peers), the JVM stands apart in `params`.
+PSS of all Python processes (they also hold the feed and the peers), the JVM's is separate, in `params`.
 """
 
 from __future__ import annotations

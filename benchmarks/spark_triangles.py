@@ -3,7 +3,7 @@
 The feed of `power_law` in benchmarks.triangles: 200,000 nodes, 1M edges, ticks of 1,000 changes. Peers: `spark_bare`, a job with as many
 exchanges of as many bytes between Python stages that do nothing, and `spark`, the join over cached tables, after the last ticks only. A
 tick that is not one job ends the program with an error. `peak_mb` is the PSS of all Python processes (they also hold the feed and the
-peers), the JVM stands apart in `params`.
+peers), the JVM's is separate, in `params`.
 """
 
 from __future__ import annotations

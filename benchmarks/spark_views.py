@@ -1,4 +1,4 @@
-"""What is measured on Spark: each view in Deltic's words and in Spark's, and how a benchmark runs one in a process of its own."""
+"""The views measured on Spark, each as a script for Deltic and a query for Spark, and how a benchmark runs one in a process of its own."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def write(
 
 
 def measure(folder: Path, timeout_s: float) -> dict[int, Figures]:
-    """What `write` wrote in a process of its own: a case for each size of ticks. Ends the program without an answer."""
+    """Runs the feed of `write` in a process of its own: a case for each size of ticks. Exits if there is no answer."""
     answer = harness.run([sys.executable, "-m", "benchmarks.spark_case", str(folder)], timeout_s)
     if "absent" in answer:
         sys.exit(f"on Spark: {answer['absent']}")
@@ -85,6 +85,6 @@ def _case(answer: Figures, case: Figures) -> Figures:
 
 
 def progress(name: str, case: Figures) -> None:
-    """A line with a case's figures beside its peers'."""
+    """A line with the figures of a case and of its peers."""
     bare, recompute = (case["peers"][peer]["tick_ms"]["median"] for peer in ("spark_bare", "spark"))
     harness.progress(f"{harness.describe(name, case)}; bare {bare:.1f} ms, recompute {recompute:.1f} ms")

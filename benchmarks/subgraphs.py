@@ -41,7 +41,7 @@ def feed(ticks: int, quick: bool) -> Feed:
 
 
 def write(name: str, fed: Feed, folder: Path) -> Figures:
-    """Writes what benchmarks.drive reads; says what there is of it."""
+    """Writes the input of benchmarks.drive; returns its sizes."""
     counts = list(CASES[name](fed))
     expected = [checks.Accumulated().replace([np.array([count], np.int64)]) for count in counts]
     drive.write(folder, {"edges": fed}, [CHANGE] * len(expected), expected, pattern=name)

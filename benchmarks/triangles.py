@@ -39,7 +39,7 @@ class Case:
     feed: Feed
 
     def write(self, folder: Path) -> tuple[Figures, list[int]]:
-        """Writes what benchmarks.drive reads; gives what there is of it, and the number of triangles after every tick."""
+        """Writes the input of benchmarks.drive; returns its sizes, and the number of triangles after every tick."""
         counts, expected, listed = [0], [], checks.Accumulated()
         for weight, *triangle in graphs.triangles(self.feed):
             counts.append(counts[-1] + int(weight.sum()))
@@ -72,7 +72,7 @@ def hub(quick: bool, ticks: int) -> Case:
 
 
 def wiki(quick: bool, ticks: int) -> Case:
-    """The ticks are those that the tenth of the edges makes, or their first ones where fewer are asked for."""
+    """All ticks in which a tenth of the edges is removed and added again, or the first ones."""
     edges = votes.undirected()
     feed = workloads.churn(edges, len(edges) // (100 if quick else 10))
     return Case(COUNTED, feed if ticks >= TICKS else feed[feed[:, 0] <= ticks])
@@ -82,7 +82,7 @@ CASES: dict[str, Callable[[bool, int], Case]] = {"power_law": power_law, "power_
 
 
 def measure(name: str, quick: bool, ticks: int, peers: bool) -> Figures:
-    """One case, each engine in a process of its own; nothing but the reason where the case's data is missing."""
+    """One case, each engine in a process of its own; only the reason if the case's data is missing."""
     try:
         case = CASES[name](quick, ticks)
     except Absent as reason:
@@ -124,7 +124,7 @@ def measure_growth(grown: Figures, ticks: int) -> float | None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.triangles", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--ticks", type=int, default=TICKS, help="how many; wiki has no more than its edges make")
+    parser.add_argument("--ticks", type=int, default=TICKS, help="how many; wiki has at most those of its edges")
     parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True, help="measure the peers too")
     parser.add_argument("--growth", action=argparse.BooleanOptionalAction, default=True, help="measure a tenth of the edges too")
     parser.add_argument("--quick", action="store_true", help="a tenth of the nodes and edges, and of the ticks, without growth")

@@ -1,4 +1,4 @@
-"""The graph of wiki_vote.parquet, which lies in the folder that DELTIC_DATA names."""
+"""The graph of wiki_vote.parquet, in the folder that DELTIC_DATA names."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def join_aggregate(
 
 
 def single_changes(orders: Feed, customers: Feed, after: int, ticks: int, seed: int = 7) -> tuple[Feed, Feed]:
-    """The feeds of `join_aggregate` with `ticks` more of one change each behind tick `after`.
+    """The feeds of `join_aggregate` with `ticks` more of one change each after tick `after`.
 
     Each changes an order's amount and the next one changes it back, so that the ticks that follow fit as they did.
     """
@@ -153,7 +153,7 @@ def uniform(nodes: int = 100_000, edges: int = 400_000, ticks: int = 50, changes
 
 def path(nodes: int = 1_500, ticks: int = 20, seed: int = 9) -> Feed:
     """The edges from each node to the next one; a tick cuts one of them, and the next tick mends it."""
-    assert ticks % 2 == 0, "what is cut is mended"
+    assert ticks % 2 == 0, "each cut edge is restored"
     source = np.arange(nodes - 1)
     cut = np.repeat(np.random.default_rng(seed).integers(0, nodes - 1, ticks // 2), 2)
     loaded = np.column_stack([np.zeros_like(source), np.ones_like(source), source, source + 1])
@@ -162,21 +162,21 @@ def path(nodes: int = 1_500, ticks: int = 20, seed: int = 9) -> Feed:
 
 def deletions(edges: np.ndarray, ticks: int = 1_000, seed: int = 11) -> Feed:
     """The given edges, int64[n, 2], each once, of which every tick deletes one."""
-    gone = edges[np.random.default_rng(seed).choice(len(edges), ticks, replace=False)]
+    deleted = edges[np.random.default_rng(seed).choice(len(edges), ticks, replace=False)]
     loaded = np.column_stack([np.zeros(len(edges), np.int64), np.ones(len(edges), np.int64), edges])
-    return np.concatenate([loaded, np.column_stack([np.arange(1, ticks + 1), np.full(ticks, -1), gone])]).astype(np.int64)
+    return np.concatenate([loaded, np.column_stack([np.arange(1, ticks + 1), np.full(ticks, -1), deleted])]).astype(np.int64)
 
 
-def churn(edges: np.ndarray, taken: int, changes: int = 100, seed: int = 13) -> Feed:
-    """The given edges, int64[n, 2], each once; `taken` of them are taken out in ticks of `changes`, then put back in another order."""
+def churn(edges: np.ndarray, removed: int, changes: int = 100, seed: int = 13) -> Feed:
+    """The given edges, int64[n, 2], each once; `removed` of them are removed in ticks of `changes`, then added again in another order."""
     rng = np.random.default_rng(seed)
-    out = rng.choice(len(edges), taken, replace=False)
+    out = rng.choice(len(edges), removed, replace=False)
     back = rng.permutation(out)
-    ticks = np.arange(taken) // changes + 1
+    ticks = np.arange(removed) // changes + 1
     last = int(ticks[-1])
     columns = (
         np.concatenate([np.zeros(len(edges), np.int64), ticks, ticks + last]),
-        np.repeat([1, -1, 1], [len(edges), taken, taken]),
+        np.repeat([1, -1, 1], [len(edges), removed, removed]),
         np.concatenate([edges, edges[out], edges[back]]),
     )
     return np.column_stack(columns).astype(np.int64)

@@ -52,9 +52,9 @@ def test_the_independent_counts_are_those_of_brute_force(name: str) -> None:
     assert list(subgraphs.CASES[name](DENSE)) == [len(ways(name, edges)) for edges in present(DENSE)]
 
 
-def test_churn_ends_with_the_edges_that_it_began_with() -> None:
+def test_churn_ends_with_its_first_edges() -> None:
     edges = np.array(sorted(next(present(SPARSE))))
-    after = list(present(workloads.churn(edges, taken=25, changes=10)))
+    after = list(present(workloads.churn(edges, removed=25, changes=10)))
     assert [len(edges) for edges in after] == [120, 110, 100, 95, 105, 115, 120]
     assert after[0] == after[-1]
 

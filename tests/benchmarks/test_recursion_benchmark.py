@@ -50,11 +50,11 @@ def test_the_independent_reachability_is_every_walk_from_the_root(feed: workload
     assert [set(view[0].tolist()) for view in graphs.reachability(feed, 3)] == [reached(edges, 3) | {3} for edges in present(feed)]
 
 
-def test_a_path_is_cut_and_mended() -> None:
+def test_a_path_is_cut_and_restored() -> None:
     assert [len(edges) for edges in present(workloads.path(30, 6))] == [29, 28, 29, 28, 29, 28, 29]
 
 
-def test_deletions_take_one_edge_a_tick() -> None:
+def test_deletions_remove_one_edge_a_tick() -> None:
     edges = np.array(sorted(present(SPARSE)[0]))
     assert [len(left) for left in present(workloads.deletions(edges, 10))] == list(range(90, 79, -1))
 

@@ -1,4 +1,4 @@
-"""The command line: what it prints where, and how it ends."""
+"""The command line: output on stdout and stderr, and exit codes."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_script_that_is_not_text_ends_with_1(script: Path, capsys: pytest.Capt
     assert "UTF-8" in capsys.readouterr().err
 
 
-def test_a_lacking_set_up_ends_with_3(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_requirement_ends_with_3(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def refuse(*_: object) -> None:
         raise SetupError("no Java", remedy="install one")
 

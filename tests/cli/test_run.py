@@ -1,4 +1,4 @@
-"""`deltic run`: what it prints where, how it ends, and that it resumes where it left off."""
+"""`deltic run`: output, exit codes, and that it resumes where it left off."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def files(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*")}
 
 
-def test_it_takes_everything_and_goes_on_where_it_was(
+def test_it_reads_everything_and_resumes_where_it_left_off(
     shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir("/")
@@ -91,7 +91,7 @@ def test_a_table_without_a_source_is_reported(shop: Shop, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
-def test_a_folder_of_something_else_is_no_state(shop: Shop, capsys: pytest.CaptureFixture[str], options: Sequence[str]) -> None:
+def test_a_folder_that_is_not_a_state_is_refused(shop: Shop, capsys: pytest.CaptureFixture[str], options: Sequence[str]) -> None:
     before = files(shop.folder)
     assert main(arguments(shop, "--state", str(shop.folder), *options)) == Exit.INPUT
     assert capsys.readouterr().err.splitlines() == [
@@ -266,7 +266,7 @@ def many(shop: Shop, rows: int) -> None:
     shop.orders("many.csv", *(f"insert,{i},2,1" for i in range(rows)))
 
 
-def test_ctrl_c_in_the_midst_of_a_tick(shop: Shop) -> None:
+def test_ctrl_c_during_a_tick(shop: Shop) -> None:
     many(shop, 20_000)
     with Running(shop, "--json", "--rows-per-tick", "50") as running:
         running.until(lambda: running.ticks() >= 2)
@@ -323,7 +323,7 @@ def test_follow_reads_new_files_until_it_is_stopped(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_killed_it_goes_on(shop: Shop) -> None:
+def test_it_resumes_after_a_kill(shop: Shop) -> None:
     many(shop, 20_000)
     with Running(shop, "--json", "--rows-per-tick", "50") as running:
         running.until(lambda: running.ticks() >= 2)

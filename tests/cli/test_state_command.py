@@ -1,4 +1,4 @@
-"""`deltic state`: what it prints, and how it ends."""
+"""`deltic state`: output and exit codes."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_read(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert "did you mean spend?" in state(capsys, "read", folder, "spent", ends=Exit.INPUT)
 
 
-def test_an_export_touches_no_file_that_is_there(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
+def test_an_export_overwrites_no_file(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
     (tmp_path / "spend.parquet").write_text("mine")
     assert state(capsys, "export", folder, tmp_path, "--view", "spend", ends=Exit.INPUT) == (
         f"deltic: [DELTIC-6001] {tmp_path}/spend.parquet already exists\n"
@@ -149,7 +149,7 @@ def test_an_export_touches_no_file_that_is_there(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("command", ["ls", "show", "verify", "compact", "gc"])
-def test_a_folder_that_is_no_state_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str) -> None:
+def test_a_folder_that_is_not_a_state_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str) -> None:
     assert state(capsys, command, tmp_path / "absent", ends=Exit.INPUT) == (
         f"deltic: [DELTIC-5000] {tmp_path}/absent is not a state folder\nexpected: a folder with manifests/ in it\n"
         "help: name the folder that was given as state\n"
@@ -157,7 +157,7 @@ def test_a_folder_that_is_no_state_is_named(capsys: pytest.CaptureFixture[str], 
     assert not (tmp_path / "absent").exists()
 
 
-def test_a_view_and_an_epoch_that_are_not_there(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
+def test_an_unknown_view_and_an_unreadable_epoch(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
     assert state(capsys, "export", folder, tmp_path, "--view", "spent", ends=Exit.INPUT) == (
         "deltic: [DELTIC-1002] the state has no view spent\nexpected: one of spend, large\nhelp: did you mean spend?\n"
     )

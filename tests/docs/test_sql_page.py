@@ -1,4 +1,4 @@
-"""docs/sql.md lists the functions there are, by topic; `pytest --update-goldens tests/docs/test_sql_page.py` writes the list."""
+"""docs/sql.md lists all functions, by topic; `pytest --update-goldens tests/docs/test_sql_page.py` writes the list."""
 
 from __future__ import annotations
 

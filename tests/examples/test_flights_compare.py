@@ -1,4 +1,4 @@
-"""The comparison at the demo's end says "differs" when something does."""
+"""The comparison at the demo's end detects differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo from end to end: what it prints, what it answers, on both engines."""
+"""The demo from end to end: output and answers, on both engines."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_embedded(capsys: pytest.CaptureFixture[str]) -> None:
     assert int(ticks) > 5
 
 
-def test_shorter_ticks_on_more_shards_come_to_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+def test_shorter_ticks_on_more_shards_give_the_same_views(capsys: pytest.CaptureFixture[str]) -> None:
     assert run.run(Options("embedded", limit=6_000, every_s=3_600, shards=3))
     check(capsys.readouterr().out, verdicts=6)
 

@@ -33,7 +33,7 @@ def test_a_dependency_has_a_pin_that_fits(requirement: Requirement) -> None:
     assert requirement.specifier.contains(pins()[_normal(requirement.name)])
 
 
-def test_what_the_pins_are_held_at() -> None:
+def test_the_pins_of_pyspark_and_pyarrow() -> None:
     assert pins()["pyspark"].startswith("4.2.")
     assert int(pins()["pyarrow"].split(".")[0]) < 26
 
