@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 WIDTH: Final = 240
-"""Of a line of more than twice as many characters, how many after a place an error shows; before it, half as many."""
+"""Of a line longer than twice this, an error shows this many characters after the place, and half as many before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Span:
         return self.start - (self.text.rfind("\n", 0, self.start) + 1) + 1
 
     def picture(self) -> str:
-        """The line of the text with carets under the span; of a long line what is around the span's beginning."""
+        """The line of the text with carets under the span; of a long line, only the part around the span's start."""
         begin = self.text.rfind("\n", 0, self.start) + 1
         stop = self.text.find("\n", self.start)
         stop = len(self.text) if stop < 0 else stop
@@ -53,10 +53,10 @@ class DelticError(Exception):
     """Base of every error of Deltic.
 
     message: what is wrong, one sentence without a final stop.
-    span: where in the user's text, if it is there.
-    expected: what would have been right.
+    span: where in the user's text, if known.
+    expected: what would have been valid.
     remedy: what to do.
-    code: what names the class for good, also where its name changes (docs/errors.md).
+    code: stable, even if the class is renamed; the text begins with it (docs/errors.md).
     """
 
     code: ClassVar[str] = "DELTIC-0000"
@@ -90,7 +90,7 @@ class SyntaxFailure(QueryError):
 
 
 class UnknownName(QueryError):
-    """A table, view, column, function or hint that is not there."""
+    """A table, view, column, function or hint that does not exist."""
 
     code = "DELTIC-1002"
 
@@ -102,19 +102,19 @@ class AmbiguousName(QueryError):
 
 
 class TypeMismatch(QueryError):
-    """An expression whose types do not fit."""
+    """An expression whose types do not match."""
 
     code = "DELTIC-1004"
 
 
 class Unsupported(QueryError):
-    """Something that SQL has and Deltic has not (yet); the remedy says what is possible instead."""
+    """SQL that Deltic does not support (yet); the remedy names an alternative."""
 
     code = "DELTIC-1005"
 
 
 class CatalogError(QueryError):
-    """A name defined twice, or dropped while another view reads it."""
+    """A name that is defined twice, or dropped while something reads it."""
 
     code = "DELTIC-1006"
 
@@ -148,7 +148,7 @@ class DuplicateKey(ConstraintViolation):
 
 
 class AbsentRow(DataError):
-    """A delete or update of a row that is not there."""
+    """A delete or update of a row that does not exist."""
 
     code = "DELTIC-2004"
 
@@ -166,7 +166,7 @@ class EvaluationError(DelticError):
 
 
 class ArithmeticOverflow(EvaluationError):
-    """A number that leaves its type."""
+    """A number outside the range of its type."""
 
     code = "DELTIC-3001"
 
@@ -184,25 +184,25 @@ class CastFailure(EvaluationError):
 
 
 class WeightOverflow(EvaluationError):
-    """A weight that leaves 64 bits."""
+    """A weight that does not fit in 64 bits."""
 
     code = "DELTIC-3004"
 
 
 class ImpureFunction(EvaluationError):
-    """A function of the user's that gave two answers for one row."""
+    """A user function that returned two results for one row."""
 
     code = "DELTIC-3005"
 
 
 class NegativeWeight(EvaluationError):
-    """A row that a relation would have less than 0 times."""
+    """A row whose weight in a relation would be negative."""
 
     code = "DELTIC-3006"
 
 
 class Divergence(EvaluationError):
-    """A recursion that goes on beyond its limit of iterations; the tick is rolled back."""
+    """A recursion that exceeds its limit of iterations; the tick is rolled back."""
 
     code = "DELTIC-3007"
 
@@ -242,19 +242,19 @@ class StateTakenOver(StateError):
 
 
 class SourceError(DelticError):
-    """A source's folder or file that cannot be read as it is: absent, torn, changed meanwhile, of other columns' kinds."""
+    """A source's folder or file that cannot be read: absent, truncated, changed since it was read, or with columns of other types."""
 
     code = "DELTIC-6000"
 
 
 class SinkError(DelticError):
-    """A sink's folder that cannot be written as it is: another's, full, or holding something else."""
+    """A sink's folder that cannot be written: in use by another sink, full, or holding other files."""
 
     code = "DELTIC-6001"
 
 
 class ClockError(DelticError):
-    """A time that would go back, or that nobody has said."""
+    """A time that would go back, or a session without a clock."""
 
     code = "DELTIC-4002"
 
@@ -266,7 +266,7 @@ class SetupError(DelticError):
 
 
 class TaskFailed(DelticError):
-    """A task of Spark's failed for good; the tick was not committed. The cause has Spark's report."""
+    """A Spark task failed for good; the tick was not committed. The cause has Spark's report."""
 
     code = "DELTIC-7001"
 

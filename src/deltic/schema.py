@@ -31,7 +31,7 @@ class Type:
     scale: int = 0
 
     def __eq__(self, other: object) -> bool:
-        """As the generated one, but at once for the same object: every tick compares types many times."""
+        """The generated comparison, with a shortcut for the same object: every tick compares types many times."""
         if self is other:
             return True
         if not isinstance(other, Type):
@@ -48,7 +48,7 @@ class Type:
 
     @classmethod
     def parse(cls, sql: str) -> Self:
-        """The type that `sql` spells so.
+        """The type whose `sql` is this.
 
         >>> Type.parse("DECIMAL(10,2)") == decimal(10, 2), Type.parse("BIGINT") == BIGINT
         (True, True)
@@ -115,11 +115,11 @@ _CALENDAR: Final[dict[Type, tuple[datetime.date, datetime.date]]] = {
     DATE: (datetime.date.min, datetime.date.max),
     TIMESTAMP: (datetime.datetime.min.replace(tzinfo=datetime.UTC), datetime.datetime.max.replace(tzinfo=datetime.UTC)),
 }
-"""The first and the last of what has a year."""
+"""The first and the last value of each type that has a year."""
 
 
 def outside_calendar(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> int:
-    """The first row with a date or timestamp outside the years 1 to 9999, or -1. Arrow has such; Python could never read them."""
+    """The first row with a date or timestamp outside the years 1 to 9999, or -1. Arrow can hold these; Python cannot."""
     if type not in _CALENDAR or column.null_count == len(column):
         return -1
     first, last = (pa.scalar(end, column.type) for end in _CALENDAR[type])
@@ -144,7 +144,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Columns in their order. Names are found without regard to case, as in Spark; duplicates may stand in a query's middle."""
+    """Columns in their order. Names are case-insensitive, as in Spark; inside a query they may repeat."""
 
     fields: tuple[Field, ...]
 
@@ -173,7 +173,7 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """A base table: its columns and the positions of its primary key, () where it is a multiset."""
+    """A base table: its columns and the positions of its primary key, () if it is a multiset."""
 
     name: str
     schema: Schema
@@ -181,7 +181,7 @@ class TableSchema:
 
 
 class Op(IntEnum):
-    """What a row of changes asks for; the code that travels with it.
+    """The operation of a row of changes, and its code.
 
     WEIGHT rows are a Z-set: their order does not matter, and only the sum of a tick is checked.
     """

@@ -43,7 +43,7 @@ def _least(rows: Rows, signature: Signature) -> Value:
 def test_a_name_belongs_to_one_function() -> None:
     count = aggregate_function("count")
     register(count)
-    with pytest.raises(ValueError, match="there already is an aggregate mean"):
+    with pytest.raises(ValueError, match="there is already an aggregate mean"):
         register(AggregateFunction("midpoint", same, First((0,), descending=False), _least, aliases=("mean",), copies=False))
     assert not is_aggregate("midpoint")
     assert aggregate_function("count") is count

@@ -1,6 +1,6 @@
 """The aggregate functions: one file each, found here by name.
 
-Importing the room reads every file of it and checks the whole: each function has its type rule, state, finish and reference (their types
+Importing the package imports and checks every file of it: each function has its type rule, state, finish and reference (their types
 say so), and no two share a name. To add a function to Deltic, add a file with `AGGREGATES`; a program adds its own with `register`.
 """
 
@@ -14,17 +14,17 @@ from deltic.aggregates.definition import AggregateFunction, Signature
 
 _KNOWN: Final[dict[str, AggregateFunction]] = {}
 _SHARED: Final = ("definition", "exact", "rules")
-"""Modules of the room that define no function."""
+"""Modules of the package that define no function."""
 
 
 def register(function: AggregateFunction) -> None:
-    """Makes the function known under its name and its aliases. Raises ValueError where one of them is already another's.
+    """Makes the function known under its name and its aliases. Raises ValueError if another function has one of them.
 
     On Spark the workers must register it too: put the call in a module that they import.
     """
     for name in (function.name, *function.aliases):
         if _KNOWN.get(name, function) != function:
-            raise ValueError(f"there already is an aggregate {name}")
+            raise ValueError(f"there is already an aggregate {name}")
     _KNOWN.update(dict.fromkeys((function.name, *function.aliases), function))
 
 

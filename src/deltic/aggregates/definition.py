@@ -1,4 +1,4 @@
-"""What an aggregate function is: its type rule, the state of a group, how the value is read off that state, and its reference.
+"""What an aggregate function is: its type rule, the state of a group, how the value is computed from that state, and its reference.
 
 One object says all of it, and each of the built-in ones is a file of this room. Plain Python: no NumPy and no kernels, since the oracle
 evaluates `reference`. What runs takes from here the declaration of the state (`Linear`, `First`), and, where a value is more than a count,
@@ -111,7 +111,7 @@ rows; where the result is not nullable, also over none."""
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """sums: what is added up, of the arguments. finish: how the value is read off the sums; called once for each group that changed."""
+    """sums: the sums over the arguments. finish: how the value is computed from the sums; called once for each group that changed."""
 
     sums: Callable[[tuple[Expr, ...]], tuple[Sum, ...]]
     finish: Finish

@@ -18,7 +18,7 @@ def refused(name: str, type: Type, expected: str, span: Span | None) -> TypeMism
 
 
 def numeric(name: str, type: Type, span: Span | None) -> Type:
-    """What a number is summed as: itself; a STRING or bare NULL as DOUBLE."""
+    """The type in which a number is summed: its own; DOUBLE for STRING and a bare NULL."""
     if type in (STRING, NULL):
         return DOUBLE
     if not type.is_numeric:
@@ -45,7 +45,7 @@ def conditions(result: Type, *, nullable: bool) -> Rule:
 
 
 def same(name: str, types: Sequence[Type], span: Span | None) -> Signature:
-    """Anything; the result has the type of the first argument."""
+    """Any types; the result has the type of the first argument."""
     return Signature(tuple(types), types[0])
 
 

@@ -29,7 +29,7 @@ from deltic.schema import Type
 class Frame:
     """Rows that an expression is evaluated on: columns of equal length, taken from wider ones only when they are read.
 
-    answers: what users' functions gave for all of the rows.
+    answers: the results of users' functions for all of the rows.
     """
 
     __slots__ = ("_base", "_columns", "_rows", "answers", "length")
@@ -56,8 +56,8 @@ class Frame:
 def evaluate_columns(expr: Expr, columns: Sequence[pa.Array | None], length: int, answers: Answers | None = None) -> pa.Array:
     """The expression on each of `length` rows, of exactly `expr.type.arrow`; columns that it does not read may be None.
 
-    answers: of the expressions before on the same rows. What a user's function has answered there it is not asked again; if it is all of
-    the expression, its columns may be None as well.
+    answers: results of users' functions for earlier expressions on the same rows, which are reused. If the expression is such a
+    function alone, its columns may be None as well.
     Raises EvaluationError with the least row that fails, in its `row`.
     """
     if answers is not None and isinstance(expr, PythonFunction) and (given := answers.get(asked(expr))):

@@ -1,4 +1,4 @@
-"""Which expressions can fail on some row. Such a one must not be evaluated where SQL would not have reached it."""
+"""Which expressions can fail on some row. Such an expression must not be evaluated where SQL would not reach it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deltic.schema import TIMESTAMP
 def can_fail(expr: Expr) -> bool:
     """Whether evaluating the expression can raise on some row. False is certain, True is not.
 
-    A call of what is no scalar function (now(), or what a table function makes) stands for a value that is computed elsewhere.
+    A call of anything but a scalar function (now(), or the output of a table function) stands for a value that is computed elsewhere.
 
     >>> from deltic.schema import DOUBLE, INT
     >>> from deltic.expr.nodes import Column

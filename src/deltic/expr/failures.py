@@ -17,7 +17,7 @@ IN_PYTHON: Final = "distinct() keeps the rows with a positive weight; weighted()
 IN_SQL: Final = "UNION ALL the rows that repeat_row subtracts from; DISTINCT keeps the rows with a positive weight"
 """What helps against a negative weight."""
 GROWTH: Final = 3
-"""Iterations whose growth the error of a divergent recursion tells."""
+"""How many of the last iterations the error of a divergent recursion reports."""
 LONGEST_NAMED: Final = 60
 """Characters of an operand that an error repeats."""
 SAMPLES: Final = 3
@@ -54,7 +54,7 @@ def cast_overflow(text: str, source: Type, target: Type, span: Span | None) -> C
 
 
 def invalid(message: str, span: Span | None) -> EvaluationError:
-    """An argument that a function cannot take, found on a row."""
+    """An invalid argument of a function, on a row."""
     return EvaluationError(message, span=span)
 
 
@@ -78,7 +78,7 @@ def too_many_elements(start: Value, stop: Value, step: int, most: int, span: Spa
 
 
 def negative_weight(row: Sequence[Value], weight: int, place: str, span: Span | None) -> NegativeWeight:
-    """`row` would be there `weight` times in what is called `place`. span: of a repeat_row; without one no SQL made the weight."""
+    """`row` would have the weight `weight` in `place`. span: of the repeat_row; None if the weight comes from Python."""
     return NegativeWeight(
         f"the row {shown(row)} would have the weight {weight} in {place}",
         span=span,
@@ -115,13 +115,13 @@ def diverged(relation: str, limit: int, growth: Sequence[int], samples: Sequence
 
 
 def at_row(error: EvaluationError, row: int) -> EvaluationError:
-    """The error, with the row that it arose on."""
+    """The error, with the row on which it was raised."""
     error.__dict__["row"] = row
     return error
 
 
 def row_of(error: EvaluationError) -> int:
-    """The row that the error arose on."""
+    """The row on which the error was raised."""
     row = error.__dict__["row"]
     assert isinstance(row, int)
     return row

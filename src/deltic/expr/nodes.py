@@ -131,9 +131,9 @@ class Case:
 class UserFunction:
     """A pure function of the running program. It is what its name and the digest of its code say; the code is never stored.
 
-    parameters: for each of its own either the columns' names of a row, or None for a value. width: how many values it gives, in a
+    parameters: for each of its own either the columns' names of a row, or None for a value. width: how many values it returns, in a
     tuple; 0 for one value that is not in a tuple. on_batches: it takes an Arrow record batch for a row, and an array for a value, and
-    gives arrays.
+    returns arrays.
     """
 
     name: str
@@ -146,7 +146,7 @@ class UserFunction:
 
 @dataclass(frozen=True, slots=True)
 class PythonFunction:
-    """What a user's function gives for `arguments`, the values of its parameters one behind the other; of a tuple, its part `part`."""
+    """The result of a user's function for `arguments`, the values of its parameters one after the other; of a tuple, its part `part`."""
 
     function: UserFunction
     arguments: tuple[Expr, ...]

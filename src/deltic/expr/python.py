@@ -1,6 +1,6 @@
-"""Users' Python functions in expressions: what they are called with, and that what they give fits.
+"""Users' Python functions in expressions: their arguments, and checks of their results.
 
-What a function raises, and a value that does not fit, is an EvaluationError that names the function.
+An exception of a function, or a result that does not fit its type, is an EvaluationError that names the function.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from deltic.schema import BOOLEAN, DATE, DOUBLE, INTEGER_BITS, STRING, TIMESTAMP
 Asked = tuple[UserFunction, tuple[Expr, ...]]
 """A function and its arguments."""
 Answers = dict[Asked, list[Any]]
-"""What functions gave for the rows of one change: one that gives several columns is called once for them all."""
+"""Results of functions for the rows of one change: one that returns several columns is called once for all of them."""
 EXACT: Final = decimal.Context(prec=decimal.MAX_PREC, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[])
 """Decimals as they are: the default context rounds to 28 digits."""
 
@@ -48,7 +48,7 @@ def rows_of_reduction(function: UserFunction, made: Schema, group: Iterable[tupl
 
 
 def inspect_rows(function: UserFunction, change: Iterable[tuple[tuple[Value, ...], int]]) -> None:
-    """Calls a function that only looks with the rows of a change and their weights. Raises EvaluationError if it raises."""
+    """Calls an inspecting function with the rows of a change and their weights. Raises EvaluationError if it raises."""
     called(PythonFunction(function, (), 0, BOOLEAN, True), [inspected(function, change)])
 
 
@@ -69,7 +69,7 @@ def asked(expr: PythonFunction) -> Asked:
 def array_of_function(expr: PythonFunction, arguments: Sequence[pa.Array], length: int, answers: list[Any]) -> pa.Array:
     """The function's values for `length` rows: one call for each of them, or one for all if it is on batches.
 
-    answers: what it gave for these rows where it was asked for another part of them, which are not asked for again; they are added to.
+    answers: its results so far for these rows, which are reused and extended, so that it is called once per row.
     Raises EvaluationError, with the row of a function of rows.
     """
     if expr.function.on_batches:

@@ -1,7 +1,7 @@
 """The scalar functions, one record each, by name: how a call is typed, what it does to a row and to columns, and whether it can fail.
 
 What always holds: a registered function is complete, and no two have a name in common. The evaluators, the typing of calls and the
-optimizer's rules find here all that they know of a function; the records themselves are in deltic.expr.functions, by topic.
+optimizer's rules take all that they know of a function from here; the records themselves are in deltic.expr.functions, by topic.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from deltic.schema import Type
 
 
 class Typed(NamedTuple):
-    """The arguments of a call, cast to what the function takes, and what it gives."""
+    """The arguments of a call, cast to the parameter types, and the type of the result."""
 
     arguments: tuple[Expr, ...]
     type: Type
@@ -108,7 +108,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(_FUNCTIONS)
 
 
 def register(*records: Function | Rewrite) -> None:
-    """Makes functions known in this process, all or none. Raises ValueError for a name that another one has."""
+    """Makes functions known in this process, all or none. Raises ValueError for a name that is already registered."""
     words = [(word, record) for record in records for word in (record.name, *record.aliases, *record.symbols)]
     seen = set(_BY_WORD)
     for word, record in words:

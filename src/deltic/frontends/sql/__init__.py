@@ -1,6 +1,6 @@
 """Spark's SQL into plans: scripts of CREATE TABLE, CREATE VIEW, CREATE SINK, DECLARE and DROP, and single queries.
 
-The parser follows Spark's grammar rule by rule (parse_statement, parse_query, parse_expression) and makes a tree whose every node has
+The parser follows Spark's grammar rule by rule (parse_statement, parse_query, parse_expression) and builds a tree in which every node has
 its place; a statement is read to its last token or refused (`refusals` says what for).
 
 Plans are plain: a Project for a select list, a Filter for a condition, joins in the order written.
@@ -59,8 +59,8 @@ __all__ = [
 def parse_script(text: str, name: str, catalog: Catalog) -> Iterator[Statement]:
     """The statements of a script, each bound when it is read, so that the caller can put it into the catalog first.
 
-    name: what messages call the script. All statements are parsed, and refused for what they have that Deltic has not, before the
-    first is given. Raises QueryError's kinds with the place.
+    name: what messages call the script. All statements are parsed, and unsupported ones refused, before the
+    first is yielded. Raises subclasses of QueryError, with the place.
     """
     with shallow(None):
         parsed = parse(text, name)
@@ -68,9 +68,9 @@ def parse_script(text: str, name: str, catalog: Catalog) -> Iterator[Statement]:
 
 
 def bind_query(text: str, name: str, catalog: Catalog, form: Form | None = None, *, final: bool = True) -> Plan:
-    """The plan of one query; of CREATE VIEW, the plan of its query under the view's column names. form: what else it may not be.
+    """The plan of one query; of CREATE VIEW, the plan of its query under the view's column names. form: restricts its clauses.
 
-    final: whether it is a view, or read as one, and so refuses negative weights; else it is a part of a larger plan.
+    final: whether it is a view, or read as one, and so refuses negative weights; otherwise it is part of a larger plan.
     """
     with shallow(None):
         parsed = parse(text, name)

@@ -35,7 +35,7 @@ CLOCK_WORDS: Final = {
     },
     **{word: (f"{word.lower()} depends on the user who reads it", "write the name") for word in ("CURRENT_USER", "SESSION_USER", "USER")},
 }
-"""Functions without parentheses that are not supported, with what is possible instead."""
+"""Unsupported functions without parentheses: the message and the remedy."""
 
 
 def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
@@ -61,7 +61,7 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         raise Unsupported(f"{name}() makes an array, a map or a struct, which is not supported here", span=span, remedy=remedy)
     arguments = [binder.bind(argument) for argument in _scalars(node)]
     if name not in known_functions():
-        # Names that expr has for operators are no functions of SQL.
+        # Names that expr gives to operators are not functions of SQL.
         raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(name, known_functions()))
     return resolve(name, arguments, span)
 

@@ -25,7 +25,7 @@ _TESTS: Final = {"NULL": "is_null", "TRUE": "is_true", "FALSE": "is_false"}
 
 
 DEPTH: Final = 150
-"""How deep a bound expression may be: what works on them is recursive. AND, OR, || and + of many terms are not deep."""
+"""How deep a bound expression may be: passes over them are recursive. AND, OR, || and + of many terms are not deep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ExpressionBinder:
     outer: bool = False
 
     def bind(self, node: tree.Expression) -> Expr:
-        """The typed expression, with the node's place. Raises TypeMismatch at a literal that is no value of the type expected of it."""
+        """The typed expression, with the node's place. Raises TypeMismatch at a literal that is not a value of the expected type."""
         bound = self._placed(node)
         _check(bound, node.span)
         return bound
@@ -260,7 +260,7 @@ class ExpressionBinder:
 
 
 def _check(bound: Expr, span: Span) -> None:
-    """Raises SyntaxFailure for a too deep expression, and TypeMismatch at a literal that is no value of the type expected of it."""
+    """Raises SyntaxFailure for an expression that is too deep, and TypeMismatch at a literal that is not a value of the expected type."""
     waiting = [(bound, 1)]
     while waiting:
         part, depth = waiting.pop()

@@ -39,7 +39,7 @@ class Block:
 class _Select:
     """A SELECT while it is bound. Expressions are over `relation`'s rows, aggregates stand from AGGREGATED on.
 
-    collector: where the aggregates go; None in a SELECT without. made: the item that makes rows; its columns stand after the relation's.
+    collector: where the aggregates go; None without aggregates. made: the table function; its columns stand after the relation's.
     """
 
     node: tree.SelectQuery

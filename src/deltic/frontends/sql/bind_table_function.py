@@ -29,7 +29,7 @@ _SPECIAL: Final = frozenset("\\^$.|?*+()[]{}")
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A call that makes rows, over the rows of a scope."""
+    """A call of a table function, over the rows of a scope."""
 
     function: TableFunction
     arguments: tuple[Expr, ...]
@@ -39,7 +39,7 @@ class Made:
     span: Span
 
     def over(self, plan: Plan) -> FlatMap:
-        """Each row of the plan with what is made of it."""
+        """Each row of the plan with the rows that the function returns for it."""
         return FlatMap(plan, self.function, self.arguments, self.names, self.position, self.outer, self.span)
 
     def named(self, names: Sequence[str], span: Span) -> Made:
@@ -52,12 +52,12 @@ class Made:
 
 
 def makes_rows(node: tree.Expression) -> bool:
-    """Whether a select item's expression is a call that makes rows."""
+    """Whether a select item's expression is a call of a table function."""
     return isinstance(node, tree.FunctionCall) and node.name in MAKERS
 
 
 def bind_item(item: tree.SelectItem, binder: ExpressionBinder) -> Made:
-    """A select item that makes rows, under its names."""
+    """A table function as a select item, under its names."""
     assert isinstance(item.expression, tree.FunctionCall)
     made = bind_made(item.expression, binder)
     if not made.names:
@@ -66,7 +66,7 @@ def bind_item(item: tree.SelectItem, binder: ExpressionBinder) -> Made:
 
 
 def bind_lateral_view(node: tree.LateralView, left: Relation) -> Relation:
-    """LATERAL VIEW [OUTER] f(…) v AS x, y: the rows of `left` with what is made of each."""
+    """LATERAL VIEW [OUTER] f(…) v AS x, y: the rows of `left`, each with the rows that the function returns for it."""
     if node.name is None and not node.columns and node.call.name in EXPLODES:
         raise SyntaxFailure("LATERAL VIEW without a name", span=node.span, expected="LATERAL VIEW f(…) v AS x")
     made = bind_made(node.call, ExpressionBinder(left.scope, "LATERAL VIEW")).named([name.text for name in node.columns], node.span)
@@ -78,7 +78,7 @@ def bind_lateral_view(node: tree.LateralView, left: Relation) -> Relation:
 
 
 def bind_lateral(node: tree.TableCall, left: Relation) -> Relation:
-    """LATERAL f(…) AS v(x, y): the rows of `left` with what is made of each."""
+    """LATERAL f(…) AS v(x, y): the rows of `left`, each with the rows that the function returns for it."""
     columns = () if node.alias is None else node.alias.columns
     made = bind_made(node.call, ExpressionBinder(left.scope, "LATERAL")).named([name.text for name in columns], node.span)
     return _beside(left, made, None if node.alias is None else node.alias.name.text)

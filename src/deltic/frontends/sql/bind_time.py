@@ -19,7 +19,7 @@ from deltic.schema import TIMESTAMP
 
 NOW: Final = "now"
 CLOCK: Final = ("now", "current_timestamp")
-"""The functions that give the time of the tick."""
+"""The functions that return the time of the tick."""
 
 _DAY_US: Final = 86_400_000_000
 _MOST_US: Final = 10_000 * 366 * _DAY_US
@@ -48,7 +48,7 @@ def now(span: Span) -> Call:
 
 
 def timely(condition: Expr) -> Timely | None:
-    """What the condition asks of the time; None if it does not read it. Raises Unsupported where it is no comparison with it."""
+    """The bounds that the condition sets on the time; None if it does not read the time. Raises Unsupported unless it is a comparison."""
     read = _clock(condition)
     if read is None:
         return None

@@ -1,4 +1,4 @@
-"""What stands after a table's columns or a sink's view: USING, OPTIONS, LOCATION, COMMENT."""
+"""The clauses after a table's columns or a sink's view: USING, OPTIONS, LOCATION, COMMENT."""
 
 from __future__ import annotations
 

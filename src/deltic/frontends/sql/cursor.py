@@ -10,10 +10,10 @@ from deltic.frontends.sql.lexer import END, QUOTED, STRING, WORD, Token
 from deltic.frontends.sql.tree import Name
 
 DEPTH: Final = 100
-"""How deep parentheses, calls, CASE and subqueries may stand in each other: what works on trees is recursive, and Python's stack ends."""
+"""How deep parentheses, calls, CASE and subqueries may nest: passes over trees are recursive, and Python's stack is limited."""
 
 LOOKAHEAD: Final = 4
-"""How many tokens of kind END stand past the last, so that every rule may look as far ahead as it wants."""
+"""How many tokens of kind END stand past the last, so that every rule can look ahead."""
 
 _FIRST_WORDS: Final = ("CREATE", "DROP", "DECLARE")
 _SECOND_WORDS: Final = ("TABLE", "VIEW", "SINK", "OR", "MATERIALIZED", "TEMPORARY", "TEMP", "RECURSIVE")
@@ -85,7 +85,7 @@ class Cursor:
                 raise self.failure(word)
 
     def failure(self, expected: str | None = None) -> SyntaxFailure:
-        """The error that something else stands here."""
+        """The error for an unexpected token."""
         previous = self.tokens[self.at - 1] if self.at else None
         if previous is not None and previous.word in _FIRST_WORDS and self.word in _SECOND_WORDS and self.at > 1:
             return self.unseparated(previous)
@@ -98,7 +98,7 @@ class Cursor:
         return SyntaxFailure(f"syntax error at {self._written(self.token)!r}", span=self.span, expected=expected)
 
     def missing(self) -> SyntaxFailure:
-        """The error that an operand, or a list, is not there."""
+        """The error for a missing operand or list."""
         previous = self.tokens[self.at - 1]
         end = "at the end" if self.ended else f"before {self._written(self.token)!r}"
         return SyntaxFailure(f"something is missing after {self._written(previous)!r}, {end}", span=self.of(previous))
@@ -108,7 +108,7 @@ class Cursor:
         return written if len(written) <= 40 else f"{written[:37]}…"
 
     def unseparated(self, first: Token) -> SyntaxFailure:
-        """The error that a statement begins where none has ended."""
+        """The error for a statement that begins before the last one has ended."""
         message = f"another statement begins at {first.text}, without a semicolon before it"
         return SyntaxFailure(message, span=self.of(first), expected="; between two statements")
 
@@ -159,7 +159,7 @@ class Cursor:
         return tuple(items)
 
     def deeper(self) -> None:
-        """Counts one level of nesting more; `depth` goes down again at its end."""
+        """Counts one more level of nesting for the duration of the context."""
         self.depth += 1
         if self.depth > DEPTH:
             remedy = "split it into views, or into CTEs"

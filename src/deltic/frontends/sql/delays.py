@@ -19,7 +19,7 @@ _PART: Final = r"(\d{1,12})\s*(" + "|".join(UNITS_US) + r")s?"
 
 
 def delay_us(text: str) -> int | None:
-    """Microseconds; None for what is no delay.
+    """Microseconds; None for an invalid delay.
 
     >>> delay_us("interval 1 hour 30 minutes")
     5400000000

@@ -33,7 +33,7 @@ class Environment:
         return replace(self, outer=scope)
 
     def with_cte(self, name: str, plan: Plan) -> Environment:
-        """With one more CTE, which hides what was called so before."""
+        """With one more CTE, which hides a relation of the same name."""
         return replace(self, ctes={**self.ctes, name.lower(): plan})
 
     def unused(self, name: str) -> str:

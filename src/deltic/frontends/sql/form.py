@@ -1,4 +1,4 @@
-"""Queries that were put together out of a user's texts: whether each text is no more than what stands in its place."""
+"""Queries assembled from a user's texts: checks that each text contains no more than its part of the query."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Form:
 
 
 def check_form(query: tree.Query, form: Form) -> None:
-    """Raises SyntaxFailure where a text brought clauses, columns or queries of its own."""
+    """Raises SyntaxFailure if a text contains clauses, columns or queries of its own."""
     whole = query if isinstance(query, tree.WholeQuery) else None
     select = query if whole is None else whole.body
     if not isinstance(select, tree.SelectQuery):

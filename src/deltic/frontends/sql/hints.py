@@ -1,6 +1,6 @@
 """Hints: `/*+ MULTIWAY_JOIN */` and `/*+ BINARY_JOIN */` after SELECT say how the inner joins of its FROM are computed.
 
-Spark's own are read and dropped, since none of them changes a result. What is neither, or names a relation that is not there, is an error.
+Spark's own are read and dropped, since none of them changes a result. An unknown hint, or one that names an unknown relation, is an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A script's text into tokens, by the lexical rules of Spark's grammar (SqlBaseLexer.g4).
 
 What always holds: tokens stand in the order of the text, do not overlap, and leave out only blanks and comments. Every token knows its
-place, so a place never has to be found again.
+place, so no place is searched for later.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _ESCAPED: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "
 
 
 def tokenize(text: str, name: str) -> list[Token]:
-    """The tokens of a script. Raises SyntaxFailure where a quote or a comment is not closed, and at characters that SQL has not."""
+    """The tokens of a script. Raises SyntaxFailure where a quote or a comment is not closed, and at characters that are not SQL."""
     _check_characters(text, name)
     tokens: list[Token] = []
     at, match = 0, _TOKEN.match

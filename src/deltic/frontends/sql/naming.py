@@ -1,4 +1,4 @@
-"""Names of output columns that have no alias, as Spark makes them up: `sum(x)`, `(a + b)`, `CAST(x AS INT)`."""
+"""Names of output columns that have no alias, as Spark derives them: `sum(x)`, `(a + b)`, `CAST(x AS INT)`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LOWER: Final = {"DIV": "div"}
 
 
 def output_name(item: tree.SelectItem) -> str:
-    """The name of a select item: its alias, or what Spark makes of its expression."""
+    """The name of a select item: its alias, or the name that Spark derives from its expression."""
     return item.names[0].text if item.names else expression_name(item.expression)
 
 

@@ -27,7 +27,7 @@ _STRICT: Final = frozenset((
 _PAIRS: Final = frozenset(("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"))
 _JOIN_WORDS: Final = frozenset(("INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL", "ASOF", "JOIN"))
 TABLE_FUNCTIONS: Final = "explode(array(…)), explode(sequence(…)) or explode(split(…))"
-"""What makes rows."""
+"""The table functions in FROM."""
 
 
 class QueryParser(ExpressionParser):
@@ -78,7 +78,7 @@ class QueryParser(ExpressionParser):
         return int(token.text)
 
     def misplaced_level(self) -> SyntaxFailure:
-        """The error of a MAX RECURSION LEVEL that stands where nothing recursive is."""
+        """The error for a MAX RECURSION LEVEL outside WITH RECURSIVE."""
         expected = "WITH RECURSIVE name (column, …) MAX RECURSION LEVEL n AS (…)"
         start = self.token.start
         self.at += 2
@@ -140,7 +140,7 @@ class QueryParser(ExpressionParser):
         return tree.SelectQuery(items, distinct, hint, source, tuple(laterals), where, group, having, self.since(start))
 
     def out_of_order(self) -> SyntaxFailure:
-        """The error that a clause stands after one that follows it in the grammar."""
+        """The error for a clause after one that follows it in the grammar."""
         expected = "FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT"
         return SyntaxFailure("the clauses are out of order", span=self.span, expected=expected)
 

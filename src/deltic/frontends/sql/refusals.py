@@ -1,4 +1,4 @@
-"""What Spark's SQL has and Deltic has not: by the words that it begins with where it stands, each with what is possible instead."""
+"""Spark SQL that Deltic does not support: by position and first words, each with a remedy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PIPE = ("the pipe syntax |> is not supported", "SELECT … FROM … WHERE …")
 _FOLDERS = "all files lie in the folder itself"
 
 Refusals = Mapping[str, Sequence[tuple[tuple[str, ...], str, str]]]
-"""By the first word: all words, what is not supported, and what is possible instead."""
+"""By the first word: all words, the message and the remedy."""
 
 
 def _by_first(table: Mapping[str, tuple[str, str]]) -> Refusals:
@@ -196,7 +196,7 @@ AFTER_VIEW: Final[Refusals] = _by_first(
 
 
 def refuse(cursor: Cursor, refusals: Refusals, start: int | None = None) -> None:
-    """Raises Unsupported if one of these comes next. start: where its place begins; that of its words if None."""
+    """Raises Unsupported if one of these comes next. start: where the place begins; None is at the words."""
     for words, message, remedy in refusals.get(cursor.word, ()):
         if cursor.sees(*words):
             last = cursor.tokens[cursor.at + len(words) - 1 - (words[-1] == "(" and len(words) > 1)]

@@ -75,7 +75,7 @@ def relation(plan: Plan, qualifier: str | None, names: Iterable[str] | None = No
 
 
 def moved(columns: Iterable[ScopeColumn], by: int) -> tuple[ScopeColumn, ...]:
-    """The columns as they stand `by` places further right."""
+    """The columns, shifted right by `by` positions."""
     return tuple(replace(column, index=column.index + by) for column in columns)
 
 

@@ -46,7 +46,7 @@ EXPECTED: Final = "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIM
 
 
 def sql_type(node: tree.TypeName) -> Type:
-    """The type that is written; Unsupported at its place where there is none."""
+    """The type as written. Raises Unsupported for any other."""
     if node.word in DECIMAL_WORDS and not node.nested:
         return _decimal(node)
     if node.word in WORDS and not (node.nested or node.parameters):
