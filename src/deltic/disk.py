@@ -1,11 +1,11 @@
-"""Durable operations on local files: the one place where a file is made, replaced, renamed or deleted so that a power failure keeps it.
+"""Durable operations on local files: the one place that creates, replaces, renames and deletes files so that they survive power failures.
 
-Always: a file's bytes are synced before its name is, and a name is synced before anybody is told. What fails with an OSError leaves
-nothing behind, as far as the disk lets it; what is killed may leave a file that `is_staged` knows, which its folder's owner sweeps.
-Errors stay OSErrors here: the callers know what the file was for.
+Always: a file's bytes are synced before its name is, and its name is synced before an operation returns. An operation that fails with an
+OSError removes what it wrote, if the disk permits; a killed one may leave a file for which `is_staged` is true, which the folder's owner
+sweeps. Errors remain OSErrors here: the callers know the purpose of the file.
 
-Every operation says where it is through `at(step, path)`: "write:before", "write:after", and the same for sync, link, rename, unlink,
-overwrite, folder-sync, make-folder and read. It does nothing; tests put something in its place, to stop there or to fail there.
+Every operation reports its steps to `at(step, path)`: "write:before", "write:after", and likewise for sync, link, rename, unlink,
+overwrite, folder-sync, make-folder and read. It does nothing; tests replace it to stop or fail at a step.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from typing import Any, Final
 _STAGED: Final = ".staged"
 _PARTS_AT_ONCE: Final = 512
 READ_BYTES: Final = 1 << 30
-"""The most that `read` takes into memory."""
+"""The size limit of `read`."""
 
 
-def _go_on(step: str, path: str) -> None:
-    """No test is watching."""
+def _no_hook(step: str, path: str) -> None:
+    """The default of `at`."""
 
 
-at: Callable[[str, str], None] = _go_on
+at: Callable[[str, str], None] = _no_hook
 
 
 def is_staged(name: str) -> bool:
-    """Whether a file is one that an operation had not finished; if its writer is dead, it is garbage."""
+    """Whether a name is that of an unfinished file; if its writer is dead, the file is garbage."""
     return name.endswith(_STAGED)
 
 
 def staged_name(path: Path) -> Path:
-    """A name beside `path` that no other writer takes; hidden, so that those who read the folder as a data set pass over it."""
+    """A unique name beside `path`; hidden, so that programs that read the folder as a data set skip it."""
     hidden = "" if path.name.startswith(".") else "."
     return path.with_name(f"{hidden}{path.name}.{secrets.token_hex(8)}{_STAGED}")
 
 
 def create(path: Path, parts: Iterable[Any]) -> None:
-    """Makes a file of these bytes-like parts under a name that nobody else has; it survives a power failure. O(bytes).
+    """Creates a file of these bytes-like parts under a new name; it survives a power failure. O(bytes).
 
     Not atomic: a kill leaves a torn file under its own name. Raises FileExistsError.
     """
@@ -57,7 +57,7 @@ def create(path: Path, parts: Iterable[Any]) -> None:
 
 
 def create_if_absent(path: Path, parts: Iterable[Any]) -> bool:
-    """Makes a file that survives a power failure, of which others see all or nothing; False, and nothing done, if the name is taken."""
+    """Atomically creates a file that survives a power failure; False, with no effect, if the name exists."""
     staged = staged_name(path)
     _write(staged, parts)
     try:
@@ -79,7 +79,7 @@ def create_if_absent(path: Path, parts: Iterable[Any]) -> bool:
 
 
 def replace(path: Path, parts: Iterable[Any]) -> None:
-    """Gives a file new content: after a power failure it has the old one or the new one, and the new one once this has returned."""
+    """Atomically replaces a file's content; once this returns, the new content survives a power failure."""
     staged = staged_name(path)
     _write(staged, parts)
     try:
@@ -90,19 +90,19 @@ def replace(path: Path, parts: Iterable[Any]) -> None:
 
 
 def rename(source: Path, target: Path) -> None:
-    """Moves a synced file within its folder, over what is there, and syncs the folder. If the sync fails, it is moved all the same."""
+    """Renames a synced file within its folder, replacing the target, and syncs the folder. If the sync fails, the rename stands."""
     assert source.parent == target.parent
     _step("rename", target, lambda: os.replace(source, target))
     sync_folder(target.parent)
 
 
 def overwrite(path: Path, content: bytes) -> None:
-    """Writes these bytes at the start of a file, which is made if it is not there, and syncs nothing: a power failure may undo it."""
+    """Writes these bytes at the start of a file, created if missing, without syncing: a power failure may undo it."""
     _step("overwrite", path, lambda: _overwrite(path, content))
 
 
 def unlink(path: Path) -> bool:
-    """Deletes a file; False if there was none. After a power failure it may be there again, until its folder is synced."""
+    """Deletes a file; False if it did not exist. Until its folder is synced, a power failure may restore it."""
     try:
         _step("unlink", path, lambda: os.unlink(path))
     except FileNotFoundError:
@@ -111,12 +111,12 @@ def unlink(path: Path) -> bool:
 
 
 def sync_folder(path: Path) -> None:
-    """Makes the names in a folder, and what is gone from it, survive a power failure."""
+    """Makes the names in a folder, and deletions from it, survive a power failure."""
     _step("folder-sync", path, lambda: _sync_folder(path))
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder and those above it that survive a power failure; one that is there is left alone."""
+    """Creates a folder and its parents so that they survive a power failure; existing ones are unchanged."""
     if path.is_dir():
         return
     if path.parent != path:
@@ -129,7 +129,7 @@ def make_folder(path: Path) -> None:
 
 
 def read(path: Path) -> bytes | None:
-    """A regular file's bytes; None if there is none. Raises OSError, also for one of more than READ_BYTES."""
+    """A regular file's bytes; None if it does not exist. Raises OSError, also if it is larger than READ_BYTES."""
     at("read:before", str(path))
     try:
         descriptor = open_regular(path, os.O_RDONLY)
@@ -142,7 +142,7 @@ def read(path: Path) -> bytes | None:
 
 
 def open_regular(path: Path, flags: int) -> int:
-    """Opens a regular file, and nothing else: no symbolic link is followed, and no pipe or device waited for. Raises OSError."""
+    """Opens a regular file; refuses symbolic links, pipes and devices without blocking. Raises OSError."""
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -151,7 +151,7 @@ def open_regular(path: Path, flags: int) -> int:
 
 
 def _write(path: Path, parts: Iterable[Any]) -> None:
-    """Makes and syncs a new file; its name is not synced."""
+    """Creates and syncs a new file, but not its name."""
     at("write:before", str(path))
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
     try:
@@ -174,14 +174,14 @@ def _overwrite(path: Path, content: bytes) -> None:
 
 
 def _fill(descriptor: int, parts: Iterable[Any]) -> None:
-    left = [memoryview(part).cast("B") for part in parts if memoryview(part).nbytes]
-    left.reverse()
-    while left:
-        written = os.writev(descriptor, left[: -_PARTS_AT_ONCE - 1 : -1])
-        while left and written >= left[-1].nbytes:
-            written -= left.pop().nbytes
+    remaining = [memoryview(part).cast("B") for part in parts if memoryview(part).nbytes]
+    remaining.reverse()
+    while remaining:
+        written = os.writev(descriptor, remaining[: -_PARTS_AT_ONCE - 1 : -1])
+        while remaining and written >= remaining[-1].nbytes:
+            written -= remaining.pop().nbytes
         if written:
-            left[-1] = left[-1][written:]
+            remaining[-1] = remaining[-1][written:]
 
 
 def _sync_folder(path: Path) -> None:
@@ -199,6 +199,6 @@ def _step(name: str, path: Path, act: Callable[[], None]) -> None:
 
 
 def _forget(path: Path) -> None:
-    """Takes away what a failed operation left; the first error is the one to be told."""
+    """Removes what a failed operation left; its own errors are ignored in favour of the first one."""
     with suppress(OSError):
         os.unlink(path)

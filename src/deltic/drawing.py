@@ -1,6 +1,6 @@
-"""Circuits as drawings: text, Mermaid and Graphviz.
+"""Drawings of circuits: text, Mermaid and Graphviz.
 
-A vertex has a global id, the path of its local ids; a scope is a cluster of what has its id and more.
+A vertex has a global id, the path of its local ids. A scope is a cluster of the vertices whose ids extend its own.
 
 >>> scope = [Vertex("1.0", "import", ("0",)), Vertex("1.1", "feedback", (), ("1.0",))]
 >>> print(text([Vertex("0", "source edges"), Vertex("1", "child paths"), *scope]))
@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
-    """One node. inputs: ids of what it reads now; later: of what it reads one iteration later, drawn dashed.
+    """One node. inputs: ids of the vertices that it reads now; later: of those that it reads one iteration later, drawn dashed.
 
-    A vertex whose id is another's with more numbers behind it lies in that one's scope.
+    A vertex whose id extends another's lies in that vertex's scope.
     """
 
     id: str
@@ -30,7 +30,7 @@ class Vertex:
 
 
 def text(vertices: Sequence[Vertex]) -> str:
-    """A line for each vertex, those of a scope indented below it."""
+    """One line per vertex; the vertices of a scope are indented below it."""
     return "\n".join(_line(vertex) for vertex in vertices)
 
 
@@ -76,7 +76,7 @@ def _line(vertex: Vertex) -> str:
 
 
 def _nested(vertices: Sequence[Vertex], scope: str, depth: int, node: Callable[[Vertex], str], opened: str, closed: str) -> list[str]:
-    """The vertices right in the scope, each followed by the scope that it is, if it is one."""
+    """The vertices directly in the scope, each followed by its own scope, if it has one."""
     lines = []
     for vertex in vertices:
         if vertex.id.rpartition(".")[0] != scope:

@@ -1,4 +1,4 @@
-"""User functions must be pure: one answer for one row, always. A sample of the calls is made twice, which finds most that are not."""
+"""User functions must be pure: equal rows give equal results. A sample of the calls is repeated, which detects most impure functions."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from typing import Any, Final, Generic, TypeVar
 
 from deltic.errors import ImpureFunction
 
-Answer = TypeVar("Answer", bound=Hashable)
+Result = TypeVar("Result", bound=Hashable)
 
 SAMPLE: Final = 8
-"""The first calls, all made twice; of the later ones, those whose number is a power of two."""
+"""The number of first calls that are all repeated; of the later ones, those whose number is a power of two are."""
 SHOWN: Final = 300
-"""How many characters of a value an error shows."""
+"""The number of characters of a value that an error shows."""
 
 
-class Pure(Generic[Answer]):
-    """A user's function, a sample of whose calls is made twice. Raises ImpureFunction where the answers differ."""
+class Pure(Generic[Result]):
+    """A user's function, a sample of whose calls is repeated. Raises ImpureFunction if the results differ."""
 
-    def __init__(self, function: Callable[..., Answer]) -> None:
+    def __init__(self, function: Callable[..., Result]) -> None:
         self.function, self.calls = function, 0
 
     @property
     def name(self) -> str:
-        """What the error calls it: its name and, if it has one, its place."""
+        """The function's name for errors, with file and line if known."""
         return name_of(self.function)
 
-    def __call__(self, *arguments: Any) -> Answer:
-        answer = self.function(*arguments)
+    def __call__(self, *arguments: Any) -> Result:
+        result = self.function(*arguments)
         self.calls += 1
-        watched = self.calls <= SAMPLE or self.calls & (self.calls - 1) == 0
-        if watched and not isinstance(answer, Iterator):  # that is no answer yet: whoever takes it goes through it, or refuses it
+        sampled = self.calls <= SAMPLE or self.calls & (self.calls - 1) == 0
+        if sampled and not isinstance(result, Iterator):  # an iterator has no result yet: its consumer reads or rejects it
             again = self.function(*arguments)
-            if not same(answer, again):
+            if not same(result, again):
                 raise ImpureFunction(
-                    f"the function {self.name} gave {shown(answer)} and then {shown(again)} for the same arguments {shown(arguments)}",
-                    expected="a pure function: one answer for one row, whenever it is asked",
-                    remedy="take time, randomness and state from columns of the row",
+                    f"the function {self.name} returned {shown(result)} and then {shown(again)} for the same arguments {shown(arguments)}",
+                    expected="a pure function: equal results for equal arguments",
+                    remedy="pass time, randomness and state as columns of the row",
                 )
-        return answer
+        return result
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two answers are one, arrays by what they hold. NaN is NaN here, and not equal to itself.
+    """Whether two results are equal, comparing arrays by content, and NaN as equal to NaN.
 
     >>> same((float("nan"), 1), (float("nan"), 1)), same(1, 2)
     (True, False)
@@ -51,34 +51,34 @@ def same(one: object, other: object) -> bool:
     try:
         if one == other:
             return True
-    except ValueError:  # NumPy's arrays have no one truth
+    except ValueError:  # NumPy arrays have no truth value
         pass
     return type(one) is type(other) and repr(_plain(one)) == repr(_plain(other))
 
 
 def shown(value: object) -> str:
-    """The value as an error shows it: of a large one, how it begins."""
+    """The value as an error shows it, truncated to SHOWN characters."""
     text = repr(_plain(value))
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def _plain(value: Any) -> Any:
-    """Arrow's and NumPy's arrays, also in a tuple, as lists, whose repr has all of their values."""
+    """Arrow and NumPy arrays, also within tuples and lists, as lists, whose repr shows all values."""
     if type(value) is tuple or type(value) is list:
         return type(value)(_plain(part) for part in value)
     for listed in ("to_pylist", "tolist"):
-        if not isinstance(value, type) and callable(found := getattr(value, listed, None)):
-            return found()
+        if not isinstance(value, type) and callable(convert := getattr(value, listed, None)):
+            return convert()
     return value
 
 
-def pure(function: Callable[..., Answer]) -> Pure[Answer]:
-    """The function, watched; the very same one if it already is."""
+def pure(function: Callable[..., Result]) -> Pure[Result]:
+    """The function as a Pure; unchanged if it is one already."""
     return function if isinstance(function, Pure) else Pure(function)
 
 
 def name_of(function: object) -> str:
-    """A function's name with the file and line that it was written at, where it has them; of one that wraps another, the other's."""
+    """A function's qualified name, with file and line if known; for a wrapper, those of the wrapped function."""
     named = unwrap(function) if callable(function) else function
     name = getattr(named, "__qualname__", None) or type(named).__qualname__
     code = getattr(named, "__code__", None)

@@ -95,9 +95,9 @@ def test_a_folder_that_is_not_a_state_is_refused(shop: Shop, capsys: pytest.Capt
     before = files(shop.folder)
     assert main(arguments(shop, "--state", str(shop.folder), *options)) == Exit.INPUT
     assert capsys.readouterr().err.splitlines() == [
-        f"deltic: [DELTIC-5000] the state folder {shop.folder} is no state and already holds something else: in",
-        "expected: a new or an empty folder, or the state folder of a pipeline",
-        "help: name another folder",
+        f"deltic: [DELTIC-5000] the state folder {shop.folder} already contains other files, such as in",
+        "expected: a new or empty folder, or an existing state folder",
+        "help: choose another folder",
     ]
     assert files(shop.folder) == before
 

@@ -92,7 +92,7 @@ def test_verify(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     text = plain(state(capsys, "verify", folder, "--no-lease", ends=Exit.INPUT), folder)
     assert re.fullmatch(
         r"FILE\.deltic: [a-z ]+ is damaged \(bytes \d+ to \d+\)\n"
-        r"  lost: state that views are made from, table orders, view spend, at epochs 4 to 6, the last\n"
+        r"  lost: inner state of views, table orders, view spend, at epochs 4 to 6, the last\n"
         r"7 manifests and 5 files of [\d.]+ kB: 1 finding\n",
         text,
     ), text
@@ -151,8 +151,8 @@ def test_an_export_overwrites_no_file(capsys: pytest.CaptureFixture[str], folder
 @pytest.mark.parametrize("command", ["ls", "show", "verify", "compact", "gc"])
 def test_a_folder_that_is_not_a_state_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str) -> None:
     assert state(capsys, command, tmp_path / "absent", ends=Exit.INPUT) == (
-        f"deltic: [DELTIC-5000] {tmp_path}/absent is not a state folder\nexpected: a folder with manifests/ in it\n"
-        "help: name the folder that was given as state\n"
+        f"deltic: [DELTIC-5000] {tmp_path}/absent is not a state folder\nexpected: a folder that contains manifests/\n"
+        "help: pass the folder that was used as state\n"
     )
     assert not (tmp_path / "absent").exists()
 
@@ -162,8 +162,8 @@ def test_an_unknown_view_and_an_unreadable_epoch(capsys: pytest.CaptureFixture[s
         "deltic: [DELTIC-1002] the state has no view spent\nexpected: one of spend, large\nhelp: did you mean spend?\n"
     )
     assert state(capsys, "show", folder, "--epoch", 9, ends=Exit.INPUT) == (
-        f"deltic: [DELTIC-5000] the state folder {folder} has no epoch 9 to read\nexpected: epochs 0 to 6 are readable\n"
-        "help: name one of these, or none for the last\n"
+        f"deltic: [DELTIC-5000] epoch 9 of the state folder {folder} is not readable\nexpected: an epoch from 0 to 6\n"
+        "help: choose one of these, or omit the epoch to read the last one\n"
     )
 
 

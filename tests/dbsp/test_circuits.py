@@ -146,18 +146,18 @@ def test_what_does_not_fit_is_refused() -> None:
     circuit, other = ReferenceCircuit(), ReferenceCircuit()
     scope = circuit.child("child")
     inside = scope.feedback("x")
-    with pytest.raises(CircuitError, match=r"stream 0\.0 is not of this circuit"):
+    with pytest.raises(CircuitError, match=r"stream 0\.0 belongs neither to this circuit nor"):
         circuit.apply("map", lambda zset: zset, inside)
     with pytest.raises(CircuitError, match="cannot be exported"):
         circuit.export(other.source("rows"))
     with pytest.raises(CircuitError, match=r"feedback 0\.0 x is not connected"):
         circuit.step()
-    with pytest.raises(CircuitError, match=r"feedback 0\.0 x is given a stream of another circuit"):
+    with pytest.raises(CircuitError, match=r"feedback 0\.0 x is connected to a stream of another circuit"):
         scope.connect(inside, circuit.source("rows"))
     scope.connect(inside, inside)
     with pytest.raises(CircuitError, match="connected twice"):
         scope.connect(inside, inside)
-    with pytest.raises(CircuitError, match="there is no source row"):
+    with pytest.raises(CircuitError, match="unknown source row"):
         circuit.step(row=ZSet())
 
 

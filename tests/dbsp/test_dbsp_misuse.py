@@ -25,28 +25,28 @@ def nothing(*rows: Any) -> Any:
 @pytest.mark.parametrize(
     ("run", "text"),
     [
-        (lambda: ZSet.of([("a", None, 1.5)]), r"zset: the weight 1.5 of the row \('a', None\) is no integer"),
-        (lambda: ZSet.of([("a", None, "1")]), "zset: .* with the weight '1'"),
-        (lambda: ZSet.of([(["a"], None, 1)]), r"zset: \(\['a'\], None\) with the weight 1: unhashable"),
-        (lambda: op.map(lambda row: [row], A), r"map: \(\['a'\], None\) with the weight 1: unhashable"),
-        (lambda: op.flat_map(nothing, A), "the function nothing .* gave None for 'a'"),
-        (lambda: op.explode(lambda row: [row], A), "<lambda> .* gave 'a'"),
-        (lambda: op.explode(lambda row: [(row, 0.5)], A), "explode: the weight 0.5 of the row"),
-        (lambda: linear.join_function(lambda row: [(row, 1)], A), r"<lambda> .* gave \('a', 1\)"),
+        (lambda: ZSet.of([("a", None, 1.5)]), r"zset: the weight 1.5 of row \('a', None\) is not an integer"),
+        (lambda: ZSet.of([("a", None, "1")]), "zset: .* with weight '1'"),
+        (lambda: ZSet.of([(["a"], None, 1)]), r"zset: \(\['a'\], None\) with weight 1: unhashable"),
+        (lambda: op.map(lambda row: [row], A), r"map: \(\['a'\], None\) with weight 1: unhashable"),
+        (lambda: op.flat_map(nothing, A), "the function nothing .* returned None for 'a'"),
+        (lambda: op.explode(lambda row: [row], A), "<lambda> .* returned 'a'"),
+        (lambda: op.explode(lambda row: [(row, 0.5)], A), "explode: the weight 0.5 of row"),
+        (lambda: linear.join_function(lambda row: [(row, 1)], A), r"<lambda> .* returned \('a', 1\)"),
         (lambda: linear.join_function(lambda row: [(row, (1, 2), 1)], ZSet.of([("a", 1, 1)])), r"joins the times \(1,\) and \(1, 2\)"),
-        (lambda: op.plus(A, UNDER_A), "plus is given IndexedZSet"),
-        (lambda: op.minus(UNDER_A, A), "minus is given ZSet"),
-        (lambda: op.map(nothing, TIMED), "map is given Trace"),
-        (lambda: op.consolidate(A), "consolidate is given ZSet"),
-        (lambda: op.aggregate(op.count, A), "aggregate is given ZSet"),
-        (lambda: op.join_stream(nothing, UNDER_A, A), "join_stream is given ZSet"),
-        (lambda: op.join_trace(nothing, UNDER_A, UNDER_A), "join_trace is given IndexedZSet"),
+        (lambda: op.plus(A, UNDER_A), r"invalid input IndexedZSet\(.*\) of plus"),
+        (lambda: op.minus(UNDER_A, A), r"invalid input ZSet\(.*\) of minus"),
+        (lambda: op.map(nothing, TIMED), r"invalid input Trace\(.*\) of map"),
+        (lambda: op.consolidate(A), r"invalid input ZSet\(.*\) of consolidate"),
+        (lambda: op.aggregate(op.count, A), r"invalid input ZSet\(.*\) of aggregate"),
+        (lambda: op.join_stream(nothing, UNDER_A, A), r"invalid input ZSet\(.*\) of join_stream"),
+        (lambda: op.join_trace(nothing, UNDER_A, UNDER_A), r"invalid input IndexedZSet\(.*\) of join_trace"),
         (lambda: op.join_trace(nothing, UNDER_A, TIMED, (1,)), r"join_trace joins the times \(1,\) and \(0, 1\)"),
-        (lambda: op.trace_append(TIMED, TIMED, (1, 0)), "trace_append is given Trace"),
-        (lambda: op.untimed_trace_append(A, A), "untimed_trace_append is given ZSet"),
-        (lambda: op.distinct_incremental(UNDER_A, Trace()), "distinct_incremental is given IndexedZSet"),
-        (lambda: op.distinct_trace(A, op.untimed_trace_append(A, Trace()), (0, 1)), "distinct_trace reads a trace with the time None"),
-        (lambda: op.distinct_trace(A, TIMED, (1,)), r"distinct_trace at the time \(1,\)"),
+        (lambda: op.trace_append(TIMED, TIMED, (1, 0)), r"invalid input Trace\(.*\) of trace_append"),
+        (lambda: op.untimed_trace_append(A, A), r"invalid input ZSet\(.*\) of untimed_trace_append"),
+        (lambda: op.distinct_incremental(UNDER_A, Trace()), r"invalid input IndexedZSet\(.*\) of distinct_incremental"),
+        (lambda: op.distinct_trace(A, op.untimed_trace_append(A, Trace()), (0, 1)), "distinct_trace reads a trace with time None"),
+        (lambda: op.distinct_trace(A, TIMED, (1,)), r"distinct_trace at time \(1,\)"),
     ],
 )
 def test_an_operator_refuses_what_it_cannot_take(run: Callable[[], object], text: str) -> None:
@@ -64,7 +64,7 @@ def test_minus_is_exact_where_the_difference_is() -> None:
 def test_a_source_takes_changes(value: Any) -> None:
     circuit = ReferenceCircuit()
     circuit.sink("out", circuit.source("in"))
-    with pytest.raises(CircuitError, match="source in is given"):
+    with pytest.raises(CircuitError, match=r"invalid input .* of source in"):
         circuit.step(**{"in": value})
     circuit.step(**{"in": UNDER_A})
 
@@ -73,20 +73,20 @@ def test_a_source_takes_changes(value: Any) -> None:
 def test_what_works_by_keys_wants_an_indexed_stream(build: Callable[[Any], Any]) -> None:
     circuit = ReferenceCircuit()
     circuit.sink("out", build(circuit.source("in")))
-    with pytest.raises(CircuitError, match="is given ZSet"):
+    with pytest.raises(CircuitError, match=r"invalid input ZSet\("):
         circuit.step(**{"in": ZSet.of([((1, 2), None, 1)])})
 
 
 def test_a_source_and_an_operator_are_there_once() -> None:
     circuit = ReferenceCircuit()
     source, distinct = circuit.source("in"), nested.ReferenceDistinct()
-    with pytest.raises(CircuitError, match="there is a source in already"):
+    with pytest.raises(CircuitError, match="source in already exists"):
         circuit.source("in")
-    with pytest.raises(CircuitError, match="5 is no operator"):
+    with pytest.raises(CircuitError, match="invalid operator 5"):
         circuit.operator(5, source)  # type: ignore[arg-type]
     circuit.operator(distinct, source)
     for place in (circuit, circuit.child("inner")):
-        with pytest.raises(CircuitError, match="the operator distinct has a node already"):
+        with pytest.raises(CircuitError, match="the operator distinct already has a node"):
             place.operator(distinct, source)
 
 

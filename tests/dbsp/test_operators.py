@@ -181,7 +181,7 @@ def test_join_trace_gives_products_at_the_join_of_times() -> None:
     ],
 )
 def test_a_weight_beyond_64_bits_is_an_error_that_names_row_and_operator(operator: str, run: Callable[[], object]) -> None:
-    with pytest.raises(WeightOverflow, match=rf"^\[DELTIC-3004\] {operator}: the weight .*'?r'?.* leaves 64 bits"):
+    with pytest.raises(WeightOverflow, match=rf"^\[DELTIC-3004\] {operator}: the weight .*'?r'?.* exceeds 64 bits"):
         run()
 
 
@@ -203,7 +203,7 @@ def test_an_impure_function_is_found_and_named() -> None:
         lambda: op.flat_map(lambda row: [numbered(row)], rows),
         lambda: op.aggregate(lambda group: numbered(0), op.index_with(lambda row: row, rows)),
     ):
-        with pytest.raises(ImpureFunction, match=r"the function .*(numbered|<lambda>).* gave .* and then"):
+        with pytest.raises(ImpureFunction, match=r"the function .*(numbered|<lambda>).* returned .* and then"):
             run()
 
 

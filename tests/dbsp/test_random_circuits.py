@@ -132,7 +132,7 @@ def check(seed: int) -> str:
             return "heavy"
         given = {f"t{i}": zset(change) for i, change in enumerate(changes)} | ({"one": zset({(9, 9): 1})} if first else {})
         if meant is None:
-            with pytest.raises(Divergence, match=r"has not come to a fixed point after 12 iterations"):
+            with pytest.raises(Divergence, match=r"has not reached a fixed point after 12 iterations"):
                 circuit.step(**given)
             return "diverges"
         circuit.step(**given)

@@ -276,7 +276,7 @@ def test_errors_of_functions_name_them() -> None:
         run(lambda e: e.map(lambda row: row.src + 1, schema={"n": int, "m": int}))
     with pytest.raises(EvaluationError, match="an Arrow array of 1 values"):
         run(lambda e: e.map(lambda rows: pa.array([1, 2]), schema={"n": int}, on_batches=True))
-    with pytest.raises(ImpureFunction, match=r"the function .* gave \d+ and then \d+ for the same"):
+    with pytest.raises(ImpureFunction, match=r"the function .* returned \d+ and then \d+ for the same"):
         run(lambda e: e.map(lambda row: random.getrandbits(60), schema={"n": int}))
     with pytest.raises(NegativeWeight):
         run(lambda e: e.negate())

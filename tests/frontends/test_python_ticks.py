@@ -353,7 +353,7 @@ def test_errors_of_a_function_of_groups_name_it() -> None:
         failing(lambda group: "x")
     with pytest.raises(EvaluationError, match="a tuple of 2 values"):
         failing(lambda group: [(1, 2), 3], a=int, b=int)
-    with pytest.raises(ImpureFunction, match="gave 1 and then 2"):
+    with pytest.raises(ImpureFunction, match="returned 1 and then 2"):
         failing(lambda group: state.append(1) or len(state))
     with pytest.raises(CircuitError, match="by a function and by SQL"):
         Ticking({"out": lambda e, m: e.index_with("src").aggregate(spread, n="count(*)")}, deltic.Session())

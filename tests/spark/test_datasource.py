@@ -171,7 +171,7 @@ def test_changes_of_some_epochs_are_read_with_their_weights(registered: SparkSes
     ("view", "options", "message"),
     [
         ("delay", {}, "the state has no view delay"),
-        pytest.param("delays", {"epoch": "900"}, "has no epoch 900 to read", marks=pytest.mark.slow),
+        pytest.param("delays", {"epoch": "900"}, "epoch 900 of the state folder", marks=pytest.mark.slow),
         pytest.param("delays", {"columns": "carrier,hour"}, "view delays has no column hour", marks=pytest.mark.slow),
     ],
 )

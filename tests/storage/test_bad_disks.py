@@ -75,8 +75,8 @@ def test_a_full_disk(small_disk: Path, but_bytes: int) -> None:
                 append(state, 2)
             assert str(caught.value) == (
                 f"[DELTIC-5000] the state folder {root} cannot be written: No space left on device\n"
-                "expected: room for the new files\n"
-                "help: make room; nothing was changed, so this can be done again then"
+                "expected: free space for the new files\n"
+                "help: free some space and retry; nothing was changed"
             )
         assert keys_of(state) == [1]
     left = _content(root)
@@ -108,8 +108,8 @@ def test_a_read_only_disk(tmp_path: Path) -> None:
             append(state, 2)
         assert str(caught.value) == (
             f"[DELTIC-5000] the state folder {root} cannot be written: Read-only file system\n"
-            "expected: a folder that this process may read and write\n"
-            "help: give it the right to, or name another folder"
+            "expected: a folder that this process can read and write\n"
+            "help: grant it the permissions, or choose another folder"
         )
         assert keys_of(state) == [1]
     append(state, 3)
@@ -139,7 +139,7 @@ def _read_only(place: Path) -> Iterator[None]:
 def test_a_folder_without_the_right_to_write(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(StateError, match=rf"^\[DELTIC-5000\] the state folder {tmp_path}/state cannot be made: Permission denied\n"):
+        with pytest.raises(StateError, match=rf"^\[DELTIC-5000\] the state folder {tmp_path}/state cannot be created: Permission denied\n"):
             State.open(tmp_path / "state")
     finally:
         tmp_path.chmod(0o700)
@@ -152,7 +152,8 @@ def test_a_folder_that_is_a_file(tmp_path: Path, place: str) -> None:
     with pytest.raises(StateError) as caught:
         State.open(tmp_path / place)
     assert str(caught.value) == (
-        f"[DELTIC-5000] the state folder {tmp_path}/{place} cannot be made: Not a directory\nexpected: a folder\nhelp: name another one"
+        f"[DELTIC-5000] the state folder {tmp_path}/{place} cannot be created: Not a directory\n"
+        "expected: a folder\nhelp: choose another one"
     )
     assert (tmp_path / "file").read_text() == "precious"
 
@@ -160,7 +161,7 @@ def test_a_folder_that_is_a_file(tmp_path: Path, place: str) -> None:
 @pytest.mark.parametrize("place", ["data", "manifests", "generations"])
 def test_a_subfolder_that_is_a_file(tmp_path: Path, place: str) -> None:
     (tmp_path / place).touch()
-    refusal = rf"^\[DELTIC-5000\] the state folder {tmp_path} cannot be (made|read|written): Not a directory\nexpected: a folder\n"
+    refusal = rf"^\[DELTIC-5000\] the state folder {tmp_path} cannot be (created|read|written): Not a directory\nexpected: a folder\n"
     with pytest.raises(StateError, match=refusal):
         State.open(tmp_path)
     (tmp_path / place).unlink()
@@ -184,8 +185,8 @@ def test_a_disk_that_fails_while_it_is_written(tmp_path: Path, step: str, folder
                 append(state, 2)
             assert str(caught.value) == (
                 f"[DELTIC-5000] the state folder {tmp_path} cannot be written: Input/output error\n"
-                "expected: a disk that works\n"
-                "help: look after the disk; nothing was changed"
+                "expected: a working disk\n"
+                "help: check the disk; nothing was changed"
             )
     assert {name for name in _content(tmp_path) if name.startswith(folder)} == before
     append(state, 3)
@@ -197,7 +198,7 @@ def test_a_disk_that_fails_while_it_is_written(tmp_path: Path, step: str, folder
 def test_a_disk_that_fails_while_it_is_read(tmp_path: Path, folder: str) -> None:
     state = State.open(tmp_path)
     append(state, 1)
-    said = rf"^\[DELTIC-5000\] the state folder {tmp_path} cannot be read: Input/output error\nexpected: a disk that works\n"
+    said = rf"^\[DELTIC-5000\] the state folder {tmp_path} cannot be read: Input/output error\nexpected: a working disk\n"
     with _failing("read:before", folder), pytest.raises(StateError, match=said):
         state.close()
         state = State.open(tmp_path)

@@ -97,7 +97,7 @@ def test_all_findings_are_told(folder: Path) -> None:
         "the file is missing, though the manifest names it",
         "the header is damaged",
         "the file has 5 bytes",
-        "says that it is of epoch 3",
+        "the manifest of epoch 3",
     }
 
 
@@ -113,7 +113,7 @@ def test_a_gap_ends_at_the_next_whole_manifest(tmp_path: Path) -> None:
     state.close()
     spoil(tmp_path / "manifests" / "000000000002.json", 50)
     assert found(tmp_path) == [
-        StateDefect("manifests/000000000002.json", "damaged", "epoch 2; the state can be read at later epochs, not written to")
+        StateDefect("manifests/000000000002.json", "damaged", "epoch 2; later epochs can be read, but the state cannot be written")
     ]
 
 
@@ -123,8 +123,8 @@ def test_a_batch_that_is_not_what_the_manifest_says_is_found(tmp_path: Path) -> 
     state.commit(Change(dropped=(segment,), added=(SegmentRef(0, "a", segment.file, 7), SegmentRef(0, "b", segment.file, 1))))
     state.close()
     assert [(finding.problem, finding.lost) for finding in found(tmp_path)] == [
-        ("the manifest says 7 rows of a, the file has 1", "table orders, at epochs 1 to 2, the last"),
-        ("the manifest says 1 rows of b, the file has none", "view spend, at epochs 1 to 2, the last"),
+        ("the manifest names 7 rows of a, the file has 1", "table orders, at epochs 1 to 2, the last"),
+        ("the manifest names 1 rows of b, the file has none", "view spend, at epochs 1 to 2, the last"),
     ]
 
 

@@ -73,7 +73,7 @@ def read_all(root: str, ref: FileRef) -> None:
 )
 def test_an_index_that_names_rows_outside_of_the_batch(root: str, rows: int, at: int, word: int) -> None:
     ref = resealed(root, written(root, rows), set_word(3, at, word))
-    with pytest.raises(CorruptState, match="index names rows that are not there, though the checksum is right"):
+    with pytest.raises(CorruptState, match="index points outside the batch, though the checksum is correct"):
         read_all(root, ref)
 
 
@@ -83,13 +83,13 @@ def test_rows_out_of_order_or_without_weight(root: str, rows: int, column: int, 
     if at >= rows:
         pytest.skip("the batch has no such row")
     ref = resealed(root, written(root, rows), set_word(column, at, word))
-    with pytest.raises(CorruptState, match="rows of batch of a are out of order, or without weight, though the checksum is right"):
+    with pytest.raises(CorruptState, match="rows of batch of a are out of order, or without weight, though the checksum is correct"):
         read_all(root, ref)
 
 
 def test_an_index_that_goes_with_other_rows_is_found_by_verify(root: str) -> None:
     ref = resealed(root, written(root, 5000), set_word(3, 40, 17))
-    with pytest.raises(CorruptState, match="index does not go with the rows"):
+    with pytest.raises(CorruptState, match="index does not match the rows"):
         DataFile(root, ref).verify()
 
 
@@ -237,7 +237,7 @@ def test_a_change_that_does_not_fit_the_state_before_it(tmp_path: Path) -> None:
     state.commit(Change(dropped=(segment,)))
     state.close()
     hostile.rewrite_manifest(tmp_path, lambda body: body.update({"dropped": [[0, 0, 0, 5]], "names": ["other"]}))
-    with pytest.raises(CorruptState, match="names what the state before it does not have"):
+    with pytest.raises(CorruptState, match="names segments or files that the state before it does not have"):
         State.open(tmp_path)
 
 
@@ -283,7 +283,7 @@ def test_a_subfolder_that_is_a_link_is_not_followed(folder: Path, tmp_path: Path
     (folder / name).rename(other) if (folder / name).exists() else other.mkdir()
     (folder / name).symlink_to(other)
     before = sorted(other.iterdir())
-    with pytest.raises(StateError, match=f"{name} is a symbolic link\nexpected: regular files, and no symbolic links"):
+    with pytest.raises(StateError, match=f"{name} is a symbolic link\nexpected: regular files, not symbolic links"):
         State.open(folder)
     assert sorted(other.iterdir()) == before
 

@@ -55,9 +55,9 @@ def test_every_retained_epoch_can_be_read_and_no_other(tmp_path: Path) -> None:
         with pytest.raises(StateError) as caught:
             StateReader.open(tmp_path, epoch)
         assert str(caught.value) == (
-            f"[DELTIC-5000] the state folder {tmp_path} has no epoch {epoch} to read\n"
-            "expected: epochs 15 to 20 are readable\n"
-            "help: name one of these, or none for the last"
+            f"[DELTIC-5000] epoch {epoch} of the state folder {tmp_path} is not readable\n"
+            "expected: an epoch from 15 to 20\n"
+            "help: choose one of these, or omit the epoch to read the last one"
         )
     assert not list((tmp_path / "leases").iterdir())
 
@@ -72,13 +72,13 @@ def test_a_lease_keeps_its_epoch_and_all_after_it(tmp_path: Path) -> None:
     assert key_of(tmp_path, reader.manifest) == 1
     assert reader.epochs() == range(1, 130)
     assert [key_of(tmp_path, reader.manifest_at(epoch)) for epoch in (1, 2, 77, 129)] == [1, 2, 77, 129]
-    with pytest.raises(StateError, match="epochs 128 to 129 are readable"):
+    with pytest.raises(StateError, match="expected: an epoch from 128 to 129"):
         StateReader.open(tmp_path, 77)
     reader.close()
     replace(state, 130)
     state.sweep()
     assert len(list((tmp_path / "data").iterdir())) == 2
-    with pytest.raises(StateError, match="epochs 129 to 130 are readable"):
+    with pytest.raises(StateError, match="expected: an epoch from 129 to 130"):
         reader.manifest_at(2)
 
 
@@ -145,7 +145,7 @@ def test_a_writer_that_is_faster_than_the_lease_is_noticed(tmp_path: Path, monke
             super().__init__(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(reading, "Lease", Slow)
-    with pytest.raises(StateError, match="has no epoch 1 to read"):
+    with pytest.raises(StateError, match=r"epoch 1 of the state folder .* is not readable"):
         StateReader.open(tmp_path, 1)
     with StateReader.open(tmp_path) as reader:
         assert reader.epoch == 5
@@ -199,8 +199,8 @@ def test_a_folder_that_is_no_state_is_named_and_left_alone(tmp_path: Path) -> No
         with pytest.raises(StateError) as caught:
             StateReader.open(place)
         assert str(caught.value) == (
-            f"[DELTIC-5000] {place} is not a state folder\nexpected: a folder with manifests/ in it\n"
-            "help: name the folder that was given as state"
+            f"[DELTIC-5000] {place} is not a state folder\nexpected: a folder that contains manifests/\n"
+            "help: pass the folder that was used as state"
         )
     assert not list(tmp_path.iterdir())
 

@@ -93,7 +93,7 @@ def test_replaced_segments_and_removed_notes(tmp_path: Path) -> None:
 
 def test_a_second_writer_is_refused_while_the_first_lives(tmp_path: Path) -> None:
     state = State.open(tmp_path)
-    with pytest.raises(StateInUse, match=rf"in use by process {os.getpid()} on .*\n.*\nhelp: close the session that has it,"):
+    with pytest.raises(StateInUse, match=rf"in use by process {os.getpid()} on .*\n.*\nhelp: close the session that uses it,"):
         State.open(tmp_path)
     state.close()
     State.open(tmp_path).close()
@@ -197,7 +197,7 @@ def test_another_number_of_shards_is_refused_where_nothing_says_how_rows_are_spr
     with pytest.raises(StateError) as caught:
         State.open(tmp_path, shards=3)
     assert str(caught.value) == (
-        "[DELTIC-5000] the state has 2 shards, and it does not say how the rows of arrangement a are spread over them\n"
+        "[DELTIC-5000] the state has 2 shards, but does not record how the rows of arrangement a are partitioned\n"
         "expected: a state that this version of Deltic has written to\n"
         "help: open it once with 2 shards and run its program, then with the new number"
     )

@@ -142,7 +142,7 @@ def test_all_manifests_are_lost(tmp_path: Path) -> None:
     folder = made(tmp_path / "state", retain=100, whole_every=50)
     shutil.rmtree(folder / "manifests")
     assert [finding.lost for finding in findings(folder)] == ["epoch 10; the state cannot be opened"]
-    with pytest.raises(CorruptState, match="to go on from nothing, delete generations/"):
+    with pytest.raises(CorruptState, match="to continue from nothing, delete generations/"):
         State.open(folder)
 
 

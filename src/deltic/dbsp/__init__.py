@@ -1,6 +1,5 @@
-"""DBSP as it is written down: Z-sets, its operators and its circuits in plain Python, to be read and to be checked against.
+"""DBSP in plain Python, as in the papers: Z-sets, operators and circuits, for reading and as a reference for tests.
 
-Values (`zset.py`) are immutable; `operators.py` has the operators as functions of values; `streams.py` and `nested.py` those that keep
-something from one evaluation to the next; `circuit.py` the nodes and their clocks. The engine shares nothing with this room but the
-lattice of times.
+Values (`zset.py`) are immutable; `operators.py` has the operators as functions of values; `streams.py` and `nested.py` the stateful
+operators; `circuit.py` the nodes and their clocks. The engine shares only the lattice of times with this package.
 """

@@ -1,6 +1,6 @@
-"""Circuits: nodes over streams, circuits in circuits, and the clocks that move them.
+"""Circuits: nodes over streams, nested circuits, and their clocks.
 
-A step of the root evaluates its nodes once, in a topological order in which feedback counts as known; a child runs to its fixed point.
+A step of the root evaluates its nodes once, in a topological order that ignores feedback edges; a child runs to its fixed point.
 
     >>> circuit = ReferenceCircuit()
     >>> edges = circuit.source("edges")
@@ -48,9 +48,9 @@ N = TypeVar("N", bound=ReferenceNode)
 
 
 class ReferenceCircuit:
-    """A circuit in the making, and then at work. A step that fails ends it: its error is raised again by the next one.
+    """A circuit: first built, then run. A failed step is final: the next step raises an error caused by it.
 
-    owner: the child node that runs it; the root has none. cells: values at the present time by (local id, output).
+    owner: the child node that runs it; None for the root. cells: the current values by (local id, output).
     """
 
     def __init__(self, owner: ChildNode | None = None) -> None:
@@ -64,55 +64,59 @@ class ReferenceCircuit:
 
     @property
     def path(self) -> tuple[int, ...]:
-        """The global id of the child node that runs it; () of the root."""
+        """The global id of the child node that runs it; () for the root."""
         return () if self.owner is None else self.owner.path
 
-    # Making it.
+    # Building.
 
     def source(self, name: str) -> ReferenceStream:
-        """A source of the root: `step` hands its values in."""
+        """A source of the root; `step` supplies its values."""
         return ReferenceStream(self.source_node(name))
 
     def source_node(self, name: str) -> SourceNode:
         """The node of a source."""
         if any(isinstance(node, SourceNode) and node.name == name for node in self.nodes):
-            raise CircuitError(f"there is a source {name} already", remedy="give it another name")
+            raise CircuitError(f"source {name} already exists", remedy="choose another name")
         return self._add(SourceNode(self, name))
 
     def operator(self, operator: ReferenceOperator, *inputs: ReferenceStream) -> ReferenceStream:
-        """A node of the operator, which is its own alone. Streams of circuits around are imported."""
+        """A node of the operator, which no other node may use. Streams of enclosing circuits are imported."""
         if not isinstance(operator, ReferenceOperator):
-            raise CircuitError(f"{operator!r} is no operator", expected="an ReferenceOperator of deltic.dbsp.streams or deltic.dbsp.nested")
+            raise CircuitError(
+                f"invalid operator {operator!r}", expected="a ReferenceOperator of deltic.dbsp.streams or deltic.dbsp.nested"
+            )
         if any(node.operator is operator for node in self._everything() if isinstance(node, OperatorNode)):
-            raise CircuitError(f"the operator {operator.name} has a node already", remedy="make another one: it keeps what it has seen")
+            raise CircuitError(f"the operator {operator.name} already has a node", remedy="create another operator: operators are stateful")
         return ReferenceStream(self._add(OperatorNode(self, operator, self._local(inputs))))
 
     def apply(self, name: str, function: Callable[..., Value], *inputs: ReferenceStream) -> ReferenceStream:
-        """A node of a function of the values at the present time."""
+        """A node that applies a function to the current values."""
         return ReferenceStream(self._add(apply_node(self, name, function, self._local(inputs))))
 
     def feedback(self, name: str, delayed: Delayed | None = None) -> ReferenceStream:
-        """What `connect` gives it, one iteration later; nothing at iteration 0. delayed: by default z⁻¹ of Z-sets."""
+        """The stream passed to `connect`, one iteration later; empty at iteration 0. delayed: by default z⁻¹ of Z-sets."""
         return ReferenceStream(self._add(FeedbackNode(self, name, delayed or Delay(ZSet()))))
 
     def connect(self, feedback: ReferenceStream, stream: ReferenceStream) -> None:
         """Closes the cycle of a feedback."""
         if not isinstance(feedback.node, FeedbackNode):
-            raise CircuitError(f"{feedback.id} is no feedback", expected="a stream made by feedback()")
+            raise CircuitError(f"stream {feedback.id} is not a feedback", expected="a stream returned by feedback()")
         feedback.node.connect(stream)
 
     def child(self, name: str, limit: int = ITERATION_LIMIT) -> ReferenceCircuit:
-        """A circuit in this one. limit: iterations that may change something; in the next one it must be at its fixed point."""
+        """A nested circuit. limit: the number of iterations after which it must have reached its fixed point."""
         node = self._add(ChildNode(self, name, limit))
         node.inner = ReferenceCircuit(node)
         return node.inner
 
     def import_stream(self, outer: ReferenceStream) -> ReferenceStream:
-        """A stream of a circuit around: its value at iteration 0, nothing afterwards. A stream of this circuit is as it is."""
+        """A stream of an enclosing circuit: its value at iteration 0, then empty. A stream of this circuit is returned unchanged."""
         if outer.circuit is self:
             return outer
         if self.owner is None:
-            raise CircuitError(f"stream {outer.id} is not of this circuit nor of one around it", remedy="export it from its child first")
+            raise CircuitError(
+                f"stream {outer.id} belongs neither to this circuit nor to an enclosing one", remedy="export it from its child first"
+            )
         near = self.owner.circuit.import_stream(outer)
         key = (near.node, near.port)
         if key not in self._imports:
@@ -121,16 +125,18 @@ class ReferenceCircuit:
         return self._imports[key]
 
     def export(self, stream: ReferenceStream) -> ReferenceStream:
-        """A stream of the circuit around: in each of its steps the sum of this one's iterations. Of a feedback, what is fed to it."""
+        """A stream of the enclosing circuit: at each of its steps, the sum over this circuit's iterations. A feedback exports its input."""
         if self.owner is None or stream.circuit is not self:
-            raise CircuitError(f"stream {stream.id} cannot be exported from here", expected="a stream of this circuit, which is a child")
+            raise CircuitError(
+                f"stream {stream.id} cannot be exported from here", expected="a stream of this circuit, and a circuit that is a child"
+            )
         if isinstance(stream.node, FeedbackNode) and stream.node.inputs:
             stream = stream.node.inputs[0]
         self.owner.exports.append(stream)
         return ReferenceStream(self.owner, len(self.owner.exports) - 1)
 
     def sink(self, name: str, *inputs: ReferenceStream, callback: Callable[..., object] | None = None) -> SinkNode:
-        """A node that keeps the values of its inputs, and gives them to the callback, in each step."""
+        """A node that keeps its inputs' values at each step, and passes them to the callback."""
         return self._add(SinkNode(self, name, self._local(inputs), callback))
 
     def _add(self, node: N) -> N:
@@ -139,38 +145,38 @@ class ReferenceCircuit:
         return node
 
     def _everything(self) -> Iterator[ReferenceNode]:
-        """The nodes of the whole circuit that this one is a part of."""
+        """All nodes of the root circuit and its descendants."""
         root = self
         while root.owner is not None:
             root = root.owner.circuit
-        waiting = [root]
-        while waiting:
-            for node in waiting.pop().nodes:
+        pending = [root]
+        while pending:
+            for node in pending.pop().nodes:
                 yield node
                 if isinstance(node, ChildNode):
-                    waiting.append(node.inner)
+                    pending.append(node.inner)
 
     def _local(self, inputs: tuple[ReferenceStream, ...]) -> tuple[ReferenceStream, ...]:
         return tuple(self.import_stream(stream) for stream in inputs)
 
-    # Running it.
+    # Running.
 
     @property
     def schedule(self) -> tuple[ReferenceNode, ...]:
-        """The nodes in a topological order. Raises CircuitError for a cycle without feedback, or a feedback that is not connected."""
+        """The nodes in topological order. Raises CircuitError for a cycle without feedback, or an unconnected feedback."""
         if self._schedule is None:
             self._schedule = self._sorted()
         return self._schedule
 
     def step(self, **changes: Value) -> None:
-        """One epoch of the root: the changes by the names of sources; other sources give nothing."""
-        assert self.owner is None, "a child is run by its parent"
+        """One epoch of the root. changes: by source name; other sources have empty changes."""
+        assert self.owner is None, "only the root takes steps"
         if self._failed is not None:
-            raise DelticError("an earlier step of this circuit failed", remedy="make it anew") from self._failed
+            raise DelticError("an earlier step of this circuit failed", remedy="build it again") from self._failed
         sources = {node.name: node for node in self.nodes if isinstance(node, SourceNode)}
         unknown = sorted(changes.keys() - sources.keys())
         if unknown:
-            raise CircuitError(f"there is no source {unknown[0]}", expected=f"one of {', '.join(sources)}")
+            raise CircuitError(f"unknown source {unknown[0]}", expected=f"one of {', '.join(sources)}")
         for name, value in changes.items():
             check_kind(f"source {name}", value, ZSet, IndexedZSet)
         for name, node in sources.items():
@@ -184,7 +190,7 @@ class ReferenceCircuit:
         self.epoch += 1
 
     def _check(self) -> None:
-        """Makes the schedules, its own and those of the circuits in it: whatever is wrong with them is found before anything runs."""
+        """Schedules this circuit and those nested in it, so that errors are raised before anything runs."""
         for node in self.schedule:
             if isinstance(node, ChildNode):
                 node.inner._check()
@@ -208,12 +214,12 @@ class ReferenceCircuit:
             return tuple(sorter.static_order())
         except CycleError as error:
             cycle = " → ".join(f"{node.id} {node.name}" for node in error.args[1])
-            raise CircuitError(f"a cycle without feedback: {cycle}", remedy="a cycle goes through a feedback of its circuit") from error
+            raise CircuitError(f"a cycle without feedback: {cycle}", remedy="close the cycle with a feedback of its circuit") from error
 
-    # Showing it.
+    # Drawing.
 
     def vertices(self) -> Iterator[Vertex]:
-        """Its nodes and those in it, each child followed by its own."""
+        """Its nodes; each child is followed by the nodes of its circuit."""
         for node in self.nodes:
             feedback = isinstance(node, FeedbackNode)
             reads = [stream.id.partition(":")[0] for stream in (node.exports if isinstance(node, ChildNode) else node.inputs)]
@@ -223,7 +229,7 @@ class ReferenceCircuit:
                 yield from node.inner.vertices()
 
     def text(self) -> str:
-        """A line for each node, with global ids."""
+        """One line per node, with global ids."""
         return text(list(self.vertices()))
 
     def mermaid(self) -> str:

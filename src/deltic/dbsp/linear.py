@@ -1,7 +1,7 @@
-"""The most general linear operator, and the others as instances of it.
+"""The most general linear operator, and the others as its instances.
 
-A logic gives for one row the updates (row, time, weight) that it stands for; `join_function` applies it to each update of a stream, which
-is its join with the collection of all (row, update). Times are joined, weights multiplied.
+A logic maps a row to updates (row, time, weight). `join_function` applies it to each update of a stream: the join of the stream with the
+collection of all (row, update). Times are joined, weights multiplied.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from deltic.dbsp.operators import answered_whole, joined_times, parts
+from deltic.dbsp.operators import as_tuple, joined_times, parts
 from deltic.dbsp.zset import At, Row, ZSet, at
 from deltic.purity import pure
 from deltic.trace.time import Time
 
 Update = tuple[Row, int | Time | None, int]
 Logic = Callable[[Any], Iterable[Update]]
-"""A pure function. A time None is one at or before every other."""
+"""A pure function. The time None precedes or equals every other."""
 
 
 def join_function(logic: Logic, zset: ZSet) -> ZSet:
-    """Each (row, time, weight) as (row₂, time ∨ time₂, weight · weight₂) for every update that the logic gives for the row.
+    """Maps (row, time, weight) to (row₂, time ∨ time₂, weight · weight₂) for every update that the logic returns for the row.
 
     >>> join_function(lambda x: [(2 * x, 3 * x, x), (2 * x, 4 * x, -x)], ZSet.of([(2, 7, 1)]))
     ZSet([(4, (7,), 2), (4, (8,), -2)])
     """
-    updates = pure(answered_whole(logic))
+    updates = pure(as_tuple(logic))
 
     def rows() -> Iterator[tuple[tuple[Row, At], int]]:
         for (element, time), weight in zset.items():
@@ -37,27 +37,27 @@ def join_function(logic: Logic, zset: ZSet) -> ZSet:
 
 
 def map(function: Callable[[Any], Row]) -> Logic:
-    """One row for each."""
+    """One row for each row."""
     return lambda row: [(function(row), None, 1)]
 
 
 def filter(predicate: Callable[[Any], bool]) -> Logic:
-    """The row itself, or nothing."""
+    """The row itself if the predicate holds."""
     return lambda row: [(row, None, 1)] if predicate(row) else []
 
 
 def flat_map(function: Callable[[Any], Iterable[Row]]) -> Logic:
-    """Any number of rows for each."""
+    """Any number of rows for each row."""
     return lambda row: [(one, None, 1) for one in function(row)]
 
 
 def explode(function: Callable[[Any], Iterable[tuple[Row, int]]]) -> Logic:
-    """Rows with weights, negative ones too."""
+    """Rows with weights, which may be negative."""
     return lambda row: [(one, None, weight) for one, weight in function(row)]
 
 
 def temporal_filter(lower: Callable[[Any], int], upper: Callable[[Any], int]) -> Logic:
-    """The row from time lower(row) until before upper(row); nothing where lower ≥ upper."""
+    """The row at times in [lower(row), upper(row)); nothing if lower ≥ upper."""
 
     def logic(row: Any) -> Iterable[Update]:
         first, last = lower(row), upper(row)
@@ -67,7 +67,7 @@ def temporal_filter(lower: Callable[[Any], int], upper: Callable[[Any], int]) ->
 
 
 def followed_by(first: Logic, *others: Logic) -> Logic:
-    """One logic that does in one pass what these do one after the other.
+    """The composition of these logics, in one pass.
 
     >>> twice = followed_by(map(lambda x: x + 1), explode(lambda x: [(x, 2)]))
     >>> join_function(twice, ZSet.of([(1, 0, 3)]))
@@ -86,7 +86,7 @@ def followed_by(first: Logic, *others: Logic) -> Logic:
 
 
 def joined(time: At, due: int | Time | None) -> At:
-    """time ∨ due, where None is at or before every time."""
+    """time ∨ due, where None precedes or equals every time."""
     later = at(due)
     if time is None or later is None:
         return later if time is None else time

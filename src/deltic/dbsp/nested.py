@@ -1,7 +1,7 @@
-"""Join, distinct and aggregate at times of any depth, in the forms that are right there.
+"""Incremental join, distinct and aggregate at times of any depth.
 
-Each takes the change at the present time and gives the change at the present time. What a change makes due at a later time waits in the
-operator's queue; between epochs the queue is empty, and what is kept has its iterations, with past epochs as one.
+Each maps the input change at the current time to the output change at the current time. Output that is due at a later time waits in the
+operator's queue. Between epochs the queue is empty, and the state keeps its iterations, with all past epochs merged into one.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from deltic.trace.time import Time, join, less_equal
 
 Weights = Mapping[Row, int]
 Change = Callable[[Row, Group], Weights]
-"""Of a key and its values: the rows that it comes out as."""
+"""Maps a key and its values to output rows with weights."""
 
 
 class TimedOperator(ReferenceOperator):
-    """An operator with things due later."""
+    """An operator with output due at later times."""
 
     @abstractmethod
     def due(self) -> Iterator[Time]:
-        """The times at which something is due."""
+        """The times at which output is due."""
 
     def settled(self, now: Time) -> bool:
         return not any(time[: len(now) - 1] == now[:-1] and time[len(now) - 1] > now[-1] for time in self.due())
 
     def clock_end(self, scope: int) -> None:
         if scope == self.depth:
-            assert not list(self.due()), f"{self.name}: something is due after the end of an epoch"
+            assert not list(self.due()), f"{self.name}: output is due after the end of an epoch"
             self.end_epoch()
 
     @abstractmethod
     def end_epoch(self) -> None:
-        """Makes this epoch past."""
+        """Merges this epoch into the past ones."""
 
 
 class TimedJoin(TimedOperator):
-    """A queue of products by their times."""
+    """A queue of join results by their times."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -53,13 +53,13 @@ class TimedJoin(TimedOperator):
         return (time for _, time in self.queue.weights if time is not None)
 
     def leaving(self, now: Time, *products: ZSet) -> ZSet:
-        """Queues the products and gives what is due now."""
-        every = [item for zset in (self.queue, *products) for item in zset.weights.items()]
-        self.queue = ZSet.sum((item for item in every if item[0][1] != now), self.name)
-        return ZSet.sum((((row, None), weight) for (row, time), weight in every if time == now), self.name)
+        """Queues the products and returns those due now."""
+        pending = [item for zset in (self.queue, *products) for item in zset.weights.items()]
+        self.queue = ZSet.sum((item for item in pending if item[0][1] != now), self.name)
+        return ZSet.sum((((row, None), weight) for (row, time), weight in pending if time == now), self.name)
 
     def end_epoch(self) -> None:
-        """Nothing but the queue is kept, and it is empty."""
+        """The only state is the queue, which is empty."""
 
 
 class JoinTrace(TimedJoin):
@@ -77,7 +77,7 @@ class JoinTrace(TimedJoin):
 class ReferenceJoin(TimedJoin):
     """The change of the join: out[t] = Σ left[t1] ⋈ right[t2] over t1 ∨ t2 = t. Each pair is probed once.
 
-    Left's change meets right's trace without the change of now, right's then left's trace with it.
+    Left's change is joined with right's trace before its change, then right's change with left's trace after its change.
     """
 
     def __init__(self, function: Callable[[Any, Any, Any], Row]) -> None:
@@ -101,15 +101,15 @@ class ReferenceJoin(TimedJoin):
 class ReferenceReduce(TimedOperator):
     """out[t] = f(Σ in[t′ ≤ t]) - Σ out[t′ < t] for each key, in the product order.
 
-    change: f, of a key and its values. A key that is looked at is due again at the join of now with every time of its history that is
-    not at or before now. Costs the histories of the keys that are looked at.
+    change: f, of a key and its values. An evaluated key is due again at the join of now with every time of its history that is not ≤ now.
+    Costs the histories of the evaluated keys.
     """
 
     def __init__(self, name: str, change: Change) -> None:
         super().__init__(name)
         self.change = change
-        self.taken: dict[Row, dict[tuple[Row, Time], int]] = {}
-        self.given: dict[Row, dict[tuple[Row, Time], int]] = {}
+        self.inputs: dict[Row, dict[tuple[Row, Time], int]] = {}
+        self.outputs: dict[Row, dict[tuple[Row, Time], int]] = {}
         self.queue: dict[Time, set[Row]] = {}
 
     def due(self) -> Iterator[Time]:
@@ -118,31 +118,31 @@ class ReferenceReduce(TimedOperator):
     def evaluate(self, now: Time, *inputs: Any) -> ZSet:
         check_kind(self.name, inputs[0], IndexedZSet)
         for ((key, value), _), weight in inputs[0].items():
-            _put(self.taken, key, (value, now), weight, self.name)
+            _put(self.inputs, key, (value, now), weight, self.name)
             self.queue.setdefault(now, set()).add(key)
         keys = sorted(self.queue.pop(now, ()), key=order)
         return ZSet.sum((((row, None), weight) for key in keys for row, weight in self._changed(key, now).items()), self.name)
 
     def _changed(self, key: Row, now: Time) -> Weights:
-        history = self.taken.get(key, {})
+        history = self.inputs.get(key, {})
         for _, time in history:
             if not less_equal(time, now):
                 self.queue.setdefault(join(time, now), set()).add(key)
         values = summed(((value, weight) for (value, time), weight in history.items() if less_equal(time, now)), self.name)
         group = dict(sorted(values.items(), key=lambda item: order(item[0])))
         result = self.change(key, group) if group else {}
-        before = [(row, -weight) for (row, time), weight in self.given.get(key, {}).items() if less_equal(time, now)]
+        before = [(row, -weight) for (row, time), weight in self.outputs.get(key, {}).items() if less_equal(time, now)]
         changes = summed([*result.items(), *before], self.name)
         for row, weight in changes.items():
-            _put(self.given, key, (row, now), weight, self.name)
+            _put(self.outputs, key, (row, now), weight, self.name)
         return changes
 
     def end_epoch(self) -> None:
-        self.taken, self.given = ({key: _past(history) for key, history in kept.items()} for kept in (self.taken, self.given))
+        self.inputs, self.outputs = ({key: _past(history) for key, history in kept.items()} for kept in (self.inputs, self.outputs))
 
 
 class ReferenceAggregate(ReferenceReduce):
-    """The change of aggregate: (key, the reduction of its values) with weight 1, for each key that has any."""
+    """The change of aggregate: (key, the reduction of its values) with weight 1, for each key with values."""
 
     def __init__(self, reduction: Reduction) -> None:
         reduce = pure(reduction)
@@ -169,17 +169,17 @@ class ReferenceTopK(ReferenceReduce):
         super().__init__("top_k", self._first)
 
     def _first(self, key: Row, group: Group) -> Weights:
-        rest, found = self.limit, dict[Row, int]()
+        rest, first = self.limit, dict[Row, int]()
         for value in sorted(group, key=lambda value: (order(self.by(value)), order(value))):
-            found[key, value] = max(0, min(group[value], rest))
-            rest -= found[key, value]
-        return found
+            first[key, value] = max(0, min(group[value], rest))
+            rest -= first[key, value]
+        return first
 
 
 class DistinctTrace(TimedOperator):
-    """The change of distinct at times (epoch, iteration), by the formula of `operators.distinct_trace`, from what each epoch has added up.
+    """The change of distinct at times (epoch, iteration), by the formula of `operators.distinct_trace`, from per-iteration sums.
 
-    An element that changes is looked at again at the later iterations at which earlier epochs changed it.
+    A changed element is evaluated again at the later iterations at which earlier epochs changed it.
     """
 
     def __init__(self) -> None:
@@ -194,9 +194,9 @@ class DistinctTrace(TimedOperator):
     def evaluate(self, now: Time, *inputs: Any) -> ZSet:
         epoch, i = now
         delta = {element: weight for (element, _), weight in inputs[0].untimed(self.name).items()}
-        looked_at = sorted({*delta, *self.queue.pop(now, ())}, key=order)
-        changes = [(element, None, self._change(element, delta.get(element, 0), i)) for element in looked_at]
-        for element in looked_at:
+        elements = sorted({*delta, *self.queue.pop(now, ())}, key=order)
+        changes = [(element, None, self._change(element, delta.get(element, 0), i)) for element in elements]
+        for element in elements:
             _add(self.present.setdefault(element, {}), i, delta.get(element, 0), element, self.name)
             for later in self.before.get(element, {}):
                 if later > i:

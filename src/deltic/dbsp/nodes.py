@@ -4,12 +4,12 @@
 |---|---|---|---|
 | operator | n | 1 | evaluates its operator |
 | child | 0 | n | runs a circuit to its fixed point |
-| feedback | 1 | 1 | gives what it was given one iteration ago |
-| import | 1 | 1 | gives a stream of the circuit around at iteration 0 |
-| sink | n | 0 | hands values out |
-| source | 0 | 1 | gives what was handed in |
+| feedback | 1 | 1 | outputs its input of the previous iteration |
+| import | 1 | 1 | outputs a stream of the enclosing circuit at iteration 0 |
+| sink | n | 0 | passes values to the user |
+| source | 0 | 1 | outputs values from the user |
 
-A node's local id is its place in its circuit, its global id the path of local ids from the root.
+A node's local id is its position in its circuit; its global id is the path of local ids from the root.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SAMPLES = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReferenceStream:
-    """The output number `port` of a node: the cell of its value at the present time. Methods add a node to the circuit."""
+    """Output number `port` of a node. Methods add a node to the circuit."""
 
     node: ReferenceNode
     port: int = 0
@@ -53,7 +53,7 @@ class ReferenceStream:
 
     @property
     def value(self) -> Any:
-        """The value at the present time."""
+        """The value at the current time."""
         return self.circuit.cells[self.node.local, self.port]
 
     def map(self, function: Callable[[Any], Row]) -> ReferenceStream:
@@ -100,7 +100,7 @@ class ReferenceStream:
         return self.circuit.operator(ReferenceJoin(function), self, other)
 
     def delay(self, nothing: Changes = ZSet()) -> ReferenceStream:  # noqa: B008  immutable
-        """z⁻¹ of the innermost clock. nothing: what it gives first."""
+        """z⁻¹ of the innermost clock. nothing: its first output."""
         return self.circuit.operator(Delay(nothing), self)
 
     def integrate(self, nothing: Changes = ZSet()) -> ReferenceStream:  # noqa: B008
@@ -113,7 +113,7 @@ class ReferenceStream:
 
 
 class ReferenceNode(ABC):
-    """A vertex of a circuit. clock: how many times it has been evaluated."""
+    """A vertex of a circuit. clock: the number of its evaluations."""
 
     kind: ClassVar[str]
 
@@ -138,7 +138,7 @@ class ReferenceNode(ABC):
         return ".".join(map(str, self.path))
 
     def before(self) -> Iterable[ReferenceStream]:
-        """The streams of the same circuit that must have their value first."""
+        """The streams of the same circuit that must be evaluated first."""
         return self.inputs
 
     def clock_start(self, scope: int) -> None:
@@ -181,7 +181,7 @@ class OperatorNode(ReferenceNode):
 
 
 class SourceNode(ReferenceNode):
-    """value: what it gives in the next step."""
+    """value: its output at the next step."""
 
     kind = "source"
     value: Value
@@ -191,7 +191,7 @@ class SourceNode(ReferenceNode):
 
 
 class SinkNode(ReferenceNode):
-    """values: those of its inputs in the last step."""
+    """values: its inputs' values at the last step."""
 
     kind = "sink"
 
@@ -204,7 +204,7 @@ class SinkNode(ReferenceNode):
 
     @property
     def value(self) -> Any:
-        """Of a sink with one input."""
+        """The value of a sink with one input."""
         (value,) = self.values
         return value
 
@@ -216,7 +216,7 @@ class SinkNode(ReferenceNode):
 
 
 class ImportNode(ReferenceNode):
-    """δ0 of a stream of the circuit around."""
+    """δ0 of a stream of the enclosing circuit."""
 
     kind = "import"
 
@@ -233,7 +233,7 @@ class ImportNode(ReferenceNode):
 
 
 class FeedbackNode(ReferenceNode):
-    """Gives, in the next iteration, what its stream has in this one."""
+    """Outputs, at the next iteration, its input at this one."""
 
     kind = "feedback"
 
@@ -246,11 +246,11 @@ class FeedbackNode(ReferenceNode):
         return ()
 
     def connect(self, stream: ReferenceStream) -> None:
-        """Says which stream of its circuit comes back."""
+        """Sets the stream that is fed back; it must be of the same circuit."""
         if stream.circuit is not self.circuit:
-            raise CircuitError(f"feedback {self.id} {self.name} is given a stream of another circuit, {stream.id}")
+            raise CircuitError(f"feedback {self.id} {self.name} is connected to a stream of another circuit, {stream.id}")
         if self.inputs:
-            raise CircuitError(f"feedback {self.id} {self.name} is connected twice, to {self.inputs[0].id} and to {stream.id}")
+            raise CircuitError(f"feedback {self.id} {self.name} is connected twice, to {self.inputs[0].id} and {stream.id}")
         self.inputs = (stream,)
 
     def clock_start(self, scope: int) -> None:
@@ -270,7 +270,7 @@ class FeedbackNode(ReferenceNode):
 
 
 class ChildNode(ReferenceNode):
-    """Runs its circuit until it has come to its fixed point. limit: iterations that may change something."""
+    """Runs its circuit to its fixed point. limit: the number of iterations after which it must have reached it."""
 
     kind = "child"
 
@@ -297,12 +297,12 @@ class ChildNode(ReferenceNode):
         indexed = [False for _ in self.exports]
         growth: list[dict[ReferenceNode, int]] = []
         for i in range(self.limit + 1):
-            here = (*now, i)
-            self.inner.run(here)
+            time = (*now, i)
+            self.inner.run(time)
             for n, stream in enumerate(self.exports):
                 indexed[n] = isinstance(stream.value, IndexedZSet)
-                traces[n] = trace_append(stream.value, traces[n], here)
-            if all(node.settled(here) for node in self.inner.nodes):
+                traces[n] = trace_append(stream.value, traces[n], time)
+            if all(node.settled(time) for node in self.inner.nodes):
                 return tuple(_exported(trace, keep) for trace, keep in zip(traces, indexed, strict=True))
             growth.append({node: len(node.delayed.held) for node in self.inner.nodes if isinstance(node, FeedbackNode)})
         raise self._divergence(growth[-GROWTH:])
@@ -312,20 +312,20 @@ class ChildNode(ReferenceNode):
 
     def _divergence(self, growth: list[dict[ReferenceNode, int]]) -> Divergence:
         moving = [node for node in self.inner.nodes if isinstance(node, FeedbackNode) and node.delayed.held]
-        message = f"the child {self.id} {self.name} has not come to a fixed point after {self.limit:,} iterations"
+        message = f"the child {self.id} {self.name} has not reached a fixed point after {self.limit:,} iterations"
         for node in moving[:1]:
             rows = ", ".join(repr(entry[0]) for entry in list(node.delayed.held)[:SAMPLES])
             sizes = ", ".join(f"{step[node]:,}" for step in growth)
             message += f": the last ones changed {sizes} rows of {node.name}, such as {rows}"
-        return Divergence(message, remedy="put distinct in the cycle, or give the child a greater limit")
+        return Divergence(message, remedy="apply distinct in the cycle, or increase the limit of the child")
 
 
 def _exported(trace: Trace, indexed: bool) -> Changes:
-    """The sum of this step's iterations: consolidate, as the kind of value that the stream has."""
-    whole = consolidate(trace)
-    return whole if indexed else ZSet.of((element, None, weight) for (element, _), _, weight in whole.triples())
+    """The sum of this step's iterations, as a value of the stream's kind."""
+    total = consolidate(trace)
+    return total if indexed else ZSet.of((element, None, weight) for (element, _), _, weight in total.triples())
 
 
 def apply_node(circuit: ReferenceCircuit, name: str, function: Callable[..., Value], inputs: tuple[ReferenceStream, ...]) -> OperatorNode:
-    """A node of a function of present values."""
+    """A node that applies a function to the current values."""
     return OperatorNode(circuit, Apply(name, function), inputs)

@@ -1,4 +1,4 @@
-"""The operators as functions of values, under their names. None keeps anything; user functions must be pure (`purity.py`).
+"""The operators as stateless functions of values. User functions must be pure (`purity.py`).
 
 Costs: linear in the input unless said otherwise. Raises: WeightOverflow with row and operator, ImpureFunction with the function's name.
 H(x) is 1 where x > 0, else 0.
@@ -19,12 +19,12 @@ from deltic.trace.time import Time, join
 
 Z = TypeVar("Z", ZSet, IndexedZSet)
 Group = Mapping[Row, int]
-"""The values of one key with their weights, none 0, in order."""
+"""The values of one key with their nonzero weights, in order."""
 Reduction = Callable[[Group], Row]
 
 
 def positive(weight: int) -> int:
-    """H."""
+    """H(weight)."""
     return 1 if weight > 0 else 0
 
 
@@ -32,7 +32,7 @@ def positive(weight: int) -> int:
 
 
 def filter(predicate: Callable[[Any], bool], zset: ZSet) -> ZSet:
-    """The elements that satisfy the predicate, as they are.
+    """The elements that satisfy the predicate, unchanged.
 
     >>> filter(lambda x: x >= 1, ZSet.of([(0, 0, 1), (1, 0, 2), (2, 1, -3)]))
     ZSet([(1, (0,), 2), (2, (1,), -3)])
@@ -49,34 +49,34 @@ def map(function: Callable[[Any], Row], zset: ZSet) -> ZSet:
     ZSet([(0, (0,), 3), (1, (1,), -3)])
     """
     check_kind("map", zset, ZSet, IndexedZSet)
-    answer = pure(function)
-    return ZSet.sum((((answer(element), time), weight) for (element, time), weight in zset.items()), "map")
+    mapped = pure(function)
+    return ZSet.sum((((mapped(element), time), weight) for (element, time), weight in zset.items()), "map")
 
 
 def flat_map(function: Callable[[Any], Iterable[Row]], zset: ZSet) -> ZSet:
-    """Every row that the function makes of each element.
+    """Every row that the function returns for each element.
 
     >>> flat_map(range, ZSet.of([(2, 0, 1), (1, 0, -1)]))
     ZSet([(1, (0,), 1)])
     """
     check_kind("flat_map", zset, ZSet, IndexedZSet)
-    answers = pure(answered_whole(function))
-    return ZSet.sum((((row, time), weight) for (element, time), weight in zset.items() for row in answers(element)), "flat_map")
+    results = pure(as_tuple(function))
+    return ZSet.sum((((row, time), weight) for (element, time), weight in zset.items() for row in results(element)), "flat_map")
 
 
 def explode(function: Callable[[Any], Iterable[tuple[Row, int]]], zset: ZSet) -> ZSet:
-    """Every (row, weight) that the function makes of each element; weights are multiplied, negative ones too.
+    """Every (row, weight) that the function returns for each element; weights, also negative ones, are multiplied.
 
     >>> explode(lambda x: [(x, 3), (-x, -1)], ZSet.of([(1, 0, 2)]))
     ZSet([(-1, (0,), -2), (1, (0,), 6)])
     """
     check_kind("explode", zset, ZSet, IndexedZSet)
-    answers = pure(answered_whole(function))
+    results = pure(as_tuple(function))
 
     def rows() -> Iterator[tuple[tuple[Row, At], int]]:
         for (element, time), weight in zset.items():
-            for answer in answers(element):
-                row, w = parts(answer, 2, function)
+            for result in results(element):
+                row, w = parts(result, 2, function)
                 yield (row, time), weight * w
 
     return ZSet.sum(rows(), "explode")
@@ -94,13 +94,13 @@ def index_with(key: Callable[[Any], Row], zset: ZSet) -> IndexedZSet:
 
 
 def inspect(callback: Callable[[ZSet], object], zset: ZSet) -> ZSet:
-    """The Z-set itself, after the callback has seen it."""
+    """The Z-set itself, after passing it to the callback."""
     callback(zset)
     return zset
 
 
 def negate(zset: Z) -> Z:
-    """Every weight with the other sign. -(-2**63) leaves 64 bits, which is an error.
+    """Every weight negated. Negating -2**63 raises WeightOverflow.
 
     >>> negate(ZSet.of([(0, 0, 1), (1, 0, -1)]))
     ZSet([(0, (0,), -1), (1, (0,), 1)])
@@ -121,7 +121,7 @@ def plus(left: Z, right: Z) -> Z:
 
 
 def minus(left: Z, right: Z) -> Z:
-    """Left's weight of each entry less right's.
+    """Left's weight of each entry minus right's.
 
     >>> minus(ZSet.of([(0, 0, 1)]), ZSet.of([(0, 0, 1), (1, 0, 1)]))
     ZSet([(1, (0,), -1)])
@@ -132,7 +132,7 @@ def minus(left: Z, right: Z) -> Z:
 
 
 def consolidate(trace: Trace) -> IndexedZSet:
-    """The trace without its times, weights added up: what a recursive subcircuit exports.
+    """The sum of the trace over all times, untimed, as a child circuit exports it.
 
     >>> consolidate(Trace.of([(0, 1, 0, 1), (0, 1, 1, 1), (1, 3, 0, 1), (1, 3, 0, -1)]))
     IndexedZSet([((0, 1), None, 2)])
@@ -155,7 +155,7 @@ def distinct(zset: ZSet) -> ZSet:
 
 
 def aggregate(reduction: Reduction, indexed: IndexedZSet) -> ZSet:
-    """(key, the reduction of its values) with weight 1, untimed, for each key that has any.
+    """(key, the reduction of its values) with weight 1, untimed, for each key with values.
 
     >>> aggregate(count, IndexedZSet.of([((1, "foo"), 0, 1), ((1, "bar"), 0, 1), ((2, "baz"), 0, 1)]))
     ZSet([((1, 2), None, 1), ((2, 1), None, 1)])
@@ -166,7 +166,7 @@ def aggregate(reduction: Reduction, indexed: IndexedZSet) -> ZSet:
 
 
 def join_stream(function: Callable[[Any, Any, Any], Row], left: IndexedZSet, right: IndexedZSet) -> ZSet:
-    """function(key, left value, right value) of every pair under one key, untimed; weights are multiplied. Costs the pairs.
+    """function(key, left value, right value) for every pair of values of a key, untimed; weights are multiplied. O(pairs).
 
     >>> one = IndexedZSet.of([(("a", 1), 0, 2)])
     >>> join_stream(lambda key, x, y: (key, x + y), one, one)
@@ -187,9 +187,9 @@ def join_stream(function: Callable[[Any, Any, Any], Row], left: IndexedZSet, rig
 
 
 def join_trace(function: Callable[[Any, Any, Any], Row], delta: IndexedZSet, trace: Trace, now: Time | None = None) -> ZSet:
-    """The delta, whose time is `now`, joined with everything in the trace: each product at now ∨ its time there.
+    """The delta at time `now` joined with the trace; each product is at the join of `now` and its time in the trace.
 
-    Without `now` the products are untimed. Costs the trace (an index makes that the pairs).
+    Without `now` the products are untimed. O(trace); an index would make it O(pairs).
 
     >>> join_trace(lambda key, x, y: (x, y), IndexedZSet.of([(("a", 1), None, 2)]), Trace.of([("a", 5, (0, 3), 1)]), (1, 2))
     ZSet([((1, 5), (1, 3), 2)])
@@ -209,7 +209,7 @@ def join_trace(function: Callable[[Any, Any, Any], Row], delta: IndexedZSet, tra
 
 
 def trace_append(delta: ZSet | IndexedZSet, trace: Trace, now: Time) -> Trace:
-    """The trace with the delta in it, at the time `now`.
+    """The trace plus the delta at time `now`.
 
     >>> trace_append(ZSet.of([("a", None, 1)]), Trace(), (0,))
     Trace([('a', (), (0,), 1)])
@@ -218,7 +218,7 @@ def trace_append(delta: ZSet | IndexedZSet, trace: Trace, now: Time) -> Trace:
 
 
 def untimed_trace_append(delta: ZSet | IndexedZSet, trace: Trace) -> Trace:
-    """The trace with the delta in it, without a time: weights of equal rows add up.
+    """The trace plus the delta, untimed.
 
     >>> untimed_trace_append(IndexedZSet.of([(("a", 1), 3, 1)]), Trace.of([("a", 1, None, 1)]))
     Trace([('a', 1, None, 2)])
@@ -227,7 +227,7 @@ def untimed_trace_append(delta: ZSet | IndexedZSet, trace: Trace) -> Trace:
 
 
 def distinct_incremental(delta: ZSet, trace: Trace) -> ZSet:
-    """The change of the distinct elements: H(old + w) - H(old), where old is the weight in the trace, whatever the time.
+    """The change of the distinct elements: H(old + w) - H(old), where old is the weight in the trace over all times.
 
     >>> distinct_incremental(ZSet.of([("a", None, 1), ("b", None, -1)]), Trace.of([("a", (), 0, 1), ("b", (), 0, 1)]))
     ZSet([('b', None, -1)])
@@ -242,11 +242,11 @@ def distinct_incremental(delta: ZSet, trace: Trace) -> ZSet:
 
 
 def distinct_trace(delta: ZSet, trace: Trace, now: Time) -> ZSet:
-    """The change at `now` = (e, i) of the distinct elements of what the trace, without this delta, and the delta have at times ≤ now.
+    """The change at `now` = (e, i) of the distinct elements of the sum of the trace and the delta at times ≤ now.
 
     With w1 = the weights at (e0 < e, i0 < i), w2 at (e0 < e, i), w3 at (e, i0 < i) and w the delta's:
     [H(w1 + w2 + w3 + w) - H(w1 + w3)] - [H(w1 + w2) - H(w1)].
-    Looked at are the elements of the delta, and those whose change now is that of two earlier ones together. Costs the trace.
+    The trace must not contain the delta. Besides the elements of the delta, those with both w2 and w3 can change. O(trace).
 
     >>> history = Trace.of([(5, (), (0, 1), 1), (5, (), (1, 0), 1)])
     >>> distinct_trace(ZSet(), history, (1, 1))
@@ -261,12 +261,12 @@ def distinct_trace(delta: ZSet, trace: Trace, now: Time) -> ZSet:
 
 def _distinct_change(w: int, history: Mapping[At, int], now: Time) -> int:
     if len(now) != 2:
-        raise CircuitError(f"distinct_trace at the time {now}", expected="a time (epoch, iteration) of a child circuit")
+        raise CircuitError(f"distinct_trace at time {now}", expected="a time (epoch, iteration) of a child circuit")
     epoch, iteration = now
     w1 = w2 = w3 = 0
     for time, weight in history.items():
         if time is None or len(time) != 2:
-            raise CircuitError(f"distinct_trace reads a trace with the time {time}", expected="times (epoch, iteration) of a child circuit")
+            raise CircuitError(f"distinct_trace reads a trace with time {time}", expected="times (epoch, iteration) of a child circuit")
         e, i = time
         w1 += weight if e < epoch and i < iteration else 0
         w2 += weight if e < epoch and i == iteration else 0
@@ -286,62 +286,62 @@ def _appended(delta: ZSet | IndexedZSet, trace: Trace, now: Time | None, operato
     return Trace.sum(chain(trace.weights.items(), (((key, value, now), weight) for key, value, weight in rows)), operator)
 
 
-Answered = TypeVar("Answered", bound=Hashable)
+Item = TypeVar("Item", bound=Hashable)
 
 
-def answered_whole(function: Callable[[Any], Iterable[Answered]]) -> Callable[[Any], tuple[Answered, ...]]:
-    """The function with all of its answer at once, so that two answers can be compared; it keeps its name."""
+def as_tuple(function: Callable[[Any], Iterable[Item]]) -> Callable[[Any], tuple[Item, ...]]:
+    """The function with its result as a tuple, so that results can be compared; it keeps its name."""
 
     @wraps(function)
-    def whole(row: Any) -> tuple[Answered, ...]:
-        given = function(row)
-        if not isinstance(given, Iterable):
+    def collected(row: Any) -> tuple[Item, ...]:
+        result = function(row)
+        if not isinstance(result, Iterable):
             raise CircuitError(
-                f"the function {name_of(function)} gave {given!r} for {row!r}", expected="any number of rows: a list, or yield"
+                f"the function {name_of(function)} returned {result!r} for {row!r}", expected="an iterable of rows: a list, or yield"
             )
-        return tuple(given)
+        return tuple(result)
 
-    return whole
+    return collected
 
 
-def parts(answer: Any, count: int, function: Callable[..., Any]) -> Any:
-    """One of a function's answers, which is a tuple of so many parts. Raises CircuitError if it is not."""
-    if not isinstance(answer, tuple) or len(answer) != count:
-        raise CircuitError(f"the function {name_of(function)} gave {answer!r}", expected=f"a tuple of {count}, with the weight at its end")
-    return answer
+def parts(item: Any, count: int, function: Callable[..., Any]) -> Any:
+    """An item of a function's result. Raises CircuitError unless it is a tuple of `count` parts."""
+    if not isinstance(item, tuple) or len(item) != count:
+        raise CircuitError(f"the function {name_of(function)} returned {item!r}", expected=f"a tuple of {count}, ending with the weight")
+    return item
 
 
 def joined_times(one: Time, other: Time, operator: str) -> Time:
-    """one ∨ other. Raises CircuitError where they are times of circuits of different depth."""
+    """one ∨ other. Raises CircuitError for times of different depth."""
     if len(one) != len(other):
-        raise CircuitError(f"{operator} joins the times {one} and {other}", expected="times of one depth")
+        raise CircuitError(f"{operator} joins the times {one} and {other}", expected="times of equal depth")
     return join(one, other)
 
 
-# Reductions that every language has.
+# Common reductions.
 
 
 def count(group: Group) -> int:
-    """How many values there are, each as often as its weight."""
+    """COUNT: the sum of the weights."""
     return checked(sum(group.values()), tuple(group), "count")
 
 
 def total(group: Mapping[Any, int]) -> Any:
-    """SUM: of the values, each as often as its weight."""
+    """SUM: the sum of value · weight."""
     return sum(value * weight for value, weight in group.items())
 
 
 def least(group: Group) -> Row:
-    """MIN: of the values of positive weight; None if there is none."""
+    """MIN over the values of positive weight; None if there are none."""
     return min((value for value, weight in group.items() if weight > 0), default=None)  # type: ignore[type-var]
 
 
 def greatest(group: Group) -> Row:
-    """MAX: of the values of positive weight; None if there is none."""
+    """MAX over the values of positive weight; None if there are none."""
     return max((value for value, weight in group.items() if weight > 0), default=None)  # type: ignore[type-var]
 
 
 def average(group: Mapping[Any, int]) -> Any:
-    """AVG: SUM by COUNT; None if the weights come to 0."""
+    """AVG: SUM / COUNT; None if COUNT is 0."""
     n = sum(group.values())
     return total(group) / n if n else None

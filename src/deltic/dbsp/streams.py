@@ -1,7 +1,7 @@
-"""Operators on streams: what a node evaluates once for each time of its circuit, and what it keeps between two times.
+"""Operators on streams: evaluated once at each time of their circuit, with state between times.
 
-An operator belongs to one node. Its circuit tells it its depth, the present time, and when a clock starts and ends: scope 0 is the clock
-of its own circuit, scope 1 that of the circuit around, and so on. An operator says whether it has come to its fixed point.
+An operator belongs to one node. Its circuit sets its depth, passes the current time, and reports when a clock starts and ends: scope 0 is
+the clock of its own circuit, scope 1 that of the enclosing circuit, and so on. An operator reports whether it is at its fixed point.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ Changes = ZSet | IndexedZSet
 
 
 class ReferenceOperator(ABC):
-    """The base of all: keeps nothing, is always at its fixed point."""
+    """The base class: stateless, always at its fixed point."""
 
     depth = 0
-    """How many circuits are around its own."""
+    """The number of circuits that enclose its own."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     @abstractmethod
     def evaluate(self, now: Time, *inputs: Any) -> Value:
-        """The output at `now` for the inputs at `now`. Times only go on, in the lexicographic order."""
+        """The output at `now` for the inputs at `now`. Times increase lexicographically."""
 
-    def clock_start(self, scope: int) -> None:  # noqa: B027  most keep nothing
+    def clock_start(self, scope: int) -> None:  # noqa: B027  most are stateless
         """A clock `scope` circuits up is about to tick."""
 
     def clock_end(self, scope: int) -> None:  # noqa: B027
         """A clock `scope` circuits up has ticked. Where it is the root's, `scope` is `depth`."""
 
     def settled(self, now: Time) -> bool:
-        """Whether nothing comes out at a time with `now`'s prefix and a greater last coordinate, if nothing comes in there.
+        """Whether empty inputs give empty outputs at all times with `now`'s prefix and a greater last coordinate.
 
-        `now` may be shorter than the times of the operator's own circuit: then it is that of a circuit around.
+        `now` may be shorter than the times of the operator's own circuit: then it is the time of an enclosing circuit.
         """
         return True
 
 
 class Apply(ReferenceOperator):
-    """A function of the values at the present time."""
+    """A function of the current values."""
 
     def __init__(self, name: str, function: Callable[..., Value]) -> None:
         super().__init__(name)
@@ -57,7 +57,7 @@ class Apply(ReferenceOperator):
 
 
 class Delayed(ReferenceOperator):
-    """What came in one time ago. Such an operator can give before it takes, so that a feedback node can be made of it."""
+    """The previous input. Its output is known before its input, so it can implement a feedback node."""
 
     def __init__(self, name: str, nothing: Value) -> None:
         super().__init__(name)
@@ -65,9 +65,9 @@ class Delayed(ReferenceOperator):
         self.held = nothing
 
     def evaluate(self, now: Time, *inputs: Any) -> Value:
-        given = self.held
+        previous = self.held
         self.take(inputs[0])
-        return given
+        return previous
 
     def take(self, value: Value) -> None:
         self.held = value
@@ -88,9 +88,9 @@ class Delay(Delayed):
 
 
 class DelayTrace(Delayed):
-    """The trace as it was one time ago, in the order in which times come; of an epoch that is over, past.
+    """The trace at the previous time; after the end of an epoch, with its times made past.
 
-    A trace that has changed alone makes nothing come out of what reads it, so it is always settled.
+    A change of the trace alone causes no output in its readers, so it is always settled.
     """
 
     def __init__(self) -> None:
@@ -122,51 +122,51 @@ class UntimedTraceAppend(ReferenceOperator):
 
 
 class Integrate(ReferenceOperator):
-    """I: out[t] = in[0] + … + in[t] of the innermost clock. Settled when nothing has come in."""
+    """I: out[t] = in[0] + … + in[t] of the innermost clock. Settled if the last input was empty."""
 
     def __init__(self, nothing: Changes) -> None:
         super().__init__("integrate")
         self.nothing = nothing
         self.sum: Any = nothing
-        self.moved = False
+        self.changed = False
 
     def evaluate(self, now: Time, *inputs: Any) -> Changes:
-        now_sum: Changes = plus(self.sum, inputs[0])
-        self.sum, self.moved = now_sum, bool(inputs[0])
-        return now_sum
+        total: Changes = plus(self.sum, inputs[0])
+        self.sum, self.changed = total, bool(inputs[0])
+        return total
 
     def clock_start(self, scope: int) -> None:
         if scope:
             self.sum = self.nothing
 
     def settled(self, now: Time) -> bool:
-        return not self.moved
+        return not self.changed
 
 
 class Differentiate(ReferenceOperator):
-    """D: out[t] = in[t] - in[t - 1] of the innermost clock. Settled when the input was the one before."""
+    """D: out[t] = in[t] - in[t - 1] of the innermost clock. Settled if the last two inputs are equal."""
 
     def __init__(self, nothing: Changes) -> None:
         super().__init__("differentiate")
         self.nothing = nothing
-        self.before: Any = nothing
-        self.moved = False
+        self.previous: Any = nothing
+        self.changed = False
 
     def evaluate(self, now: Time, *inputs: Any) -> Changes:
-        change: Changes = minus(inputs[0], self.before)
-        self.before, self.moved = inputs[0], bool(change)
+        change: Changes = minus(inputs[0], self.previous)
+        self.previous, self.changed = inputs[0], bool(change)
         return change
 
     def clock_start(self, scope: int) -> None:
         if scope:
-            self.before = self.nothing
+            self.previous = self.nothing
 
     def settled(self, now: Time) -> bool:
-        return not self.moved
+        return not self.changed
 
 
 class Delta0(ReferenceOperator):
-    """δ0: the input at iteration 0, nothing afterwards."""
+    """δ0: the input at iteration 0, then empty."""
 
     def __init__(self, nothing: Changes) -> None:
         super().__init__("delta0")

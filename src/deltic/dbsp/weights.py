@@ -1,4 +1,4 @@
-"""Weights: exact signed integers of 64 bits. What leaves them is an error that names row and operator, never a wrap."""
+"""Weights: exact signed 64-bit integers. Overflow raises an error that names row and operator; nothing wraps."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ Entry = TypeVar("Entry", bound=Hashable)
 
 GREATEST: Final = 2**63 - 1
 LEAST: Final = -(2**63)
-ENTRY: Final = "rows that can be hashed, such as tuples, with integers as weights"
+ENTRY: Final = "hashable rows, such as tuples, with integer weights"
 
 
 def checked(weight: int, row: object, operator: str) -> int:
-    """The weight itself; WeightOverflow if it does not fit 64 bits.
+    """The weight itself. Raises WeightOverflow if it does not fit 64 bits, CircuitError if it is not an integer.
 
     >>> checked(2**63 - 1, "a", "plus")
     9223372036854775807
     """
     if not isinstance(weight, int):
-        raise CircuitError(f"{operator}: the weight {weight!r} of the row {row!r} is no integer", expected=ENTRY)
+        raise CircuitError(f"{operator}: the weight {weight!r} of row {row!r} is not an integer", expected=ENTRY)
     if LEAST <= weight <= GREATEST:
         return weight
     raise WeightOverflow(
-        f"{operator}: the weight {weight} of the row {row!r} leaves 64 bits",
+        f"{operator}: the weight {weight} of row {row!r} exceeds 64 bits",
         expected=f"a weight from {LEAST} to {GREATEST}",
-        remedy="apply distinct before what multiplies weights",
+        remedy="apply distinct before operators that multiply weights",
     )
 
 
 def summed(entries: Iterable[tuple[Entry, int]], operator: str) -> dict[Entry, int]:
-    """The sum of the weights of each entry, without those that come to 0. Raises WeightOverflow, whatever the order of the entries.
+    """The nonzero sum of the weights of each entry. Raises WeightOverflow, independent of the order of the entries.
 
     >>> summed([("a", 1), ("b", 2), ("a", -1)], "plus")
     {'b': 2}
@@ -41,6 +41,6 @@ def summed(entries: Iterable[tuple[Entry, int]], operator: str) -> dict[Entry, i
     for entry, weight in entries:
         try:
             sums[entry] = sums.get(entry, 0) + weight
-        except TypeError as error:  # as Python's dicts and numbers say it
-            raise CircuitError(f"{operator}: {entry!r} with the weight {weight!r}: {error}", expected=ENTRY) from error
+        except TypeError as error:  # unhashable entry, or weight that cannot be added
+            raise CircuitError(f"{operator}: {entry!r} with weight {weight!r}: {error}", expected=ENTRY) from error
     return {entry: checked(weight, entry, operator) for entry, weight in sums.items() if weight}

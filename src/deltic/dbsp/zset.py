@@ -1,8 +1,7 @@
 """The three values that streams carry: Z-sets, indexed Z-sets and traces, each timed or not.
 
-An entry is what a row is together with its time; times are tuples of integers under the product order, and None where there is none.
-What always holds: values are immutable, no weight is 0, every weight fits 64 bits, and they are read in order: of the element, or of
-key and value, and then of the time.
+An entry is a row with its time. Times are tuples of integers under the product order, or None. Always: values are immutable, no weight is
+0, every weight fits 64 bits, and entries are iterated in the order of element (or key and value), then time.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ At = Time | None
 E = TypeVar("E", bound=Hashable)
 
 PAST: Final = -1
-"""The coordinate of a root clock that stands for every epoch before this one."""
+"""The root coordinate that stands for every epoch before the current one."""
 
 
 def at(time: int | Time | None) -> At:
-    """The time as a tuple: a root clock's n is (n,)."""
+    """The time as a tuple; the root time n becomes (n,)."""
     return (time,) if isinstance(time, int) else time
 
 
 def past(time: At) -> At:
-    """The time once its epoch is over: iterations stay, epochs become one."""
+    """The time after the end of its epoch: PAST and the iterations."""
     return None if time is None else (PAST, *time[1:])
 
 
 def order(value: object) -> tuple[object, ...]:
-    """Sorts any values: None, then booleans and numbers, then texts, then tuples part by part, then others by type and repr.
+    """A sort key for any values: None, then booleans and numbers, then strings, then tuples by their parts, then others by type and repr.
 
     >>> sorted(["b", None, (1, "a"), 2, "a"], key=order)
     [None, 2, 'a', 'b', (1, 'a')]
@@ -62,7 +61,9 @@ class WeightedEntries(Generic[E]):
 
     @classmethod
     def sum(cls, entries: Iterable[tuple[E, int]], operator: str = "zset") -> Self:
-        """The entries, their weights added up. Raises WeightOverflow, which names `operator`; CircuitError for what is no row or weight."""
+        """The entries with the weights of equal ones added. Raises WeightOverflow, which names
+        `operator`; CircuitError for an invalid row or weight.
+        """
         return cls(MappingProxyType(summed(entries, operator)))
 
     def items(self) -> Iterator[tuple[E, int]]:
@@ -98,7 +99,7 @@ class ZSet(WeightedEntries[tuple[Row, At]]):
         return [(element, time, weight) for (element, time), weight in self.items()]
 
     def untimed(self, operator: str = "untimed") -> ZSet:
-        """The same without times, weights added up."""
+        """The sum over all times, untimed."""
         return ZSet.sum((((element, None), weight) for (element, _), weight in self.weights.items()), operator)
 
     def __repr__(self) -> str:
@@ -117,14 +118,14 @@ class IndexedZSet(WeightedEntries[tuple[Pair, At]]):
         return [(pair, time, weight) for (pair, time), weight in self.items()]
 
     def groups(self) -> dict[Row, dict[Row, int]]:
-        """By key: its values with their weights, whatever the time, without those that come to 0; keys in order."""
-        found: dict[Row, dict[Row, int]] = {}
+        """By key, in order: its values with their nonzero weights over all times."""
+        groups: dict[Row, dict[Row, int]] = {}
         for (key, value), weight in summed((((k, v), w) for ((k, v), _), w in self.items()), "groups").items():
-            found.setdefault(key, {})[value] = weight
-        return found
+            groups.setdefault(key, {})[value] = weight
+        return groups
 
     def untimed(self, operator: str = "untimed") -> IndexedZSet:
-        """The same without times, weights added up."""
+        """The sum over all times, untimed."""
         return IndexedZSet.sum((((pair, None), weight) for (pair, _), weight in self.weights.items()), operator)
 
     def __repr__(self) -> str:
@@ -132,7 +133,7 @@ class IndexedZSet(WeightedEntries[tuple[Pair, At]]):
 
 
 class Trace(WeightedEntries[tuple[Row, Row, At]]):
-    """Many deltas as one: entries (key, value, time). A Z-set's element is the key, and its value ()."""
+    """The sum of many deltas: entries (key, value, time). An element of a Z-set is a key with value ()."""
 
     @classmethod
     def of(cls, rows: Iterable[tuple[Row, Row, int | Time | None, int]]) -> Self:
@@ -143,24 +144,24 @@ class Trace(WeightedEntries[tuple[Row, Row, At]]):
         return [(key, value, time, weight) for (key, value, time), weight in self.items()]
 
     def past(self) -> Trace:
-        """The trace once this epoch is over: weights of one row at one iteration add up, whatever the epoch."""
+        """The trace after the end of the epoch: the weights of a row at an iteration are added over all epochs."""
         return Trace.sum((((key, value, past(time)), weight) for (key, value, time), weight in self.weights.items()), "past")
 
     def times(self, key: Row) -> dict[At, int]:
         """The key's weights by time, over all its values."""
-        return summed(((time, weight) for (mine, _, time), weight in self.weights.items() if mine == key), "times")
+        return summed(((time, weight) for (other, _, time), weight in self.weights.items() if other == key), "times")
 
     def __repr__(self) -> str:
         return f"Trace({self.rows()!r})"
 
 
 def check_kind(operator: str, value: object, *kinds: type) -> None:
-    """Raises CircuitError if the operator is given a value of another kind."""
+    """Raises CircuitError unless the value is of one of these kinds."""
     if not isinstance(value, kinds):
         expected = " or ".join(kind.__name__ for kind in kinds)
         remedy = MAKES.get(kinds[0]) if len(kinds) == 1 else None
-        raise CircuitError(f"{operator} is given {value!r}", expected=expected, remedy=remedy)
+        raise CircuitError(f"invalid input {value!r} of {operator}", expected=expected, remedy=remedy)
 
 
-MAKES: Final = {IndexedZSet: "index_with puts elements under keys", Trace: "trace_append makes a Trace"}
-"""What makes values of these kinds."""
+MAKES: Final = {IndexedZSet: "use index_with to index elements by a key", Trace: "use trace_append to build a Trace"}
+"""How to create values of these kinds."""

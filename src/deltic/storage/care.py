@@ -1,4 +1,4 @@
-"""Making a state folder smaller: merging its batches, and letting go of past epochs. Both are ordinary writers."""
+"""Maintenance of a state folder: merging its batches and deleting past epochs. Both open the folder as ordinary writers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALL: Final = 1 << 60
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Of a state folder: its data files and its manifests."""
+    """The size of a state folder: its data files and its manifests."""
 
     files: int
     data_bytes: int
@@ -36,7 +36,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceResult:
-    """before, after: the size. epochs: those that can be read now. batches: how many there were and are."""
+    """before, after: the size. epochs: those that can be read now. batches: their number before and after."""
 
     before: Size
     after: Size
@@ -51,22 +51,22 @@ def size_of(folder: StateFolder) -> Size:
 
 
 def gc(root: str | os.PathLike[str], keep: int | None = None) -> MaintenanceResult:
-    """Deletes what no epoch needs that is to stay readable. keep: how many past epochs do; None for those that can be read now.
+    """Deletes the files that no readable epoch needs.
 
-    Raises StateError if there is no state, StateInUse.
+    keep: how many past epochs stay readable; None keeps those that are readable now. Raises StateError if there is no state, StateInUse.
     """
-    return _cared(root, keep, lambda state: None)
+    return _maintained(root, keep, lambda state: None)
 
 
 def compact(root: str | os.PathLike[str], keep: int | None = None) -> MaintenanceResult:
-    """Makes one batch of each arrangement in each shard, so that what has cancelled goes. keep: as in `gc`. O(state).
+    """Merges each arrangement of each shard into one batch, which drops rows that cancel. keep: as in `gc`. O(state).
 
-    The files that it replaces go with the last epoch that names them. Raises StateError if there is no state, StateInUse, CorruptState.
+    The replaced files are deleted with the last epoch that names them. Raises StateError if there is no state, StateInUse, CorruptState.
     """
-    return _cared(root, keep, _merge_all)
+    return _maintained(root, keep, _merge_all)
 
 
-def _cared(root: str | os.PathLike[str], keep: int | None, work: Callable[[State], None]) -> MaintenanceResult:
+def _maintained(root: str | os.PathLike[str], keep: int | None, work: Callable[[State], None]) -> MaintenanceResult:
     folder = open_folder(root)
     if not epochs_in(folder):
         raise no_state(folder.root)

@@ -1,7 +1,7 @@
-"""Dictionary: string ids and their bytes as they stand in a data file, or travel between tasks.
+"""Dictionary: string ids and their bytes, as a data file stores them or tasks exchange them.
 
-Always: ids strictly ascend and have no NULL marker; `text[offsets[i]:offsets[i + 1]]` are the bytes of ids[i]. Nothing is mutated.
-A mapped dictionary is verified as it is read: `find` needs the pages around the ids sought, everything else needs all.
+Always: ids strictly ascend without the NULL marker; `text[offsets[i]:offsets[i + 1]]` are the bytes of ids[i]. Nothing is mutated.
+A mapped dictionary is verified as it is read: `find` verifies the pages around the requested ids, everything else verifies all pages.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ NULL_ID = np.iinfo(np.int64).min
 
 
 class TextGuard:
-    """The pages of a mapped dictionary: of its ids, its offsets and its text. Whatever is verified is also checked to be in order.
+    """The pages of a mapped dictionary: its ids, offsets and text. Verification also checks their order.
 
-    arrays: these three. broken: makes the error for words that no dictionary has.
+    arrays: these three. broken: creates the error for words that no valid dictionary has.
     """
 
     __slots__ = ("_arrays", "_broken", "_id_pages", "_lock", "_offset_pages", "_text_pages", "done")
@@ -44,37 +44,37 @@ class TextGuard:
         self._id_pages, self._offset_pages, self._text_pages = ids, offsets, text
         self._lock = Lock()
         self.done = False
-        """Whether all is verified."""
+        """Whether all pages are verified."""
 
-    def entries(self, sought: Words, at: Words) -> None:
-        """Before it is believed that sought[i] belongs at ids[at[i]].
+    def entries(self, sought: Words, positions: Words) -> None:
+        """Verifies that sought[i] belongs at ids[positions[i]].
 
-        The search read pages that are not verified. But if the two ids beside each place are as they were written, and the one sought
-        lies between them, then the place is right, however it was found.
+        The search may have read unverified pages. But if the ids on both sides of a position are verified and the sought id lies between
+        them, the position is correct.
         """
         ids = self._arrays[0]
         with self._lock:
-            self._id_pages.need(pages_of(np.maximum(at - 1, 0), np.minimum(at + 1, len(ids)), PAGE_WORDS))
-            after_left = (at == 0) | (ids[at - 1] < sought)
-            before_right = (at == len(ids)) | (sought <= ids[np.minimum(at, len(ids) - 1)])
+            self._id_pages.need(pages_of(np.maximum(positions - 1, 0), np.minimum(positions + 1, len(ids)), PAGE_WORDS))
+            after_left = (positions == 0) | (ids[positions - 1] < sought)
+            before_right = (positions == len(ids)) | (sought <= ids[np.minimum(positions, len(ids) - 1)])
             if not (after_left & before_right).all():
-                self._id_pages.need_all()  # one of the others is damaged
+                self._id_pages.need_all()  # another page is damaged
 
-    def texts(self, at: Words) -> None:
-        """Before the strings of these entries are read."""
+    def texts(self, positions: Words) -> None:
+        """Verifies the strings of these entries before they are read."""
         _, offsets, text = self._arrays
         with self._lock:
             if self.done:
                 return
-            self._offset_pages.need(pages_of(at, at + 2, PAGE_WORDS))
-            starts, ends = offsets[at], offsets[at + 1]
+            self._offset_pages.need(pages_of(positions, positions + 2, PAGE_WORDS))
+            starts, ends = offsets[positions], offsets[positions + 1]
             if not ((starts >= 0) & (starts <= ends) & (ends <= len(text))).all():
                 raise self._broken("the dictionary's offsets are not within its text")
             self._text_pages.need(pages_of(starts, ends, PAGE_BYTES))
-            self._check_text(_values(offsets, text).take(pa.array(at)))
+            self._check_text(_values(offsets, text).take(pa.array(positions)))
 
     def everything(self) -> None:
-        """Before all of it is read."""
+        """Verifies all of it."""
         ids, offsets, text = self._arrays
         with self._lock:
             if self.done:
@@ -100,7 +100,7 @@ def _values(offsets: Words, text: npt.NDArray[np.uint8]) -> pa.LargeBinaryArray:
 
 
 class Dictionary:
-    """n strings: ids int64[n], offsets int64[n + 1], text uint8[offsets[n]]. guard: of a mapped one."""
+    """n strings: ids int64[n], offsets int64[n + 1], text uint8[offsets[n]]. guard: set for a mapped dictionary."""
 
     __slots__ = ("guard", "ids", "offsets", "text")
 
@@ -116,44 +116,44 @@ class Dictionary:
 
     @staticmethod
     def of(exported: pa.RecordBatch) -> Dictionary:
-        """From what a StringTable exports: columns id and bytes, in any order."""
+        """From the export of a StringTable: columns id and bytes, in any order."""
         ids = np.asarray(exported.column(0))
         return _sorted(ids, exported.column(1).cast(pa.large_binary())) if len(ids) else Dictionary.empty()
 
     def verified(self) -> Dictionary:
-        """The dictionary, all of it verified if it is a mapped one."""
+        """The dictionary itself; a mapped one is verified completely first."""
         if self.guard is not None:
             self.guard.everything()
         return self
 
     @property
     def values(self) -> pa.LargeBinaryArray:
-        """The bytes, in the order of the ids; shares the memory. Of a mapped one only what `find` found may be read."""
+        """The bytes, in the order of the ids; shares the memory. In a mapped dictionary only entries that `find` returned may be read."""
         return _values(self.offsets, self.text)
 
     def export(self) -> pa.RecordBatch:
-        """As a StringTable absorbs it: id int64, bytes binary."""
+        """Columns id int64 and bytes binary, as StringTable.absorb reads them."""
         self.verified()
         return pa.record_batch([pa.array(self.ids), self.values.cast(pa.binary())], ["id", "bytes"])
 
     def find(self, ids: Words) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
-        """(bool[n] whether id i is here, its position or 0). O(n log size)."""
+        """(bool[n] whether the dictionary has id i, its position or 0). O(n log size)."""
         if not len(self.ids):
             return np.zeros(len(ids), bool), np.zeros(len(ids), np.intp)
-        found = np.searchsorted(self.ids, ids)
+        insertion = np.searchsorted(self.ids, ids)
         if self.guard is not None:
-            self.guard.entries(ids, found)
-        at = np.minimum(found, len(self.ids) - 1)
-        here = self.ids[at] == ids
+            self.guard.entries(ids, insertion)
+        positions = np.minimum(insertion, len(self.ids) - 1)
+        present = self.ids[positions] == ids
         if self.guard is not None:
-            self.guard.texts(at[here])
-        return here, np.where(here, at, 0)
+            self.guard.texts(positions[present])
+        return present, np.where(present, positions, 0)
 
     def restrict(self, ids: Words) -> Dictionary:
-        """The strings of `ids` that are here."""
-        here, at = self.verified().find(ids)
-        at = np.unique(at[here])
-        return self if len(at) == len(self.ids) else _sorted(self.ids[at], self.values.take(pa.array(at)))
+        """The entries whose ids are in `ids`."""
+        present, positions = self.verified().find(ids)
+        kept = np.unique(positions[present])
+        return self if len(kept) == len(self.ids) else _sorted(self.ids[kept], self.values.take(pa.array(kept)))
 
     @staticmethod
     def union(parts: Sequence[Dictionary]) -> Dictionary:
@@ -167,7 +167,7 @@ class Dictionary:
 
 
 def _sorted(ids: Words, values: Any) -> Dictionary:
-    """Takes ids in any order without duplicates, and copies their bytes together."""
+    """The dictionary of distinct ids in any order; copies their bytes."""
     if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():
         order = np.argsort(ids)
         ids, values = ids[order], values.take(pa.array(order))
@@ -182,10 +182,10 @@ def _sorted(ids: Words, values: Any) -> Dictionary:
 
 
 def named(rows: Rows, strings: Iterable[int]) -> Words:
-    """The distinct string ids in these columns of the rows, without the NULL marker; in no order."""
-    found = [pc.unique(pa.array(rows.columns[column])) for column in strings]
-    if not found or not len(rows):
+    """The distinct string ids in these columns of the rows, without the NULL marker, unordered."""
+    distinct = [pc.unique(pa.array(rows.columns[column])) for column in strings]
+    if not distinct or not len(rows):
         return np.empty(0, np.int64)
-    ids: Words = np.asarray(found[0]) if len(found) == 1 else np.asarray(pc.unique(pa.concat_arrays(found)))
+    ids: Words = np.asarray(distinct[0]) if len(distinct) == 1 else np.asarray(pc.unique(pa.concat_arrays(distinct)))
     kept: Words = ids[ids != NULL_ID]
     return kept

@@ -1,7 +1,7 @@
-"""Data files: written once, synced before their name is told, mapped and checked when read.
+"""Data files: written once, synced before their name is published, mapped and verified when read.
 
-A file belongs to one shard and one level of the circuit in one epoch. Its name has the writer's generation, the epoch, the shard, the
-level and 64 random bits, since Spark may run a task twice; only a manifest that names a file makes it real.
+A file belongs to one shard and one level of the circuit in one epoch. Its name contains the writer's generation, the epoch, the shard, the
+level and 64 random bits, since Spark may run a task twice. A file is part of the state only if a manifest names it.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from deltic.trace.guard import PAGE_BYTES, PAGE_WORDS, Guard, Pages, Verify
 from deltic.trace.soundness import RowOrder, index_is_right, index_is_safe
 
 INDEXED_ROWS: Final = 4096
-"""From how many rows on a batch's index is stored; a smaller one is built in microseconds when the batch is read."""
+"""The index of a batch of at least so many rows is stored; a smaller one is built in microseconds when the batch is read."""
 GUARDED_ROWS: Final = 1 << 14
-"""From how many rows, or strings, on only those pages are verified that are read."""
+"""Batches and dictionaries of at least so many rows or strings are verified page by page as they are read, smaller ones at once."""
 _NAME: Final = re.compile(r"([0-9a-f]{8})-(\d{12})-(\d{5})-(\d{3})-([0-9a-f]{16})\.deltic")
 
 
 @dataclass(frozen=True, slots=True)
 class FileRef:
-    """A data file as a manifest names it. checksum: CRC-32 of its directory, which has those of its blocks."""
+    """A data file as a manifest names it. checksum: CRC-32 of its directory, which contains those of its blocks."""
 
     name: str
     size_bytes: int
@@ -57,7 +57,7 @@ class FileRef:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which task wrote a file, as its name says."""
+    """The task that wrote a file, encoded in its name."""
 
     generation: int
     epoch: int
@@ -65,14 +65,14 @@ class Origin:
     level: int
 
     def new_name(self) -> str:
-        """A name that no other attempt of the same task gets."""
+        """A name unique to this attempt of the task."""
         return f"{self.generation:08x}-{self.epoch:012d}-{self.shard:05d}-{self.level:03d}-{secrets.token_hex(8)}.deltic"
 
 
 def origin_of(name: str) -> Origin | None:
-    """What a name says; None for what is no data file's name."""
-    found = _NAME.fullmatch(name)
-    return None if found is None else Origin(int(found[1], 16), *(int(found[i]) for i in (2, 3, 4)))
+    """The origin encoded in a data file's name; None for any other name."""
+    match = _NAME.fullmatch(name)
+    return None if match is None else Origin(int(match[1], 16), *(int(match[i]) for i in (2, 3, 4)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Content:
 
 
 def write_file(root: str, origin: Origin, contents: Sequence[Content], dictionary: Dictionary) -> FileRef:
-    """Writes one file to the state folder at a path or URL: what is returned survives a power failure. O(bytes).
+    """Writes one file to the state folder at a path or URL; once this returns, the file survives a power failure. O(bytes).
 
     Raises StateError.
     """
@@ -117,9 +117,9 @@ def _words(batch: Batch) -> list[Words]:
 
 
 def _sealed(parts: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """What is stored of blocks, and their checksums."""
-    found = [sealed(part) for part in parts]
-    return [piece for pieces, _ in found for piece in pieces], [crc for _, crc in found]
+    """(the pieces to store of these blocks, the blocks' checksums)."""
+    blocks = [sealed(part) for part in parts]
+    return [piece for pieces, _ in blocks for piece in pieces], [crc for _, crc in blocks]
 
 
 def _segment_entry(content: Content, words: Sequence[Words], offset: int, checksums: Sequence[int]) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def _padded(parts: Iterable[Any]) -> list[Any]:
 
 
 class DataFile:
-    """One file, mapped. Length, header and directory are checked when it is opened, a page when it is first read.
+    """One mapped file. Opening it checks length, header and directory; each page is verified when it is first read.
 
     The arrays of its batches are views of the map and keep it alive; deleting the file meanwhile does no harm.
     """
@@ -154,7 +154,7 @@ class DataFile:
     def __init__(self, root: str, ref: FileRef) -> None:
         self.name = ref.name
         self.verified_bytes = 0
-        """How much of its blocks has been verified."""
+        """Bytes of its blocks that have been verified."""
         self._folder = folder_at(root)
         self._map = self._folder.map_data(ref.name, ref.size_bytes)
         self.directory = self._checked_directory(ref)
@@ -175,23 +175,23 @@ class DataFile:
         return parse_directory(text, HEADER_BYTES + size, ref.size_bytes, ref.name)
 
     def place(self, arrangement: str, role: Role = "batch") -> SegmentPlace:
-        """Where a batch stands. Raises CorruptState if the file has none, though a manifest says so."""
-        if (found := self._segments.get((arrangement, role))) is None:
+        """The location of a batch. Raises CorruptState if the file has none, though a manifest names it."""
+        if (place := self._segments.get((arrangement, role))) is None:
             raise CorruptState(f"{self.name}: there is no {role} of {arrangement} in it", remedy=REMEDY)
-        return found
+        return place
 
     def batch(self, arrangement: str, role: Role = "batch") -> Batch:
-        """A stored batch. Zero-copy; a large one is verified as spines and merges read it, a small one now."""
+        """A stored batch. Zero-copy; a large one is verified as spines and merges read it, a small one at once."""
         if (arrangement, role) not in self._batches:
             self._batches[arrangement, role] = self._opened(self.place(arrangement, role))
         return self._batches[arrangement, role]
 
     def change(self, arrangement: str) -> Batch:
-        """What the file's epoch did to a view, verified: stored apart only where its batch has been merged with older ones."""
+        """The epoch's change of a view, verified; stored separately only where its batch was merged with older ones."""
         return self.batch(arrangement, "change" if (arrangement, "change") in self._segments else "batch").verified()
 
     def dictionary(self) -> Dictionary:
-        """All strings that the file's batches name; a large one is verified as it is read."""
+        """All strings that the file's batches name; a large dictionary is verified as it is read."""
         if self._dictionary is None:
             place = self.directory.dictionary
             blocks = (place.ids, place.offsets, place.text)
@@ -203,7 +203,7 @@ class DataFile:
         return self._dictionary
 
     def remember(self, contents: Iterable[Content], dictionary: Dictionary) -> None:
-        """Takes what this process has just written from its memory, unless it is large: so it need not be read back and verified."""
+        """Keeps small batches that this process has just written, so they need not be read back and verified."""
         for content in contents:
             if len(content.batch) < GUARDED_ROWS:
                 self._batches[content.arrangement, content.role] = content.batch
@@ -211,7 +211,7 @@ class DataFile:
             self._dictionary = dictionary
 
     def verify(self) -> None:
-        """Checks every block that was not remembered. O(bytes)."""
+        """Verifies every block except those kept by `remember`. O(bytes)."""
         for segment in self.directory.segments:
             self.verify_batch(segment)
         self.dictionary().verified()
@@ -219,13 +219,13 @@ class DataFile:
             self.verify_strings(segment)
 
     def verify_batch(self, place: SegmentPlace) -> None:
-        """Checks all of a batch, also that each row is where the index says."""
+        """Verifies all of a batch, including the positions in its index."""
         batch = self.batch(place.arrangement, place.role).verified()
         if place.index is not None and not index_is_right(batch):
-            raise self._unsound(f"{place.index.name} does not go with the rows")
+            raise self._unsound(f"{place.index.name} does not match the rows")
 
     def verify_strings(self, place: SegmentPlace) -> None:
-        """Checks that the dictionary has the strings of a batch; both must be verified."""
+        """Checks that the dictionary has the strings of a batch. Both must have been verified."""
         ids = named(self.batch(place.arrangement, place.role), place.strings)
         if len(ids) and not self.dictionary().find(ids)[0].all():
             raise self._unsound(f"{place.role} of {place.arrangement} has strings that the dictionary lacks")
@@ -257,7 +257,7 @@ class DataFile:
         def verify(pages: list[int]) -> None:
             verify_words(pages)
             if block is not None and index is not None and not index_is_safe(index, rows, pages):
-                raise self._unsound(f"{block.name} names rows that are not there")
+                raise self._unsound(f"{block.name} points outside the batch")
 
         return verify
 
@@ -268,7 +268,7 @@ class DataFile:
         return Pages(-(-aligned(block.size_bytes) // PAGE_BYTES), self._verifier(block))
 
     def _verifier(self, *blocks: FileBlock) -> Verify:
-        """Verifies pages by number, in all of these blocks; the tables of their pages' checksums at the first call."""
+        """A function that verifies pages by number in all of these blocks; its first call verifies their tables of page checksums."""
         tables: list[tuple[FileBlock, Any]] = []
 
         def verify(pages: list[int]) -> None:
@@ -287,8 +287,8 @@ class DataFile:
         table = memoryview(self._map)[block.offset + size : block.offset + stored_bytes(block.size_bytes)]
         if checksum(table) != block.checksum:
             raise self._damaged(block, block.offset + size, len(table))
-        found: list[int] = np.frombuffer(table, "<u4", -(-size // PAGE_BYTES)).tolist()
-        return found
+        checksums: list[int] = np.frombuffer(table, "<u4", -(-size // PAGE_BYTES)).tolist()
+        return checksums
 
     def _verify(self, block: FileBlock, table: Sequence[int], pages: Iterable[int]) -> None:
         data = memoryview(self._map)[block.offset : block.offset + aligned(block.size_bytes)]
@@ -299,7 +299,7 @@ class DataFile:
             self.verified_bytes += len(page)
 
     def _unsound(self, what: str) -> CorruptState:
-        return CorruptState(f"{self.name}: {what}, though the checksum is right", remedy=REMEDY)
+        return CorruptState(f"{self.name}: {what}, though the checksum is correct", remedy=REMEDY)
 
     def _damaged(self, block: FileBlock, offset: int, size: int) -> CorruptState:
         self._folder.forget_data(self.name)

@@ -1,4 +1,4 @@
-"""Where a state is kept: a folder on a file system, or a prefix in an object store. What differs between them ends here."""
+"""The storage of a state: a folder on a file system, or a prefix in an object store. Other modules see no difference between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OBJECT_STORES: Final = ("s3", "gs", "az")
 class StateFolder(Protocol):
     """A state folder. Every method raises StateError if the disk or the store fails; then nothing has changed.
 
-    root: a path or URL that `open_folder` takes. local: whether it is on a file system, so that a lock keeps a second writer out.
+    root: a path or URL that `open_folder` accepts. local: whether it is on a file system, where a lock keeps a second writer out.
     """
 
     @property
@@ -30,53 +30,53 @@ class StateFolder(Protocol):
     def local(self) -> bool: ...
 
     def check(self) -> None:
-        """Raises StateError if it is a local folder of something else."""
+        """Raises StateError if it is a local folder with other content."""
 
     def make(self) -> None:
-        """Makes the folder if it is not there. Raises as `check`."""
+        """Creates the folder if it does not exist. Raises as `check`."""
 
     def create(self, name: str, content: bytes) -> bool:
-        """Makes an object that survives a power failure; False, and nothing changed, if there is one of this name."""
+        """Creates an object that survives a power failure; returns False and changes nothing if the name exists."""
 
     def put(self, name: str, content: bytes) -> None:
-        """Makes an object or replaces it; others see the old one or the new one."""
+        """Creates or replaces an object atomically."""
 
     def overwrite(self, name: str, content: bytes) -> None:
-        """Gives an object other bytes of the same length; a power failure may undo that."""
+        """Replaces an object's bytes by as many others; a power failure may undo it."""
 
     def read(self, name: str) -> bytes | None:
-        """The object's bytes; None if there is none."""
+        """The object's bytes; None if it does not exist."""
 
     def names(self, prefix: str) -> list[str]:
-        """The names of the objects in a subfolder, ascending, without the subfolder's; staged ones are left out."""
+        """The names of the objects in a subfolder, relative to it, ascending, without staged ones."""
 
     def sizes(self, prefix: str) -> dict[str, int]:
-        """The bytes of each object in a subfolder, by its name there."""
+        """The size in bytes of each object in a subfolder, by its name relative to it."""
 
     def delete(self, names: Iterable[str]) -> None:
-        """Deletes objects; those that are gone already are passed over."""
+        """Deletes objects; those that do not exist are skipped."""
 
     def sweep(self, prefix: str) -> None:
-        """Deletes what writers that died had staged in a subfolder; only the holder of the lock may."""
+        """Deletes what dead writers staged in a subfolder. Only the holder of the lock may call it."""
 
     def lock(self) -> None:
-        """Takes the folder for this process until `unlock`, or until the process ends. Raises StateInUse. Nothing on an object store."""
+        """Locks the folder for this process until `unlock` or the end of the process. No effect on an object store. Raises StateInUse."""
 
     def unlock(self) -> None:
-        """Gives the folder back; harmless if it is not held."""
+        """Releases the lock; no effect if it is not held."""
 
     def write_data(self, name: str, parts: Sequence[Any]) -> None:
-        """Writes a data file of these bytes-like parts, so that it survives a power failure. Its name must be new."""
+        """Writes a data file of these bytes-like parts that survives a power failure. Its name must be new."""
 
     def map_data(self, name: str, size_bytes: int) -> Any:
         """A data file's bytes, mapped. Raises CorruptState if it is missing or has another length."""
 
     def forget_data(self, name: str) -> None:
-        """Drops a local copy that turned out to be damaged; the file itself is left as it is."""
+        """Drops a damaged local copy; the file itself is unchanged."""
 
 
 def open_folder(root: str | os.PathLike[str]) -> StateFolder:
-    """The folder at a path, or at a URL: file://, s3://, gs:// or az://. It need not be there yet. Raises StateError."""
+    """The folder at a path, or at a URL: file://, s3://, gs:// or az://. It need not exist. Raises StateError."""
     place = os.fspath(root)
     if not _URL.match(place):
         return LocalFolder(Path(place))
@@ -85,10 +85,10 @@ def open_folder(root: str | os.PathLike[str]) -> StateFolder:
         return LocalFolder(Path(unquote(url.path)))
     if url.scheme in _OBJECT_STORES:
         return ObjectFolder(place.rstrip("/"))
-    raise StateError(f"no state can be kept at {place}", expected="a folder, or a URL with file://, s3://, gs:// or az://")
+    raise StateError(f"unsupported state location {place}", expected="a folder, or a URL with file://, s3://, gs:// or az://")
 
 
 @lru_cache(maxsize=64)
 def folder_at(root: str) -> StateFolder:
-    """The same folder each time, so that a process connects to an object store once. Not to be locked."""
+    """A cached folder, so that a process connects to an object store once. Never lock it."""
     return open_folder(root)

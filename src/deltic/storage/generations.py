@@ -1,8 +1,8 @@
-"""Generations: one object per opener of a state folder. Its number fences off older writers; in it the opener marks what it committed.
+"""Generations: one object per writer that opened a state folder. Its number fences off older writers; its content marks the last commit.
 
-The mark is written after the manifest of its epoch is durable, and carried over by the next opener. So it never names an epoch that was
-not committed, and a folder whose newest manifest is older than the mark has lost manifests. It is not synced, and a damaged one is
-ignored: without it only the check is lost.
+The mark is written after the manifest of its epoch is durable, and carried over by the next writer. So it never names an uncommitted
+epoch, and a folder whose newest manifest is older than the mark has lost manifests. The mark is not synced, and a damaged one is ignored:
+without it only this check is lost.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ KEPT_GENERATIONS: Final = 64
 LAST_GENERATION: Final = 0xFFFF_FFFF
 _GENERATION: Final = re.compile(r"[0-9a-f]{8}")
 _RECORD_BYTES: Final = 64
-"""Every mark has this length, so that a new one replaces all bytes of the old one."""
+"""The length of every mark: a new one replaces all bytes of the old one."""
 _log = logging.getLogger(__name__)
 
 
 def next_generation(folder: StateFolder, above: int = 0) -> int:
-    """Takes a generation greater than `above` and than any before it. Raises StateError if there is none left."""
-    taken = _taken(folder)
+    """Claims a generation greater than `above` and all existing ones. Raises StateError if none is left."""
+    existing = _existing(folder)
     record = _record(marked_epoch(folder))
-    generation = max([above, *(int(name, 16) for name in taken[-1:])]) + 1
+    generation = max([above, *(int(name, 16) for name in existing[-1:])]) + 1
     while generation <= LAST_GENERATION and not folder.create(generation_name(generation), record):
         generation += 1
     if generation > LAST_GENERATION:
         raise StateError(f"the state folder {folder.root} has no generation left", expected=f"at most {LAST_GENERATION:x}", remedy=REMEDY)
-    # Far behind, so that an opener which has listed them already cannot take a number that was deleted meanwhile.
-    folder.delete([f"{GENERATIONS}/{name}" for name in taken if int(name, 16) < generation - KEPT_GENERATIONS])
+    # Only old ones: a writer that has listed them already must not claim a number that was deleted meanwhile.
+    folder.delete([f"{GENERATIONS}/{name}" for name in existing if int(name, 16) < generation - KEPT_GENERATIONS])
     return generation
 
 
 def marked_epoch(folder: StateFolder) -> int | None:
-    """The last epoch that the newest opener has marked as committed; None if it has marked none."""
-    taken = _taken(folder)
-    content = folder.read(f"{GENERATIONS}/{taken[-1]}") if taken else None
+    """The last epoch that the newest writer marked as committed; None if it marked none."""
+    existing = _existing(folder)
+    content = folder.read(f"{GENERATIONS}/{existing[-1]}") if existing else None
     try:
-        found = json.loads(content or b"{}")
-        epoch, crc = found["epoch"], found["crc"]
+        record = json.loads(content or b"{}")
+        epoch, crc = record["epoch"], record["crc"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return epoch if type(epoch) is int and crc == _crc(epoch) else None
 
 
 def mark(folder: StateFolder, generation: int, epoch: int) -> None:
-    """Marks an epoch as committed. What fails is logged: the epoch is real without it."""
+    """Marks an epoch as committed. A failure is only logged: the epoch is committed without the mark."""
     try:
         folder.overwrite(generation_name(generation), _record(epoch))
     except StateError as error:
@@ -68,7 +68,7 @@ def generation_name(generation: int) -> str:
     return f"{GENERATIONS}/{generation:08x}"
 
 
-def _taken(folder: StateFolder) -> list[str]:
+def _existing(folder: StateFolder) -> list[str]:
     return [name for name in folder.names(GENERATIONS) if _GENERATION.fullmatch(name)]
 
 

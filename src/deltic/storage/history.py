@@ -1,7 +1,7 @@
-"""The chain of manifests: reading it back, and when one of them is to hold the whole state.
+"""The chain of manifests: reading it, and deciding when a manifest holds the whole state.
 
-A whole manifest costs as much as the state has segments and notes, so it is written only when what has been written since the last one
-comes to as much: over a long time manifests cost a constant times the changes, and opening reads at most about twice the state's own.
+A whole manifest costs as much as the state has segments and notes. It is written only when the manifests since the last one come to as
+much: amortised, manifests cost a constant times the changes, and opening reads at most about twice the size of a whole manifest.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from deltic.storage.parsing import REMEDY
 
 LINK_BYTES: Final = 1 << 13
 OBJECT_LINK_BYTES: Final = 1 << 16
-"""What reading one more manifest costs when a state is opened, as bytes: on a file system, and on an object store."""
+"""The cost of reading one more manifest on opening, in bytes: on a file system, and on an object store."""
 _MANIFEST: Final = re.compile(r"\d{12}\.json")
 
 
 @dataclass(slots=True)
 class WholeManifestSchedule:
-    """When the next whole manifest is due.
+    """Says when the next whole manifest is due.
 
-    every: fewest epochs from one to the next, 0 for each. link_bytes: what one more of the others costs.
+    every: the least number of epochs from one to the next, 0 to write one each time. link_bytes: the cost of reading one more manifest.
     """
 
     every: int
@@ -42,7 +42,7 @@ class WholeManifestSchedule:
         return not self.every or (self.since + 1 >= self.every and self.since_bytes + self.since * self.link_bytes >= self.whole_bytes)
 
     def wrote(self, size_bytes: int, *, whole: bool) -> None:
-        """Notes a manifest that was written."""
+        """Records a written manifest."""
         if whole:
             self.whole_bytes, self.since_bytes, self.since = size_bytes, 0, 0
         else:
@@ -51,7 +51,7 @@ class WholeManifestSchedule:
 
 
 def epochs_in(folder: StateFolder) -> list[int]:
-    """Those that have manifests, ascending; not all of them are retained."""
+    """The epochs that have manifests, ascending; not all of them are retained."""
     return [epoch_of(name) for name in folder.names(MANIFESTS) if _MANIFEST.fullmatch(name)]
 
 
@@ -62,33 +62,33 @@ def committed_epochs(folder: StateFolder) -> list[int]:
     if marked is not None and marked > max(epochs, default=-1):
         raise CorruptState(
             f"{manifest_name(marked)} is missing, though epoch {marked} was committed",
-            remedy=f"{REMEDY}; to go on from {f'epoch {epochs[-1]}' if epochs else 'nothing'}, delete {GENERATIONS}/",
+            remedy=f"{REMEDY}; to continue from {f'epoch {epochs[-1]}' if epochs else 'nothing'}, delete {GENERATIONS}/",
         )
     return epochs
 
 
 def stored_manifest(folder: StateFolder, epoch: int) -> StoredManifest:
-    """Raises CorruptState, also if it is missing, and StateError if its format is newer."""
+    """The manifest of an epoch. Raises CorruptState, also if it is missing; StateError if its format is newer."""
     name = manifest_name(epoch)
-    if (found := folder.read(name)) is None:
+    if (content := folder.read(name)) is None:
         raise CorruptState(f"{name} is missing", remedy=REMEDY)
-    if (stored := decode(found, name)).epoch != epoch:
-        raise CorruptState(f"{name} says that it is of epoch {stored.epoch}", remedy=REMEDY)
+    if (stored := decode(content, name)).epoch != epoch:
+        raise CorruptState(f"{name} is the manifest of epoch {stored.epoch}", remedy=REMEDY)
     return stored
 
 
 def chain(folder: StateFolder, first: int, last: int, until: Callable[[StoredManifest], bool]) -> list[StoredManifest]:
-    """The manifests from one that holds the whole state, and that `until` accepts, to `last`; or else from `first`, the oldest one."""
-    found: list[StoredManifest] = []
+    """The manifests up to `last`, from the newest whole one that `until` accepts, else from `first`, the oldest."""
+    manifests: list[StoredManifest] = []
     for epoch in range(last, first - 1, -1):
-        found.append(stored_manifest(folder, epoch))
-        if found[-1].whole is not None and (epoch == first or until(found[-1])):
-            return found[::-1]
-    raise CorruptState(f"{manifest_name(first)} does not hold the whole state, and there is none before it", remedy=REMEDY)
+        manifests.append(stored_manifest(folder, epoch))
+        if manifests[-1].whole is not None and (epoch == first or until(manifests[-1])):
+            return manifests[::-1]
+    raise CorruptState(f"{manifest_name(first)} does not hold the whole state, and no manifest precedes it", remedy=REMEDY)
 
 
 def folded(links: Sequence[StoredManifest]) -> Manifest:
-    """The state after the last of these, of which the first holds the whole."""
+    """The state after the last of these manifests. The first must hold the whole state."""
     manifest = links[0].whole
     assert manifest is not None
     for link in links[1:]:

@@ -1,17 +1,17 @@
 """The bytes of a data file: a header of 64 bytes, a JSON directory, then blocks; each of them starts at a multiple of 64 bytes.
 
 Header, little-endian: magic, format version, CRC-32 of the directory, bytes of the directory, bytes of the file, 28 zeros, CRC-32 of
-all before it. A block is raw little-endian int64 words (or bytes, for strings) with zeros up to the next multiple of 64; its CRC-32
-covers the zeros too, so that no byte of the file is outside a checksum. A block of more than a page (4 KiB) is followed by a table: the
-CRC-32 of each of its pages, as uint32, padded likewise; its own checksum is then that of the table, so that a page can be verified
-without reading the others. The directory says where the blocks are:
+all preceding bytes. A block is raw little-endian int64 words (or bytes, for strings) with zeros up to the next multiple of 64; its CRC-32
+covers the zeros too, so every byte of the file is covered by a checksum. A block of more than a page (4 KiB) is followed by a table: the
+CRC-32 of each of its pages, as uint32, padded likewise; its own checksum is then that of the table, so a page can be verified
+without reading the others. The directory locates the blocks:
 
     {"segments": [{"arrangement", "role", "rows", "columns", "weights", "index", "strings", "offset", "checksums"}…],
      "dictionary": {"count", "bytes", "offset", "checksums"}}
 
-A segment is one sorted batch: its columns, its weights, and its radix index of `index` words (0: to be built when it is read), one
-after another from `offset`. `strings` are the columns that hold string ids. The dictionary has all the strings that the segments
-name: ascending ids, offsets (count + 1 of them) and the bytes. So a file needs no other file to be understood.
+A segment is one sorted batch: its columns, its weights, and its radix index of `index` words (0: built when it is read), one after
+another from `offset`. `strings` lists the columns that hold string ids. The dictionary has all strings that the segments name: ascending
+ids, count + 1 offsets, and the bytes. So a file is self-contained.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ FORMAT_VERSION: Final = 2
 ALIGNMENT: Final = 64
 HEADER_BYTES: Final = 64
 MOST_COLUMNS: Final = 1 << 16
-"""Of a batch; and as many weights."""
+"""The limit on the columns of a batch, and on its weights."""
 _HEADER: Final = struct.Struct("<8sIIQQ28sI")
 _ZEROS: Final = bytes(ALIGNMENT)
 
 
 def aligned(size_bytes: int) -> int:
-    """The least multiple of 64 that is not below."""
+    """The size rounded up to a multiple of 64."""
     return -(-size_bytes // ALIGNMENT) * ALIGNMENT
 
 
 def stored_bytes(size_bytes: int) -> int:
-    """What a block takes in a file: padding and the table of its pages included."""
+    """The bytes that a block takes in a file, with padding and the table of its pages."""
     size = aligned(size_bytes)
     return size + aligned(4 * -(-size // PAGE_BYTES)) if size > PAGE_BYTES else size
 
 
 @dataclass(frozen=True, slots=True)
 class FileBlock:
-    """Where bytes stand in a file, and their checksum. name: for messages."""
+    """The location of bytes in a file, and their checksum. name: for error messages."""
 
     name: str
     offset: int
@@ -71,7 +71,7 @@ class FileBlock:
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlace:
-    """One stored batch. role: "batch" is part of the arrangement, "change" is what the file's epoch did to a view."""
+    """The location of one batch. role: "batch" is part of the arrangement, "change" is the epoch's change of a view."""
 
     arrangement: str
     role: Role
@@ -84,7 +84,7 @@ class SegmentPlace:
 
 @dataclass(frozen=True, slots=True)
 class DictionaryPlace:
-    """The strings that a file's segments name."""
+    """The location of the strings that a file's segments name."""
 
     count: int
     ids: FileBlock
@@ -99,13 +99,13 @@ class Directory:
 
 
 def checksum(data: Any) -> int:
-    """CRC-32 of a buffer and of the zeros that pad it to a multiple of 64."""
+    """CRC-32 of a buffer padded with zeros to a multiple of 64."""
     view = memoryview(data).cast("B") if len(data) else memoryview(b"")
     return zlib.crc32(_ZEROS[: aligned(len(view)) - len(view)], zlib.crc32(view))
 
 
 def sealed(data: Any) -> tuple[list[Any], int]:
-    """(what is stored of a block: its bytes and, of more than a page, the table of its pages, each to be padded; its checksum)."""
+    """(the pieces to store, each to be padded: the block, and its page table if it exceeds a page; the block's checksum)."""
     view = memoryview(data).cast("B") if len(data) else memoryview(b"")
     if aligned(len(view)) <= PAGE_BYTES:
         return [data], checksum(data)
@@ -122,7 +122,7 @@ def header_of(directory: bytes, file_bytes: int) -> bytes:
 def read_header(head: bytes, name: str) -> tuple[int, int, int]:
     """(CRC-32 of the directory, its bytes, bytes of the file). Raises CorruptState, or StateError for a newer format."""
     if len(head) < HEADER_BYTES or head[: len(MAGIC)] != MAGIC:
-        raise CorruptState(f"{name}: this is no data file of Deltic (or one cut off in its header)", remedy=REMEDY)
+        raise CorruptState(f"{name}: not a Deltic data file, or truncated in its header", remedy=REMEDY)
     _, version, directory_crc, directory_bytes, file_bytes, _, crc = _HEADER.unpack(head)
     if zlib.crc32(head[:-4]) != crc:
         raise CorruptState(f"{name}: the header is damaged", remedy=REMEDY)
@@ -141,11 +141,11 @@ def directory_json(segments: Iterable[dict[str, Any]], dictionary: dict[str, Any
 
 
 def parse_directory(text: bytes, start: int, end: int, name: str) -> Directory:
-    """The directory of a file whose blocks are between `start` and `end`; offsets in it count from there. Raises CorruptState."""
+    """The directory of a file whose blocks lie between `start` and `end`; its offsets are relative to `start`. Raises CorruptState."""
     with reading(f"{name}: the directory"):
-        found = parsed(text)
-        segments = tuple(_segment(entry, start, end) for entry in items(member(found, "segments"), "segments"))
-        return Directory(segments, _dictionary(member(found, "dictionary"), start, end))
+        body = parsed(text)
+        segments = tuple(_segment(entry, start, end) for entry in items(member(body, "segments"), "segments"))
+        return Directory(segments, _dictionary(member(body, "dictionary"), start, end))
 
 
 def _segment(entry: Json, start: int, end: int) -> SegmentPlace:
@@ -153,7 +153,7 @@ def _segment(entry: Json, start: int, end: int) -> SegmentPlace:
     columns, weights = (count(member(entry, kind), kind, MOST_COLUMNS) for kind in ("columns", "weights"))
     rows, index = (count(member(entry, kind), kind, end // 8) for kind in ("rows", "index"))
     if not weights:
-        raise Malformed("a segment without weights")
+        raise Malformed("a segment has no weights")
     names = [*(f"column {i}" for i in range(columns)), *(f"weight {i}" for i in range(weights)), *(["index"] if index else [])]
     sizes = [8 * rows] * (columns + weights) + [8 * index] * bool(index)
     blocks = _blocks([f"{role} of {arrangement}, {name}" for name in names], sizes, entry, start, end)
@@ -176,15 +176,15 @@ def _dictionary(entry: Json, start: int, end: int) -> DictionaryPlace:
 
 
 def _blocks(names: Sequence[str], sizes: Sequence[int], entry: Json, start: int, end: int) -> list[FileBlock]:
-    """The blocks of an entry, one after another from its offset; all of them in the file."""
+    """The blocks of an entry, consecutive from its offset. Raises Malformed if one exceeds the file."""
     offset = start + count(member(entry, "offset"), "offset", end)
     checksums = counts(member(entry, "checksums"), "checksums", 2**32 - 1)
     if len(checksums) != len(names) or offset % ALIGNMENT:
-        raise Malformed(f"{len(checksums)} checksums of {len(names)} blocks at {offset}")
+        raise Malformed(f"{len(checksums)} checksums for {len(names)} blocks at {offset}")
     blocks = []
     for name, size, crc in zip(names, sizes, checksums, strict=True):
         blocks.append(FileBlock(name, offset, size, crc))
         offset += stored_bytes(size)
     if offset > end:
-        raise Malformed(f"{names[-1]} ends at {offset}, the file at {end}")
+        raise Malformed(f"{names[-1]} ends at {offset}, past the end of the file at {end}")
     return blocks

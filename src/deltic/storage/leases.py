@@ -1,8 +1,7 @@
-"""Leases: a reader's word that it still needs an epoch, so that no writer takes the epoch's files away.
+"""Leases: a reader's claim that it still needs an epoch, so that no writer deletes the epoch's files.
 
-A lease is an object in `leases/` that names an epoch and the time at which it ends unless it is renewed, by the reader's clock. Writers
-look at them only when there is something to delete, and clear away those that have ended; clocks may differ by much less than a
-lease's length.
+A lease is an object in `leases/` that names an epoch and its expiry time by the reader's clock; readers renew it. Writers read leases only
+before they delete, and remove expired ones. The clocks' difference must be much smaller than the length of a lease.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Lease:
-    """Keeps `epoch` and all after it readable until `release`. Renewed by a thread, four times in its length."""
+    """Keeps `epoch` and all after it readable until `release`. A thread renews it four times per `length_s`."""
 
     def __init__(self, folder: StateFolder, epoch: int, length_s: float = LEASE_S) -> None:
         """Raises StateError if it cannot be written."""
@@ -39,14 +38,14 @@ class Lease:
         self._thread.start()
 
     def release(self) -> None:
-        """Lets the files go; a second time does nothing."""
+        """Ends the lease; a second call does nothing."""
         if not self._released.is_set():
             self._released.set()
             self._thread.join()
             self._folder.delete([self._name])
 
     def leave(self) -> None:
-        """Renews no more, and lets the lease end by its own time: others may still need what it keeps."""
+        """Stops renewing, and lets the lease expire: others may still need its files."""
         self._released.set()
         self._thread.join()
 
@@ -63,27 +62,27 @@ class Lease:
 
 
 def oldest_leased(folder: StateFolder, *, clear: bool = True) -> int | None:
-    """The oldest epoch that a reader holds; None if there is none. clear: delete leases that have ended, or that are damaged."""
+    """The oldest epoch that a reader holds; None if there is none. clear: delete expired and damaged leases."""
     now_us = time.time_ns() // 1000
     held: list[int] = []
-    ended: list[str] = []
+    expired: list[str] = []
     for name in (f"{LEASES}/{name}" for name in folder.names(LEASES) if _LEASE.fullmatch(name)):
-        if (found := folder.read(name)) is None:
+        if (content := folder.read(name)) is None:
             continue
-        epoch, expires_us = _read(found)
+        epoch, expires_us = _read(content)
         if expires_us > now_us:
             held.append(epoch)
         else:
-            ended.append(name)
+            expired.append(name)
     if clear:
-        folder.delete(ended)
+        folder.delete(expired)
     return min(held, default=None)
 
 
 def _read(stored: bytes) -> tuple[int, int]:
-    """(epoch, end in µs). What is no lease has ended long ago."""
+    """(epoch, expiry in µs); a damaged lease reads as expired."""
     try:
-        found = json.loads(stored)
-        return int(found["epoch"]), int(found["expires"])
+        lease = json.loads(stored)
+        return int(lease["epoch"]), int(lease["expires"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return 0, 0

@@ -1,7 +1,7 @@
-"""Links: the manifests that the retained epochs need, each sound or broken, and what is lost by the broken ones.
+"""Links: the manifests that the retained epochs need, each sound or broken, and what the broken ones make unreadable.
 
-The walk is that of opening (state.py): from the newest manifest back to one that holds the whole state and that no retained epoch
-precedes. So what stops opening is broken here as well; so is what keeps a single epoch from being read. Manifests before it are garbage.
+The walk is that of opening (state.py): from the newest manifest back to a whole one that no retained epoch precedes. So whatever prevents
+opening, or reading a single epoch, is a broken link here. Manifests before that one are garbage.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MISSING = "missing"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The manifests of epochs `first` to `last`: one that was read, or those between two that are listed. problem: None if it is sound."""
+    """The manifests of epochs `first` to `last`: one that was read, or a range that is missing. problem: None if it is sound."""
 
     first: int
     last: int
@@ -33,7 +33,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What cannot be read because of broken links: epochs `first` to `last`. later: what is possible all the same."""
+    """Epochs `first` to `last`, unreadable because of broken links. later: what still works."""
 
     first: int
     last: int
@@ -42,7 +42,7 @@ class Gap:
 
 
 def links_of(folder: StateFolder, epochs: Sequence[int], newest: int, floor: int) -> list[Link]:
-    """Ascending, without a number left out. epochs: those with manifests. newest: the last one committed. floor: the first one needed."""
+    """The links, ascending and without gaps. epochs: those with manifests. newest: the last one committed. floor: the first one needed."""
     return list(_descending(folder, epochs, newest, floor))[::-1]
 
 
@@ -57,7 +57,7 @@ def _descending(folder: StateFolder, epochs: Sequence[int], newest: int, floor: 
             return
     if above > floor:
         yield Link(floor, above - 1, None, _MISSING)
-    elif link is not None and link.problem is None:  # it builds on another, of which nothing is known
+    elif link is not None and link.problem is None:  # its predecessor is not listed
         yield Link(above - 1, above - 1, None, _MISSING)
 
 
@@ -85,7 +85,7 @@ def states_of(links: Iterable[Link]) -> tuple[list[Manifest], list[Gap]]:
             continue
         if pending:
             opens = opens and not gaps and pending[0].problem == _MISSING and len(pending) == 1 and link.whole
-            gaps.append(_gap(pending, "the state can be opened" if opens else "the state can be read at later epochs, not written to"))
+            gaps.append(_gap(pending, "the state can be opened" if opens else "later epochs can be read, but the state cannot be written"))
             pending = []
         states.append(manifest)
     if pending:
@@ -94,7 +94,7 @@ def states_of(links: Iterable[Link]) -> tuple[list[Manifest], list[Gap]]:
 
 
 def _followed(link: Link, manifest: Manifest | None) -> tuple[Link, Manifest | None]:
-    """The link, broken if it does not follow the one before it, and the state after it."""
+    """(the link, broken if it does not follow its predecessor; the state after it)."""
     if link.stored is None or manifest is None:
         return link, None if link.stored is None else link.stored.whole
     try:
@@ -108,5 +108,5 @@ def _gap(pending: Sequence[Link], later: str) -> Gap:
 
 
 def link_name(link: Link) -> str:
-    """Of the first of its manifests."""
+    """The name of its first manifest."""
     return manifest_name(link.first)

@@ -1,4 +1,4 @@
-"""A state folder on a file system. What it does durably, `disk` does; here its failures become errors that name the folder."""
+"""A state folder on a file system. `disk` makes its operations durable; this module turns failures into errors that name the folder."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ try:
 except ImportError:  # on Windows, where sessions keep their state in memory
     fcntl = None  # type: ignore[assignment]
 
-_FULL: Final = ("room for the new files", "make room; nothing was changed, so this can be done again then")
-_REFUSED: Final = ("a folder that this process may read and write", "give it the right to, or name another folder")
-_NO_FOLDER: Final = ("a folder", "name another one")
-_NO_FILE: Final = ("regular files, and no symbolic links", "restore the state folder from a copy, or name another one")
+_FULL: Final = ("free space for the new files", "free some space and retry; nothing was changed")
+_REFUSED: Final = ("a folder that this process can read and write", "grant it the permissions, or choose another folder")
+_NO_FOLDER: Final = ("a folder", "choose another one")
+_NO_FILE: Final = ("regular files, not symbolic links", "restore the state folder from a copy, or choose another one")
 _CURES: Final = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
@@ -58,41 +58,41 @@ class LocalFolder:
 
     def check(self) -> None:
         with failing(self._subject, "read"):
-            found = sorted(os.listdir(self._path)) if self._path.is_dir() else []
-        other = next((name for name in found if name not in ENTRIES and not name.startswith(".")), None)
+            names = sorted(os.listdir(self._path)) if self._path.is_dir() else []
+        other = next((name for name in names if name not in ENTRIES and not name.startswith(".")), None)
         if other is None or any(self.names(MANIFESTS)):
             return
         raise StateError(
-            f"{self._subject} is no state and already holds something else: {other}",
-            expected="a new or an empty folder, or the state folder of a pipeline",
-            remedy="name another folder",
+            f"{self._subject} already contains other files, such as {other}",
+            expected="a new or empty folder, or an existing state folder",
+            remedy="choose another folder",
         )
 
     def make(self) -> None:
         self.check()
-        path = self._at(DATA)
-        with failing(self._subject, "made"):
+        path = self._path_of(DATA)
+        with failing(self._subject, "created"):
             disk.make_folder(path)
 
     def create(self, name: str, content: bytes) -> bool:
-        path = self._at(name)
+        path = self._path_of(name)
         with failing(self._subject, "written"):
             disk.make_folder(path.parent)
             return disk.create_if_absent(path, [content])
 
     def put(self, name: str, content: bytes) -> None:
-        path = self._at(name)
+        path = self._path_of(name)
         with failing(self._subject, "written"):
             disk.make_folder(path.parent)
             disk.replace(path, [content])
 
     def overwrite(self, name: str, content: bytes) -> None:
-        path = self._at(name)
+        path = self._path_of(name)
         with failing(self._subject, "written"):
             disk.overwrite(path, content)
 
     def read(self, name: str) -> bytes | None:
-        path = self._at(name)
+        path = self._path_of(name)
         with failing(self._subject, "read"):
             return disk.read(path)
 
@@ -101,27 +101,27 @@ class LocalFolder:
 
     def sizes(self, prefix: str) -> dict[str, int]:
         with failing(self._subject, "read"):
-            found = {}
+            sizes = {}
             for name in self._listing(prefix):
                 with suppress(FileNotFoundError):
-                    found[name] = (self._at(prefix) / name).stat().st_size
-            return found
+                    sizes[name] = (self._path_of(prefix) / name).stat().st_size
+            return sizes
 
     def delete(self, names: Iterable[str]) -> None:
         with failing(self._subject, "written"):
             for name in names:
-                disk.unlink(self._at(name))
+                disk.unlink(self._path_of(name))
 
     def sweep(self, prefix: str) -> None:
         with failing(self._subject, "written"):
             for name in filter(disk.is_staged, self._listing(prefix)):
-                disk.unlink(self._at(prefix) / name)
+                disk.unlink(self._path_of(prefix) / name)
 
     def lock(self) -> None:
         if fcntl is None:
             raise SetupError(
                 f"{self._subject} cannot be locked: this system has no POSIX file locks",
-                remedy="run on Linux or macOS (on Windows: in WSL), name an object store, or keep the state in memory by state=None",
+                remedy="run on Linux or macOS (on Windows: in WSL), use an object store, or keep the state in memory with state=None",
             )
         with failing(self._subject, "locked"):
             descriptor = disk.open_regular(self._path / LOCK, os.O_RDWR | os.O_CREAT)
@@ -142,7 +142,7 @@ class LocalFolder:
                 raise StateInUse(
                     f"the state folder {self.root} is in use by {_holder(holder)}",
                     expected="one writer at a time",
-                    remedy=f"{'close the session that has it' if holder == this else 'end that process'}, or use another folder",
+                    remedy=f"{'close the session that uses it' if holder == this else 'end that process'}, or use another folder",
                 ) from None
             os.ftruncate(descriptor, 0)
             os.write(descriptor, this.encode())
@@ -153,22 +153,22 @@ class LocalFolder:
             self._lock = None
 
     def write_data(self, name: str, parts: Sequence[Any]) -> None:
-        path = self._at(f"{DATA}/{name}")
+        path = self._path_of(f"{DATA}/{name}")
         with failing(self._subject, "written"):
             disk.create(path, parts)
 
     def map_data(self, name: str, size_bytes: int) -> mmap.mmap:
-        path = self._at(f"{DATA}/{name}")
+        path = self._path_of(f"{DATA}/{name}")
         with failing(self._subject, "read"):
-            found = mapped(path, name, size_bytes)
-        if found is None:
+            content = mapped(path, name, size_bytes)
+        if content is None:
             raise CorruptState(f"{name}: the file is missing, though the manifest names it", remedy=REMEDY)
-        return found
+        return content
 
     def forget_data(self, name: str) -> None:
-        """There is no copy."""
+        """No effect: there are no copies."""
 
-    def _at(self, name: str) -> Path:
+    def _path_of(self, name: str) -> Path:
         folder = self._path / checked(name).partition("/")[0]
         if os.path.islink(folder):
             with failing(self._subject, "used"):
@@ -176,7 +176,7 @@ class LocalFolder:
         return self._path / name
 
     def _listing(self, prefix: str) -> list[str]:
-        path = self._at(prefix)
+        path = self._path_of(prefix)
         with failing(self._subject, "read"):
             try:
                 return os.listdir(path)
@@ -185,38 +185,38 @@ class LocalFolder:
 
 
 def mapped(path: Path, name: str, size_bytes: int) -> mmap.mmap | None:
-    """A file's bytes, mapped; None if there is no file. Raises CorruptState if it has another length, and OSError."""
+    """A file's bytes, mapped; None if it does not exist. Raises CorruptState if it has another length; OSError."""
     disk.at("read:before", str(path))
     try:
         descriptor = disk.open_regular(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:
-        found = os.fstat(descriptor).st_size
-        if found != size_bytes or not found:
-            raise wrong_length(name, found, size_bytes)
-        return mmap.mmap(descriptor, found, prot=mmap.PROT_READ)
+        length = os.fstat(descriptor).st_size
+        if length != size_bytes or not length:
+            raise wrong_length(name, length, size_bytes)
+        return mmap.mmap(descriptor, length, prot=mmap.PROT_READ)
     finally:
         os.close(descriptor)
 
 
-def wrong_length(name: str, found: int, expected: int) -> CorruptState:
-    return CorruptState(f"{name}: the file has {found} bytes", expected=f"{expected} bytes", remedy=REMEDY)
+def wrong_length(name: str, length: int, expected: int) -> CorruptState:
+    return CorruptState(f"{name}: the file has {length} bytes", expected=f"{expected} bytes", remedy=REMEDY)
 
 
 @contextmanager
 def failing(subject: str, done: str) -> Iterator[None]:
-    """Tells what the operating system refuses as a StateError. subject: of which folder; done: what cannot be done to it, as "written"."""
+    """Turns an OSError into a StateError. subject: the folder; done: the failed action as a participle, such as "written"."""
     try:
         yield
     except OSError as error:
-        expected, remedy = _CURES.get(error.errno or 0, ("a disk that works", "look after the disk; nothing was changed"))
+        expected, remedy = _CURES.get(error.errno or 0, ("a working disk", "check the disk; nothing was changed"))
         raise StateError(f"{subject} cannot be {done}: {error.strerror}", expected=expected, remedy=remedy) from None
 
 
 def _holder(text: str) -> str:
     try:
-        found = json.loads(text)
-        return f"process {int(found['pid'])} on {found['host']}"
+        holder = json.loads(text)
+        return f"process {int(holder['pid'])} on {holder['host']}"
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return "another process"

@@ -1,7 +1,7 @@
 """Manifests: which segments make up the state after an epoch, and what the epoch changed.
 
-There is one per epoch, a JSON object that is created once and never altered. It names its parent and holds the epoch's change; some
-hold the whole state as well (history.py says which), so that the chain to be read stays short.
+There is one per epoch, a JSON object that is created once and never altered. It names its parent and holds the epoch's change. Some also
+hold the whole state (history.py decides which), so that opening reads a short chain.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from deltic.storage.parsing import REMEDY, Json, Malformed, count, counts, items
 from deltic.storage.program import ProgramDescription
 
 MANIFEST_VERSION: Final = 2
-"""2: a segment may be ranged; `at` and `oldest`. Version 1 is read too."""
+"""2: a segment may be ranged; `at` and `oldest`. Version 1 is also read."""
 LAST_EPOCH: Final = 999_999_999_999
-"""As many digits as a manifest's name has."""
+"""The greatest number that fits a manifest's name."""
 MOST_SHARDS: Final = 99_999
-"""As many digits as a data file's name has for them."""
+"""The greatest number that fits a data file's name."""
 LAST_US: Final = 253_402_300_799_999_999
 """The end of the year 9999."""
 KEEP: Final = "keep"
-"""The note that keeps the epochs from it on readable, however many are retained: somebody has yet to read them."""
+"""The note of the first epoch that must stay readable for a sink, regardless of the number of retained epochs."""
 _SEGMENTS: Final = ("added", "dropped", "views")
 
 
@@ -37,9 +37,8 @@ _SEGMENTS: Final = ("added", "dropped", "views")
 class SegmentRef:
     """One arrangement's batch in a file.
 
-    ranged: not 0 if the file also holds rows of other shards, since it was written when there were another number of them: of its rows
-    only those belong here that trace.partition sends to `shard`. The number is the modulus by which all shards that have rows in it are
-    equal. It is no part of what tells two segments apart.
+    ranged: 0, or a modulus if the file was written under another number of shards and also holds rows of other shards. Then only the rows
+    that trace.partition sends to `shard` belong here; the shards with rows in the file are congruent by the modulus. Not compared.
     """
 
     shard: int
@@ -51,10 +50,10 @@ class SegmentRef:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one epoch does to the state.
+    """The change of one epoch to the state.
 
     files: those that `added` and `views` name. added, dropped: batches of arrangements. views: the epoch's change of each view.
-    notes: named JSON values, such as the program or how far a source was read; None removes one.
+    notes: named JSON values, such as the program or the position in a source; None removes one.
     """
 
     files: tuple[FileRef, ...] = ()
@@ -103,26 +102,26 @@ class Manifest:
         return (segment for shard_state in self.shard_states for segments in shard_state.values() for segment in segments)
 
     def holds(self, segments: Iterable[SegmentRef]) -> bool:
-        """Whether all of these are part of the state, so that what replaces them may be adopted."""
+        """Whether all of these segments are part of the state."""
         return all(s.shard < self.shards and s in self.shard_states[s.shard].get(s.arrangement, ()) for s in segments)
 
     def after(self, change: Change, generation: int) -> Manifest:
-        """The state when the change is done to this one. O(change + files), and what of the notes changes.
+        """The state after applying the change. O(change + files).
 
-        Raises CorruptState if the notes describe no program.
+        Raises CorruptState if the notes do not describe a valid program.
         """
         assert self.holds(change.dropped)
         shard_states = {shard: dict(self.shard_states[shard]) for shard in {s.shard for s in (*change.dropped, *change.added)}}
-        gone = set(change.dropped)
-        for shard, arrangement in {(segment.shard, segment.arrangement) for segment in gone}:
-            left = tuple(s for s in shard_states[shard].pop(arrangement) if s not in gone)
-            shard_states[shard].update({arrangement: left} if left else {})
+        dropped = set(change.dropped)
+        for shard, arrangement in {(segment.shard, segment.arrangement) for segment in dropped}:
+            remaining = tuple(s for s in shard_states[shard].pop(arrangement) if s not in dropped)
+            shard_states[shard].update({arrangement: remaining} if remaining else {})
         for segment in change.added:
             shard_state = shard_states[segment.shard]
             shard_state[segment.arrangement] = (*shard_state.get(segment.arrangement, ()), segment)
-        uses = _counted(self.uses, change.added, gone)
+        uses = _counted(self.uses, change.added, dropped)
         files = {**self.files, **{file.name: file for file in change.files}}
-        for name in {segment.file for segment in (*gone, *self.views)} - {file.name for file in change.files}:
+        for name in {segment.file for segment in (*dropped, *self.views)} - {file.name for file in change.files}:
             if name not in uses:
                 files.pop(name, None)
         kept = tuple(shard_states.get(shard, shard_state) for shard, shard_state in enumerate(self.shard_states))
@@ -140,16 +139,16 @@ class Manifest:
         )
 
     def superfluous(self, before: Manifest, change: Change) -> list[str]:
-        """The files that `before`, the state to which `change` was done, had and this one has not."""
+        """The files of the state `before` that `change` made superfluous."""
         names = {segment.file for segment in (*change.dropped, *before.views)}
         return sorted(name for name in names if name not in self.files)
 
 
-def _counted(uses: Mapping[str, int], added: Iterable[SegmentRef], gone: Iterable[SegmentRef]) -> dict[str, int]:
+def _counted(uses: Mapping[str, int], added: Iterable[SegmentRef], dropped: Iterable[SegmentRef]) -> dict[str, int]:
     result = dict(uses)
     for segment in added:
         result[segment.file] = result.get(segment.file, 0) + 1
-    for segment in gone:
+    for segment in dropped:
         result[segment.file] -= 1
         if not result[segment.file]:
             del result[segment.file]
@@ -161,12 +160,12 @@ def manifest_name(epoch: int) -> str:
 
 
 def epoch_of(name: str) -> int:
-    """The epoch that a manifest's name says."""
+    """The epoch in a manifest's name."""
     return int(name.rsplit("/", 1)[-1].removesuffix(".json"))
 
 
 def encode(manifest: Manifest, parent: Manifest, change: Change, token: str, *, whole: bool) -> tuple[Manifest, bytes]:
-    """The manifest knowing its checksum, and as it is stored: a line that checks the rest, and one JSON object."""
+    """(the manifest with its checksum; its stored form: a line with the checksum of the rest, and one JSON object)."""
     tables = _Tables()
     body: dict[str, Json] = {
         "version": MANIFEST_VERSION,
@@ -193,14 +192,14 @@ def encode(manifest: Manifest, parent: Manifest, change: Change, token: str, *, 
 
 
 class _Tables:
-    """Files and arrangements are named once, and elsewhere by number."""
+    """Numbers for files and arrangements, so that a manifest spells each name once."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = defaultdict(lambda: len(self.names))
         self.arrangements: dict[str, int] = defaultdict(lambda: len(self.arrangements))
 
     def entries(self, segments: Iterable[SegmentRef]) -> list[list[int]]:
-        """Shard, arrangement, file, rows; and the modulus of those that are ranged."""
+        """[shard, arrangement, file, rows] for each segment, and the modulus if it is ranged."""
         return [
             [s.shard, self.arrangements[s.arrangement], self.names[s.file], s.rows, *([int(s.ranged)] if s.ranged else [])]
             for s in segments
@@ -209,7 +208,7 @@ class _Tables:
 
 @dataclass(frozen=True, slots=True)
 class StoredManifest:
-    """A manifest as it was read. whole: the state after it, where it holds that."""
+    """A manifest as read. whole: the state after it, if it holds the whole state."""
 
     epoch: int
     generation: int
@@ -224,19 +223,19 @@ class StoredManifest:
     size_bytes: int
 
     def onto(self, parent: Manifest) -> Manifest:
-        """The state after it, from that before it. Raises CorruptState if the chain does not fit."""
+        """The state after it, given the state before it. Raises CorruptState if it does not follow that state."""
         if self.parent != (parent.epoch, parent.crc) or (self.shards != parent.shards and self.whole is None):
             raise CorruptState(f"{manifest_name(self.epoch)} does not follow the manifest before it", remedy=REMEDY)
         if self.whole is not None and self.shards != parent.shards:
             return self.whole
         named = {segment.file for segment in (*self.change.added, *self.change.views)}
         if not parent.holds(self.change.dropped) or not (named - {file.name for file in self.change.files}) <= parent.files.keys():
-            raise CorruptState(f"{manifest_name(self.epoch)} names what the state before it does not have", remedy=REMEDY)
+            raise CorruptState(f"{manifest_name(self.epoch)} names segments or files that the state before it does not have", remedy=REMEDY)
         return replace(parent.after(self.change, self.generation), crc=self.crc, oldest=self.oldest, at_us=self.at_us)
 
 
 def decode(stored: bytes, name: str) -> StoredManifest:
-    """Raises CorruptState, or StateError for a newer format."""
+    """Parses a stored manifest. Raises CorruptState; StateError for a newer format."""
     crc, text = _split(stored, name)
     with reading(name):
         body = parsed(text)
@@ -250,7 +249,7 @@ def _stored(body: Json, crc: int, size_bytes: int) -> StoredManifest:
     epoch = count(member(body, "epoch"), "epoch", LAST_EPOCH)
     shards = count(member(body, "shards"), "shards", MOST_SHARDS)
     if not shards:
-        raise Malformed("a state without shards")
+        raise Malformed("a state has no shards")
     added, dropped, views = (_segments(body, member(body, kind), shards if kind == "added" else MOST_SHARDS) for kind in _SEGMENTS)
     change = Change(_files(member(body, "files")), added, dropped, views, _notes(body))
     head = Manifest(
@@ -300,7 +299,7 @@ def _file(entry: Json) -> tuple[str, int, int]:
 
 
 def _segments(body: Json, entries: Json, shards: int) -> tuple[SegmentRef, ...]:
-    """shards: those of the state that they are of."""
+    """shards: the number of shards of their state."""
     names, arrangements = (items(member(body, kind), kind) for kind in ("names", "arrangements"))
     if not all(isinstance(name, str) for name in (*names, *arrangements)):
         raise Malformed("names, arrangements: expected strings")
@@ -311,19 +310,19 @@ def _segment(entry: Sequence[int], names: Sequence[str], arrangements: Sequence[
     match entry:
         case (shard, a, f, rows, *ranged) if shard < shards and a < len(arrangements) and f < len(names) and len(ranged) <= 1:
             return SegmentRef(shard, arrangements[a], names[f], rows, *ranged)
-    raise Malformed(f"segments: there is none {list(entry)} in {shards} shards")
+    raise Malformed(f"segments: invalid segment {list(entry)} in {shards} shards")
 
 
 def _whole(body: Json, head: Manifest) -> Manifest:
-    found = member(body, "whole")
-    segments = _segments(body, member(found, "segments"), head.shards)
-    files = {file.name: file for file in _files(member(found, "files"))}
+    content = member(body, "whole")
+    segments = _segments(body, member(content, "segments"), head.shards)
+    files = {file.name: file for file in _files(member(content, "files"))}
     if missing := {segment.file for segment in (*segments, *head.views)} - files.keys():
         raise Malformed(f"{min(missing)} is not among the files")
     shard_states: list[dict[str, list[SegmentRef]]] = [defaultdict(list) for _ in range(head.shards)]
     for segment in segments:
         shard_states[segment.shard][segment.arrangement].append(segment)
-    made = tuple({name: tuple(found) for name, found in shard_state.items()} for shard_state in shard_states)
-    notes = _notes(found)
+    complete = tuple({name: tuple(refs) for name, refs in shard_state.items()} for shard_state in shard_states)
+    notes = _notes(content)
     program = ProgramDescription.of(notes)
-    return replace(head, shard_states=made, files=files, notes=Notes(notes), uses=_counted({}, segments, ()), program=program)
+    return replace(head, shard_states=complete, files=files, notes=Notes(notes), uses=_counted({}, segments, ()), program=program)

@@ -1,10 +1,10 @@
-"""Merges: which batches of an arrangement become one, and the pure function that makes it.
+"""Merges: which batches of an arrangement are merged, and the pure function that merges them.
 
 Tiered by rows with ratio 12: tier 0 has batches of up to 256 rows, tier t up to 256 · 12^t. As soon as a tier has twelve batches, they
 are merged. A row is written once per tier: 2.7 times over a thousand ticks, 4.1 over ten thousand, and an arrangement has 18 batches
-on the average and at most 11 per tier (ratio 4: 3.8, 5.3 and 10; ratio 16: 2.7, 3.7 and 23). From a million rows on all is also
-merged when what came after the largest batch is twice as much, so that rows which have cancelled take at most twice the place of those
-that have not. Merges below 16k rows are made by the tick's own task, larger ones beside the ticks.
+on average and at most 11 per tier (ratio 4: 3.8, 5.3 and 10; ratio 16: 2.7, 3.7 and 23). From a million rows on, the whole arrangement
+is also merged when the other batches have twice the rows of the largest, so that cancelled rows take at most twice the space of live ones.
+The tick's own task does merges below 16k rows; larger ones run beside the ticks.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from deltic.trace.partition import partition as partitioned
 RATIO: Final = 12
 BASE_ROWS: Final = 256
 TICK_ROWS: Final = 1 << 14
-"""Merges of fewer rows are made by the tick's task."""
+"""The tick's task does merges of fewer rows."""
 STALE_ROWS: Final = 1 << 20
 STALE: Final = 2
-"""An arrangement of so many rows is merged as a whole when the others have so many times the rows of its largest batch."""
+"""An arrangement of at least STALE_ROWS rows is merged as a whole when its other batches have STALE times the rows of the largest."""
 
 
 def tier(rows: int) -> int:
@@ -35,16 +35,16 @@ def tier(rows: int) -> int:
     >>> [tier(n) for n in (1, 256, 257, 3072, 3073)]
     [0, 0, 1, 1, 2]
     """
-    found, room = 0, BASE_ROWS
-    while room < rows:
-        found, room = found + 1, room * RATIO
-    return found
+    level, capacity = 0, BASE_ROWS
+    while capacity < rows:
+        level, capacity = level + 1, capacity * RATIO
+    return level
 
 
 def due(rows: Sequence[int]) -> list[int]:
-    """The positions of the batches to be merged now, in order; [] if there is nothing to do.
+    """The positions of the batches to merge now, in order; [] if none.
 
-    Of the lowest tier with twelve or more, and of a higher one too where the result would be its twelfth.
+    These are the batches of the lowest tier with twelve or more, and those of a higher tier if the result would be its twelfth.
 
     >>> due([1000, *[10] * 12]), due([*[200] * 12, *[2000] * 11]) == list(range(23)), due([10] * 11)
     ([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], True, [])
@@ -64,14 +64,14 @@ def due(rows: Sequence[int]) -> list[int]:
 
 
 def small_merge(rows: Sequence[int]) -> list[int]:
-    """`due`, where the tick's task is to do it: the result has fewer than 16k rows."""
+    """`due` for merges that the tick's task does: of fewer than 16k rows."""
     small = [i for i, count in enumerate(rows) if count < TICK_ROWS]
     chosen = [small[i] for i in due([rows[i] for i in small])]
     return chosen if sum(rows[i] for i in chosen) < TICK_ROWS else []
 
 
 def stale(rows: Sequence[int]) -> bool:
-    """Whether so much has come since the largest batch that all should be merged.
+    """Whether the other batches outweigh the largest so much that all should be merged.
 
     >>> stale([1_000_000, 1_000_000, 900_000]), stale([1_000_000, 1_000_000, 1_000_000]), stale([1, 1, 1])
     (False, True, False)
@@ -80,7 +80,7 @@ def stale(rows: Sequence[int]) -> bool:
 
 
 def large_merges(manifest: Manifest) -> list[tuple[SegmentRef, ...]]:
-    """What is to be merged beside the ticks: groups of batches, each of one arrangement of one shard."""
+    """Groups of batches to merge beside the ticks, each of one arrangement of one shard."""
     groups = []
     for shard_state in manifest.shard_states:
         for segments in shard_state.values():
@@ -92,13 +92,13 @@ def large_merges(manifest: Manifest) -> list[tuple[SegmentRef, ...]]:
 
 
 def own_rows(batch: Batch, segment: SegmentRef, partition: Sequence[int] | None, shards: int) -> Batch:
-    """The batch of a segment without what belongs to other shards; the batch itself if the segment is not ranged. O(rows).
+    """The rows of a segment's batch that belong to its shard; the batch itself if the segment is not ranged. O(rows).
 
-    partition: the columns that say a row's shard, of `shards` in all.
+    partition: the columns whose hash determines a row's shard among `shards`.
     """
     if not segment.ranged:
         return batch
-    assert partition, f"arrangement {segment.arrangement} is not spread by its rows"
+    assert partition, f"arrangement {segment.arrangement} is not partitioned by its rows"
     rows = partitioned(batch.verified(), partition, shards)[segment.shard]
     return batch if len(rows) == len(batch) else Batch.trusted(rows.columns, rows.weights)
 
@@ -112,10 +112,10 @@ def merge_segments(
     partition: Sequence[int] | None = None,
     shards: int = 1,
 ) -> tuple[FileRef | None, SegmentRef | None]:
-    """Writes the sum of batches of one arrangement to a file of its own, with the strings that it names; (None, None) if all cancels.
+    """Writes the sum of batches of one arrangement, with its strings, to a new file; (None, None) if all rows cancel.
 
-    partition, shards: as in `own_rows`, where a segment is ranged; what is written is not. A pure function of the batches, whatever their
-    order, but for the file's name. Raises WeightOverflow, CorruptState.
+    partition, shards: as in `own_rows`, needed for ranged segments; the result is not ranged. The result depends on the set of batches
+    only, except for the file's name. Raises WeightOverflow, CorruptState.
     """
     files = OpenFiles(root)
     opened = [files[refs[segment.file]] for segment in segments]

@@ -1,7 +1,7 @@
-"""Notes: the named JSON values of a manifest, as an immutable mapping whose successors cost in proportion to what changes.
+"""Notes: the named JSON values of a manifest, an immutable mapping whose next version costs in proportion to its changes.
 
-A hundred thousand files taken are as many notes, and every commit makes a new mapping: so a mapping shares its base with those after
-it, and keeps what differs apart until that is an eighth of the base.
+Each consumed file is a note, so there may be a hundred thousand, and every commit creates a new mapping. Versions therefore share a base
+mapping and store their differences from it until these reach an eighth of the base.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SHARE: Final = 8
 
 
 class Notes(Mapping[str, Json]):
-    """Neither dictionary given is copied, so neither may be changed afterwards. over: None stands for a name that is gone."""
+    """Dictionaries passed in are not copied and must not be changed afterwards. In _over, None marks a removed name."""
 
     __slots__ = ("_base", "_length", "_over")
 
@@ -25,7 +25,7 @@ class Notes(Mapping[str, Json]):
         self._length = len(self._base)
 
     def after(self, changes: Mapping[str, Json]) -> Notes:
-        """With these set, and those that are None removed. O(changes) amortised."""
+        """The next version: sets these values, and removes those that are None. Amortised O(changes)."""
         if not changes:
             return self
         over = {**self._over, **changes}

@@ -1,8 +1,8 @@
-"""A state folder in an object store. A put is all or nothing and durable there, and a conditional one makes a name once.
+"""A state folder in an object store, where a put is atomic and durable, and a conditional put creates a name at most once.
 
-Credentials, region and endpoint come from the environment, as the store's own tools read them (AWS_…, GOOGLE_…, AZURE_…). There is no
-lock: two writers are kept apart by generations alone. Data files are read from local copies, which `copies` bounds. Every put and
-delete is a step of `disk.at`, as operations on files are.
+Credentials, region and endpoint come from the environment variables that the store's own tools read (AWS_…, GOOGLE_…, AZURE_…). There is
+no lock: only generations keep two writers apart. Data files are read from local copies, whose size `copies` bounds. Every put and delete
+is reported to `disk.at`, like operations on files.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from deltic.storage.parsing import REMEDY
 _RETRY: Final[Any] = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
 _CHUNK_BYTES: Final = 1 << 20
 _ONE_PUT_BYTES: Final = 8 << 20
-"""A larger file is uploaded in parts; what a killed writer had uploaded of one is the store's to expire."""
+"""A larger file is uploaded in parts; the store must expire incomplete uploads of killed writers."""
 
 
 class ObjectFolder:
-    """All that is below a URL such as s3://bucket/prefix; see StateFolder."""
+    """The objects under a URL such as s3://bucket/prefix; see StateFolder."""
 
     local: Final = False
 
@@ -40,7 +40,7 @@ class ObjectFolder:
             self._store = from_url(url, retry_config=_RETRY)
 
     def make(self) -> None:
-        """There is nothing to make: a store has no folders."""
+        """No effect: a store has no folders."""
 
     def create(self, name: str, content: bytes) -> bool:
         with _failing(self.root, "written"):
@@ -83,16 +83,16 @@ class ObjectFolder:
                     continue
 
     def check(self) -> None:
-        """What else has the prefix is not asked."""
+        """No effect: other objects under the prefix are not looked for."""
 
     def sweep(self, prefix: str) -> None:
-        """Nothing is ever staged."""
+        """No effect: nothing is staged."""
 
     def lock(self) -> None:
-        """There is no lock."""
+        """No effect: a store has no lock."""
 
     def unlock(self) -> None:
-        """There is no lock."""
+        """No effect: a store has no lock."""
 
     def write_data(self, name: str, parts: Sequence[Any]) -> None:
         path = f"{DATA}/{name}"
@@ -105,19 +105,19 @@ class ObjectFolder:
         self._copies.place(name, views)
 
     def map_data(self, name: str, size_bytes: int) -> mmap.mmap:
-        if (found := self._copies.find(checked(name), size_bytes)) is not None:
-            return found
+        if (copy := self._copies.find(checked(name), size_bytes)) is not None:
+            return copy
         with _failing(self.root, "read"):
             try:
-                got = self._store.get(f"{DATA}/{name}")
+                response = self._store.get(f"{DATA}/{name}")
             except FileNotFoundError:
                 raise CorruptState(f"{name}: the file is missing, though the manifest names it", remedy=REMEDY) from None
-            self._copies.place(name, got.stream(min_chunk_size=_CHUNK_BYTES))
+            self._copies.place(name, response.stream(min_chunk_size=_CHUNK_BYTES))
         return self._copies.open(name, size_bytes)
 
-    def _put(self, name: str, content: bytes | Iterator[memoryview], **how: Any) -> None:
+    def _put(self, name: str, content: bytes | Iterator[memoryview], **options: Any) -> None:
         disk.at("put:before", f"{self.root}/{name}")
-        self._store.put(checked(name), content, **how)
+        self._store.put(checked(name), content, **options)
         disk.at("put:after", f"{self.root}/{name}")
 
     def forget_data(self, name: str) -> None:
@@ -126,16 +126,16 @@ class ObjectFolder:
 
 @contextmanager
 def _failing(url: str, done: str) -> Iterator[None]:
-    """Tells what the store refuses as a StateError."""
+    """Turns an error of the store into a StateError."""
     try:
         yield
     except (PermissionDeniedError, UnauthenticatedError) as error:
-        raise _error(url, done, error, "credentials that allow to list, read, write and delete there") from None
+        raise _error(url, done, error, "credentials with permission to list, read, write and delete") from None
     except (BaseError, OSError, ValueError) as error:
-        raise _error(url, done, error, "a bucket that is there and can be reached") from None
+        raise _error(url, done, error, "an existing, reachable bucket") from None
 
 
 def _error(url: str, done: str, error: Exception, expected: str) -> StateError:
-    found = str(error).partition("\n")[0]
-    remedy = "look at the URL, the network, and what the environment says about endpoint and credentials"
-    return StateError(f"the state at {url} cannot be {done}: {found}", expected=expected, remedy=remedy)
+    reason = str(error).partition("\n")[0]
+    remedy = "check the URL, the network, and the endpoint and credentials in the environment"
+    return StateError(f"the state at {url} cannot be {done}: {reason}", expected=expected, remedy=remedy)

@@ -1,4 +1,4 @@
-"""JSON from a state folder, taken apart with a check of every kind and bound: a checksum says only that somebody meant these bytes."""
+"""Parsing JSON from a state folder, with a check of every type and bound: a checksum shows only that the bytes are as written."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SHOWN: Final = 60
 
 
 class Malformed(ValueError):
-    """A value that is not of the expected kind. Inside of `reading` it becomes a CorruptState."""
+    """A value of an unexpected type or out of bounds. Within `reading` it becomes a CorruptState."""
 
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """what: the file, or the part of one, that is read. Raises CorruptState in place of Malformed."""
+    """Raises CorruptState in place of Malformed. what: the file, or its part, being read."""
     try:
         yield
     except Malformed as error:
@@ -29,7 +29,7 @@ def reading(what: str) -> Iterator[None]:
 
 
 def parsed(text: bytes) -> Json:
-    """The value that the bytes stand for."""
+    """The value of a JSON text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -38,10 +38,10 @@ def parsed(text: bytes) -> Json:
 
 def member(value: Json, name: str) -> Json:
     """A member of an object."""
-    found = mapping(value, "an object")
-    if name not in found:
+    members = mapping(value, "an object")
+    if name not in members:
         raise Malformed(f"{name} is missing")
-    return found[name]
+    return members[name]
 
 
 def mapping(value: Json, what: str) -> Mapping[str, Json]:

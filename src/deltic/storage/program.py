@@ -1,7 +1,7 @@
-"""ProgramDescription: what a state says of the program that it is of. Kept as notes of the manifest, in JSON; read and written here alone.
+"""ProgramDescription: the program of a state, as the state describes it. Stored as JSON notes of the manifest; read and written only here.
 
-Always: every table and view has its arrangement among the arrangements, its fields fill the arrangement's columns, and whatever says a
-column or a field says one that is there. A state without a program has the empty description.
+Always: every table and view has its arrangement among the arrangements, its fields fill the arrangement's columns, and references to
+columns and fields are valid. A state without a program has the empty description.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from deltic.trace.encoding import Layout
 from deltic.trace.identity import Identity
 
 CLOCK: Final = "now_us"
-"""The note with the time of the last tick that had one, in microseconds since 1970 UTC."""
+"""The note of the time of the last tick that had one, in microseconds since 1970 UTC."""
 FUNCTIONS: Final = "functions"
-"""The note of the users' functions that views are computed by: their names, and for each the digests of the code of those so called."""
+"""The note of the user functions that views call: by name, the digests of the code of the functions with that name."""
 STRINGS: Final = "strings"
 """The note of the identity of strings."""
 WATERMARKS: Final = "watermarks"
-"""The note of the columns that tell the time: by table in lower case, [column, its greatest value in microseconds]."""
+"""The note of the watermark columns: by table in lower case, [column, its greatest value in microseconds]."""
 MOST_US: Final = 1 << 62
 Notes = Mapping[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
 class ArrangementDescription:
-    """State of one node: rows of so many columns and weights, which are words.
+    """The state of one node: rows of `columns` words and `weights` weights.
 
-    partition: the columns whose hash gives a row's shard; () is the home shard, None any shard. view, table: whose content it is.
-    replicated: every shard has all rows. holds: the table whose rows it holds, and their columns in the order by which they are sorted;
-    () for what is computed. old: it was noted by a version that did not say how rows are spread.
+    partition: the columns whose hash determines a row's shard; () is the home shard, None any shard. view, table: the relation whose
+    content it is. replicated: every shard has all rows. holds: the table whose rows it holds, then the columns in sort order; () if the
+    rows are computed. old: written by a version that did not record the partition.
     """
 
     columns: int
@@ -84,7 +84,7 @@ class ArrangementDescription:
 
 @dataclass(frozen=True, slots=True)
 class TableDescription:
-    """A table: its arrangement, its columns in the user's order, and the names of those of its key."""
+    """A table: its arrangement, its columns in the user's order, and the names of its key columns."""
 
     arrangement: str
     fields: tuple[Field, ...]
@@ -99,7 +99,7 @@ class TableDescription:
         key = tuple(string(name, "key") for name in items(member(entry, "key"), "key"))
         fields = _fields(entry)
         if not set(key) <= {f.name for f in fields}:
-            raise Malformed(f"key: {', '.join(key)} are not among the columns")
+            raise Malformed(f"key: {', '.join(key)}: expected columns of the table")
         return TableDescription(string(member(entry, "arrangement"), "arrangement"), fields, key)
 
     @property
@@ -110,7 +110,7 @@ class TableDescription:
 
 @dataclass(frozen=True, slots=True)
 class ViewDescription:
-    """A view: its arrangement, its fields as they are stored, the position of each in the user's schema, and by how many rows are found."""
+    """A view: its arrangement, its fields as stored, the position of each in the user's schema, and the number of key fields."""
 
     arrangement: str
     fields: tuple[Field, ...]
@@ -127,7 +127,7 @@ class ViewDescription:
         fields = _fields(entry)
         order = counts(member(entry, "order"), "order")
         if sorted(order) != list(range(len(fields))):
-            raise Malformed(f"order: {list(order)} is no order of {len(fields)} columns")
+            raise Malformed(f"order: {list(order)} is not a permutation of {len(fields)} columns")
         arrangement = string(member(entry, "arrangement"), "arrangement")
         return ViewDescription(arrangement, fields, order, count(member(entry, "key"), "key", len(fields)))
 
@@ -139,10 +139,10 @@ class ViewDescription:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDescription:
-    """arrangements: by id. tables, views: by name, as the user wrote it. functions, now_us, watermarks: see FUNCTIONS, CLOCK, WATERMARKS.
+    """arrangements: by id. tables, views: by name as the user wrote it. functions, now_us, watermarks: see FUNCTIONS, CLOCK, WATERMARKS.
 
-    id: names the state for good. hash_version: of the function that says which shard a row is of, and which id a string has; identity: the
-    key of the latter. spread: for how many shards state was filled that lies where it was computed. None where the state does not say.
+    id: identifies the state permanently. hash_version: version of the hash functions of shards and string ids. identity: the key of the
+    latter. spread: the number of shards under which state without a partition was filled. None: not recorded.
     """
 
     arrangements: Mapping[str, ArrangementDescription] = field(default_factory=dict)
@@ -158,11 +158,11 @@ class ProgramDescription:
 
     @staticmethod
     def of(notes: Notes) -> ProgramDescription:
-        """What the notes say. O(program). Raises CorruptState."""
+        """The description in these notes. O(program). Raises CorruptState."""
         return ProgramDescription().after({name: notes[name] for name in _PARTS if name in notes})
 
     def after(self, changes: Notes) -> ProgramDescription:
-        """With the notes that changed, of which None removes one. O(what changed). Raises CorruptState."""
+        """The description after these changes of notes, where None removes a note. O(changes). Raises CorruptState."""
         changed = [name for name in _PARTS if name in changes]
         if not changed:
             return self
@@ -174,7 +174,7 @@ class ProgramDescription:
             return after
 
     def notes(self) -> dict[str, Json]:
-        """What a new program changes of the notes."""
+        """The notes that a new program sets."""
         return {
             "arrangements": {name: entry.json() for name, entry in self.arrangements.items()},
             "tables": {name: entry.json() for name, entry in self.tables.items()},
@@ -183,10 +183,10 @@ class ProgramDescription:
         }
 
     def view(self, name: str) -> tuple[str, ViewDescription]:
-        """A view, however its name is written, with the name that it has. Raises UnknownName, which lists those there are."""
+        """(the view's name as defined, the view), by a name in any case. Raises UnknownName, which lists the views."""
         known = {view.lower(): view for view in self.views}
-        if (found := known.get(name.lower())) is not None:
-            return found, self.views[found]
+        if (defined := known.get(name.lower())) is not None:
+            return defined, self.views[defined]
         near = get_close_matches(name.lower(), known, 1)
         raise UnknownName(
             f"the state has no view {name}",
@@ -195,12 +195,12 @@ class ProgramDescription:
         )
 
     def arrangement_of(self, view: str) -> str | None:
-        """The id under which the state holds a view, however its name is written; None if there is none."""
+        """The arrangement of a view, by its name in any case; None if there is no such view."""
         return next((entry.arrangement for name, entry in self.views.items() if name.lower() == view.lower()), None)
 
     @property
     def called(self) -> dict[str, tuple[str, str]]:
-        """By arrangement ("table" or "view", its name)."""
+        """By arrangement: ("table" or "view", its name)."""
         return {
             **{entry.arrangement: ("table", name) for name, entry in self.tables.items()},
             **{entry.arrangement: ("view", name) for name, entry in self.views.items()},
@@ -221,7 +221,7 @@ def _described(f: Field) -> Json:
 
 
 def _fields(entry: Json) -> tuple[Field, ...]:
-    return tuple(_field(found) for found in items(member(entry, "fields"), "fields"))
+    return tuple(_field(field_entry) for field_entry in items(member(entry, "fields"), "fields"))
 
 
 def _field(entry: Json) -> Field:
@@ -275,8 +275,8 @@ _PARTS: Final[Mapping[str, tuple[str, Callable[[Json], Any]]]] = {
     STRINGS: ("identity", lambda value: None if value is None else Identity.of_note(value)),
     "spread": ("spread", _or_none(count, "spread")),
 }
-"""By note the field that holds it, and what reads it."""
+"""By note: the field that holds it, and its parser."""
 PROGRAM_NOTES: Final = frozenset(_PARTS)
-"""The notes that only Deltic writes."""
+"""The notes that users cannot write."""
 EMPTY: Final[Notes] = {"arrangements": {}, "tables": {}, "views": {}}
 """The notes of a state without a program."""

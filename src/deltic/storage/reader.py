@@ -1,4 +1,4 @@
-"""StateReader: a state folder at one of its retained epochs, beside whoever writes to it."""
+"""StateReader: reads a state folder at one of its retained epochs, concurrently with its writer."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from deltic.storage.names import MANIFESTS
 
 
 def no_state(root: str) -> StateError:
-    """The error of a folder that is none of ours."""
+    """The error for a folder without a state."""
     return StateError(
-        f"{root} is not a state folder", expected=f"a folder with {MANIFESTS}/ in it", remedy="name the folder that was given as state"
+        f"{root} is not a state folder", expected=f"a folder that contains {MANIFESTS}/", remedy="pass the folder that was used as state"
     )
 
 
 class StateReader:
-    """Takes no lock and no generation; a lease keeps the epoch's files while it is open. Not for two threads at once."""
+    """Takes no lock and no generation; a lease keeps the epoch's files while it is open. Not thread-safe."""
 
     manifest: Manifest
 
@@ -33,25 +33,25 @@ class StateReader:
 
     @classmethod
     def open(cls, root: str | os.PathLike[str], epoch: int | None = None, *, lease_s: float | None = LEASE_S) -> StateReader:
-        """Opens a state at `epoch`, or the last one.
+        """Opens a state at `epoch`, by default the last one.
 
-        lease_s: how long files are kept for a reader that dies; None to take no lease, where nobody writes or the folder is read-only.
+        lease_s: how long files are kept for a reader that dies; None takes no lease, for read-only folders and those without a writer.
         Raises StateError if there is no state, or the epoch is not retained; CorruptState.
         """
         folder = open_folder(root)
         while True:
             newest = _newest(folder)
-            wanted = newest.epoch if epoch is None else epoch
-            _check(folder, wanted, newest)
+            chosen = newest.epoch if epoch is None else epoch
+            _check(folder, chosen, newest)
             if lease_s is None:
-                return cls(folder, None, _manifest(folder, wanted))
-            lease = Lease(folder, wanted, lease_s)
+                return cls(folder, None, _manifest(folder, chosen))
+            lease = Lease(folder, chosen, lease_s)
             try:
-                # A writer that has dropped the epoch meanwhile may not have seen the lease; one that drops it from now on has.
+                # A writer that dropped the epoch meanwhile may have missed the lease; one that drops it from now on sees the lease.
                 newest = _newest(folder)
-                if epoch is not None or wanted >= newest.oldest:
-                    _check(folder, wanted, newest)
-                    return cls(folder, lease, _manifest(folder, wanted))
+                if epoch is not None or chosen >= newest.oldest:
+                    _check(folder, chosen, newest)
+                    return cls(folder, lease, _manifest(folder, chosen))
             except BaseException:
                 lease.release()
                 raise
@@ -66,7 +66,7 @@ class StateReader:
         return self.manifest.epoch
 
     def epochs(self) -> range:
-        """Those that can be read: of the writer's retained ones, and of those from the reader's own on."""
+        """The readable epochs: those that the writer retains, and all from the reader's own on."""
         newest = _newest(self.folder)
         return range(newest.oldest if self._lease is None else min(newest.oldest, self._lease.epoch), newest.epoch + 1)
 
@@ -79,13 +79,13 @@ class StateReader:
         return _manifest(self.folder, epoch)
 
     def close(self) -> None:
-        """Lets the files go."""
+        """Releases the lease."""
         if self._lease is not None:
             self._lease.release()
             self._lease = None
 
     def leave(self) -> None:
-        """Lets the files go when the lease ends by its own time: for a process that cannot know whether others read on."""
+        """Lets the lease expire: for a process that cannot know whether others still read."""
         if self._lease is not None:
             self._lease.leave()
             self._lease = None
@@ -104,16 +104,16 @@ def _newest(folder: StateFolder) -> StoredManifest:
         except CorruptState:
             if committed_epochs(folder)[-1:] == epochs[-1:]:
                 raise
-            # A writer that retains nothing has gone on, and taken the manifest away.
+            # A writer that retains nothing has committed again and deleted the manifest.
     raise no_state(folder.root)
 
 
 def _check(folder: StateFolder, epoch: int, newest: StoredManifest) -> None:
     if not newest.oldest <= epoch <= newest.epoch:
         raise StateError(
-            f"the state folder {folder.root} has no epoch {epoch} to read",
-            expected=f"epochs {newest.oldest} to {newest.epoch} are readable",
-            remedy="name one of these, or none for the last",
+            f"epoch {epoch} of the state folder {folder.root} is not readable",
+            expected=f"an epoch from {newest.oldest} to {newest.epoch}",
+            remedy="choose one of these, or omit the epoch to read the last one",
         )
 
 

@@ -1,4 +1,4 @@
-"""Reading state: open files kept between ticks, and a shard's arrangements as spines over mapped batches."""
+"""Reading state: a cache of open files, and a shard's arrangements as spines over mapped batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deltic.trace.spine import Spine
 
 
 def shaped(batch: Batch, widths: tuple[int, int], name: str) -> Batch:
-    """A batch of the file `name`, of so many columns and weights. Raises CorruptState if it has others: kernels trust that it has not."""
+    """The batch of the file `name`. Raises CorruptState unless it has `widths` columns and weights, which kernels rely on."""
     if (len(batch.columns), len(batch.weights)) != widths:
         raise CorruptState(
             f"{name}: a batch has {len(batch.columns)} columns and {len(batch.weights)} weights",
@@ -27,7 +27,7 @@ def shaped(batch: Batch, widths: tuple[int, int], name: str) -> Batch:
 
 
 class OpenFiles:
-    """The data files of one state folder that are open here."""
+    """The open data files of one state folder."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -35,28 +35,27 @@ class OpenFiles:
 
     def __getitem__(self, ref: FileRef) -> DataFile:
         """Opens the file if it is not open yet. Raises CorruptState."""
-        found = self._open.get(ref.name)  # once, since another thread may close it meanwhile
-        if found is None:
-            found = self._open[ref.name] = DataFile(self.root, ref)
-        return found
+        file = self._open.get(ref.name)  # one access, since another thread may close it meanwhile
+        if file is None:
+            file = self._open[ref.name] = DataFile(self.root, ref)
+        return file
 
     def remember(self, ref: FileRef, contents: Iterable[Content], dictionary: Dictionary) -> None:
-        """Opens a file that was just written here, with what is small in it as it is in memory."""
+        """Opens a file that this process just wrote, with its small contents from memory."""
         self[ref].remember(contents, dictionary)
 
     def keep(self, names: Iterable[str]) -> None:
-        """Closes all but these; maps that a batch still uses live on with it."""
-        wanted = set(names)
-        for name in [name for name in list(self._open) if name not in wanted]:
+        """Closes all files but these; a map lives as long as a batch uses it."""
+        kept = set(names)
+        for name in [name for name in list(self._open) if name not in kept]:
             del self._open[name]
 
 
 class ShardArrangements(Mapping[str, Spine]):
-    """A shard's arrangements, each opened when it is first asked for.
+    """A shard's arrangements, each opened at first use.
 
-    widths: arrangement → (columns, weights). segments: arrangement → its batches; one that is not there is empty.
-    before: the same shard's arrangements of an earlier epoch, from which the unchanged ones are taken over. shares: arrangement → which
-    rows are the shard's, for those of which a segment may be ranged.
+    widths: arrangement → (columns, weights). segments: arrangement → its batches; a missing one is empty. before: the shard's arrangements
+    of an earlier epoch, whose unchanged spines are reused. shares: arrangement → the shard's rows, if its segments may be ranged.
     """
 
     def __init__(
@@ -91,21 +90,21 @@ class ShardArrangements(Mapping[str, Spine]):
         return self._segments.get(arrangement, ())
 
     def names(self, arrangement: str) -> tuple[str, ...]:
-        """The files in which its batches stand."""
+        """The files of its batches."""
         return tuple(segment.file for segment in self.segments(arrangement))
 
     def _marks(self, arrangement: str) -> tuple[Any, ...]:
-        """What tells its content from that of another version."""
+        """Equal for two versions with the same content."""
         return self._shares.get(arrangement), *((segment.file, segment.ranged) for segment in self.segments(arrangement))
 
     def batches(self, arrangement: str) -> list[Batch]:
-        """Its batches, mapped and checked."""
+        """Its batches, mapped and checked for shape."""
         return [shaped(self.file(name).batch(arrangement), self._widths[arrangement], name) for name in self.names(arrangement)]
 
     def file(self, name: str) -> DataFile:
         return self._files[self._refs[name]]
 
     def dictionaries(self) -> list[Dictionary]:
-        """Those of all the files, the newest first: recent strings are asked for most."""
+        """The dictionaries of all files, newest first: recent strings are looked up most."""
         names = {segment.file for segments in self._segments.values() for segment in segments}
         return [self.file(name).dictionary() for name in sorted(names, reverse=True)]

@@ -1,11 +1,11 @@
-"""State: the one writer of a state folder. It opens, commits epochs, and takes the garbage away.
+"""State: the writer of a state folder. It opens the folder, commits epochs, and deletes garbage.
 
-Two things keep writers apart. On a file system a lock refuses the second while the first lives. Everywhere, an opener takes the next
-generation and commits an empty epoch of its own: an older writer that still lives then finds the epoch that it wants to commit
-taken, and gets StateTakenOver. So of two writers one always learns of the other, and no epoch has two manifests.
+Two mechanisms keep writers apart. On a file system, a lock refuses the second writer while the first lives. Everywhere, opening takes the
+next generation and commits an empty epoch: an older writer that still lives then finds its next epoch already committed, and gets
+StateTakenOver. So of two writers one always detects the other, and no epoch has two manifests.
 
-What an epoch no longer names stays until the epoch before it need not be readable: neither as one of the retained ones nor for a
-reader's lease. A commit says first which epoch is the oldest to be read, and only then looks at leases and deletes.
+A file that the state no longer names is kept as long as an earlier epoch must be readable, whether retained or leased by a reader. A
+commit first records the oldest readable epoch, and only then reads leases and deletes.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ RETAINED_EPOCHS: Final = 100
 WHOLE_EVERY: Final = 50
 SWEEP_EVERY: Final = 100
 COLLECT_EVERY: Final = 16
-"""Epochs between looks for garbage on an object store, where each costs a request or two."""
+"""Epochs between garbage collections on an object store, where each costs one or two requests."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Past:
+class _Superseded:
     """A file that the state no longer names, and the first epoch that does not need it."""
 
     file: str
@@ -51,7 +51,7 @@ class _Past:
 
 
 class State:
-    """An open state folder. Not for two threads at once, but `manifest` may be read by any."""
+    """An open state folder. Not thread-safe, except that any thread may read `manifest`."""
 
     manifest: Manifest
 
@@ -61,7 +61,7 @@ class State:
         self.generation = 0
         self._retain = retain
         self._pace = WholeManifestSchedule(whole_every, LINK_BYTES if folder.local else OBJECT_LINK_BYTES)
-        self._past: deque[_Past] = deque()
+        self._superseded: deque[_Superseded] = deque()
         self._wholes: list[int] = []
         self._merging: Counter[int] = Counter()
         self._uncertain = False
@@ -78,11 +78,12 @@ class State:
         whole_every: int = WHOLE_EVERY,
         check: Callable[[Notes], None] = lambda notes: None,
     ) -> State:
-        """Opens or makes a state folder, and takes it over from any older writer.
+        """Opens or creates a state folder, and takes it over from any older writer.
 
-        shards: of a new state (default 1); an old one that has others is resharded, in an epoch of its own. facts: notes of a new state,
-        such as the strings' key; it gets an `id` besides. retain: how many past epochs stay readable. whole_every: fewest epochs from a
-        whole manifest to the next. check: raises if a state with such notes cannot be continued; its epochs are then left as they are.
+        shards: the number of shards (new states: 1 by default); an existing state with another number is resharded, in an epoch of its own.
+        facts: notes of a new state, such as the strings' key; an `id` is added. retain: how many past epochs stay readable. whole_every:
+        the least number of epochs between whole manifests. check: raises if a state with such notes cannot be continued; the state then
+        stays unchanged.
         Raises StateInUse, StateTakenOver, CorruptState; StateError if it cannot be resharded.
         """
         if shards is not None and not 1 <= shards <= MOST_SHARDS:
@@ -92,7 +93,7 @@ class State:
         folder.lock()
         try:
             state = cls(folder, retain=retain, whole_every=whole_every)
-            state._take(shards, facts or {}, check)
+            state._take_over(shards, facts or {}, check)
         except BaseException:
             folder.unlock()
             raise
@@ -104,24 +105,24 @@ class State:
 
     @property
     def epoch(self) -> int:
-        """The last one committed."""
+        """The last committed epoch."""
         return self.manifest.epoch
 
     def origin(self, shard: int, level: int) -> Origin:
-        """Whose files the next epoch's are."""
+        """The origin of the next epoch's files."""
         return Origin(self.generation, self.epoch + 1, shard, level)
 
     def close(self) -> None:
-        """Gives the folder back. The state stays readable."""
-        if not self.folder.local:  # once, since it is a request of its own there
+        """Releases the folder. The state stays readable."""
+        if not self.folder.local:  # only now, since it is an extra request there
             mark(self.folder, self.generation, self.epoch)
         self.folder.unlock()
 
     def commit(self, change: Change) -> Manifest:
-        """Makes the next epoch real. The files must have been written and synced.
+        """Commits the next epoch. The files must have been written and synced.
 
-        Raises StateTakenOver if a newer writer has the folder; then nothing has changed. After any other exception `recover` finds out
-        whether the epoch is real. O(change), amortised.
+        Raises StateTakenOver if a newer writer has the folder; then nothing has changed. After any other exception `recover` determines
+        whether the epoch was committed. O(change), amortised.
         """
         self.recover()
         self._uncertain = True
@@ -133,7 +134,7 @@ class State:
         return self.manifest
 
     def recover(self) -> None:
-        """After a commit that was interrupted: reads from the folder what the state is. O(1) if none was.
+        """After an interrupted commit, reads the state from the folder. O(1) if no commit was interrupted.
 
         Raises StateTakenOver, CorruptState; StateError if the folder cannot be read now.
         """
@@ -147,12 +148,12 @@ class State:
     def _taken_over(self) -> StateTakenOver:
         return StateTakenOver(
             f"the state folder {self.root} was taken over by a newer writer; epoch {self.epoch + 1} is not committed",
-            remedy="end this process; the newer one goes on from the last committed epoch",
+            remedy="end this process; the newer one resumes from the last committed epoch",
         )
 
     @contextmanager
     def merging(self) -> Iterator[Origin]:
-        """While a merge runs beside the ticks: its inputs and its output are no garbage, whatever is committed meanwhile."""
+        """Protects the inputs and the output of a merge that runs beside the ticks from garbage collection."""
         origin = self.origin(0, 0)
         self._merging[origin.epoch] += 1
         try:
@@ -162,7 +163,7 @@ class State:
             self._merging += Counter()
 
     def _store(self, after: Manifest, change: Change, *, whole: bool = False) -> bool:
-        """Makes `after`, that which `change` makes of the state, its next manifest; False if there is one already."""
+        """Writes `after`, the state after `change`, as the next manifest; False if that epoch exists already."""
         before = self.manifest
         if after.epoch > LAST_EPOCH:
             raise StateError(f"the state folder {self.root} has no epoch left", expected=f"at most {LAST_EPOCH}", remedy=REMEDY)
@@ -180,13 +181,13 @@ class State:
         return True
 
     def _advance(self, after: Manifest, change: Change, *, whole: bool) -> None:
-        """Takes `after` for the state, and notes what it made superfluous."""
+        """Makes `after` the current state, and records the files that it no longer names."""
         before, self.manifest = self.manifest, after
         if whole:
             self._wholes.append(after.epoch)
-        self._past.extend(_Past(name, after.epoch) for name in after.superfluous(before, change))
+        self._superseded.extend(_Superseded(name, after.epoch) for name in after.superfluous(before, change))
 
-    def _take(self, shards: int | None, facts: Mapping[str, Json], check: Callable[[Notes], None]) -> None:
+    def _take_over(self, shards: int | None, facts: Mapping[str, Json], check: Callable[[Notes], None]) -> None:
         for prefix in (MANIFESTS, GENERATIONS):
             self.folder.sweep(prefix)
         epochs = epochs_in(self.folder)
@@ -205,7 +206,7 @@ class State:
         if shards is not None and shards != self.manifest.shards:
             self._reshard(shards)
         missing = set(self.manifest.files).difference(self.sweep())
-        if missing:  # told now, and not in the midst of a tick
+        if missing:  # reported on opening, not in the middle of a tick
             raise CorruptState(f"{min(missing)}: the file is missing, though the manifest names it", remedy=REMEDY)
 
     def _check(self, shards: int | None) -> None:
@@ -215,7 +216,7 @@ class State:
             partitions(self.manifest)
 
     def _reshard(self, shards: int) -> None:
-        """One epoch, or two if something has to be merged first."""
+        """Commits one epoch, or two if torn batches must be merged first."""
         if groups := list(torn(self.manifest)):
             spread = partitions(self.manifest)
             merged = [
@@ -238,18 +239,18 @@ class State:
             raise StateTakenOver(f"the state folder {self.root} was taken over by a newer writer", remedy="end this process")
 
     def _replay(self, epochs: list[int]) -> None:
-        """Reads what is retained, from the last whole manifest before it on."""
+        """Reads the retained epochs, starting at the last whole manifest before them."""
         oldest = stored_manifest(self.folder, epochs[-1]).oldest
         leased = oldest_leased(self.folder)
         floor = oldest if leased is None else min(oldest, leased)
         links = chain(self.folder, epochs[0], epochs[-1], lambda stored: stored.epoch <= floor)
-        self._past.clear()
+        self._superseded.clear()
         self._wholes.clear()
         self._pace = WholeManifestSchedule(self._pace.every, self._pace.link_bytes)
         for link in links:
             self._follow(link)
-        while self._past and self._past[0].free_from <= floor:
-            self._past.popleft()
+        while self._superseded and self._superseded[0].free_from <= floor:
+            self._superseded.popleft()
 
     def _follow(self, link: StoredManifest) -> None:
         whole = link.whole is not None
@@ -262,11 +263,11 @@ class State:
             self._wholes.append(link.epoch)
 
     def _collect(self) -> None:
-        """Deletes what no retained epoch, lease or merge needs. What cannot be deleted now is tried again: a commit does not fail by it."""
+        """Deletes what no retained epoch, lease or merge needs. A failure is logged and retried later; it does not fail the commit."""
         if not (self.folder.local or self.epoch % COLLECT_EVERY == 0):
             return
         try:
-            if self._past and not self._merging and self._past[0].free_from <= self.manifest.oldest:
+            if self._superseded and not self._merging and self._superseded[0].free_from <= self.manifest.oldest:
                 self._free()
             if self.epoch % (SWEEP_EVERY if self.folder.local else SWEEP_EVERY * COLLECT_EVERY) == 0:
                 self.sweep()
@@ -274,14 +275,14 @@ class State:
             _log.warning("garbage of the state folder %s could not be deleted yet: %s", self.root, error)
 
     def _free(self) -> int:
-        """Deletes past files that nothing retained, no lease and no merge needs. Returns the oldest epoch that is needed."""
+        """Deletes superseded files that no retained epoch, lease or merge needs. Returns the oldest needed epoch."""
         floor = self._floor()
         if self._merging:
             return floor
-        free = [f"{DATA}/{past.file}" for past in takewhile(lambda past: past.free_from <= floor, self._past)]
+        free = [f"{DATA}/{entry.file}" for entry in takewhile(lambda entry: entry.free_from <= floor, self._superseded)]
         self.folder.delete(free)
         for _ in free:
-            self._past.popleft()
+            self._superseded.popleft()
         return floor
 
     def _floor(self) -> int:
@@ -290,22 +291,22 @@ class State:
         return self.manifest.oldest if leased is None else min(self.manifest.oldest, leased)
 
     def sweep(self) -> list[str]:
-        """Deletes all that nobody needs: also manifests that nothing retained builds on, and files that no manifest names. O(files).
+        """Deletes all garbage, including manifests that no retained epoch builds on and files that no manifest names. O(files).
 
-        Returns the names of the data files that it found.
+        Returns the names of the data files listed before deletion.
         """
         floor = self._free()
         base = max((epoch for epoch in self._wholes if epoch <= floor), default=0)
         self._wholes = [epoch for epoch in self._wholes if epoch >= base]
         old = [manifest_name(epoch) for epoch in epochs_in(self.folder) if epoch < base]
-        needed = {*self.manifest.files, *(past.file for past in self._past)}
-        found = self.folder.names(DATA)
-        strays = [f"{DATA}/{name}" for name in found if name not in needed and self._is_stray(name)]
+        needed = {*self.manifest.files, *(entry.file for entry in self._superseded)}
+        listed = self.folder.names(DATA)
+        strays = [f"{DATA}/{name}" for name in listed if name not in needed and self._is_stray(name)]
         self.folder.delete([*old, *strays])
-        return found
+        return listed
 
     def _is_stray(self, name: str) -> bool:
-        """Whether no tick or merge that still runs can have written a file that no manifest names."""
+        """Whether a file that no manifest names cannot belong to a running tick or merge."""
         origin = origin_of(name)
         if origin is None or origin.generation > self.generation:
             return False

@@ -1,4 +1,4 @@
-"""What is in a state folder, in numbers: for people who look at one."""
+"""Statistics of a state folder, for display."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deltic.storage.parsing import Json, Malformed, count, items, mapping, readi
 
 @dataclass(frozen=True, slots=True)
 class EpochLine:
-    """One epoch. at_us: when it was committed, 0 if unknown. written_bytes: its data files. state_bytes: all files of the state then."""
+    """One epoch. at_us: commit time, 0 if unknown. written_bytes: of its own data files. state_bytes: of all files of the state."""
 
     epoch: int
     at_us: int
@@ -28,10 +28,10 @@ class EpochLine:
 
 @dataclass(frozen=True, slots=True)
 class ArrangementLine:
-    """One arrangement. kind: table, view or inner. rows: as stored, before what cancels is merged. bytes: of their words; None if unknown.
+    """One arrangement. kind: table, view or inner. rows: as stored, including rows that cancel. bytes: of their words; None if unknown.
 
-    batches: in all shards; most: in the fullest shard. ranged: how many of them hold rows of other shards too. holds: the table whose rows
-    it holds, and the columns that it has of them, in the order by which it is sorted; () for what is computed.
+    batches: in all shards; most: in the shard with most. ranged: how many of them also hold rows of other shards. holds: the table whose
+    rows it holds, then its columns in sort order; () if the rows are computed.
     """
 
     arrangement: str
@@ -47,7 +47,7 @@ class ArrangementLine:
 
 
 def epoch_lines(folder: StateFolder, oldest: int, last: int) -> Iterator[EpochLine]:
-    """Those from `oldest` to `last`, ascending. Raises CorruptState."""
+    """The epochs from `oldest` to `last`, ascending. Raises CorruptState."""
     manifest: Manifest | None = None
     for link in chain(folder, epochs_in(folder)[0], last, lambda stored: stored.epoch <= oldest):
         manifest = link.whole if manifest is None else link.onto(manifest)
@@ -59,7 +59,7 @@ def epoch_lines(folder: StateFolder, oldest: int, last: int) -> Iterator[EpochLi
 
 
 def arrangement_lines(manifest: Manifest) -> list[ArrangementLine]:
-    """Tables first, then views, then what views are made from."""
+    """Tables first, then views, then the inner state of views."""
     specs, called = manifest.program.arrangements, manifest.program.called
     rows: dict[str, dict[str, int]] = defaultdict(dict)
     counts: dict[str, Counter[int]] = defaultdict(Counter)
@@ -70,9 +70,9 @@ def arrangement_lines(manifest: Manifest) -> list[ArrangementLine]:
         ranged[segment.arrangement] += bool(segment.ranged)
     lines = []
     for name in {*rows, *specs}:
-        found, count = rows[name], counts[name]
+        by_file, count = rows[name], counts[name]
         kind, user = called.get(name, ("inner", name))
-        total = sum(found.values())
+        total = sum(by_file.values())
         spec = specs.get(name)
         lines.append(
             ArrangementLine(
@@ -83,7 +83,7 @@ def arrangement_lines(manifest: Manifest) -> list[ArrangementLine]:
                 None if spec is None else 8 * (spec.columns + spec.weights) * total,
                 sum(count.values()),
                 max(count.values(), default=0),
-                len(found),
+                len(by_file),
                 ranged[name],
                 () if spec is None else spec.holds,
             )
@@ -92,17 +92,17 @@ def arrangement_lines(manifest: Manifest) -> list[ArrangementLine]:
 
 
 def sources(notes: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
-    """By table: how many files were taken, with how many rows and bytes, and [name, rows taken] of the one that is half taken.
+    """By table: the number of consumed files, their rows and bytes, and [name, rows] of a partly consumed one.
 
     Raises CorruptState.
     """
-    found: dict[str, dict[str, Json]] = {}
+    result: dict[str, dict[str, Json]] = {}
     for key, value in notes.items():
         kind, _, rest = key.partition(":")
         table = unquote(rest.partition(":")[0])
         if kind not in ("taken", "cursor"):
             continue
-        entry = found.setdefault(table, {"files": 0, "rows": 0, "bytes": 0, "cursor": None})
+        entry = result.setdefault(table, {"files": 0, "rows": 0, "bytes": 0, "cursor": None})
         with reading(f"the note {key}"):
             match items(value, kind):
                 case [int(size_bytes), _, _, int(rows)] if kind == "taken":
@@ -110,12 +110,12 @@ def sources(notes: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
                 case [str(name), int(rows), *_] if kind == "cursor":
                     entry["cursor"] = [name, rows]
                 case _:
-                    raise Malformed("expected what a source notes of a file")
-    return dict(sorted(found.items()))
+                    raise Malformed("expected a consumed file or a cursor")
+    return dict(sorted(result.items()))
 
 
 def sinks(notes: Mapping[str, Json]) -> dict[str, Mapping[str, Json]]:
-    """By sink: its view, and the last epoch that it has had. Raises CorruptState."""
+    """By sink: its view, and the last epoch delivered to it. Raises CorruptState."""
     with reading("the note sinks"):
         return {name: mapping(sink, name) for name, sink in mapping(notes.get("sinks", {}), "sinks").items()}
 

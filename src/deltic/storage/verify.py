@@ -1,7 +1,6 @@
 """Verifying a state folder: every byte of every manifest, and of every file that a retained epoch names.
 
-Each finding says what is wrong, and what can no longer be read because of it. Nothing is repaired: a block's checksum tells that it is
-wrong, not what it was.
+Each defect says what is wrong and what it makes unreadable. Nothing is repaired: a checksum detects damage, but cannot undo it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from deltic.storage.reader import no_state
 
 @dataclass(frozen=True, slots=True)
 class StateDefect:
-    """file: a manifest or a data file. problem: what is wrong with it. lost: what can no longer be read."""
+    """file: a manifest or a data file. problem: what is wrong with it. lost: what is unreadable because of it."""
 
     file: str
     problem: str
@@ -34,7 +33,7 @@ class StateDefect:
 
 @dataclass(slots=True)
 class VerifyProgress:
-    """What has been verified so far."""
+    """Counts of what has been verified so far."""
 
     manifests: int = 0
     files: int = 0
@@ -43,7 +42,7 @@ class VerifyProgress:
 
 @dataclass(slots=True)
 class _Need:
-    """Who needs a file: the first and the last epoch, and for which batches."""
+    """The use of a file: the first and the last epoch that need it, and the batches that they read."""
 
     ref: FileRef
     first: int
@@ -56,12 +55,12 @@ def verify(
     checked: VerifyProgress,
     *,
     lease_s: float | None = LEASE_S,
-    told: Callable[[VerifyProgress], None] = lambda _: None,
+    on_file: Callable[[VerifyProgress], None] = lambda _: None,
 ) -> Iterator[StateDefect]:
-    """Every finding, as it is found; there is one if the state cannot be opened, or opens at an older epoch. O(bytes).
+    """Yields each defect; at least one if the state cannot be opened, or opens at an older epoch. O(bytes).
 
-    checked: counts what has been read. told: called after each file. lease_s: as in StateReader.open. Raises StateError if there is no
-    state, or a newer format.
+    checked: is updated as files are verified. on_file: called after each file. lease_s: as in StateReader.open. Raises
+    StateError if there is no state, or a newer format.
     """
     folder = open_folder(root)
     with ExitStack() as stack:
@@ -73,16 +72,16 @@ def verify(
         checked.manifests += sum(link.stored is not None or link.first in epochs for link in links)
         states, gaps = states_of(links)
         for gap in gaps:
-            yield from _gap_findings(gap)
+            yield from _gap_defects(gap)
         needs = _Needs(states, newest, floor)
         for need in needs.by_file.values():
             yield from _file(folder, need, needs)
             checked.files, checked.bytes = checked.files + 1, checked.bytes + need.ref.size_bytes
-            told(checked)
+            on_file(checked)
 
 
 def _extent(folder: StateFolder) -> tuple[list[int], int, int]:
-    """(the epochs that have manifests, the last one committed, the first one that must be readable)."""
+    """(the epochs that have manifests, the last committed one, the first one that must be readable)."""
     marked = marked_epoch(folder)  # before the manifests are listed, since a writer may commit meanwhile
     if not (epochs := epochs_in(folder)) and marked is None:
         raise no_state(folder.root)
@@ -95,14 +94,14 @@ def _extent(folder: StateFolder) -> tuple[list[int], int, int]:
     return epochs, newest, oldest if leased is None else min(oldest, leased)
 
 
-def _gap_findings(gap: Gap) -> Iterator[StateDefect]:
+def _gap_defects(gap: Gap) -> Iterator[StateDefect]:
     for link in gap.broken:
         problem = f"{link.problem}, with all up to epoch {link.last}" if link.first < link.last else link.problem
-        yield _finding(link_name(link), problem or "", f"{_epochs(gap.first, gap.last)}; {gap.later}")
+        yield _defect(link_name(link), problem or "", f"{_epochs(gap.first, gap.last)}; {gap.later}")
 
 
 class _Needs:
-    """Which file is needed by which epochs, of those from `floor` on that can be read."""
+    """By file: the readable epochs from `floor` on that need it."""
 
     def __init__(self, states: Sequence[Manifest], newest: int, floor: int) -> None:
         self.by_file: dict[str, _Need] = {}
@@ -110,12 +109,12 @@ class _Needs:
         self._last = newest
         for manifest in states:
             if manifest.epoch >= floor:
-                self._take(manifest)
+                self._add(manifest)
         for name in states[-1].files if states else ():
             if name not in self.by_file:
                 self.by_file[name] = _Need(states[-1].files[name], states[-1].epoch, states[-1].epoch)
 
-    def _take(self, manifest: Manifest) -> None:
+    def _add(self, manifest: Manifest) -> None:
         self.names.update({arrangement: f"{kind} {name}" for arrangement, (kind, name) in manifest.program.called.items()})
         for segment in manifest.segments():
             self._need(manifest, segment, "batch")
@@ -130,8 +129,8 @@ class _Needs:
         need.rows.add((segment.arrangement, role, segment.rows))
 
     def lost(self, need: _Need, arrangements: Iterable[str]) -> str:
-        """In words."""
-        what = ", ".join(sorted({self.names.get(name, "state that views are made from") for name in arrangements}))
+        """What the loss of these arrangements makes unreadable, in words."""
+        what = ", ".join(sorted({self.names.get(name, "inner state of views") for name in arrangements}))
         when = f"at {_epochs(need.first, need.last)}"
         return f"{what}, {when}" + (", the last" if need.last == self._last else ", not at the last")
 
@@ -140,8 +139,8 @@ def _epochs(first: int, last: int) -> str:
     return f"epoch {first}" if first == last else f"epochs {first} to {last}"
 
 
-def _finding(file: str, problem: str, lost: str) -> StateDefect:
-    """With a problem that does not say again in which file it is."""
+def _defect(file: str, problem: str, lost: str) -> StateDefect:
+    """A defect whose problem does not repeat the file's name."""
     return StateDefect(file, problem.removeprefix(file).lstrip(": ").removeprefix("is "), lost)
 
 
@@ -150,7 +149,7 @@ def _file(folder: StateFolder, need: _Need, needs: _Needs) -> Iterator[StateDefe
     try:
         file = DataFile(folder.root, need.ref)
     except CorruptState as error:
-        yield _finding(need.ref.name, error.message, needs.lost(need, (name for name, _, _ in need.rows)))
+        yield _defect(need.ref.name, error.message, needs.lost(need, (name for name, _, _ in need.rows)))
         return
     sound = []
     for place in file.directory.segments:
@@ -158,29 +157,29 @@ def _file(folder: StateFolder, need: _Need, needs: _Needs) -> Iterator[StateDefe
             file.verify_batch(place)
             sound.append(place)
         except CorruptState as error:
-            yield _finding(need.ref.name, error.message, needs.lost(need, [place.arrangement]))
+            yield _defect(need.ref.name, error.message, needs.lost(need, [place.arrangement]))
     try:
         file.dictionary().verified()
     except CorruptState as error:
         places = file.directory.segments
         named = [place.arrangement for place in places if place.strings] or [place.arrangement for place in places]
-        yield _finding(need.ref.name, error.message, needs.lost(need, named))
+        yield _defect(need.ref.name, error.message, needs.lost(need, named))
         sound = []
     for place in sound:
         try:
             file.verify_strings(place)
         except CorruptState as error:
-            yield _finding(need.ref.name, error.message, needs.lost(need, [place.arrangement]))
-    yield from _promised(file, need, needs)
+            yield _defect(need.ref.name, error.message, needs.lost(need, [place.arrangement]))
+    yield from _missing(file, need, needs)
 
 
-def _promised(file: DataFile, need: _Need, needs: _Needs) -> Iterator[StateDefect]:
-    """Whether the batches are in the file that manifests say are, with as many rows."""
-    there = {(place.arrangement, place.role): place.rows for place in file.directory.segments}
+def _missing(file: DataFile, need: _Need, needs: _Needs) -> Iterator[StateDefect]:
+    """A defect for each batch that the manifests name and that the file lacks, or has with another number of rows."""
+    present = {(place.arrangement, place.role): place.rows for place in file.directory.segments}
     for arrangement, role, rows in sorted(need.rows):
-        found = there.get((arrangement, role))
-        if found is None and role == "change":
-            found = there.get((arrangement, "batch"))
-        if found != rows:
-            problem = f"the manifest says {rows} rows of {arrangement}, the file has {'none' if found is None else found}"
+        stored_rows = present.get((arrangement, role))
+        if stored_rows is None and role == "change":
+            stored_rows = present.get((arrangement, "batch"))
+        if stored_rows != rows:
+            problem = f"the manifest names {rows} rows of {arrangement}, the file has {'none' if stored_rows is None else stored_rows}"
             yield StateDefect(file.name, problem, needs.lost(need, [arrangement]))

@@ -1,6 +1,6 @@
-"""Reads as much EDN as queries are made of: maps, vectors, keywords, symbols, strings, numbers, true, false, nil; each with its place.
+"""Reads the part of EDN that queries use: maps, vectors, keywords, symbols, strings, numbers, true, false, nil; each with its span.
 
-What EDN has beyond (sets, lists, characters, tagged values) is refused by its place.
+Other EDN (sets, lists, characters, tagged values) raises Unsupported with its span.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CLOSING: Final = {"[": "]", "{": "}"}
 
 @dataclass(frozen=True, slots=True)
 class EdnKeyword:
-    """:name, a value of its own kind."""
+    """A keyword, such as :name."""
 
     name: str
 
@@ -40,7 +40,7 @@ class EdnKeyword:
 
 @dataclass(frozen=True, slots=True)
 class EdnSymbol:
-    """A name, such as ?a."""
+    """A symbol, such as ?a."""
 
     name: str
 
@@ -54,21 +54,21 @@ class EdnVector:
 
 @dataclass(frozen=True, slots=True)
 class EdnMap:
-    """{ … }: keys, each with its value, as they stand."""
+    """{ … }: (key, value) pairs in text order."""
 
     pairs: tuple[tuple[EdnForm, EdnForm], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EdnForm:
-    """A value and where it stands."""
+    """A value and its span in the text."""
 
     value: EdnKeyword | EdnSymbol | EdnVector | EdnMap | str | int | float | bool | None
     span: Span
 
 
 def read(text: str, name: str = "<edn>") -> EdnForm:
-    """The one form of a text. Raises SyntaxFailure and Unsupported, with the place.
+    """The single form of a text. Raises SyntaxFailure and Unsupported, with the span.
 
     >>> read("[:g/to 7]").value.parts[1].value
     7
@@ -82,11 +82,11 @@ class _Reader:
         self.tokens = self._tokens()
 
     def whole(self) -> EdnForm:
-        found = self._form(next(self.tokens), "a form")
+        form = self._form(next(self.tokens), "a form")
         kind, span = next(self.tokens)
         if kind != "end":
-            raise SyntaxFailure("the text goes on behind its end", span=span, expected="one form")
-        return found
+            raise SyntaxFailure("unexpected text after the form", span=span, expected="one form")
+        return form
 
     def _form(self, token: tuple[str, Span], expected: str) -> EdnForm:
         kind, span = token
@@ -103,10 +103,10 @@ class _Reader:
             case "symbol":
                 return EdnForm(_WORDS[word] if word in _WORDS else EdnSymbol(word), span)
             case "other":
-                raise Unsupported(f"{word} begins something that queries have not", span=span, expected="a map, a vector, or a value")
+                raise Unsupported(f"{word} is not supported in queries", span=span, expected="a map, a vector, or a value")
             case _:
-                found = "the text ends" if kind == "end" else f"{word} closes what is not open"
-                raise SyntaxFailure(f"{found} where a form begins", span=span, expected=expected)
+                problem = "unexpected end of text" if kind == "end" else f"unmatched {word}"
+                raise SyntaxFailure(problem, span=span, expected=expected)
 
     def _collection(self, bracket: str, opened: Span) -> EdnForm:
         closing, parts = _CLOSING[bracket], list[EdnForm]()
@@ -121,23 +121,23 @@ class _Reader:
 
     def _map(self, parts: list[EdnForm]) -> EdnMap:
         if len(parts) % 2:
-            raise SyntaxFailure("a key without a value", span=parts[-1].span, expected="a map has pairs of key and value")
+            raise SyntaxFailure("a key without a value", span=parts[-1].span, expected="a map of pairs of key and value")
         return EdnMap(tuple(zip(parts[::2], parts[1::2], strict=True)))
 
     def _string(self, word: str, span: Span) -> str:
         unknown = next((escape for escape in re.findall(r"\\(.)", word, re.DOTALL) if escape not in _ESCAPES), None)
         if unknown is not None:
-            raise SyntaxFailure(f"the escape \\{unknown} is unknown", span=span, expected=r"one of \n \t \r \" \\")
-        return re.sub(r"\\(.)", lambda found: _ESCAPES[found[1]], word[1:-1])
+            raise SyntaxFailure(f"invalid escape \\{unknown}", span=span, expected=r"one of \n \t \r \" \\")
+        return re.sub(r"\\(.)", lambda escape: _ESCAPES[escape[1]], word[1:-1])
 
     def _tokens(self) -> Iterator[tuple[str, Span]]:
-        at = 0
-        while at < len(self.text):
-            found = _TOKEN.match(self.text, at)
-            if found is None or found.lastgroup is None:
-                raise SyntaxFailure(f"{self.text[at]} begins no form", span=Span(self.text, at, at + 1, self.name))
-            if found.lastgroup != "space":
-                yield found.lastgroup, Span(self.text, at, found.end(), self.name)
-            at = found.end()
+        position = 0
+        while position < len(self.text):
+            match = _TOKEN.match(self.text, position)
+            if match is None or match.lastgroup is None:
+                raise SyntaxFailure(f"unexpected {self.text[position]}", span=Span(self.text, position, position + 1, self.name))
+            if match.lastgroup != "space":
+                yield match.lastgroup, Span(self.text, position, match.end(), self.name)
+            position = match.end()
         while True:
             yield "end", Span(self.text, len(self.text), len(self.text), self.name)

@@ -1,7 +1,7 @@
-"""What generic join asks of a relation: how it would extend a prefix by the next variable.
+"""The interface of a relation to generic join: how it extends a prefix by the next variable.
 
-A prefix has the values of the variables bound so far, in the order of the join. The relation's own weight enters once, with the last of its
-variables; before that it answers with sets.
+A prefix has the values of the variables bound so far, in the join's order. The relation's weight enters once, with the last of its
+variables; for earlier variables all weights are 1.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from deltic.wcoj.trie import Key, Prefix, Trie, ZSetTrie
 
 
 class ZSetPrefixExtender(Protocol):
-    """A relation of which the next variable is a column."""
+    """A relation that has the next variable as a column."""
 
     def count(self, prefix: Prefix) -> int:
-        """At least as many as it would propose. O(1)."""
+        """An upper bound on the number of proposed values. O(1)."""
 
     def propose(self, prefix: Prefix) -> ZSetTrie:
-        """The values that the next variable can have: once each, or with the relation's weights if it is the last of its variables."""
+        """The possible values of the next variable: with weight 1, or the relation's weights if it is the last of its variables."""
 
     def intersect(self, prefix: Prefix, extensions: ZSetTrie) -> ZSetTrie:
-        """Those of the extensions that it would propose, weights multiplied. Costs the extensions, not what it would propose."""
+        """The extensions that it would also propose, weights multiplied. O(extensions), independent of the number of proposals."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariableLevel:
-    """A variable of a relation: the position in the join's order at which it is bound, and how many columns are it."""
+    """A variable of a relation: its position in the join's order, and the number of columns it stands in."""
 
     position: int
     columns: int = 1
@@ -37,10 +37,10 @@ class VariableLevel:
 
 @dataclass(frozen=True, slots=True)
 class TrieExtender:
-    """A relation as the sum of tries of the same rows' order: its constants first, then its variables as the join binds them.
+    """A relation as the sum of tries with one column order: constants first, then variables as the join binds them.
 
-    Of an old version and a change it is the new version, without one being made. Where a row is in one and gone in the other, inner
-    levels still have its keys: they may say too much, the last level decides.
+    The sum of an old version and a change is the new version, which is not materialized. If a row is in one and cancelled by the other,
+    inner levels still have its keys: they may propose too much, and the last level decides.
 
     >>> from deltic.wcoj.trie import trie
     >>> old, change = trie([((1, 2), 1), ((1, 3), 1)]), trie([((1, 2), -1), ((1, 4), 5)])
@@ -56,26 +56,26 @@ class TrieExtender:
     levels: tuple[VariableLevel, ...]
 
     def count(self, prefix: Prefix) -> int:
-        nodes, _ = self._at(prefix)
+        nodes, _ = self._nodes_at(prefix)
         return sum(len(node) for node in nodes)
 
     def propose(self, prefix: Prefix) -> ZSetTrie:
-        nodes, columns = self._at(prefix)
+        nodes, columns = self._nodes_at(prefix)
         return ZSetTrie({key: _weight(nodes, key, columns) for node in nodes for key in node})
 
     def intersect(self, prefix: Prefix, extensions: ZSetTrie) -> ZSetTrie:
-        nodes, columns = self._at(prefix)
+        nodes, columns = self._nodes_at(prefix)
         return extensions.equi_join(ZSetTrie({key: _weight(nodes, key, columns) for key in extensions}))
 
-    def _at(self, prefix: Prefix) -> tuple[list[Trie], int]:
-        """Where the prefix leads in each version, and how many columns the next variable has."""
+    def _nodes_at(self, prefix: Prefix) -> tuple[list[Trie], int]:
+        """(the node under the prefix in each version, the number of columns of the next variable)."""
         bound = [level for level in self.levels if level.position < len(prefix)]
         path = (*self.constants, *(prefix[level.position] for level in bound for _ in range(level.columns)))
         return [version.get_by_prefix(path) for version in self.versions], self.levels[len(bound)].columns
 
 
 def _weight(nodes: Sequence[Trie], key: Key, columns: int) -> int:
-    """The key's weight as a value of the next `columns` columns: the sum of the versions' at the last level, else whether any has it."""
-    found = [node.get_by_prefix((key,) * (columns - 1)) for node in nodes]
-    weights = [node.weight(key) for node in found]
-    return checked(sum(weights), key, "z⁻¹ + Δ") if found[0].depth == 1 else int(any(weights))
+    """The weight of `key` in the next `columns` columns: the sum over versions at the last level, else 1 if any version has it."""
+    inner = [node.get_by_prefix((key,) * (columns - 1)) for node in nodes]
+    weights = [node.weight(key) for node in inner]
+    return checked(sum(weights), key, "z⁻¹ + Δ") if inner[0].depth == 1 else int(any(weights))

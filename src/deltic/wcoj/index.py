@@ -1,7 +1,7 @@
-"""Relations that change: what stands in a query, the tries that are kept of it, and its two versions within a tick.
+"""Changing relations: atoms of a query, the tries that store relations, and their two versions within a tick.
 
-An `Arrangement` is a relation's rows as one trie, in an order of columns; all who read that order share it. An `IncrementalIndex` is a
-place in a query that reads one. A tick is receive_delta, then reads, then commit, which is idempotent and cannot fail.
+An `Arrangement` is a relation as a trie in one column order, shared by all readers of that order. An `IncrementalIndex` is the reading of
+an arrangement by one atom. A tick is receive_delta, then reads, then commit, which is idempotent and cannot fail.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from deltic.wcoj.extender import TrieExtender, VariableLevel, ZSetPrefixExtender
 from deltic.wcoj.trie import Key, Row, Trie, empty, trie
 
 Deltas = Mapping[str, Collection[tuple[Row, int]]]
-"""The changes of relations by their names: rows with weights. What is not named does not change."""
+"""By relation: its changed rows with weights. Other relations do not change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A name for whatever value stands in a place; wherever it stands it is the same value."""
+    """A variable of a query; all its occurrences have one value."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """One occurrence of a relation in a query: for each of its columns a variable, or a constant that it must equal."""
+    """One occurrence of a relation in a query: for each column a variable, or a constant that it must equal."""
 
     relation: str
     terms: tuple[Variable | Key, ...]
@@ -38,32 +38,32 @@ class Atom:
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """Each once, in the order of columns."""
+        """The distinct variables, in column order."""
         return tuple(dict.fromkeys(term for term in self.terms if isinstance(term, Variable)))
 
     def columns(self, order: Sequence[Variable]) -> tuple[int, ...]:
-        """The order of columns that its trie has: constants, then the variables by their place in `order`.
+        """The column order of its trie: constants, then the variables by their positions in `order`.
 
         >>> x, y = Variable("x"), Variable("y")
         >>> Atom("eav", (x, "to", y)).columns((y, x))
         (1, 2, 0)
         """
-        places = range(len(self.terms))
-        first = [place for place in places if not isinstance(self.terms[place], Variable)]
-        return (*first, *(place for variable in order for place in places if self.terms[place] == variable))
+        columns = range(len(self.terms))
+        constants = [column for column in columns if not isinstance(self.terms[column], Variable)]
+        return (*constants, *(column for variable in order for column in columns if self.terms[column] == variable))
 
 
 class Arrangement:
-    """A relation as a trie of its rows in an order of columns: as it was, and the change of this tick."""
+    """A relation as a trie in one column order: its accumulated state, and the change of this tick."""
 
     def __init__(self, relation: str, columns: tuple[int, ...]) -> None:
         self.relation, self.columns = relation, columns
         self.accumulated, self.delta = empty(len(columns)), empty(len(columns))
 
     def receive_delta(self, deltas: Deltas) -> None:
-        """Takes the change of its relation, in place of one that was not committed. O(change).
+        """Sets the change of its relation, replacing an uncommitted one. O(change).
 
-        Raises DataError for a row of another number of columns, WeightOverflow if a weight would leave 64 bits.
+        Raises DataError for a row with another number of columns, WeightOverflow if a weight would exceed 64 bits.
         """
         rows = deltas.get(self.relation, ())
         for row, _ in rows:
@@ -75,34 +75,34 @@ class Arrangement:
         self.delta = delta
 
     def commit(self) -> None:
-        """Makes the change part of what was. O(change)."""
+        """Adds the change to the accumulated state. O(change)."""
         for row, weight in self.delta.rows():
             self.accumulated.absorb(row, weight)
         self.delta = empty(len(self.columns))
 
 
 class IncrementalIndex:
-    """An atom read in an order of the query's variables, at its old version, its change, and its new version."""
+    """An atom read in an order of the query's variables: its old version, its change, and its new version."""
 
     def __init__(self, atom: Atom, order: Sequence[Variable], arrangement: Arrangement | None = None) -> None:
-        """arrangement: that of the atom's relation and columns if another index has one already."""
+        """arrangement: an existing one of the atom's relation and columns to share."""
         self.atom = atom
         self.arrangement = arrangement or Arrangement(atom.relation, atom.columns(order))
         self.levels = tuple(
-            VariableLevel(at, atom.terms.count(variable)) for at, variable in enumerate(order) if variable in atom.variables
+            VariableLevel(position, atom.terms.count(variable)) for position, variable in enumerate(order) if variable in atom.variables
         )
         self._constants = tuple(term for term in atom.terms if not isinstance(term, Variable))
 
     def participates_in_level(self, level: int) -> bool:
-        """Whether the variable at that position of the order is one of its own."""
-        return any(mine.position == level for mine in self.levels)
+        """Whether the atom has the variable at this position of the order."""
+        return any(own.position == level for own in self.levels)
 
     def receive_delta(self, deltas: Deltas) -> None:
-        """Takes this tick's change."""
+        """Sets this tick's change."""
         self.arrangement.receive_delta(deltas)
 
     def commit(self) -> None:
-        """Makes this tick's change part of the accumulated state, after the join."""
+        """Adds this tick's change to the accumulated state, after the join."""
         self.arrangement.commit()
 
     @property
@@ -117,7 +117,7 @@ class IncrementalIndex:
 
     @property
     def updated(self) -> ZSetPrefixExtender:
-        """z⁻¹ + Δ: this tick's change as well."""
+        """z⁻¹ + Δ: all changes including this tick's."""
         return self._extender(self.arrangement.accumulated, self.arrangement.delta)
 
     def _extender(self, *versions: Trie) -> ZSetPrefixExtender:

@@ -1,4 +1,4 @@
-"""The join of relations by shared variables, kept exact: one delta rule for each occurrence of a relation, each run by generic join.
+"""The incremental join of relations by shared variables: one delta rule for each occurrence of a relation, each run by generic join.
 
 Rule j starts from the change of occurrence j. It reads the occurrences before j with this tick's change and those after j without it, so
 each combination of changes is counted by exactly one rule. The join keeps the relations, in the column orders that the rules read, and no
@@ -20,17 +20,17 @@ from deltic.wcoj.trie import Prefix, Trie, ZSetTrie
 
 @dataclass(slots=True)
 class JoinWork:
-    """What a join did. proposed: extensions that relations proposed. looked_up: extensions that others were asked about."""
+    """The work of a join. proposed: extensions proposed by relations. looked_up: extensions looked up in other relations."""
 
     proposed: int = 0
     looked_up: int = 0
 
 
 def generic_join(levels: Sequence[Sequence[ZSetPrefixExtender]], work: JoinWork) -> Trie:
-    """The trie of all bindings, variable by variable. levels: for each variable the relations that have it. work: is added to.
+    """The trie of all bindings, variable by variable. levels: for each variable the relations that have it. work is updated.
 
-    For each prefix the relation with the fewest extensions proposes, and the others keep those that they have too, so a step costs the
-    fewest; a binding's weight is the product of those of its rows, each multiplied in where the relation's last variable is bound.
+    For each prefix the relation with the fewest extensions proposes, and the others intersect, so a step costs the minimum. A binding's
+    weight is the product of the weights of its rows, each multiplied in at the relation's last variable.
     """
 
     def extensions(prefix: Prefix, weight: int) -> ZSetTrie:
@@ -50,7 +50,7 @@ def generic_join(levels: Sequence[Sequence[ZSetPrefixExtender]], work: JoinWork)
 
 @dataclass(frozen=True, slots=True)
 class GenericJoinRule:
-    """The change of the join that the change of one occurrence makes. indices: of all occurrences, in `order`, which its own begin."""
+    """The delta rule of one occurrence. indices: of all occurrences, read in `order`, which begins with the occurrence's own variables."""
 
     occurrence: int
     order: tuple[Variable, ...]
@@ -58,20 +58,20 @@ class GenericJoinRule:
 
     def levels(self) -> list[list[ZSetPrefixExtender]]:
         """For each variable of the order, the versions of the relations that have it."""
-        everyone = list(enumerate(self.indices))
-        return [[self._version(at) for at, index in everyone if index.participates_in_level(level)] for level in range(len(self.order))]
+        indices = list(enumerate(self.indices))
+        return [[self._version(i) for i, index in indices if index.participates_in_level(level)] for level in range(len(self.order))]
 
-    def _version(self, at: int) -> ZSetPrefixExtender:
-        index = self.indices[at]
-        if at == self.occurrence:
+    def _version(self, occurrence: int) -> ZSetPrefixExtender:
+        index = self.indices[occurrence]
+        if occurrence == self.occurrence:
             return index.delta
-        return index.updated if at < self.occurrence else index.accumulated
+        return index.updated if occurrence < self.occurrence else index.accumulated
 
 
 class IncrementalGenericJoin:
     """The inner join of atoms by their shared variables; weights multiply. None is a value like any other.
 
-    A tick costs at most what its output could change by, log factors aside, and keeps memory linear in the relations.
+    A tick costs at most the worst-case change of its output, up to log factors; memory is linear in the relations.
 
         >>> x, y, z = Variable("x"), Variable("y"), Variable("z")
         >>> triangles = IncrementalGenericJoin([Atom("g", (x, y)), Atom("g", (x, z)), Atom("g", (y, z))])
@@ -82,24 +82,26 @@ class IncrementalGenericJoin:
     """
 
     def __init__(self, atoms: Sequence[Atom], order: Sequence[Variable] | None = None) -> None:
-        """order: of the variables in result rows, and in rules where nothing is better; by default as they first stand in the atoms.
+        """order: of the variables in result rows, and the tie-breaker in rules; by default their first occurrences in the atoms.
 
-        Raises CircuitError if there is no atom, or if the order is not one of the atoms' variables.
+        Raises CircuitError if there is no atom, or if the order is not a permutation of the atoms' variables.
         """
         self.atoms = tuple(atoms)
         variables = tuple(dict.fromkeys(chain.from_iterable(atom.variables for atom in self.atoms)))
         self.order = variables if order is None else tuple(order)
         if not variables or sorted(v.name for v in self.order) != sorted(v.name for v in variables):
             names = ", ".join(variable.name for variable in variables)
-            raise CircuitError("the order is not one of the atoms' variables", expected=f"each of ({names}) once, and at least one atom")
+            raise CircuitError(
+                "the order is not a permutation of the atoms' variables", expected=f"each of ({names}) once, and at least one atom"
+            )
         self.arrangements: dict[tuple[str, tuple[int, ...]], Arrangement] = {}
         self.rules = tuple(self._rule(occurrence) for occurrence in range(len(self.atoms)))
         self.work = JoinWork()
 
     def join(self, deltas: Deltas) -> ZSetTrie:
-        """The change of the join in a tick in which the relations change so: rows over `order` with weights. `work` is what it cost.
+        """The change of the join in a tick with these changes of relations: rows over `order` with weights. Sets `work`.
 
-        Raises DataError for a relation that is not in the join and a row of a wrong width, WeightOverflow; then the tick has not happened.
+        Raises DataError for an unknown relation or a row of another width, and WeightOverflow; the tick then has no effect.
         """
         unknown = sorted(set(deltas) - {atom.relation for atom in self.atoms})
         if unknown:
@@ -113,8 +115,8 @@ class IncrementalGenericJoin:
         return ZSetTrie(changes)
 
     def _change(self, rule: GenericJoinRule) -> list[tuple[Prefix, int]]:
-        places = [rule.order.index(variable) for variable in self.order]
-        return [(tuple(row[place] for place in places), weight) for row, weight in generic_join(rule.levels(), self.work).rows()]
+        positions = [rule.order.index(variable) for variable in self.order]
+        return [(tuple(row[position] for position in positions), weight) for row, weight in generic_join(rule.levels(), self.work).rows()]
 
     def _rule(self, occurrence: int) -> GenericJoinRule:
         order = rule_order(self.atoms, occurrence, self.order)
@@ -128,9 +130,9 @@ class IncrementalGenericJoin:
 
 
 def rule_order(atoms: Sequence[Atom], occurrence: int, order: Sequence[Variable]) -> tuple[Variable, ...]:
-    """The variables as the occurrence's rule binds them: its own, then always the one that most relations narrow; else as in `order`.
+    """The variables as the occurrence's rule binds them: its own, then repeatedly the one that most relations narrow; ties as in `order`.
 
-    A relation narrows a variable if it has it beside one that is bound.
+    A relation narrows a variable if it has it together with a bound one.
 
     >>> w, x, y, z = (Variable(name) for name in "wxyz")
     >>> path = [Atom("r", (w, x)), Atom("s", (x, y)), Atom("t", (y, z))]

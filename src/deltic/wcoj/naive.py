@@ -1,8 +1,8 @@
-"""The same join by counting, proposing and validating, as a circuit of `dbsp`'s operators: the naive form, to compare with.
+"""The same join by counting, proposing and validating, as a circuit of `dbsp`'s operators: the naive form, for comparison.
 
-For each variable and each prefix: every relation that has the variable says how many extensions it would propose, the one with the fewest
-proposes them, and the others validate. Each of these is an incremental operator that keeps what it has been given, so the circuit keeps
-memory linear in the work that has been done, where delta rules keep the relations alone.
+For each variable and prefix, every relation that has the variable counts its extensions, the one with the fewest proposes them, and the
+others validate. Each step is an incremental operator that keeps its input, so memory is linear in the work done so far, whereas delta
+rules keep only the relations.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NaiveJoin:
         self.result = self.circuit.sink("result", reduce(lambda rows, relation: relation.weighed(rows), relations, prefixes))
 
     def join(self, deltas: Deltas) -> ZSetTrie:
-        """The change of the join in a tick in which the relations change so. Costs all that is kept."""
+        """The change of the join in a tick with these changes of relations. O(kept rows)."""
         first = Changes.of([((), None, 1)] if self.circuit.epoch == 0 else [])
         changes = {name: Changes.of((row, None, weight) for row, weight in rows) for name, rows in deltas.items()}
         self.circuit.step(**{START: first}, **changes)
@@ -45,7 +45,7 @@ class NaiveJoin:
 
     @property
     def kept(self) -> int:
-        """The rows that the circuit's joins keep."""
+        """The number of rows that the circuit's joins keep."""
         joins = (
             node.operator for node in self.circuit.nodes if isinstance(node, OperatorNode) and isinstance(node.operator, ReferenceJoin)
         )
@@ -53,14 +53,16 @@ class NaiveJoin:
 
 
 class _Relation:
-    """An atom's rows as values of its variables, in the join's order. levels: where these are bound."""
+    """An atom's rows as values of its variables, in the join's order. levels: the positions of these in the order."""
 
     def __init__(self, atom: Atom, order: Sequence[Variable], rows: ReferenceStream) -> None:
         variables = [variable for variable in order if variable in atom.variables]
         self.levels = [order.index(variable) for variable in variables]
         first = {variable: atom.terms.index(variable) for variable in variables}
         terms = [*enumerate(atom.terms)]
-        fits = rows.filter(lambda row: all(row[at] == (row[first[term]] if isinstance(term, Variable) else term) for at, term in terms))
+        fits = rows.filter(
+            lambda row: all(row[column] == (row[first[term]] if isinstance(term, Variable) else term) for column, term in terms)
+        )
         self.rows = fits.map(lambda row: tuple(row[first[variable]] for variable in variables))
         self.present = _each_once(self.rows)
 
@@ -70,8 +72,8 @@ class _Relation:
         return _each_once(self.present.map(lambda row: (row[:width], row[width])))
 
     def key(self, row: Any, level: int) -> Any:
-        """The relation's values in a prefix that goes to before the level."""
-        return tuple(row[mine] for mine in self.levels if mine < level)
+        """The relation's values in a prefix of the variables before the level."""
+        return tuple(row[own] for own in self.levels if own < level)
 
     def weighed(self, bindings: ReferenceStream) -> ReferenceStream:
         """The bindings with the relation's weights multiplied in."""
@@ -81,43 +83,43 @@ class _Relation:
 
 def _extended(prefixes: ReferenceStream, level: int, relations: Sequence[_Relation]) -> ReferenceStream:
     extensions = [relation.extensions(level) for relation in relations]
-    counted = [_counted(prefixes, level, at, relation, extensions[at]) for at, relation in enumerate(relations)]
+    counted = [_counted(prefixes, level, i, relation, extensions[i]) for i, relation in enumerate(relations)]
     winners = reduce(ReferenceStream.plus, counted).index_with(lambda row: row[0]).aggregate(_fewest)
-    return reduce(ReferenceStream.plus, (_proposed(winners, level, at, relations, extensions) for at in range(len(relations))))
+    return reduce(ReferenceStream.plus, (_proposed(winners, level, i, relations, extensions) for i in range(len(relations))))
 
 
 def _fewest(counted: Group) -> Row:
-    """The number of the relation that would propose fewest, the first of several."""
+    """The index of the relation with the fewest extensions, the first of several."""
     rows: Iterable[Any] = counted
-    _, winner = min((count, at) for _, (count, at) in rows)
+    _, winner = min((count, index) for _, (count, index) in rows)
     return int(winner)
 
 
-def _counted(prefixes: ReferenceStream, level: int, at: int, relation: _Relation, extensions: ReferenceStream) -> ReferenceStream:
-    """(prefix, (how many extensions the relation would propose, its number))."""
+def _counted(prefixes: ReferenceStream, level: int, index: int, relation: _Relation, extensions: ReferenceStream) -> ReferenceStream:
+    """(prefix, (number of extensions of the relation, its index))."""
     counts = extensions.index_with(lambda row: row[0]).aggregate(len)
     keyed = prefixes.index_with(lambda row: relation.key(row, level))
-    return keyed.join(counts.index_with(lambda row: row[0]), lambda key, prefix, count: (prefix, (count[1], at)))
+    return keyed.join(counts.index_with(lambda row: row[0]), lambda key, prefix, count: (prefix, (count[1], index)))
 
 
 def _proposed(
-    winners: ReferenceStream, level: int, at: int, relations: Sequence[_Relation], extensions: Sequence[ReferenceStream]
+    winners: ReferenceStream, level: int, proposer: int, relations: Sequence[_Relation], extensions: Sequence[ReferenceStream]
 ) -> ReferenceStream:
-    """Where relation `at` proposes fewest: its proposals that all others have too."""
-    mine = winners.filter(lambda row: row[1] == at).map(lambda row: row[0])
-    keyed = mine.index_with(lambda row: relations[at].key(row, level))
-    found = keyed.join(extensions[at].index_with(lambda row: row[0]), lambda key, prefix, row: (*prefix, row[1]))
+    """Where the relation `proposer` has the fewest extensions: those that all others have too."""
+    prefixes = winners.filter(lambda row: row[1] == proposer).map(lambda row: row[0])
+    keyed = prefixes.index_with(lambda row: relations[proposer].key(row, level))
+    bindings = keyed.join(extensions[proposer].index_with(lambda row: row[0]), lambda key, prefix, row: (*prefix, row[1]))
     for other, relation in enumerate(relations):
-        if other != at:
-            found = _validated(found, level, relation, extensions[other])
-    return found
+        if other != proposer:
+            bindings = _validated(bindings, level, relation, extensions[other])
+    return bindings
 
 
-def _validated(found: ReferenceStream, level: int, relation: _Relation, extensions: ReferenceStream) -> ReferenceStream:
-    keyed = found.index_with(lambda row: (relation.key(row, level), row[level]))
+def _validated(bindings: ReferenceStream, level: int, relation: _Relation, extensions: ReferenceStream) -> ReferenceStream:
+    keyed = bindings.index_with(lambda row: (relation.key(row, level), row[level]))
     return keyed.join(extensions.index_with(lambda row: row), lambda key, prefix, row: prefix)
 
 
 def _each_once(rows: ReferenceStream) -> ReferenceStream:
-    """Rows of any weight but 0, with weight 1."""
+    """The rows of nonzero weight, with weight 1."""
     return rows.index_with(lambda row: row).aggregate(lambda group: None).map(lambda pair: pair[0])

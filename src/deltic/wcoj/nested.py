@@ -1,8 +1,8 @@
-"""Generic join as an operator of circuits in circuits, at times (epoch, iteration, …).
+"""Generic join as an operator of nested circuits, at times (epoch, iteration, …).
 
-The time of an update is one more column of its row, under a variable of its own, so that a binding of all variables has one time of each
-relation. It is due at the join of these times, and waits until then. Old and new are what came before now and with it, in the order of
-arrival: no times are compared in matching. A prefix is there if any update at any time has it, even where its weights cancel.
+The time of an update is an additional column of its row with its own variable, so a binding has one time per relation. It is due at the
+join of these times, and queued until then. Old and new versions differ by order of arrival; matching compares no times. A prefix is
+present if any update at any time has it, even if its weights cancel.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from deltic.wcoj.trie import trie
 
 
 class GenericJoin(TimedJoin):
-    """The change of the join of atoms at the present time: rows over `order`, which has the variables as they first stand in the atoms.
+    """The change of the join of atoms at the current time: rows over `order`, the variables by first occurrence in the atoms.
 
     Its inputs are the changes of `relations`, in that order.
 
@@ -29,9 +29,9 @@ class GenericJoin(TimedJoin):
         >>> x, y, z = Variable("x"), Variable("y"), Variable("z")
         >>> circuit = ReferenceCircuit()
         >>> triangles = GenericJoin([Atom("g", (x, y)), Atom("g", (x, z)), Atom("g", (y, z))])
-        >>> found = circuit.sink("found", circuit.operator(triangles, circuit.source("g")))
+        >>> result = circuit.sink("result", circuit.operator(triangles, circuit.source("g")))
         >>> circuit.step(g=Changes.of([((1, 2), None, 1), ((1, 3), None, 1), ((2, 3), None, 1)]))
-        >>> found.value
+        >>> result.value
         ZSet([((1, 2, 3), None, 1)])
     """
 
@@ -49,8 +49,8 @@ class GenericJoin(TimedJoin):
             for name, delta in zip(self.relations, inputs, strict=True)
         }
         width = len(self.order)
-        found = self.timed.join(deltas).items()
-        return self.leaving(now, Changes.sum((((row[:width], reduce(join, row[width:])), weight) for row, weight in found), self.name))
+        bindings = self.timed.join(deltas).items()
+        return self.leaving(now, Changes.sum((((row[:width], reduce(join, row[width:])), weight) for row, weight in bindings), self.name))
 
     def end_epoch(self) -> None:
         for arrangement in self.timed.arrangements.values():

@@ -30,39 +30,39 @@ Under = TypeVar("Under")
 
 
 class TrieNode(ABC, Generic[Under]):
-    """A trie: its first level's keys, and under each a weight or a trie. `depth`: the levels, which are the keys of a path."""
+    """A trie: the keys of its first level, and under each a weight or a trie. depth: the number of levels, the length of a path."""
 
     def __init__(self, under: dict[Key, Under], depth: int) -> None:
         self.under, self.depth = under, depth
 
     @abstractmethod
     def rows(self) -> Iterator[tuple[Row, int]]:
-        """Each path with its weight, in no order."""
+        """Each path with its weight, unordered."""
 
     @abstractmethod
     def weight(self, key: Key) -> int:
-        """A key's weight in `as_zset_view`, 0 if it is not there. O(1)."""
+        """A key's weight in `as_zset_view`, 0 if it is absent. O(1)."""
 
     @abstractmethod
     def get_by_prefix(self, prefix: Prefix) -> Trie:
-        """What is under the prefix, which may be nothing. O(length of the prefix). Raises DataError if a path is not longer than it."""
+        """The trie under the prefix, which may be empty. O(length of the prefix). Raises DataError unless paths are longer than it."""
 
     @abstractmethod
     def as_zset_view(self) -> ZSetTrie:
-        """The keys of the first level: with their weights if it is the last, else each once."""
+        """The keys of the first level: with their weights if it is the last, else with weight 1."""
 
     @abstractmethod
     def extended(self, function: Callable[[Prefix, int], ZSetTrie], prefix: Prefix) -> IndexedZSetTrie:
-        """extend_leaves of a function that is not watched, for a trie that is under `prefix`."""
+        """extend_leaves without the purity check, for a trie under `prefix`."""
 
     @abstractmethod
     def absorb(self, row: Row, weight: int) -> None:
-        """Adds the weight to a path in place, for the trie's owner. O(length of the row). The sum must fit 64 bits."""
+        """Adds a weight to a path in place; only the trie's owner may call it. O(length of the row). The sum must fit 64 bits."""
 
     def extend_leaves(self, function: Callable[[Prefix, int], ZSetTrie]) -> IndexedZSetTrie:
-        """One level more: at the end of each path the Z-set that the function gives for it and its weight. What is empty is cut off.
+        """Adds a level: under each path, the Z-set that the function returns for the path and its weight. Empty branches are removed.
 
-        The function must be pure, and alone says what becomes of the weight. Raises ImpureFunction.
+        The function must be pure and must account for the weight. Raises ImpureFunction.
 
         >>> trie([(("Germany", "Berlin"), 2)]).extend_leaves(lambda path, weight: ZSetTrie({path[1][0]: 3 * weight}))
         {'Germany': {'Berlin': {'B': 6}}}
@@ -70,7 +70,7 @@ class TrieNode(ABC, Generic[Under]):
         return self.extended(pure(function), ())
 
     def items(self) -> list[tuple[Key, Under]]:
-        """The first level's keys with what is under them, in order. O(n log n)."""
+        """The first level's (key, weight or trie) pairs, in order. O(n log n)."""
         return sorted(self.under.items(), key=lambda item: order(item[0]))
 
     def __iter__(self) -> Iterator[Key]:
@@ -83,7 +83,7 @@ class TrieNode(ABC, Generic[Under]):
         return isinstance(other, TrieNode) and (self.depth, self.under) == (other.depth, other.under)
 
     def __hash__(self) -> int:
-        raise TypeError("a trie may change in place: it has no hash")
+        raise TypeError("tries are mutable and not hashable")
 
     def __repr__(self) -> str:
         return "{" + ", ".join(f"{key!r}: {below!r}" for key, below in self.items()) + "}"
@@ -100,7 +100,7 @@ class ZSetTrie(TrieNode[int]):
 
     @classmethod
     def of(cls, entries: Iterable[tuple[Key, int]], operator: str = "zset") -> ZSetTrie:
-        """The keys, their weights added up. Raises WeightOverflow, which names `operator`."""
+        """The keys, with the weights of equal ones added. Raises WeightOverflow, which names `operator`."""
         return cls(summed(entries, operator))
 
     def rows(self) -> Iterator[tuple[Row, int]]:
@@ -111,7 +111,7 @@ class ZSetTrie(TrieNode[int]):
 
     def get_by_prefix(self, prefix: Prefix) -> Trie:
         if prefix:
-            raise DataError(f"the prefix {prefix!r} goes beyond the last level", expected="fewer keys than a path has")
+            raise DataError(f"the prefix {prefix!r} is longer than the paths", expected="fewer keys than a path has")
         return self
 
     def as_zset_view(self) -> ZSetTrie:
@@ -129,7 +129,7 @@ class ZSetTrie(TrieNode[int]):
         return ZSetTrie({key: checked(weight * factor, key, "times") for key, weight in self.under.items()})
 
     def equi_join(self, other: ZSetTrie) -> ZSetTrie:
-        """The keys that both have, weights multiplied. Costs this one, whatever the size of the other. Raises WeightOverflow.
+        """The keys of both, weights multiplied. O(len(self)), independent of the other. Raises WeightOverflow.
 
         >>> ZSetTrie({"a": 2, "b": 1}).equi_join(ZSetTrie({"a": -3, "c": 1}))
         {'a': -6}
@@ -147,7 +147,7 @@ class IndexedZSetTrie(TrieNode[Trie]):
     """A trie under each key, all of `depth` - 1 levels."""
 
     def __init__(self, branches: Mapping[Any, Trie], depth: int) -> None:
-        assert depth > 1 and all(branch.depth == depth - 1 for branch in branches.values()), "all paths of a trie are as long"
+        assert depth > 1 and all(branch.depth == depth - 1 for branch in branches.values()), "paths differ in length"
         super().__init__({key: branch for key, branch in branches.items() if len(branch)}, depth)
 
     def rows(self) -> Iterator[tuple[Row, int]]:
@@ -176,18 +176,18 @@ class IndexedZSetTrie(TrieNode[Trie]):
 
 
 def empty(depth: int) -> Trie:
-    """A trie of that many levels with nothing in it."""
+    """An empty trie of `depth` levels."""
     return ZSetTrie() if depth == 1 else IndexedZSetTrie({}, depth)
 
 
 def trie(rows: Iterable[tuple[Row, int]], depth: int | None = None) -> Trie:
-    """The trie of rows with weights, which add up. depth: the columns of a row, to be said if there may be no rows. O(rows · depth).
+    """The trie of weighted rows; weights of equal rows are added. depth: columns of a row, required if rows may be empty. O(rows · depth).
 
     >>> trie([((1, 2), 1), ((1, 3), 5), ((1, 2), -1)])
     {1: {3: 5}}
     """
     weights = summed(rows, "trie")
-    made = empty(depth if depth is not None else len(next(iter(weights))))
+    result = empty(depth if depth is not None else len(next(iter(weights))))
     for row, weight in weights.items():
-        made.absorb(row, weight)
-    return made
+        result.absorb(row, weight)
+    return result
