@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import deltic
-from deltic.circuit.operators import gathered
-from deltic.circuit.operators.gathered import Gathered
+from deltic.circuit.operators import selection_vector
+from deltic.circuit.operators.selection_vector import SelectionVector
 from deltic.errors import EvaluationError
 from deltic.plan.evaluate import evaluate
 from deltic.plan.relation import Relation
@@ -178,13 +178,13 @@ def test_no_node_runs_for_nothing(session: deltic.Session) -> None:
 
 def test_each_expression_is_evaluated_once(session: deltic.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluated: list[str] = []
-    evaluate_columns = gathered.evaluate_columns
+    evaluate_columns = selection_vector.evaluate_columns
 
     def noted(expr: Any, columns: Any, length: int, answers: Any) -> Any:
         evaluated.append(f"{getattr(expr, 'function', '')} of {length}")
         return evaluate_columns(expr, columns, length, answers)
 
-    monkeypatch.setattr(gathered, "evaluate_columns", noted)
+    monkeypatch.setattr(selection_vector, "evaluate_columns", noted)
     session.sql(script(iter(["chain"])))
     evaluated.clear()
     session.apply({"r": [{"id": i, "a": i % 2, "s": "x,y", "t": None, "u": None, "_op": "insert"} for i in range(10)]})
@@ -209,7 +209,7 @@ def test_rows_in_the_making_are_what_they_are_made_of() -> None:
     schema = Schema((Field("a", BIGINT, False), Field("s", STRING)))
     rng = np.random.default_rng(1)
     rows = consolidate(Rows([rng.integers(0, 50, 40), rng.integers(0, 9, 40)], [rng.integers(1, 3, 40)]))
-    whole = Gathered.of(rows, schema, Layout.of(schema))
+    whole = SelectionVector.of(rows, schema, Layout.of(schema))
     assert whole.rows() is rows
     some = whole.filtered(np.arange(0, len(rows), 2))
     assert isinstance(some.rows(), Batch)

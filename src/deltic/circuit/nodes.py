@@ -9,6 +9,7 @@ the state that did not change.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -175,9 +176,13 @@ class Level:
     owned: tuple[str, ...]
     reads: tuple[str, ...]
     instructions: tuple[Instruction, ...] = field(init=False, compare=False, repr=False)
+    shared: frozenset[int] = field(init=False, compare=False, repr=False)
+    """The inputs of several nodes."""
 
     def __post_init__(self) -> None:
+        readers = Counter(i for node in self.nodes for i in node.inputs)
         object.__setattr__(self, "instructions", tuple(map(Instruction.of, self.nodes)))
+        object.__setattr__(self, "shared", frozenset(i for i, count in readers.items() if count > 1))
 
 
 @dataclass(frozen=True)

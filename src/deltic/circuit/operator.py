@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from deltic.circuit.decoded_change import DecodedChange
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
@@ -45,7 +46,7 @@ class Tick:
 class Context:
     """One shard's side of a step: its state as of the last commit, and where results go.
 
-    counters: of the node that runs. inner: of nodes in its scopes, by name.
+    counters: of the node that runs. inner: of nodes in its scopes, by name. decoded: by the `id` of a change that several operators read.
     """
 
     shard: int
@@ -56,6 +57,7 @@ class Context:
     counters: Counters = field(default_factory=Counters)
     appended: dict[str, Batch] = field(default_factory=dict)
     inner: dict[str, Counters] = field(default_factory=dict)
+    decoded: dict[int, DecodedChange] = field(default_factory=dict)
 
     @property
     def backfill(self) -> bool:

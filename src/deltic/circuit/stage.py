@@ -13,6 +13,7 @@ from time import perf_counter
 
 from deltic import errors
 from deltic.circuit.cube import Replicate
+from deltic.circuit.decoded_change import DecodedChange
 from deltic.circuit.nodes import Circuit, Level, Node, NodeKind, Port
 from deltic.circuit.operator import Context, Delta, Tick
 from deltic.circuit.operators.linear import Exchange
@@ -96,6 +97,7 @@ def run_level(
 
 def _run_nodes(circuit: Circuit, level: Level, context: Context, arrived: Mapping[str, Delta], result: LevelResult) -> dict[int, Delta]:
     values: dict[int, Delta] = {port.node: _arrived(port, arrived) for port in level.arrives}
+    context.decoded.update((id(values[i]), DecodedChange()) for i in level.shared if i in values)
     needed = None if context.tick.fresh is None else circuit.upstream(context.tick.fresh)
     for node in level.instructions:
         inputs = [values.get(node.id, node.nothing)] if node.source else [values[i] for i in node.inputs]
@@ -112,6 +114,8 @@ def _run_nodes(circuit: Circuit, level: Level, context: Context, arrived: Mappin
                 raise
             sources = [circuit.nodes[i] for i in node.inputs] or [circuit.nodes[node.id]]
             raise named_overflow(circuit.nodes[node.id], sources, inputs, context.strings) from error
+        if node.id in level.shared:
+            context.decoded.setdefault(id(output), DecodedChange())
         counters.seconds = perf_counter() - start
         counters.rows_out = len(output)
     return values

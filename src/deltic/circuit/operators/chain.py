@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from deltic.circuit.operator import Context, Delta, Operator
 from deltic.circuit.operators.flat_map import FlatMap
-from deltic.circuit.operators.gathered import Gathered
 from deltic.circuit.operators.generate import Generate
 from deltic.circuit.operators.map import Map
+from deltic.circuit.operators.selection_vector import SelectionVector
 from deltic.circuit.operators.temporal_filter import TemporalFilter
 from deltic.schema import Schema
 from deltic.trace.consolidate import consolidate
@@ -52,24 +52,25 @@ class Chain:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         rows = inputs[0]
         context.counters.touched += len(rows)
-        return self.applied([Gathered.of(consolidate(rows) if self.fallible else rows, self.source, self.layout)], context)
+        rows = consolidate(rows) if self.fallible else rows
+        return self.applied([SelectionVector.of(rows, self.source, self.layout, context.decoded.get(id(rows)))], context)
 
     @property
     def source(self) -> Schema:
         return self.steps[0].source
 
-    def applied(self, parts: Sequence[Gathered], context: Context) -> Rows:
+    def applied(self, parts: Sequence[SelectionVector], context: Context) -> Rows:
         """The rows behind all steps, of several parts of one change. What can fail is evaluated on them as they are."""
         passed = [self._passed(part, context) for part in parts] or [self._none()]
         if self.last is not None:
             return self.last.filtered(passed, context)
         return passed[0].rows() if len(passed) == 1 else Rows.concat([part.rows() for part in passed])
 
-    def _none(self) -> Gathered:
+    def _none(self) -> SelectionVector:
         target = self.steps[-1].target
-        return Gathered.of(self._nothing, target, Layout.of(target))
+        return SelectionVector.of(self._nothing, target, Layout.of(target))
 
-    def _passed(self, rows: Gathered, context: Context) -> Gathered:
+    def _passed(self, rows: SelectionVector, context: Context) -> SelectionVector:
         for step in self.steps:
             if not rows.length:
                 return self._none()

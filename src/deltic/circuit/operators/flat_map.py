@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from deltic.circuit.operator import Context, Delta
-from deltic.circuit.operators.gathered import Gathered
+from deltic.circuit.operators.selection_vector import SelectionVector
 from deltic.expr.arrays.elements import elements_of
 from deltic.expr.nodes import Expr
 from deltic.schema import INT, Field, Schema
@@ -53,9 +53,10 @@ class FlatMap:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         rows: Rows = consolidate(inputs[0]) if self.fallible else inputs[0]
         context.counters.touched += len(rows)
-        return self.passed(Gathered.of(rows, self.source, Layout.of(self.source)), context).rows()
+        whole = SelectionVector.of(rows, self.source, Layout.of(self.source), context.decoded.get(id(rows)))
+        return self.passed(whole, context).rows()
 
-    def passed(self, rows: Gathered, context: Context) -> Gathered:
+    def passed(self, rows: SelectionVector, context: Context) -> SelectionVector:
         """The rows behind this operator, as a part of a pass. What can fail is evaluated on them as they are."""
         there, values = self._arguments(rows, context)
         if not self.made:
@@ -74,7 +75,7 @@ class FlatMap:
             positions = pa.array(within.astype(np.int32))
         return self._laid_out(rows.taken(source), positions, found, context)
 
-    def _arguments(self, rows: Gathered, context: Context) -> tuple[np.ndarray, list[pa.Array]]:
+    def _arguments(self, rows: SelectionVector, context: Context) -> tuple[np.ndarray, list[pa.Array]]:
         """The rows on which no argument is NULL (all, for array), and the arguments there, each evaluated where those before it are not."""
         there = np.arange(rows.length)
         values: list[pa.Array] = []
@@ -87,14 +88,14 @@ class FlatMap:
                 there, values = there[kept], [v.take(pa.array(kept)) for v in values]
         return there, values
 
-    def _repeated(self, rows: Gathered, count: pa.Array) -> Gathered:
+    def _repeated(self, rows: SelectionVector, count: pa.Array) -> SelectionVector:
         times = count.to_numpy(zero_copy_only=False)
         kept = np.flatnonzero(times)
         rows = rows.taken(kept)
         weights = tuple(multiply(weight, times[kept]) for weight in rows.all_weights())
         return rows.with_fields(self.target, [rows.fields[i] for i in self.carried], (weights, rows.here()))
 
-    def _laid_out(self, rows: Gathered, positions: pa.Array, found: pa.Array, context: Context) -> Gathered:
+    def _laid_out(self, rows: SelectionVector, positions: pa.Array, found: pa.Array, context: Context) -> SelectionVector:
         here = rows.here()
         fields = [rows.fields[i] for i in self.carried]
         if self.position:

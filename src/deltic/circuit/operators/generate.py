@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deltic.circuit.operator import Context, Delta
-from deltic.circuit.operators.gathered import Gathered
+from deltic.circuit.operators.selection_vector import SelectionVector
 from deltic.expr.nodes import UserFunction
 from deltic.expr.table_functions import arrays_of_table_function
 from deltic.schema import Schema
@@ -48,9 +48,9 @@ class Generate:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         rows = consolidate(inputs[0])
         context.counters.touched += len(rows)
-        return self.passed(Gathered.of(rows, self.source, Layout.of(self.source)), context).rows()
+        return self.passed(SelectionVector.of(rows, self.source, Layout.of(self.source)), context).rows()
 
-    def passed(self, rows: Gathered, context: Context) -> Gathered:
+    def passed(self, rows: SelectionVector, context: Context) -> SelectionVector:
         """The rows after this operator, as a part of a pass over consolidated rows."""
         arguments = [decode(rows.words(i), field, context.strings) for i, field in enumerate(self.source)]
         positions, columns = arrays_of_table_function(self.function, self.made, arguments, rows.length)

@@ -15,7 +15,7 @@ import numpy as np
 from deltic.circuit.measures import carry_pairs
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.operators.chain import ARROW, Chain
-from deltic.circuit.operators.gathered import Gathered
+from deltic.circuit.operators.selection_vector import SelectionVector
 from deltic.errors import WeightOverflow
 from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
@@ -81,7 +81,7 @@ class Join:
         theirs = [word for other, word in self.output if other != side]
         return Match(delta, side, *probe(spine, delta.columns[: self.key], theirs, context.counters))
 
-    def _gathered(self, match: Match, behind: Chain) -> Gathered:
+    def _gathered(self, match: Match, behind: Chain) -> SelectionVector:
         """The joined rows, as what is behind takes them."""
         rows, side = match.rows, match.side
         positions = None if _each_once(rows, len(match.delta)) else rows
@@ -89,7 +89,7 @@ class Join:
         found = iter(match.found)
         words = tuple(next(found) if other != side else match.delta.columns[word] for other, word in self.output)
         fields = [(words[at], int(self.output[at.start][0] != side)) for at in behind.layout.slices]
-        return Gathered(behind.source, fields, (self._weighed(mine, side, match.weights), 1), [positions, None], len(rows))
+        return SelectionVector(behind.source, fields, (self._weighed(mine, side, match.weights), 1), [positions, None], len(rows))
 
     def matched(self, delta: Delta, side: int, source: np.ndarray, found: Sequence[np.ndarray], their_weights: Words) -> Rows:
         """The joined rows of `delta`, which is the change of `side`: its row source[i] with match i of the other side.

@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltic.aggregates.definition import Measure
 from deltic.circuit.measures import measure_weights
 from deltic.circuit.operator import Context, Delta
-from deltic.circuit.operators.gathered import Gathered, Part
+from deltic.circuit.operators.selection_vector import Part, SelectionVector
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Column, Expr, Literal
 from deltic.schema import BIGINT, Field, Schema
@@ -84,20 +84,23 @@ class Map:
         context.counters.touched += len(rows)
         if self.places is not None:
             return rows if self.identity else _placed(rows, self.places)
-        return self.passed(Gathered.of(consolidate(rows) if self.fallible else rows, self.source, self.layout), context).rows()
+        rows = consolidate(rows) if self.fallible else rows
+        return self.passed(SelectionVector.of(rows, self.source, self.layout, context.decoded.get(id(rows))), context).rows()
 
-    def passed(self, rows: Gathered, context: Context) -> Gathered:
+    def passed(self, rows: SelectionVector, context: Context) -> SelectionVector:
         """The rows behind this operator, as a part of a pass. What can fail is evaluated on them as they are."""
         if self.predicate is not None and rows.length:
             rows = _filtered(rows, self.predicate, context)
         if not rows.length:
-            return Gathered.of(Rows.empty(self.made.width, self.weights if self.measures else len(rows.weights[0])), self.target, self.made)
+            return SelectionVector.of(
+                Rows.empty(self.made.width, self.weights if self.measures else len(rows.weights[0])), self.target, self.made
+            )
         if self.identity and not self.measures:
             return rows
         fields = [*rows.fields] if self.identity else [self._column(i, rows, context) for i in range(len(self.columns))]
         return rows.with_fields(self.target, fields, self._weighed(rows, context) if self.measures else None)
 
-    def _column(self, i: int, rows: Gathered, context: Context) -> Part:
+    def _column(self, i: int, rows: SelectionVector, context: Context) -> Part:
         expr, target = self.columns[i], self.target[i]
         if (value := _constant(expr, target)) is not None:
             return (np.full(rows.length, value, np.int64),), rows.here()
@@ -123,12 +126,12 @@ class Map:
                 found += [(at, 0) for at in range(max(move.start, move.stop - wanted), move.stop)]
         return tuple(found)
 
-    def _weighed(self, rows: Gathered, context: Context) -> Part:
+    def _weighed(self, rows: SelectionVector, context: Context) -> Part:
         weight = rows.all_weights()[0]
         measured = (w for m in self.measures for w in measure_weights(m, self._measured(m.argument, rows, context), weight))
         return (weight, *measured), rows.here()
 
-    def _measured(self, expr: Expr, rows: Gathered, context: Context) -> pa.Array | np.ndarray:
+    def _measured(self, expr: Expr, rows: SelectionVector, context: Context) -> pa.Array | np.ndarray:
         """The values of a measure's argument; words as they are where they are the numbers."""
         if isinstance(expr, Column) and self.source[expr.index].type is BIGINT and not self.source[expr.index].nullable:
             return rows.words(expr.index)[0]
@@ -147,7 +150,7 @@ def _placed(rows: Delta, places: Sequence[Place]) -> Rows:
     return Rows([np.full(rows.length, value, np.int64) if at is None else rows.columns[at] for at, value in places], rows.weights)
 
 
-def _filtered(rows: Gathered, predicate: Expr, context: Context) -> Gathered:
+def _filtered(rows: SelectionVector, predicate: Expr, context: Context) -> SelectionVector:
     verdict = rows.array(predicate, context.strings)
     if verdict.null_count:
         verdict = verdict.fill_null(False)

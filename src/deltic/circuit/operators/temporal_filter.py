@@ -13,8 +13,8 @@ import numpy as np
 
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.arrange import check_sums
-from deltic.circuit.operators.gathered import Gathered
 from deltic.circuit.operators.linear import negated
+from deltic.circuit.operators.selection_vector import SelectionVector
 from deltic.expr.failures import at_row, no_clock
 from deltic.schema import Schema
 from deltic.trace.batch import Batch
@@ -63,9 +63,9 @@ class TemporalFilter:
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         context.counters.touched += len(inputs[0])
-        return self.filtered([Gathered.of(inputs[0], self.source, Layout.of(self.source))], context)
+        return self.filtered([SelectionVector.of(inputs[0], self.source, Layout.of(self.source))], context)
 
-    def filtered(self, parts: Sequence[Gathered], context: Context) -> Rows:
+    def filtered(self, parts: Sequence[SelectionVector], context: Context) -> Rows:
         """The rows behind this operator, as the end of a pass; of several parts of one change."""
         scheduled = [self._scheduled(part, context.tick.now_us) for part in parts]
         current, later = (Rows.concat([pair[i] for pair in scheduled]) for i in (0, 1))
@@ -90,7 +90,7 @@ class TemporalFilter:
             there &= given
         return given
 
-    def _scheduled(self, rows: Gathered, now: int | None) -> tuple[Rows, Rows]:
+    def _scheduled(self, rows: SelectionVector, now: int | None) -> tuple[Rows, Rows]:
         """The rows that count now, and entries for the queue."""
         there = np.ones(rows.length, bool)
         low, high = np.full(rows.length, ALWAYS), np.full(rows.length, NEVER)
@@ -128,7 +128,7 @@ def _check_timeless(low: np.ndarray, high: np.ndarray) -> None:
         raise at_row(no_clock([int(low[first] if low[first] != ALWAYS else high[first])]), first)
 
 
-def _at(moments: np.ndarray, rows: Gathered, positions: np.ndarray) -> Rows:
+def _at(moments: np.ndarray, rows: SelectionVector, positions: np.ndarray) -> Rows:
     """These rows behind their moments."""
     found = rows.taken(positions).rows()
     return Rows((moments[positions], *found.columns), found.weights)

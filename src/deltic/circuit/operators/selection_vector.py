@@ -11,6 +11,7 @@ from collections import defaultdict
 import numpy as np
 import pyarrow as pa
 
+from deltic.circuit.decoded_change import DecodedChange, distinct_strings
 from deltic.expr.columns import evaluate_columns
 from deltic.expr.nodes import Column, Expr, PythonFunction, columns_of
 from deltic.expr.python import Answers, asked
@@ -26,7 +27,7 @@ Part = tuple[Words, int]
 """Words, and the number of their source."""
 
 
-class Gathered:
+class SelectionVector:
     """n rows of `schema`. fields: for each field its words, and the number of their source; weights likewise.
 
     sources: the positions of the rows in each source; None is all of it as it is. whole: the rows, if they are a change as it came.
@@ -34,20 +35,21 @@ class Gathered:
     text columns for the different texts in them.
     """
 
-    __slots__ = ("answers", "fields", "length", "ordered", "schema", "sources", "weights", "whole")
+    __slots__ = ("answers", "decoded", "fields", "length", "ordered", "schema", "sources", "weights", "whole")
 
     def __init__(self, schema: Schema, fields: list[Part], weights: Part, sources: list[Positions | None], length: int) -> None:
         self.schema, self.fields, self.weights, self.sources, self.length = schema, fields, weights, sources, length
         self.answers: defaultdict[int | None, Answers] = defaultdict(dict)
         self.whole: Rows | None = None
+        self.decoded: DecodedChange | None = None
         self.ordered = False
 
     @classmethod
-    def of(cls, rows: Rows, schema: Schema, layout: Layout) -> Gathered:
-        """All of a change. layout: of `schema`; to find it costs more than all else on a small change."""
+    def of(cls, rows: Rows, schema: Schema, layout: Layout, decoded: DecodedChange | None = None) -> SelectionVector:
+        """All of a change. layout: of `schema`, whose lookup costs more than all else on a small change. decoded: see `Context.decoded`."""
         columns = rows.columns
         found = cls(schema, [(columns[at], 0) for at in layout.slices], (rows.weights, 0), [None], rows.length)
-        found.whole, found.ordered = rows, isinstance(rows, Batch)
+        found.whole, found.ordered, found.decoded = rows, isinstance(rows, Batch), decoded
         return found
 
     def words(self, i: int) -> Words:
@@ -76,37 +78,47 @@ class Gathered:
         self.sources.append(None)
         return len(self.sources) - 1
 
-    def taken(self, positions: Positions) -> Gathered:
+    def taken(self, positions: Positions) -> SelectionVector:
         """These rows: some left out, some repeated. O(positions) for each source."""
         sources: list[Positions | None] = [positions if old is None else old[positions] for old in self.sources]
-        return Gathered(self.schema, [*self.fields], self.weights, sources, len(positions))
+        return SelectionVector(self.schema, [*self.fields], self.weights, sources, len(positions))
 
-    def filtered(self, positions: Positions) -> Gathered:
+    def filtered(self, positions: Positions) -> SelectionVector:
         """The rows at ascending positions."""
         found = self.taken(positions)
         found.ordered = self.ordered
         return found
 
-    def with_fields(self, schema: Schema, fields: list[Part], weights: Part | None = None) -> Gathered:
+    def with_fields(self, schema: Schema, fields: list[Part], weights: Part | None = None) -> SelectionVector:
         """The same rows with other columns, and other weights if they are given."""
-        return Gathered(schema, fields, self.weights if weights is None else weights, self.sources, self.length)
+        return SelectionVector(schema, fields, self.weights if weights is None else weights, self.sources, self.length)
 
     def array(self, expr: Expr, strings: StringTable) -> pa.Array:
         """The expression's value on every row. Over one string column it is evaluated once for each different string."""
         if isinstance(expr, Column):
-            return decode(self.words(expr.index), self.schema[expr.index], strings)
+            return self._decoded(expr.index, strings)
         used = columns_of(expr)
         only = next(iter(used)) if len(used) == 1 and self.schema[next(iter(used))].type == STRING else None
         answers = self.answers[only]
         answered = isinstance(expr, PythonFunction) and bool(answers.get(asked(expr)))
         columns: list[pa.Array | None] = [None] * len(self.schema)
         if only is not None:
-            ids, inverse = np.unique(self.words(only)[0], return_inverse=True)
-            columns[only] = None if answered else decode((ids,), self.schema[only], strings)
-            return evaluate_columns(expr, columns, len(ids), answers).take(pa.array(inverse))
+            different, inverse = self._distinct(only, strings)
+            columns[only] = None if answered else different
+            return evaluate_columns(expr, columns, len(different), answers).take(inverse)
         for i in () if answered else used:
-            columns[i] = decode(self.words(i), self.schema[i], strings)
+            columns[i] = self._decoded(i, strings)
         return evaluate_columns(expr, columns, self.length, answers)
+
+    def _decoded(self, i: int, strings: StringTable) -> pa.Array:
+        if self.decoded is None:
+            return decode(self.words(i), self.schema[i], strings)
+        return self.decoded.column(i, self.words(i), self.schema[i], strings)
+
+    def _distinct(self, i: int, strings: StringTable) -> tuple[pa.Array, pa.Array]:
+        if self.decoded is None:
+            return distinct_strings(self.words(i)[0], self.schema[i], strings)
+        return self.decoded.distinct(i, self.words(i)[0], self.schema[i], strings)
 
     def rows(self) -> Rows:
         """The rows, written out: a Batch if they are some of a Batch's."""

@@ -1,0 +1,43 @@
+"""Columns of one change as Arrow arrays, for all operators that read the change in one tick."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from deltic.schema import Field
+from deltic.trace.encoding import Words, decode
+from deltic.trace.strings import StringTable
+
+
+class DecodedChange:
+    """Decodes each field of a change at its first use, and keeps the array. Its memory: that of the arrays, until the tick ends.
+
+    The stage makes one for each stream that several operators read. All of them read it by the same schema, so that a field's position
+    says which words it has.
+    """
+
+    __slots__ = ("_columns", "_distinct")
+
+    def __init__(self) -> None:
+        self._columns: dict[int, pa.Array] = {}
+        self._distinct: dict[int, tuple[pa.Array, pa.Array]] = {}
+
+    def column(self, position: int, words: Words, field: Field, strings: StringTable) -> pa.Array:
+        """The values of the field at `position`, in the order of the rows."""
+        if position not in self._columns:
+            self._columns[position] = decode(words, field, strings)
+        return self._columns[position]
+
+    def distinct(self, position: int, ids: npt.NDArray[np.int64], field: Field, strings: StringTable) -> tuple[pa.Array, pa.Array]:
+        """See `distinct_strings`."""
+        if position not in self._distinct:
+            self._distinct[position] = distinct_strings(ids, field, strings)
+        return self._distinct[position]
+
+
+def distinct_strings(ids: npt.NDArray[np.int64], field: Field, strings: StringTable) -> tuple[pa.Array, pa.Array]:
+    """The different strings of a column, and for each row the position of its string among them: O(n log n)."""
+    different, inverse = np.unique(ids, return_inverse=True)
+    return decode((different,), field, strings), pa.array(inverse)
