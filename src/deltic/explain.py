@@ -12,7 +12,7 @@ from typing import Any
 
 from deltic.circuit.copies import copies
 from deltic.circuit.cube import Replicate
-from deltic.circuit.nodes import Circuit, Node
+from deltic.circuit.nodes import Dataflow, Node
 from deltic.circuit.operators.chain import ARROW
 from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.feedback import Feedback, Import
@@ -191,7 +191,7 @@ class Explanation:
 
 def explain(
     plans: Mapping[str, Plan],
-    circuit: Circuit,
+    circuit: Dataflow,
     statistics: Mapping[str, tuple[int, int]],
     last: TickResult | None,
     shards: int,
@@ -227,7 +227,7 @@ def explain(
     )
 
 
-def _copies(tables: Sequence[str], circuit: Circuit, statistics: Mapping[str, tuple[int, int]]) -> Iterator[CopyPicture]:
+def _copies(tables: Sequence[str], circuit: Dataflow, statistics: Mapping[str, tuple[int, int]]) -> Iterator[CopyPicture]:
     """The arrangements of the whole program that hold rows of the tables."""
     readers = Counter(name for node in circuit.nodes for name in {*node.reads} - {node.owns})
     for copy in copies(circuit):
@@ -240,7 +240,7 @@ def _pictures(
     node: Node,
     peers: Sequence[Node],
     around: Sequence[str],
-    circuit: Circuit,
+    circuit: Dataflow,
     statistics: Mapping[str, tuple[int, int]],
     last: TickResult | None,
     views: tuple[str, ...],
@@ -258,7 +258,7 @@ def _picture(
     node: Node,
     peers: Sequence[Node],
     around: Sequence[str],
-    circuit: Circuit,
+    circuit: Dataflow,
     statistics: Mapping[str, tuple[int, int]],
     last: TickResult | None,
     views: tuple[str, ...],
@@ -300,7 +300,7 @@ def _inputs(node: Node, peers: Sequence[Node], around: Sequence[str]) -> tuple[s
     return tuple(peers[i].name for i in node.inputs)
 
 
-def _key(node: Node, peers: Sequence[Node], circuit: Circuit) -> str:
+def _key(node: Node, peers: Sequence[Node], circuit: Dataflow) -> str:
     operator = node.operator.flat if isinstance(node.operator, NestedJoin) else node.operator
     if isinstance(operator, Join | SemiJoin):
         return ", ".join(word_names(peers[node.inputs[0]].shape)[: operator.key])
@@ -312,7 +312,7 @@ def _key(node: Node, peers: Sequence[Node], circuit: Circuit) -> str:
     return ""
 
 
-def _replicated(node: Node, circuit: Circuit) -> bool:
+def _replicated(node: Node, circuit: Dataflow) -> bool:
     """Whether every shard has all that the node gives."""
     if isinstance(node.operator, Exchange):
         return node.operator.key is None

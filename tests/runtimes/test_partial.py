@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operators.aggregate import Aggregate
 from deltic.circuit.operators.join import Join
 from deltic.circuit.operators.reweigh import Reweigh
@@ -17,7 +17,7 @@ from deltic.runtimes.durable.partial import partial
 from programs import case
 
 
-def circuit_of(seed: int) -> Circuit:
+def circuit_of(seed: int) -> Dataflow:
     program = case(seed)
     return lower({name: optimize(plan) for name, plan in program.views.items()}, program.tables)
 
@@ -56,4 +56,4 @@ def test_what_is_looked_up_is_spread_by_the_words_that_are_sought() -> None:
 
 
 def test_a_circuit_without_partial_results_has_none() -> None:
-    assert partial(lower({}, case(3).tables)) == partial(Circuit.empty()) == frozenset()
+    assert partial(lower({}, case(3).tables)) == partial(Dataflow.empty()) == frozenset()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import deltic
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import Dataflow
 from deltic.plan.nodes import Table
 from deltic.plan.relation import Relation
 from deltic.runtimes.embedded import Embedded
@@ -116,7 +116,7 @@ def test_tables_that_the_program_does_not_have_keep_their_strings(monkeypatch: p
     table = TableSchema("t", Schema((Field("n", BIGINT, False), Field("s", STRING))))
     engine = Engine(Embedded(), {"t": table}, {"v": Table(table)})
     engine.tick({"t": [((1, "kept"), 1)]})
-    engine.runtime.install(Circuit.empty())
+    engine.runtime.install(Dataflow.empty())
     engine.runtime.trim()
     engine.runtime.install(engine.circuit)
     assert engine.view("v") == Relation([((1, "kept"), 1)])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import Dataflow
 from deltic.circuit.pending import PendingRows
 from deltic.lowering import lower
 from deltic.optimizer import optimize
@@ -34,7 +34,7 @@ class Engine:
     def __init__(self, runtime: Runtime, tables: Mapping[str, TableSchema], views: Mapping[str, Plan]) -> None:
         self.runtime, self.tables = runtime, tables
         self.plans = {name: optimize(plan) for name, plan in views.items()}
-        self.circuit: Circuit = lower(self.plans, tables, runtime.shards)
+        self.circuit: Dataflow = lower(self.plans, tables, runtime.shards)
         self.runtime.install(self.circuit)
 
     def restart(self, reopened: Callable[[], Runtime]) -> None:

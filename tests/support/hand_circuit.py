@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from deltic.circuit.builder import CircuitBuilder
-from deltic.circuit.nodes import ArrangementSpec, Circuit, NodeKind, Shape
+from deltic.circuit.nodes import ArrangementSpec, Dataflow, NodeKind, Shape
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.join import Join
@@ -51,7 +51,7 @@ class FailOnce:
         raise RuntimeError("a task that fails once")
 
 
-def spend_circuit(view: str = "spend", *, failing: FailOnce | None = None, level: int = 0) -> Circuit:
+def spend_circuit(view: str = "spend", *, failing: FailOnce | None = None, level: int = 0) -> Dataflow:
     """failing: an operator put into the stream of orders at `level` 0 or 1, or into the view's at 2."""
     builder = CircuitBuilder()
     orders, customers = _table(builder, ORDERS, (0, 1, 2), 0), _table(builder, CUSTOMERS, (0, 1), 1)

@@ -10,7 +10,7 @@ from deltic.aggregates.definition import Measure
 from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.extremes import Extreme
 from deltic.circuit.nesting import ScopeBuilder
-from deltic.circuit.nodes import ArrangementSpec, Circuit, NodeKind, Shape
+from deltic.circuit.nodes import ArrangementSpec, Dataflow, NodeKind, Shape
 from deltic.circuit.operators.aggregate import Aggregate
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.join import Join
@@ -41,13 +41,13 @@ def number(value: int) -> Expr:
     return Literal(value, BIGINT)
 
 
-def tables_alone(program: Scope) -> Circuit:
+def tables_alone(program: Scope) -> Dataflow:
     """The program's tables, and nothing that reads them."""
     tables = [spec for spec in program.nodes if spec.kind == "table"]
     return build(Scope(tables, 0), hoisted=False)
 
 
-def build(program: Scope, hoisted: bool) -> Circuit:
+def build(program: Scope, hoisted: bool) -> Dataflow:
     """hoisted: joins inside scopes read imported streams from arrangements of the circuit outside."""
     builder = CircuitBuilder()
     streams = []

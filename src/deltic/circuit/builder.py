@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from deltic.circuit.nodes import ArrangementSpec, Circuit, Level, Node, NodeKind, Port, Shape
+from deltic.circuit.nodes import ArrangementSpec, Dataflow, Level, Node, NodeKind, Port, Shape
 from deltic.circuit.operator import Operator
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.child import Child
@@ -112,7 +112,7 @@ class CircuitBuilder:
     def specify(self, spec: ArrangementSpec) -> None:
         self.arrangements.setdefault(spec.id, spec)
 
-    def finish(self, nodes: tuple[Node, ...] | None = None) -> Circuit:
+    def finish(self, nodes: tuple[Node, ...] | None = None) -> Dataflow:
         """The circuit of the nodes, or of as many as do the same; nothing of the builder changes."""
         nodes = tuple(self.nodes) if nodes is None else nodes
         ports = _ports(nodes)
@@ -125,7 +125,7 @@ class CircuitBuilder:
             leaves = tuple(p for p in ports if p.source_level == index)
             levels.append(Level(index, here, arrives, leaves, owned, reads))
         whole = _whole(nodes, tuple(p for p in ports if p.source_level < 0))
-        return Circuit(nodes, tuple(levels), whole, self._specified(nodes), dict(self.tables), dict(self.views), _routes(nodes))
+        return Dataflow(nodes, tuple(levels), whole, self._specified(nodes), dict(self.tables), dict(self.views), _routes(nodes))
 
     def _specified(self, nodes: Sequence[Node]) -> dict[str, ArrangementSpec]:
         """The arrangements, each at the level of the node that owns it, and partitioned as that is unless the spec says how."""

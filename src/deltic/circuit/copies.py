@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deltic.circuit.nodes import Circuit, Node
+from deltic.circuit.nodes import Dataflow, Node
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.chain import Chain
 from deltic.circuit.operators.linear import Exchange
@@ -26,7 +26,7 @@ class Copy:
         return f"{self.table} ({', '.join(self.columns)})"
 
 
-def copies(circuit: Circuit) -> tuple[Copy, ...]:
+def copies(circuit: Dataflow) -> tuple[Copy, ...]:
     """All of them, over the whole program. What is computed of rows, or summed up, is no copy."""
     held: dict[int, tuple[str, tuple[str, ...]]] = {}
     found = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operators.inspect import Inspect
 from deltic.expr.nodes import user_functions
 from deltic.schema import Schema
@@ -15,7 +15,7 @@ WITHOUT: Final = (Inspect, Schema, Layout)
 """What has no function that a view is computed with."""
 
 
-def functions_of(circuit: Circuit) -> Mapping[str, list[str]]:
+def functions_of(circuit: Dataflow) -> Mapping[str, list[str]]:
     """By name the digests of the functions that it has of this name, sorted."""
     found: dict[str, set[str]] = {}
     for node in circuit.nodes:

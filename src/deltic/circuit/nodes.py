@@ -186,7 +186,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Circuit:
+class Dataflow:
     """A whole program. `tables` maps a table to its arrangement, `views` a view to its.
 
     whole: all levels as one, for a single shard, where an exchange has nothing to do. routes: for each table the word columns, in the
@@ -202,7 +202,7 @@ class Circuit:
     routes: Mapping[str, tuple[int, ...]]
 
     @classmethod
-    def empty(cls) -> Circuit:
+    def empty(cls) -> Dataflow:
         """A program of nothing."""
         return cls((), (), Level(0, (), (), (), (), ()), {}, {}, {}, {})
 

@@ -14,7 +14,7 @@ from time import perf_counter
 from deltic import errors
 from deltic.circuit.cube import Replicate
 from deltic.circuit.decoded_change import DecodedChange
-from deltic.circuit.nodes import Circuit, Level, Node, NodeKind, Port
+from deltic.circuit.nodes import Dataflow, Level, Node, NodeKind, Port
 from deltic.circuit.operator import Context, Delta, Tick
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.overflow import named_overflow
@@ -70,7 +70,7 @@ class LevelResult:
 
 
 def run_level(
-    circuit: Circuit,
+    circuit: Dataflow,
     level: int | None,
     shard: int,
     shards: int,
@@ -95,7 +95,7 @@ def run_level(
     return result
 
 
-def _run_nodes(circuit: Circuit, level: Level, context: Context, arrived: Mapping[str, Delta], result: LevelResult) -> dict[int, Delta]:
+def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mapping[str, Delta], result: LevelResult) -> dict[int, Delta]:
     values: dict[int, Delta] = {port.node: _arrived(port, arrived) for port in level.arrives}
     context.decoded.update((id(values[i]), DecodedChange()) for i in level.shared if i in values)
     needed = None if context.tick.fresh is None else circuit.upstream(context.tick.fresh)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from deltic.circuit.nodes import ArrangementSpec, Circuit, NodeKind, Shape
+from deltic.circuit.nodes import ArrangementSpec, Dataflow, NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.group_top_k import GroupTopK
 from deltic.circuit.operators.linear import Constant, Place
@@ -61,7 +61,7 @@ from deltic.plan.walk import nodes
 from deltic.schema import BIGINT, STRING, Field, Schema, TableSchema
 
 
-def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema], shards: int | None = None) -> Circuit:
+def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema], shards: int | None = None) -> Dataflow:
     """The circuit that keeps every view of `views` (name → optimized plan) exact. Tables that no view reads are kept too.
 
     shards: on how many it runs. On one, rows need not be moved, and joins of any shape share arrangements; on several, multiway joins are
@@ -83,7 +83,7 @@ class GrowingProgram:
         self._tables: dict[str, TableSchema] = {}
         self.nodes = 0
 
-    def circuit(self, views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> Circuit:
+    def circuit(self, views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> Dataflow:
         """See `lower`. O(new nodes) to lower, and O(all nodes) for the circuit of them."""
         lowering, self._lowering = self._lowering, None  # so that the next begins afresh if this one fails
         if lowering is None or not self._is_extended(views, tables):

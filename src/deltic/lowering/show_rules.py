@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from deltic.circuit.nodes import Circuit, Node, Shape
+from deltic.circuit.nodes import Dataflow, Node, Shape
 from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.multiway import MultiwayJoin
 from deltic.circuit.operators.nested_multiway import NestedMultiwayJoin
@@ -68,7 +68,7 @@ class JoinPicture:
 
 
 def pictures(
-    nodes: Sequence[Node], peers: Sequence[Node], circuit: Circuit, statistics: Mapping[str, tuple[int, int]]
+    nodes: Sequence[Node], peers: Sequence[Node], circuit: Dataflow, statistics: Mapping[str, tuple[int, int]]
 ) -> Iterator[JoinPicture]:
     """Those of the multiway joins among the nodes, and in the scopes that they are.
 
@@ -85,7 +85,7 @@ def pictures(
 
 
 def _picture(
-    node: Node, join: MultiwayJoin, peers: Sequence[Node], circuit: Circuit, statistics: Mapping[str, tuple[int, int]]
+    node: Node, join: MultiwayJoin, peers: Sequence[Node], circuit: Dataflow, statistics: Mapping[str, tuple[int, int]]
 ) -> JoinPicture:
     """peers: the nodes of its own scope."""
     ports = {port: name for name, (port, _, _) in join.sources.items()}
@@ -117,7 +117,7 @@ def _edges(rule: Rule, ports: Sequence[str]) -> list[tuple[str, frozenset[int]]]
     return edges
 
 
-def _rule(rule: Rule, ports: Sequence[str], circuit: Circuit) -> RulePicture:
+def _rule(rule: Rule, ports: Sequence[str], circuit: Dataflow) -> RulePicture:
     names = _distinct([word_names(circuit.arrangements[ports[rule.port]].shape)[word] for word in rule.start], [])
     steps = []
     for step in rule.steps:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.pending import PendingRows
 from deltic.storage.program import ProgramDescription
@@ -29,7 +29,7 @@ class TickResult:
     installs: it installed the circuit and filled what the state lacked; its changes are whole contents.
     """
 
-    circuit: Circuit
+    circuit: Dataflow
     epoch: int
     changes: Mapping[str, Batch]
     counters: Mapping[str, Counters]
@@ -62,7 +62,7 @@ class Committed(Protocol):
         ...
 
     @property
-    def circuit(self) -> Circuit:
+    def circuit(self) -> Dataflow:
         """The program."""
         ...
 
@@ -106,7 +106,7 @@ class Runtime(Protocol):
         ...
 
     def install(
-        self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Mapping[str, Any] | None = None, definitions: object = None
+        self, circuit: Dataflow, *, dropped: Collection[str] = (), notes: Mapping[str, Any] | None = None, definitions: object = None
     ) -> TickResult:
         """Takes a new program: state that it knows is kept, state that it lacks is filled in one tick, the rest goes.
 

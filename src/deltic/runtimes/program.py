@@ -9,7 +9,7 @@ from typing import Any
 
 from deltic.circuit.copies import copies
 from deltic.circuit.functions import functions_of
-from deltic.circuit.nodes import ArrangementSpec, Circuit
+from deltic.circuit.nodes import ArrangementSpec, Dataflow
 from deltic.circuit.operator import Tick
 from deltic.circuit.operators.table import TableInput
 from deltic.errors import DataError, StateError
@@ -58,7 +58,7 @@ def backfill(epoch: int, known: Notes, notes: Notes, fresh: frozenset[str]) -> T
     return Tick(epoch + 1, now, fresh, now)
 
 
-def described(circuit: Circuit, known: ProgramDescription, dropped: Collection[str] = ()) -> ProgramDescription:
+def described(circuit: Dataflow, known: ProgramDescription, dropped: Collection[str] = ()) -> ProgramDescription:
     """A state with the program `circuit`.
 
     known: what it was before. Its tables that are not in the circuit are kept, but for those that `dropped` names in any case.
@@ -91,7 +91,7 @@ def check_tables(before: Mapping[str, TableDescription], tables: Mapping[str, Ta
             _check_same(*found, name, table)
 
 
-def declared(circuit: Circuit) -> dict[str, TableSchema]:
+def declared(circuit: Dataflow) -> dict[str, TableSchema]:
     """The tables by name."""
     found = (node.operator.table for node in circuit.nodes if isinstance(node.operator, TableInput))
     return {table.name: table for table in found}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, get_args
 
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operators.chain import temporal_filter
 from deltic.errors import ClockError, SetupError
 from deltic.runtimes import Committed
@@ -68,7 +68,7 @@ def ticked(clock: Clock, known: Notes) -> Notes:
     return {} if clock == "manual" else {CLOCK: max(wall_us(), known.get(CLOCK, 0))}
 
 
-def installed(clock: Clock, marks: Marks, known: Notes, circuit: Circuit) -> Notes:
+def installed(clock: Clock, marks: Marks, known: Notes, circuit: Dataflow) -> Notes:
     """What the installation of a program notes. Raises ClockError if a view wants the time and there is none."""
     if is_temporal(circuit):
         marks.check_there()
@@ -100,17 +100,17 @@ def due_s(clock: str, due: datetime | None) -> float | None:
     return None if clock != "wall" or due is None else max(0, microseconds(due) - wall_us()) / 1e6
 
 
-def is_temporal(circuit: Circuit) -> bool:
+def is_temporal(circuit: Dataflow) -> bool:
     """Whether a view of the program depends on the time."""
     return bool(queues(circuit))
 
 
-def needs_clock(circuit: Circuit) -> bool:
+def needs_clock(circuit: Dataflow) -> bool:
     """Whether a view of the program has no content without a time."""
     return any(found.needs_clock for node in circuit.nodes if (found := temporal_filter(node.operator)) is not None)
 
 
-def queues(circuit: Circuit) -> tuple[str, ...]:
+def queues(circuit: Dataflow) -> tuple[str, ...]:
     """The arrangements in which rows wait for their time."""
     found = (temporal_filter(node.operator) for node in circuit.nodes)
     return tuple(operator.queue for operator in found if operator is not None)

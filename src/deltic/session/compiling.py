@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import Dataflow
 from deltic.lowering import GrowingProgram
 from deltic.optimizer import optimize
 from deltic.plan.nodes import Plan
@@ -42,7 +42,7 @@ class Compiler:
     def plans(self) -> Mapping[str, Plan]:
         return MappingProxyType({name: view.plan for name, view in self._optimized.items()})
 
-    def circuit(self, catalog: Catalog) -> Circuit:
+    def circuit(self, catalog: Catalog) -> Dataflow:
         """The circuit of a catalog. Raises as `Catalog.plans` and `optimize` do; then nothing is forgotten."""
         known, self.optimized = self._optimized, 0
         optimized = {name: self._view(known.get(name), catalog.views[name.lower()], plan) for name, plan in catalog.plans().items()}

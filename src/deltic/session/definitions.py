@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from deltic.circuit.nodes import ArrangementSpec, Circuit
+from deltic.circuit.nodes import ArrangementSpec, Dataflow
 from deltic.errors import UnknownName
 from deltic.plan.nodes import Plan
 from deltic.runtimes import Committed
@@ -28,12 +28,12 @@ class Definitions:
 
     catalog: Catalog = field(default_factory=Catalog)
     plans: Mapping[str, Plan] = field(default_factory=dict)
-    circuit: Circuit = field(default_factory=Circuit.empty)
+    circuit: Dataflow = field(default_factory=Dataflow.empty)
     marks: Marks = field(default_factory=Marks)
     views: Mapping[str, Stored] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, catalog: Catalog, plans: Mapping[str, Plan], circuit: Circuit, marks: Marks) -> Definitions:
+    def of(cls, catalog: Catalog, plans: Mapping[str, Plan], circuit: Dataflow, marks: Marks) -> Definitions:
         specs = {view: circuit.arrangements[name] for view, name in circuit.views.items()}
         stored = {view: Stored(spec, Reader(spec.shape.schema, spec.order)) for view, spec in specs.items()}
         return cls(catalog, plans, circuit, marks, stored)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from deltic.circuit.functions import functions_of
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import Dataflow
 from deltic.errors import StateError
 
 REMEDY = "session.install(circuit, replace=True) gives up what the state has by functions that are not there, and fills views anew"
 
 
-def check_functions(known: Mapping[str, Collection[str]], circuit: Circuit) -> None:
+def check_functions(known: Mapping[str, Collection[str]], circuit: Dataflow) -> None:
     """known: by name the digests of the state's functions. Raises StateError for one that the circuit has not, or has otherwise."""
     mine = functions_of(circuit)
     for name, digests in known.items():

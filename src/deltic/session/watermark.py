@@ -13,7 +13,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import Dataflow
 from deltic.circuit.pending import PendingRows
 from deltic.errors import ClockError, SetupError, did_you_mean
 from deltic.frontends.sql import DELAY_FORM
@@ -102,7 +102,7 @@ class Marks:
         noted = known.get(WATERMARKS, {})
         return {key: noted[key] for key, mark in self.by_table.items() if mark is not None and noted.get(key, [None])[0] == mark.column}
 
-    def missed(self, known: Notes, circuit: Circuit, runtime: Runtime) -> dict[str, list[Any]]:
+    def missed(self, known: Notes, circuit: Dataflow, runtime: Runtime) -> dict[str, list[Any]]:
         """The same of tables with rows from before they told the time. O(table)."""
         kept = self.kept(known)
         found = {}
@@ -155,7 +155,7 @@ def _latest(rows: PendingRows, word: int) -> int | None:
     return int(values.max()) if len(values) else None
 
 
-def _stored(mark: Mark, circuit: Circuit, runtime: Runtime) -> int | None:
+def _stored(mark: Mark, circuit: Dataflow, runtime: Runtime) -> int | None:
     """The greatest value of the column in the table as it is stored."""
     arrangement = circuit.tables[mark.table.name]
     spec = circuit.arrangements[arrangement]

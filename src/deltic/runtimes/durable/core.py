@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operator import Tick
 from deltic.errors import StateError
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
@@ -66,8 +66,8 @@ class Durable(ABC):
         try:
             self.shards = self._state.manifest.shards
             self._files = OpenFiles(self._state.root)
-            self._version = DurableVersion(Circuit.empty(), self._state.manifest, ()).after(
-                Circuit.empty(), self._state.manifest, self._files
+            self._version = DurableVersion(Dataflow.empty(), self._state.manifest, ()).after(
+                Dataflow.empty(), self._state.manifest, self._files
             )
             self._identity = identity_of(self._state.manifest.notes)
             self.strings = self._string_table(self._identity)
@@ -102,7 +102,7 @@ class Durable(ABC):
         return self.committed.notes
 
     def install(
-        self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Notes | None = None, definitions: object = None
+        self, circuit: Dataflow, *, dropped: Collection[str] = (), notes: Notes | None = None, definitions: object = None
     ) -> TickResult:
         """A new program; see Runtime. At most one commit, which backfills new arrangements."""
         before = self.committed
@@ -230,7 +230,7 @@ class Durable(ABC):
         self._version = replace(self._version, last=result)
         return result
 
-    def _view_changes(self, circuit: Circuit, change: Change, performed: Performed) -> dict[str, Batch]:
+    def _view_changes(self, circuit: Dataflow, change: Change, performed: Performed) -> dict[str, Batch]:
         """The change of each view that changed, its shards merged."""
         refs = {file.name: file for file in change.files}
         changes = {}
@@ -241,7 +241,7 @@ class Durable(ABC):
 
     def _change_of(
         self,
-        circuit: Circuit,
+        circuit: Dataflow,
         arrangement: str,
         segments: Iterable[SegmentRef],
         refs: Mapping[str, FileRef],

@@ -17,11 +17,11 @@ other ticks (`OverTicks`) cannot be filled again: they are spread by whole rows,
 
 from __future__ import annotations
 
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operators.over_ticks import OverTicks
 
 
-def partial(circuit: Circuit) -> frozenset[str]:
+def partial(circuit: Dataflow) -> frozenset[str]:
     """The arrangements that must be filled again when the number of shards has changed: those that are looked up although their rows
     may be on any shard, and all that is computed from the results."""
     refilled: set[str] = set()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deltic.circuit.nodes import ArrangementSpec, Circuit
+from deltic.circuit.nodes import ArrangementSpec, Dataflow
 from deltic.runtimes import TickResult
 from deltic.storage.files import FileRef
 from deltic.storage.manifest import Manifest, SegmentRef
@@ -20,7 +20,7 @@ from deltic.trace.spine import Spine
 class DurableVersion:
     """See Committed."""
 
-    circuit: Circuit
+    circuit: Dataflow
     manifest: Manifest
     shards: tuple[ShardArrangements, ...]
     last: TickResult | None = None
@@ -41,7 +41,7 @@ class DurableVersion:
     def snapshot(self, arrangement: str) -> list[Spine]:
         return [shard[arrangement] for shard in self.shards]
 
-    def after(self, circuit: Circuit, manifest: Manifest, files: OpenFiles) -> DurableVersion:
+    def after(self, circuit: Dataflow, manifest: Manifest, files: OpenFiles) -> DurableVersion:
         """Another commit, for another program; what has not changed is taken over."""
         shards = manifest.shards
         before = dict(enumerate(self.shards))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import Dataflow
 from deltic.runtimes.durable.outcome import Outcome
 from deltic.storage.dictionary import Dictionary, named
 from deltic.storage.files import Content, Origin, write_file
@@ -20,7 +20,7 @@ from deltic.trace.strings import StringTable
 
 
 def write_shard(
-    circuit: Circuit,
+    circuit: Dataflow,
     arrangements: ShardArrangements,
     appended: Mapping[str, Batch],
     counters: Mapping[str, Counters],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operator import Delta, Tick
 from deltic.circuit.pending import PendingRows
 from deltic.circuit.stage import LevelResult, route, run_level
@@ -15,7 +15,7 @@ from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
 
-def routed(circuit: Circuit, changes: Mapping[str, PendingRows], shards: int) -> list[dict[str, Delta]]:
+def routed(circuit: Dataflow, changes: Mapping[str, PendingRows], shards: int) -> list[dict[str, Delta]]:
     """The tables' changes by shard and port."""
     arrived: list[dict[str, Delta]] = [{} for _ in range(shards)]
     for table, pending in changes.items():
@@ -25,7 +25,7 @@ def routed(circuit: Circuit, changes: Mapping[str, PendingRows], shards: int) ->
 
 
 def run_levels(
-    circuit: Circuit, state: Sequence[Mapping[str, Spine]], strings: StringTable, arrived: list[dict[str, Delta]], tick: Tick
+    circuit: Dataflow, state: Sequence[Mapping[str, Spine]], strings: StringTable, arrived: list[dict[str, Delta]], tick: Tick
 ) -> tuple[list[dict[str, Batch]], list[dict[str, Counters]]]:
     """(by shard the batch to append to each arrangement, by shard the counters of each node), or raises the first of the users' errors by
     rank.

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from deltic.circuit.nodes import Circuit
+from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operator import Delta, Tick
 from deltic.circuit.pending import PendingRows
 from deltic.errors import StateError
@@ -40,7 +40,7 @@ State = tuple[Mapping[str, Spine], ...]
 class MemoryVersion:
     """See Committed. changes: of the views' arrangements in the tick that made the epoch."""
 
-    circuit: Circuit
+    circuit: Dataflow
     state: State
     epoch: int
     notes: Notes
@@ -71,7 +71,7 @@ class Embedded:
         self.strings = StringTable(Identity.drawn())
         notes = {**EMPTY, "id": secrets.token_hex(16)}
         self._collect_bytes = COLLECT_BYTES
-        self._version = MemoryVersion(Circuit.empty(), tuple({} for _ in range(shards)), 0, notes, {})
+        self._version = MemoryVersion(Dataflow.empty(), tuple({} for _ in range(shards)), 0, notes, {})
 
     @property
     def committed(self) -> MemoryVersion:
@@ -86,7 +86,7 @@ class Embedded:
         return self._version.notes
 
     def install(
-        self, circuit: Circuit, *, dropped: Collection[str] = (), notes: Notes | None = None, definitions: object = None
+        self, circuit: Dataflow, *, dropped: Collection[str] = (), notes: Notes | None = None, definitions: object = None
     ) -> TickResult:
         """A new program; see Runtime. O(content) for what must be filled, O(1) for the rest."""
         before = self._version
@@ -162,7 +162,7 @@ def _grown(shard: Mapping[str, Spine], batches: Mapping[str, Batch]) -> Mapping[
     return {**shard, **{name: shard[name].appended(batch) for name, batch in batches.items()}} if batches else shard
 
 
-def _view_changes(circuit: Circuit, appended: Sequence[Mapping[str, Batch]]) -> dict[str, Batch]:
+def _view_changes(circuit: Dataflow, appended: Sequence[Mapping[str, Batch]]) -> dict[str, Batch]:
     """The change of each view that changed, its shards merged."""
     changes = {}
     for view, arrangement in circuit.views.items():

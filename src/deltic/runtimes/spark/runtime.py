@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import spark_partition_id
 
-from deltic.circuit.nodes import Circuit, Port
+from deltic.circuit.nodes import Dataflow, Port
 from deltic.circuit.operator import Tick
 from deltic.circuit.pending import PendingRows
 from deltic.circuit.stage import route
@@ -89,7 +89,7 @@ class SparkRuntime(Durable):
             shards = parallelism(spark)
         self._written: tuple[Dictionary, ...] = ()
         super().__init__(root, shards, retain)
-        self._program: tuple[Circuit, Program] | None = None
+        self._program: tuple[Dataflow, Program] | None = None
 
     def close(self) -> None:
         """Gives the state folder back; the Spark session is the user's."""
@@ -145,7 +145,7 @@ class SparkRuntime(Durable):
     def _merge(self, manifest: Manifest, groups: Sequence[Group], origin: Origin) -> list[Merged]:
         return merge_on_spark(self._spark, self._state.root, manifest, groups, origin)
 
-    def _on_its_way(self, circuit: Circuit) -> Program:
+    def _on_its_way(self, circuit: Dataflow) -> Program:
         if self._program is None or self._program[0] is not circuit:
             self._program = circuit, Program.of(circuit, self.shards, self.strings.identity)
         elif self._program[1].identity is not self.strings.identity:
@@ -161,7 +161,7 @@ class SparkRuntime(Durable):
             parts.update(((shard, name), Batch.trusted(rows.columns, rows.weights)) for name, rows in found.items())
         return parts
 
-    def _frame(self, circuit: Circuit, program: Program, changes: Tables, tick: Tick) -> DataFrame:
+    def _frame(self, circuit: Dataflow, program: Program, changes: Tables, tick: Tick) -> DataFrame:
         """The tick as one plan: what the driver has, what stays on Spark, and a stage for each level with an exchange before it."""
         ports = {port.name: port for level in circuit.levels for port in level.arrives if port.source_level < 0}
         held = {name: rows for name, rows in changes.items() if isinstance(rows, PendingRows)}
@@ -177,7 +177,7 @@ class SparkRuntime(Durable):
             frame = frame.mapInArrow(LevelTask(program, level.index).__call__, FRAME)
         return frame
 
-    def _messages(self, circuit: Circuit, held: Mapping[str, PendingRows], ports: Mapping[str, Port], tick: Tick) -> list[list[Message]]:
+    def _messages(self, circuit: Dataflow, held: Mapping[str, PendingRows], ports: Mapping[str, Port], tick: Tick) -> list[list[Message]]:
         """What each shard gets from the driver."""
         manifest = self._state.manifest
         messages = [
@@ -212,7 +212,7 @@ class SparkRuntime(Durable):
         return self._spark.createDataFrame(pa.Table.from_batches(batches), FRAME), distributed or large
 
 
-def _target(circuit: Circuit, table: TableSchema, ports: Mapping[str, Port]) -> Target:
+def _target(circuit: Dataflow, table: TableSchema, ports: Mapping[str, Port]) -> Target:
     port = ports[f"table:{table.name}"]
     return Target(table, circuit.routes[table.name], port.name, port.target_level)
 

@@ -19,7 +19,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from deltic.circuit.nodes import Circuit, Level
+from deltic.circuit.nodes import Dataflow, Level
 from deltic.circuit.operator import Delta, Tick
 from deltic.circuit.stage import Failure, LevelResult, run_level
 from deltic.errors import DelticError
@@ -67,7 +67,7 @@ class Program:
     identity: Identity
 
     @staticmethod
-    def of(circuit: Circuit, shards: int, identity: Identity) -> Program:
+    def of(circuit: Dataflow, shards: int, identity: Identity) -> Program:
         pickled: bytes = cloudpickle.dumps(circuit)  # type: ignore[no-untyped-call]
         return Program(hashlib.sha256(pickled).hexdigest(), pickled, shards, identity)
 
@@ -119,18 +119,18 @@ class Assignment:
 class _Warm:
     """What a worker keeps between tasks."""
 
-    circuits: dict[str, Circuit] = field(default_factory=dict)
+    circuits: dict[str, Dataflow] = field(default_factory=dict)
     files: dict[tuple[str, int, int], OpenFiles] = field(default_factory=dict)
     opened: dict[tuple[str, int, int], ShardArrangements] = field(default_factory=dict)
     frozen: bool = False
 
-    def circuit(self, program: Program) -> Circuit:
+    def circuit(self, program: Program) -> Dataflow:
         if program.digest not in self.circuits:
             self.circuits.clear()
             self.circuits[program.digest] = cloudpickle.loads(program.pickled)
         return self.circuits[program.digest]
 
-    def arrangements(self, assignment: Assignment, circuit: Circuit, shard: int, shards: int, level: int) -> ShardArrangements:
+    def arrangements(self, assignment: Assignment, circuit: Dataflow, shard: int, shards: int, level: int) -> ShardArrangements:
         """The shard's arrangements; spines whose batches are the same as in the last tick are taken over."""
         key = (assignment.root, shard, level)
         files = self.files.setdefault(key, OpenFiles(assignment.root))
@@ -171,7 +171,7 @@ class LevelTask:
             yield to_arrow([*passing, *self._run(circuit, shard, [m for m in mine if m.level == self.level])])
         _warm.freeze()
 
-    def _run(self, circuit: Circuit, shard: int, messages: Sequence[Message]) -> list[Message]:
+    def _run(self, circuit: Dataflow, shard: int, messages: Sequence[Message]) -> list[Message]:
         (assigned,) = (m for m in messages if m.kind is Kind.ASSIGNMENT)
         assignment = Assignment.unpack(assigned.payload, shard)
         try:
@@ -204,7 +204,7 @@ class LevelTask:
         """For the driver; and for every shard, once, so that the later levels do nothing."""
         return [Message(shard, LAST, kind, payload) for shard in range(self.program.shards)]
 
-    def _sent(self, circuit: Circuit, shard: int, result: LevelResult, strings: StringTable) -> list[Message]:
+    def _sent(self, circuit: Dataflow, shard: int, result: LevelResult, strings: StringTable) -> list[Message]:
         messages = []
         ports = {port.name: port for port in circuit.levels[self.level].leaves}
         for level in sorted({port.target_level for port in ports.values()}):
@@ -218,7 +218,7 @@ class LevelTask:
         return messages
 
 
-def _has_strings(circuit: Circuit, level: Level) -> bool:
+def _has_strings(circuit: Dataflow, level: Level) -> bool:
     ports = (*level.arrives, *level.leaves)
     return any(p.strings for p in ports) or any(circuit.arrangements[a].strings for a in (*level.reads, *level.owned))
 
@@ -241,7 +241,7 @@ def _joined(parts: Sequence[Rows]) -> Rows:
     return merge(batches) if len(batches) == len(parts) else Rows.concat(parts)
 
 
-def _told(circuit: Circuit, outcome: Outcome, appended: Mapping[str, Batch], strings: StringTable) -> list[Message]:
+def _told(circuit: Dataflow, outcome: Outcome, appended: Mapping[str, Batch], strings: StringTable) -> list[Message]:
     """What a task did, for the driver, with its new strings and small changes of views."""
     small = [
         Part(name, appended[name], circuit.arrangements[name].strings) for name, _ in outcome.views if appended[name].nbytes <= INLINE_BYTES
