@@ -479,7 +479,7 @@ def test_json_without_an_end_of_line_is_refused_before_it_fills_the_memory(tmp_p
     monkeypatch.setattr(deltic.connectors.files.json, "_BYTES", 1 << 10)
     monkeypatch.setattr(deltic.connectors.files.json, "_LONGEST", 1 << 20)
     write(tmp_path, '{"id":1,"s":"a"}\n' + "[" * (2 << 20))
-    with pytest.raises(SourceError, match=r"has more than 1 MiB without a line's end, behind line 1"):
+    with pytest.raises(SourceError, match=r"has more than 1 MiB without a line's end, after line 1"):
         read(tmp_path, ORDERS, "json")
 
 

@@ -97,14 +97,14 @@ def test_a_spark_frame_is_recognised_by_its_type_and_collected() -> None:
     [
         ([{"id": 1, "name": "a"}], "table orders: the frame has no column amount"),
         ([ROWS[0], {"id": 2, "name": "b"}], "table orders, row 1: no column amount"),
-        ([{**ROWS[0], "colour": 1}], "table orders: the frame has a column colour, which the table has not"),
+        ([{**ROWS[0], "colour": 1}], "table orders: the frame has a column colour, which is not in the table"),
         ([{**ROWS[0], "ID": 1}], "table orders: the frame has the column ID twice (case does not count)"),
         ([{**ROWS[0], 3: 1}], "table orders: a row has the key 3"),
         ([1, 2], "table orders, row 0: found int"),
         (pd.DataFrame({1: [1]}), "table orders: the frame has a column called 1"),
-        (ROWS[0], "table orders: found builtins.dict, which is no frame"),
-        (pl.LazyFrame(ROWS), "table orders: found polars.lazyframe.frame.LazyFrame, which is no frame"),
-        ("orders.csv", "table orders: found builtins.str, which is no frame"),
+        (ROWS[0], "table orders: found builtins.dict, which is not a frame"),
+        (pl.LazyFrame(ROWS), "table orders: found polars.lazyframe.frame.LazyFrame, which is not a frame"),
+        ("orders.csv", "table orders: found builtins.str, which is not a frame"),
     ],
 )
 def test_frames_of_a_wrong_shape_are_refused(frame: object, text: str) -> None:
@@ -276,7 +276,7 @@ def test_deletes_by_keys_or_by_rows() -> None:
         ([(1, "a"), 2], LINES, "table lines, row 1: found 2"),
         (["a"], ORDERS, "table orders, row 0, column id: found str 'a'"),
         ([{"name": "a"}], ORDERS, "table orders: the frame has no column id"),
-        (5, ORDERS, "table orders: found builtins.int, which is no frame"),
+        (5, ORDERS, "table orders: found builtins.int, which is not a frame"),
     ],
 )
 def test_keys_that_do_not_fit_are_refused(keys: object, table: TableSchema, text: str) -> None:
@@ -370,7 +370,7 @@ def test_a_sequence_orders_the_changes() -> None:
         ([{"x": 1, "_op": "u"}], BAG, None, "table bag, row 0: update, but the table has no PRIMARY KEY"),
         (pa.table({"id": [1], "_op": ["i"]}), ORDERS, None, "table orders: the frame has no column name"),
         ([{"_op": "i", "id": 1}, {"_op": "d", "id": 1}], ORDERS, None, "table orders, row 0: no column name"),
-        ([{**change("i", 1), "x": 1}], ORDERS, None, "table orders: the frame has a column x, which the table has not"),
+        ([{**change("i", 1), "x": 1}], ORDERS, None, "table orders: the frame has a column x, which is not in the table"),
         ([change("i", 1)], ORDERS, "at", "table orders: the frame has no column at, named as its sequence"),
         ([{**change("i", 1), "at": None}], ORDERS, "at", "table orders, row 0: the sequence at is NULL"),
         (

@@ -119,7 +119,7 @@ def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArr
 
 
 def _is_kind(kind: type, allowed: tuple[type, ...]) -> bool:
-    """bool is no int here, nor datetime a date, though Python says that they are."""
+    """bool is not an int here, nor datetime a date, though Python says that they are."""
     if kind is bool or issubclass(kind, datetime):
         return bool in allowed if kind is bool else datetime in allowed
     return issubclass(kind, allowed)
@@ -127,7 +127,7 @@ def _is_kind(kind: type, allowed: tuple[type, ...]) -> bool:
 
 def _build(values: list[object], wanted: Type) -> pa.ChunkedArray[Any]:
     if wanted.is_decimal and any(isinstance(value, Decimal) and _is_too_fine(value) for value in values):
-        raise pa.ArrowInvalid("digits far behind the point, on which Arrow may crash")
+        raise pa.ArrowInvalid("digits far after the point, on which Arrow may crash")
     array = pa.array(values, type=wanted.arrow)
     if wanted.name == "FLOAT":
         _refuse_new_infinities(array, pa.array(values, type=pa.float64()))

@@ -56,7 +56,7 @@ _DELETES: Final = frozenset(name for name, op in OPERATIONS.items() if op is Op.
 class Changes:
     """Changes of one table, rows in the order of the frame.
 
-    rows: fits the table, but for columns behind the table's; beyond the key, a DELETE_KEY row has NULL, or zero where the column is
+    rows: fits the table, but for columns after the table's; beyond the key, a DELETE_KEY row has NULL, or zero where the column is
     NOT NULL.
     ops: int64[n], codes of Op. weights: int64[n], 1 but for WEIGHT, never 0.
     ordinals: int64[n], distinct: changes apply in this order; without a sequence it is the row's number in the frame.
@@ -163,7 +163,7 @@ def _positions(names: Sequence[str], schema: Schema, where: str) -> list[int]:
     extra = [name for name in names if not schema.find(name)]
     missing = [name for name in schema.names if name.lower() not in found]
     if extra:
-        message = f"{where}: the frame has a column {extra[0]}, which the table has not"
+        message = f"{where}: the frame has a column {extra[0]}, which is not in the table"
         raise FrameError(message, expected=_listed(schema), remedy=f"drop {extra[0]} from the frame")
     if missing:
         remedy = f"give {missing[0]}, of NULLs where there are no values" if schema[schema.find(missing[0])[0]].nullable else None

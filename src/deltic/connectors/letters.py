@@ -49,7 +49,7 @@ class DeadLetterFolder:
     def settle(self, committed: int) -> None:
         """Shows the writer's letters of epochs up to `committed`, and takes its staged ones of later epochs away.
 
-        To be called behind each commit, and before the first epoch is staged anew. Raises SinkError.
+        To be called after each commit, and before the first epoch is staged again. Raises SinkError.
         """
         written(lambda: self._settle(committed), self._folder, self._name)
 
@@ -58,14 +58,14 @@ class DeadLetterFolder:
         written(lambda: self._delete([name for name, writer in self._unsettled() if writer != self._writer]), self._folder, self._name)
 
     def _settle(self, committed: int) -> None:
-        gone = []
+        dropped = []
         for name in [name for name, writer in self._unsettled() if writer == self._writer]:
             staged = _STAGED.fullmatch(name)
             if staged is not None and int(staged[3]) <= committed:
                 disk.rename(self._folder / name, self._folder / staged[2])
             else:
-                gone.append(name)
-        self._delete(gone)
+                dropped.append(name)
+        self._delete(dropped)
 
     def _unsettled(self) -> list[tuple[str, str]]:
         """The names of staged letters, and who staged them."""

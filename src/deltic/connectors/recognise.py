@@ -68,7 +68,7 @@ def not_a_frame(frame: object, where: str) -> FrameError:
     else:
         remedy = "give one of these, or a list of dicts with the column names as keys"
     kinds = "a pyarrow Table or RecordBatch, a pandas, Polars or Spark DataFrame, or a list of dicts"
-    return FrameError(f"{where}: found {kind.__module__}.{kind.__qualname__}, which is no frame", expected=kinds, remedy=remedy)
+    return FrameError(f"{where}: found {kind.__module__}.{kind.__qualname__}, which is not a frame", expected=kinds, remedy=remedy)
 
 
 def _of_arrow(table: pa.Table) -> Columns:
@@ -104,7 +104,7 @@ def _of_pandas(frame: Any, schema: Schema, where: str) -> Columns:
 
 
 def _of_series(series: Any, name: str, schema: Schema) -> Column:
-    """A float column of whole numbers is taken for an integer one: pandas turns integers with a missing value into floats."""
+    """A float column of whole numbers is read as an integer one: pandas turns integers with a missing value into floats."""
     try:
         array = pa.array(series, from_pandas=True)
     except (pa.ArrowException, OverflowError):

@@ -1,8 +1,8 @@
 """A pipeline: a script's tables read from files, its views kept exact, and its sinks written, tick by tick.
 
 A tick reads, stages dead letters, commits changes and notes in one epoch, settles the letters and writes the sinks. Only the commit
-counts: what comes before it is thrown away by the next start, what comes after it is done again. So each file is taken once, and each
-sink has each epoch once, wherever a process ends. By the wall clock, rows that wait for their time make a tick when it comes.
+counts: what comes before it is discarded by the next start, what comes after it is done again. So each change is applied once, and each
+sink receives each epoch once, wherever a process ends. By the wall clock, rows that wait for their time make a tick when it comes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyspark.sql
 
 ROWS_PER_TICK: Final = 100_000
-"""Of each source, unless told otherwise: what a tick needs of memory does not grow with the files."""
+"""Of each source, by default: what a tick needs of memory does not grow with the files."""
 
 DUE_S: Final = 1.0
 """How long a pipeline waits at least between two ticks that nothing but the time makes."""
@@ -60,7 +60,7 @@ class Pipeline:
         script: its text; `name` is what errors call it. spark, state, shards, retain, shared_state: as of a Session.
         rows_per_tick: how many rows of each source a tick takes at most, 100,000 if not given.
         base: the folder that the script's relative paths count from; the working folder if not given.
-        Raises SetupError for an invalid option, QueryError, StateError, SourceError, SinkError, EvaluationError; then no file is taken and
+        Raises SetupError for an invalid option, QueryError, StateError, SourceError, SinkError, EvaluationError; then nothing is read and
         no sink written.
         """
         options = RunOptions(
@@ -92,7 +92,7 @@ class Pipeline:
 
     @classmethod
     def over(cls, session: Session, *, state: str | None, rows_per_tick: int | None = None, base: str | Path | None = None) -> Self:
-        """The sources and sinks that a session has been told of, which stays open when this is closed. state: its folder."""
+        """The sources and sinks that a session has defined, which stays open when this is closed. state: its folder."""
         pipeline = cls.__new__(cls)
         pipeline.session = session
         bound = Script.of(session, base)
@@ -141,7 +141,7 @@ class Pipeline:
                 raise
 
     def close(self) -> None:
-        """Frees the state. What a sink has had since the last tick is delivered again, with the same content, by the next start."""
+        """Frees the state. What a sink has received since the last tick is delivered again, with the same content, by the next start."""
         with self._lock:
             self.session.close()
 
@@ -216,7 +216,7 @@ class Pipeline:
         return summary
 
     def _note(self) -> None:
-        """Commits what the sinks have had, so that they have it once even if somebody takes it away from there."""
+        """Commits how far the sinks are, so that they receive it once even if somebody removes it from there."""
         with self._lock:
             if self._delivery.unrecorded:
                 self.session.apply({}, notes=self._delivery.notes())

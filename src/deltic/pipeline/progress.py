@@ -45,7 +45,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One tick. files: taken or taken from, by table. rows_in: of the sources, by table, dead letters among them. rows_out: of the views'
+    """One tick. files: read whole or in part, by table. rows_in: of the sources, by table, dead letters among them. rows_out: of the views'
     changes, by view. letters: dead letters, by table. seconds: read, tick and sinks.
     """
 
@@ -70,7 +70,7 @@ class Progress:
 
 @dataclass(slots=True)
 class Summary:
-    """All ticks of a run; as Progress, but files are counted. epoch: the last committed. stopped: before everything was taken."""
+    """All ticks of a run; as Progress, but files are counted. epoch: the last committed. stopped: before everything was read."""
 
     epoch: int = 0
     ticks: int = 0

@@ -54,7 +54,7 @@ class CsvFiles:
         self._listed = "the columns " + ", ".join(field.name for field in fields)
 
     def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[Block]:
-        """Blocks of at most 65,536 records behind the first `start`, plus torn ones. A file without a byte needs no header."""
+        """Blocks of at most 65,536 records after the first `start`, plus torn ones. A file without a byte needs no header."""
         if file.read(4) in (b"", codecs.BOM_UTF8):
             return
         file.seek(0)
@@ -103,7 +103,7 @@ class CsvFiles:
         if twins:
             raise self._error(name, f"has the column {twins[0]} twice (case does not count)", self._listed)
         if extra:
-            raise self._error(name, f"has a column {extra[0]!r}, which the table has not", self._listed, remedy_for_extra(extra[0]))
+            raise self._error(name, f"has a column {extra[0]!r}, which is not in the table", self._listed, remedy_for_extra(extra[0]))
         if missing:
             raise self._error(name, f"has no column {missing[0]} in its header", self._listed, f"give {missing[0]}, empty where it is NULL")
         return order
@@ -123,7 +123,7 @@ class CsvFiles:
         except pa.ArrowInvalid as error:
             if "straddling" not in str(error):
                 raise
-            what = f"has a record of more than {_BYTES >> 20} MiB behind record {at - self._header}"
+            what = f"has a record of more than {_BYTES >> 20} MiB after record {at - self._header}"
             raise self._error(name, what, "records that are shorter", "look for a quote that is not closed") from None
         if torn:
             if held is not None:
@@ -133,7 +133,7 @@ class CsvFiles:
             return
         if _is_left_open(file, held, self._sep):
             what = f"ends within quotes, which its last record, {held.last - self._header}, opens"
-            raise self._error(name, what, "a complete CSV file", "write it anew, or close the quotes")
+            raise self._error(name, what, "a complete CSV file", "write it again, or close the quotes")
         yield held
 
     def _reader(self, file: IO[bytes], name: str, torn: dict[int, InvalidRow]) -> Any:
@@ -143,7 +143,7 @@ class CsvFiles:
 
         names = [str(i) for i in range(len(self._fields))]
         return open_csv(
-            pa.PythonFile(_Utf8(file, lambda what: self._error(name, what, "UTF-8", "write it anew in UTF-8")), "r"),
+            pa.PythonFile(_Utf8(file, lambda what: self._error(name, what, "UTF-8", "write it again in UTF-8")), "r"),
             read_options=ReadOptions(column_names=names, use_threads=False, block_size=_BYTES),
             parse_options=ParseOptions(delimiter=self._sep, newlines_in_values=True, invalid_row_handler=put_aside),
             convert_options=ConvertOptions(
@@ -184,7 +184,7 @@ class _Utf8:
 
 
 def _numbered(batch: pa.RecordBatch, at: int, torn: dict[int, InvalidRow]) -> _Records:
-    """The records behind number `at`; takes the torn ones among and right behind them out of `torn`."""
+    """The records after number `at`; takes the torn ones among and right after them out of `torn`."""
     ahead = np.arange(at + 1, at + batch.num_rows + len(torn) + 1)
     numbers = ahead[np.isin(ahead, list(torn), invert=True)][: batch.num_rows] if torn else ahead
     last = int(numbers[-1]) if len(numbers) else at
@@ -194,7 +194,7 @@ def _numbered(batch: pa.RecordBatch, at: int, torn: dict[int, InvalidRow]) -> _R
 
 
 def _bounded(records: _Records, skipped: int) -> Iterator[_Records]:
-    """The records behind number `skipped`, in parts of bounded size."""
+    """The records after number `skipped`, in parts of bounded size."""
     begin = int(np.searchsorted(records.numbers, skipped, side="right"))
     torn = {number: row for number, row in records.torn.items() if number > skipped}
     while len(records.numbers) - begin > _ROWS:

@@ -54,7 +54,7 @@ class Folder:
 
     @contextmanager
     def open(self, entry: Entry) -> Iterator[tuple[IO[bytes], Callable[[], None]]]:
-        """The bytes of a file that is still as it was listed, and a check, to be called behind what was read, that it still is.
+        """The bytes of a file that is still as it was listed, and a check, to be called after what was read, that it still is.
 
         Raises SourceError if the file has vanished or changed, or cannot be read.
         """
@@ -114,7 +114,7 @@ def _is_source(found: os.DirEntry[str]) -> bool:
 
 
 def _entry(found: os.DirEntry[str]) -> Entry | None:
-    """None if it is no file, or gone already."""
+    """None if it is not a file, or no longer there."""
     try:
         if not found.is_file():
             return None

@@ -52,7 +52,7 @@ class JsonFiles:
         self._listed = "one JSON object on each line, with the fields " + ", ".join(field.name for field in fields)
 
     def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[Block]:
-        """Blocks of at most 65,536 lines behind the first `start`."""
+        """Blocks of at most 65,536 lines after the first `start`."""
         at = 0
         for lines in self._chunks(file, name):
             skipped = max(0, min(start - at, len(lines)))
@@ -75,7 +75,7 @@ class JsonFiles:
                 yield lines
             rest.append(block[end + 1 :])
             if sum(map(len, rest)) > _LONGEST:
-                message = f"table {self._table}: the file {name} has more than {_LONGEST >> 20} MiB without a line's end, behind line {at}"
+                message = f"table {self._table}: the file {name} has more than {_LONGEST >> 20} MiB without a line's end, after line {at}"
                 raise SourceError(message, expected=self._listed)
         lines = b"".join(rest).split(b"\n")
         yield lines if lines[-1] else lines[:-1]

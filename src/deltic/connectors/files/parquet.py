@@ -32,14 +32,14 @@ class ParquetFiles:
         self._table, self._fields = table.name, fields
 
     def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[Block]:
-        """Blocks of at most 65,536 rows behind the first `start`. check: raises if the file is no longer what was opened."""
+        """Blocks of at most 65,536 rows after the first `start`. check: raises if the file is no longer what was opened."""
         self._check_ends(file, name)
         try:
             with pq.ParquetFile(pa.PythonFile(file, "r"), coerce_int96_timestamp_unit="us") as parquet:
                 yield from self._blocks(parquet, name, start)
         except (pa.ArrowException, OSError) as error:
             check()  # that it was changed says more than what the change broke
-            self._fail(name, f"is damaged: {_first_line(error)}", "a complete Parquet file", "write it anew")
+            self._fail(name, f"is damaged: {_first_line(error)}", "a complete Parquet file", "write it again")
 
     def _check_ends(self, file: IO[bytes], name: str) -> None:
         size = file.seek(0, os.SEEK_END)
@@ -49,8 +49,8 @@ class ParquetFiles:
         ends = size >= _LEAST_BYTES and file.read(len(_MAGIC)) == _MAGIC
         file.seek(0)
         if not ends:
-            what = f"is cut short, at {size:,} bytes: it does not end as Parquet does" if begins else "is no Parquet file"
-            self._fail(name, what, "a complete Parquet file", "write it anew, under a name that starts with '.' until it is complete")
+            what = f"is cut short, at {size:,} bytes: it does not end as Parquet does" if begins else "is not a Parquet file"
+            self._fail(name, what, "a complete Parquet file", "write it again, under a name that starts with '.' until it is complete")
 
     def _blocks(self, parquet: pq.ParquetFile, name: str, start: int) -> Iterator[Block]:
         order = self._order(parquet.schema_arrow, name)
@@ -80,7 +80,7 @@ class ParquetFiles:
         if twins:
             self._fail(name, f"has the column {twins[0]} twice (case does not count)", listed, None)
         if extra:
-            self._fail(name, f"has a column {extra[0]}, which the table has not", listed, remedy_for_extra(extra[0]))
+            self._fail(name, f"has a column {extra[0]}, which is not in the table", listed, remedy_for_extra(extra[0]))
         if missing:
             self._fail(name, f"has no column {missing[0]}", listed, f"give {missing[0]}, of NULLs where there are no values")
         for field, i in zip(self._fields, order, strict=True):

@@ -1,8 +1,8 @@
-"""A bounded run of a file's rows, and the rows in it that are no changes.
+"""A bounded run of a file's rows, and the rows in it that are not changes.
 
 Rows are counted from 1 in the way of their format: Parquet's rows; CSV's records, neither the header nor empty lines counted;
 JSON's lines, all of them. What always holds of a Portion: `changes` has the table's columns, in its order and Arrow types, and
-behind them `_op` (STRING) if the source has an operation column; no NOT NULL column has a NULL, but in a delete that gives its key
+after them `_op` (STRING) if the source has an operation column; no NOT NULL column has a NULL, but in a delete that gives its key
 alone; rows keep the order of the file.
 """
 
@@ -29,7 +29,7 @@ _LONGEST_TEXT: Final = 10_000
 class Portion:
     """Rows `first` to `first + rows - 1` of a file.
 
-    rows: how many were read; with what was read before, the `start` from which to go on.
+    rows: how many were read; with what was read before, the `start` from which to continue.
     lines: int64[n], the number in the file of each row of `changes`. letters: the others, in their order.
     """
 
@@ -62,7 +62,7 @@ class Column:
 class Block:
     """What a format makes of rows `first` to `first + rows - 1`, unjudged.
 
-    columns: one for each of `fields_of`. numbers: int64[n], of each row. torn: rows that are no rows at all, by number, with
+    columns: one for each of `fields_of`. numbers: int64[n], of each row. torn: records that are not rows at all, by number, with
     their texts. text: of the i-th row.
     """
 
@@ -75,12 +75,12 @@ class Block:
 
 
 def fields_of(table: TableSchema, op_column: str | None) -> tuple[Field, ...]:
-    """The columns of a file: the table's and, behind them, the operation."""
+    """The columns of a file: the table's and, after them, the operation."""
     return table.schema.fields if op_column is None else (*table.schema.fields, Field(op_column, STRING))
 
 
 class Sieve:
-    """Parts the rows of blocks into changes and letters. strict: the first row that is no change raises instead."""
+    """Parts the rows of blocks into changes and letters. strict: the first row that is not a change raises instead."""
 
     def __init__(self, table: TableSchema, op_column: str | None, *, strict: bool) -> None:
         self._table, self._has_op, self._strict = table, op_column is not None, strict
@@ -138,7 +138,7 @@ class Sieve:
     def _op_fault(self, word: str | None) -> Fault | None:
         op = None if word is None else OPERATIONS.get(word.lower())
         if op is None:
-            return Fault("NULL is no operation" if word is None else f"{quoted(word)} is no operation", KNOWN_OPERATIONS)
+            return Fault("NULL is not an operation" if word is None else f"{quoted(word)} is no operation", KNOWN_OPERATIONS)
         if op in (Op.UPSERT, Op.UPDATE) and not self._table.key:
             remedy = "declare a PRIMARY KEY, or delete the old row and insert the new one"
             return Fault(f"{word}, but the table has no PRIMARY KEY", "insert or delete", remedy)
@@ -182,7 +182,7 @@ def quoted(value: str) -> str:
 
 
 def in_table_order(names: Iterable[str], fields: Sequence[Field]) -> tuple[list[int], list[str], list[str], list[str]]:
-    """Where each field stands among `names`, whose case does not count; names that are no field; fields that are missing; twins."""
+    """Where each field stands among `names`, whose case does not count; names that are not fields; fields that are missing; twins."""
     wanted = {field.name.lower() for field in fields}
     found: dict[str, int] = {}
     extra, twins = [], []
@@ -197,7 +197,7 @@ def in_table_order(names: Iterable[str], fields: Sequence[Field]) -> tuple[list[
 
 
 def remedy_for_extra(name: str) -> str:
-    """What to do about a column that the table has not."""
+    """What to do about a column that is not in the table."""
     if name.lower() == OP:
         return f"say op_column '{name}' if it says what a row does"
     return f"add {name} to the table, or leave it out"

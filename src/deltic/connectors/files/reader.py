@@ -21,8 +21,8 @@ class FileReader:
     """Reads the files of a local folder as changes of `table`.
 
     format: parquet, csv or json (lines). path: a local path or a file:// URL.
-    op_column: the column that says what a row does; behind the others in a CSV without a header. None: all rows are inserts.
-    on_error: "fail" raises FrameError or ConstraintViolation for the first row that is no change, "dead_letter" passes over such
+    op_column: the column that says what a row does; after the others in a CSV without a header. None: all rows are inserts.
+    on_error: "fail" raises FrameError or ConstraintViolation for the first row that is not a change, "dead_letter" passes over such
     rows and gives them as letters.
     header, sep, null_value: of CSV. Raises SourceError for a path that is not local.
     """
@@ -51,8 +51,8 @@ class FileReader:
         return self._folder.listing()
 
     def read(self, entry: Entry, start: int = 0) -> Iterator[Portion]:
-        """The rows behind the first `start`, in order, in portions of at most 65,536; at least the last of them was checked to be of
-        a file that has not changed since the listing. Going on with the iterator costs nothing; a new start passes over the rows
+        """The rows after the first `start`, in order, in portions of at most 65,536; at least the last of them was checked to be of
+        a file that has not changed since the listing. Continuing the iterator costs nothing; a new start passes over the rows
         before it (for Parquet without decoding their row groups).
 
         Raises SourceError for what is wrong with the file, FrameError and ConstraintViolation (unless they are letters) with a row.

@@ -2,7 +2,7 @@
 
 Integers: digits with an optional sign. DECIMAL: these, also with a point and an exponent, if no digit is lost. FLOAT and DOUBLE: so,
 rounded once, and NaN, Inf and Infinity in any case; a finite number beyond the range is refused. BOOLEAN: true or false in any case.
-DATE: yyyy-mm-dd. TIMESTAMP: a date, then optionally T or a space and hh, hh:mm or hh:mm:ss with up to six digits behind the point
+DATE: yyyy-mm-dd. TIMESTAMP: a date, then optionally T or a space and hh, hh:mm or hh:mm:ss with up to six digits after the point
 (more if they are zeros), then optionally a zone: Z, UTC, GMT, ±hh, ±hhmm or ±hh:mm, with or without a space; UTC if there is none.
 A month, day, hour, minute or second may be one digit, which costs time. Years are 1 to 9999, with four digits.
 """
@@ -56,7 +56,7 @@ def parse(text: str, wanted: Type) -> Any | Fault:
 def expected_text(wanted: Type) -> str:
     """What a text of this type may say."""
     if wanted.is_decimal:
-        return f"{wanted.sql}, a number of at most {wanted.precision - wanted.scale} digits before the point and {wanted.scale} behind it"
+        return f"{wanted.sql}, a number of at most {wanted.precision - wanted.scale} digits before the point and {wanted.scale} after it"
     if wanted.is_float:
         return f"{wanted.sql}, a number in its range, NaN, Infinity or -Infinity"
     if wanted.name == "DATE":

@@ -1,8 +1,8 @@
 """Rows as the bytes of a file: Parquet, CSV, or JSON lines.
 
 The same rows in the same order give the same bytes. Every value is exact, and is read back as it was (connectors/files): a timestamp is
-in UTC with six digits behind its second; NaN and the infinities are NaN, Infinity and -Infinity, in JSON as strings; in CSV every
-string is in quotes, so that an empty one is no NULL; in JSON a NULL is null.
+in UTC with six digits after its second; NaN and the infinities are NaN, Infinity and -Infinity, in JSON as strings; in CSV every
+string is in quotes, so that an empty one is not NULL; in JSON a NULL is null.
 """
 
 from __future__ import annotations
