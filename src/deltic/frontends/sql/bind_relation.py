@@ -163,8 +163,8 @@ def _sides(part: Expr, width: int) -> tuple[Expr, Expr] | None:
     if not (isinstance(part, Call) and part.function == EQUAL):
         return None
     for left, right in (part.arguments, part.arguments[::-1]):
-        ours, theirs = columns_of(left), columns_of(right)
-        if ours and theirs and max(ours) < width <= min(theirs):
+        left_columns, right_columns = columns_of(left), columns_of(right)
+        if left_columns and right_columns and max(left_columns) < width <= min(right_columns):
             return left, right
     return None
 
@@ -187,43 +187,43 @@ def with_equality(plan: Plan, condition: Expr) -> Plan | None:
 
 
 def _common_names(left: Relation, right: Relation) -> list[tuple[str, Span | None]]:
-    theirs = {column.name.lower() for column in right.scope.star(None)}
-    return [(column.name, None) for column in left.scope.star(None) if column.name.lower() in theirs]
+    right_columns = {column.name.lower() for column in right.scope.star(None)}
+    return [(column.name, None) for column in left.scope.star(None) if column.name.lower() in right_columns]
 
 
 def _join_using(left: Relation, right: Relation, kind: JoinKind, names: Sequence[tuple[str, Span | None]], env: Environment) -> Relation:
     """The columns of `names` are keys and come out once, first."""
-    ours = [_using(left, name, span, "left") for name, span in names]
-    theirs = [_using(right, name, span, "right") for name, span in names]
+    left_columns = [_using(left, name, span, "left") for name, span in names]
+    right_columns = [_using(right, name, span, "right") for name, span in names]
     width, keys = len(left.plan.schema), []
-    for (_, span), a, b in zip(names, ours, theirs, strict=True):
+    for (_, span), a, b in zip(names, left_columns, right_columns, strict=True):
         equal = resolve(EQUAL, [left.scope.column(a), shift(right.scope.column(b), width)], span)
         assert isinstance(equal, Call)
         keys.append((equal.arguments[0], shift(equal.arguments[1], -width)))
     plan = Join(left.plan, right.plan, kind, tuple(keys), hint=env.hint if kind == "inner" else None)
     if kind == "full":
-        return _merged(left, right, plan, ours, theirs)
+        return _merged(left, right, plan, left_columns, right_columns)
     kept_left = kind != "right"
-    shown = ours if kept_left else list(moved(theirs, width))
-    gone = moved(theirs, width) if kept_left else ours
-    rest = [c for c in left.scope.columns if c not in ours]
+    shown = left_columns if kept_left else list(moved(right_columns, width))
+    hidden_columns = moved(right_columns, width) if kept_left else left_columns
+    rest = [c for c in left.scope.columns if c not in left_columns]
     if kind in ("semi", "anti"):
         return Relation(plan, Scope((*shown, *rest), plan.schema))
-    rest += [c for c in moved(right.scope.columns, width) if c not in moved(theirs, width)]
-    return Relation(plan, Scope((*shown, *rest, *(replace(c, hidden=True) for c in gone)), plan.schema))
+    rest += [c for c in moved(right.scope.columns, width) if c not in moved(right_columns, width)]
+    return Relation(plan, Scope((*shown, *rest, *(replace(c, hidden=True) for c in hidden_columns)), plan.schema))
 
 
-def _merged(left: Relation, right: Relation, plan: Join, ours: list[ScopeColumn], theirs: list[ScopeColumn]) -> Relation:
+def _merged(left: Relation, right: Relation, plan: Join, left_columns: list[ScopeColumn], right_columns: list[ScopeColumn]) -> Relation:
     """FULL JOIN USING: the key is that of whichever side is there."""
     width, schema = len(left.plan.schema), plan.schema
     columns: list[tuple[str, Expr]] = [(field.name, reference(schema, i)) for i, field in enumerate(schema)]
     shown = []
-    for a, b in zip(ours, moved(theirs, width), strict=True):
+    for a, b in zip(left_columns, moved(right_columns, width), strict=True):
         shown.append(ScopeColumn(a.name, None, len(columns)))
         columns.append((a.name, resolve("coalesce", [reference(schema, a.index), reference(schema, b.index)], None)))
     project = Project(plan, tuple(columns))
     both = left.scope.columns + moved(right.scope.columns, width)
-    keys = {c.index for c in (*ours, *moved(theirs, width))}
+    keys = {c.index for c in (*left_columns, *moved(right_columns, width))}
     rest = [c for c in both if c.index not in keys]
     hidden = [replace(c, hidden=True) for c in both if c.index in keys]
     return Relation(project, Scope((*shown, *rest, *hidden), project.schema))

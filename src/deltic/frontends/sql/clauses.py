@@ -42,17 +42,17 @@ class ClauseParser(Cursor):
 
     def _bare(self, names: Sequence[str]) -> Options | None:
         """OPTIONS alone, if it has just options of these names."""
-        at, span = self.at, self.span
+        at, span = self.position, self.span
         options: dict[str, Option] = {}
         self.expect("OPTIONS")
         try:
             self._options(options)
         except SyntaxFailure:
-            self.at = at
+            self.position = at
             return None
         if self.ended and options.keys() <= {*names}:
             return Options("", span, options)
-        self.at = at
+        self.position = at
         return None
 
     def _connector(self) -> tuple[str, Span]:
@@ -105,11 +105,11 @@ class ClauseParser(Cursor):
     def _value(self, key: str) -> tuple[str, Span]:
         token = self.token
         if token.kind == STRING:
-            self.at += 1
+            self.position += 1
             return token.text, self.of(token)
         if token.kind != NUMBER and token.word not in ("TRUE", "FALSE"):
             raise self.failure(f"{_VALUE} for the option {key}")
-        self.at += 1
+        self.position += 1
         return token.text.lower(), self.of(token)
 
     def _dotted_text(self) -> tuple[str, Span]:

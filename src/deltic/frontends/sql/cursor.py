@@ -24,7 +24,7 @@ class Cursor:
     """The tokens of one statement, and how many of them have been read."""
 
     def __init__(self, text: str, name: str, tokens: Sequence[Token]) -> None:
-        self.text, self.name, self.at, self.depth = text, name, 0, 0
+        self.text, self.name, self.position, self.depth = text, name, 0, 0
         last = tokens[-1].end
         self.tokens = [*tokens, *[Token(END, "", "", last, last)] * LOOKAHEAD]
         self.count = len(tokens)
@@ -32,17 +32,17 @@ class Cursor:
     @property
     def token(self) -> Token:
         """The next token; one of kind END past the last."""
-        return self.tokens[self.at]
+        return self.tokens[self.position]
 
     @property
     def word(self) -> str:
         """What the grammar compares of the next token."""
-        return self.tokens[self.at].word
+        return self.tokens[self.position].word
 
     @property
     def ended(self) -> bool:
         """Whether all has been read."""
-        return self.at == self.count
+        return self.position == self.count
 
     @property
     def statement(self) -> Span:
@@ -52,7 +52,7 @@ class Cursor:
     @property
     def span(self) -> Span:
         """The next token's place; at the end, that of the last one."""
-        return self.of(self.tokens[min(self.at, self.count - 1)])
+        return self.of(self.tokens[min(self.position, self.count - 1)])
 
     def of(self, token: Token) -> Span:
         """The place of one token."""
@@ -60,22 +60,22 @@ class Cursor:
 
     def since(self, start: int) -> Span:
         """From the character `start` to the end of what has been read."""
-        return Span(self.text, start, self.tokens[self.at - 1].end, self.name)
+        return Span(self.text, start, self.tokens[self.position - 1].end, self.name)
 
     def take(self) -> Token:
         """Reads one token."""
-        self.at += 1
-        return self.tokens[self.at - 1]
+        self.position += 1
+        return self.tokens[self.position - 1]
 
     def sees(self, *words: str) -> bool:
         """Whether these words come next."""
-        return all(token.word == word for token, word in zip(self.tokens[self.at : self.at + len(words)], words, strict=False))
+        return all(token.word == word for token, word in zip(self.tokens[self.position : self.position + len(words)], words, strict=False))
 
     def passes(self, *words: str) -> bool:
         """Reads the words if they come next."""
-        if self.tokens[self.at].word != words[0] or (len(words) > 1 and not self.sees(*words)):
+        if self.tokens[self.position].word != words[0] or (len(words) > 1 and not self.sees(*words)):
             return False
-        self.at += len(words)
+        self.position += len(words)
         return True
 
     def expect(self, *words: str) -> None:
@@ -86,10 +86,10 @@ class Cursor:
 
     def failure(self, expected: str | None = None) -> SyntaxFailure:
         """The error for an unexpected token."""
-        previous = self.tokens[self.at - 1] if self.at else None
-        if previous is not None and previous.word in _FIRST_WORDS and self.word in _SECOND_WORDS and self.at > 1:
+        previous = self.tokens[self.position - 1] if self.position else None
+        if previous is not None and previous.word in _FIRST_WORDS and self.word in _SECOND_WORDS and self.position > 1:
             return self.unseparated(previous)
-        if self.at and self.word in _FIRST_WORDS and self.tokens[self.at + 1].word in _SECOND_WORDS:
+        if self.position and self.word in _FIRST_WORDS and self.tokens[self.position + 1].word in _SECOND_WORDS:
             return self.unseparated(self.token)
         if self.ended:
             last = self.tokens[self.count - 1]
@@ -99,7 +99,7 @@ class Cursor:
 
     def missing(self) -> SyntaxFailure:
         """The error for a missing operand or list."""
-        previous = self.tokens[self.at - 1]
+        previous = self.tokens[self.position - 1]
         end = "at the end" if self.ended else f"before {self._written(self.token)!r}"
         return SyntaxFailure(f"something is missing after {self._written(previous)!r}, {end}", span=self.of(previous))
 
@@ -125,7 +125,7 @@ class Cursor:
         """Reads one name."""
         token = self.token
         if token.kind == QUOTED or (token.kind == WORD and token.word not in reserved and not token.word.isdigit()):
-            self.at += 1
+            self.position += 1
             return Name(token.text, self.of(token))
         if token.kind in (STRING, "number"):
             raise SyntaxFailure("invalid name", span=self.span, expected=expected, remedy="put it in `back quotes`")

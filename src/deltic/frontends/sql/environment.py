@@ -38,11 +38,11 @@ class Environment:
 
     def unused(self, name: str) -> str:
         """A name for a recursive relation that no other one in sight has: this one, or with a number after it."""
-        taken = {plan.name for plan in self.ctes.values() if isinstance(plan, Reference)}
-        number, found = 1, name
-        while found in taken or isinstance(self.catalog.relation(found), Reference):
-            number, found = number + 1, f"{name}_{number + 1}"
-        return found
+        used = {plan.name for plan in self.ctes.values() if isinstance(plan, Reference)}
+        number, candidate = 1, name
+        while candidate in used or isinstance(self.catalog.relation(candidate), Reference):
+            number, candidate = number + 1, f"{name}_{number + 1}"
+        return candidate
 
 
 BindQuery = Callable[[tree.Query, Environment], Plan]

@@ -52,21 +52,21 @@ def join_hint(select: tree.SelectQuery) -> Hint | None:
 
 
 def _read(comment: Span) -> Iterator[_Given]:
-    text, at, end = comment.text, comment.start + len("/*+"), comment.end - len("*/")
-    end = at + len(text[at:end].rstrip())
-    at += len(text[at:end]) - len(text[at:end].lstrip())
-    if at == end:
+    text, offset, end = comment.text, comment.start + len("/*+"), comment.end - len("*/")
+    end = offset + len(text[offset:end].rstrip())
+    offset += len(text[offset:end]) - len(text[offset:end].lstrip())
+    if offset == end:
         raise SyntaxFailure("this hint is empty", span=comment, remedy="leave it out")
-    while at < end:
-        found = _HINT.match(text, at, end)
+    while offset < end:
+        found = _HINT.match(text, offset, end)
         if found is None:
-            rest = Span(text, at, end, comment.name)
+            rest = Span(text, offset, end, comment.name)
             raise SyntaxFailure("invalid hint", span=rest, expected="/*+ hint, hint(relation, …) */")
         arguments = () if found[2] is None else tuple(_ARGUMENT.finditer(text, *found.span(2)))
         places = [Span(text, *argument.span(), comment.name) for argument in arguments]
         named = tuple((argument[0], place) for argument, place in zip(arguments, places, strict=True))
         yield _Given(found[1].upper(), Span(text, *found.span(1), comment.name), named)
-        at = found.end()
+        offset = found.end()
 
 
 def _known(hint: _Given) -> _Given:

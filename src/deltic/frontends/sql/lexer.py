@@ -59,28 +59,28 @@ def tokenize(text: str, name: str) -> list[Token]:
     """The tokens of a script. Raises SyntaxFailure where a quote or a comment is not closed, and at characters that are not SQL."""
     _check_characters(text, name)
     tokens: list[Token] = []
-    at, match = 0, _TOKEN.match
-    while at < len(text):
-        found = match(text, at)
+    offset, match = 0, _TOKEN.match
+    while offset < len(text):
+        found = match(text, offset)
         if found is None:
-            raise _unknown(text, at, name)
+            raise _unknown(text, offset, name)
         kind, end = found.lastgroup, found.end()
         if kind == "comment":
-            end = _past_comment(text, at, name)
+            end = _past_comment(text, offset, name)
         elif kind == WORD:
             word = found.group()
-            tokens.append(Token(WORD, word, word.upper(), at, end))
+            tokens.append(Token(WORD, word, word.upper(), offset, end))
         elif kind == SIGN:
             sign = found.group()
-            tokens.append(Token(SIGN, sign, sign, at, end))
+            tokens.append(Token(SIGN, sign, sign, offset, end))
         elif kind == NUMBER:
-            tokens.append(Token(NUMBER, found.group(), "", at, end))
+            tokens.append(Token(NUMBER, found.group(), "", offset, end))
         elif kind == HINT and not (tokens and tokens[-1].word == "SELECT"):
-            span = Span(text, at, end, name)
+            span = Span(text, offset, end, name)
             raise SyntaxFailure("a hint stands after SELECT, one comment for all", span=span, expected="SELECT /*+ hint, hint */ …")
         elif kind != "blank":
-            tokens.append(_quoted(kind or "", found.group(), Span(text, at, end, name)))
-        at = end
+            tokens.append(_quoted(kind or "", found.group(), Span(text, offset, end, name)))
+        offset = end
     return tokens
 
 
@@ -131,9 +131,9 @@ def _check_characters(text: str, name: str) -> None:
         raise SyntaxFailure("the text has half a surrogate pair", span=span, remedy="decode the text as UTF-8 before it is read")
 
 
-def _unknown(text: str, at: int, name: str) -> SyntaxFailure:
-    if _OPENING.get(text[at]) == "quote":
-        return SyntaxFailure("unterminated quote", span=Span(text, at, len(text), name), remedy=f"close it with {text[at]}")
-    if text.startswith("/*+", at):
-        return SyntaxFailure("unterminated hint", span=Span(text, at, len(text), name), remedy="close it with */")
-    return SyntaxFailure(f"the character {text[at]!r} has no meaning in SQL", span=Span(text, at, at + 1, name))
+def _unknown(text: str, offset: int, name: str) -> SyntaxFailure:
+    if _OPENING.get(text[offset]) == "quote":
+        return SyntaxFailure("unterminated quote", span=Span(text, offset, len(text), name), remedy=f"close it with {text[offset]}")
+    if text.startswith("/*+", offset):
+        return SyntaxFailure("unterminated hint", span=Span(text, offset, len(text), name), remedy="close it with */")
+    return SyntaxFailure(f"the character {text[offset]!r} has no meaning in SQL", span=Span(text, offset, offset + 1, name))

@@ -58,10 +58,10 @@ class ExpressionParser(TypeParser):
 
     def expression(self, level: int = OR) -> tree.Expression:
         """An expression whose operators have at least this level."""
-        token = self.tokens[self.at]
+        token = self.tokens[self.position]
         start = token.start
-        if token.kind == NUMBER and self.tokens[self.at + 1].word in _ENDS:  # most items of long lists
-            self.at += 1
+        if token.kind == NUMBER and self.tokens[self.position + 1].word in _ENDS:  # most items of long lists
+            self.position += 1
             return tree.NumberText(token.text, self.of(token))
         left = self._operand(level)
         highest = UNARY
@@ -91,13 +91,13 @@ class ExpressionParser(TypeParser):
         token = self.token
         if level <= NOT and token.word in ("NOT", "!"):
             return self._prefix("NOT", NOT)
-        if level <= NOT and token.word == "EXISTS" and self.tokens[self.at + 1].word == "(" and self._begins_query(self.at + 2):
-            self.at += 1
+        if level <= NOT and token.word == "EXISTS" and self.tokens[self.position + 1].word == "(" and self._begins_query(self.position + 2):
+            self.position += 1
             query = self.query_in_parentheses()
             return tree.ExistsTest(query, self.since(token.start))
-        if token.word == "-" and self.tokens[self.at + 1].kind == NUMBER:
-            self.at += 2
-            return self._postfix(tree.NumberText(f"-{self.tokens[self.at - 1].text}", self.since(token.start)), token.start)
+        if token.word == "-" and self.tokens[self.position + 1].kind == NUMBER:
+            self.position += 2
+            return self._postfix(tree.NumberText(f"-{self.tokens[self.position - 1].text}", self.since(token.start)), token.start)
         if token.word in ("-", "+", "~"):
             return self._prefix(token.word, UNARY)
         return self._postfix(self._primary(), token.start)
@@ -111,7 +111,7 @@ class ExpressionParser(TypeParser):
 
     def _postfix(self, node: tree.Expression, start: int) -> tree.Expression:
         while self.word == "::":
-            self.at += 1
+            self.position += 1
             type = self.type_name()
             node = tree.CastCall(node, type, False, self.since(start))
         refuse(self, AFTER_VALUE, start)
@@ -151,7 +151,7 @@ class ExpressionParser(TypeParser):
         return tree.IsTest(left, "NULL" if state == "UNKNOWN" else state, negated, self.since(start))
 
     def _in(self, left: tree.Expression, negated: bool, start: int) -> tree.Expression:
-        if self.word == "(" and self._begins_query(self.at + 1):
+        if self.word == "(" and self._begins_query(self.position + 1):
             query = self.query_in_parentheses()
             return tree.InQuery(left, query, negated, self.since(start))
         self.deeper()
@@ -181,7 +181,7 @@ class ExpressionParser(TypeParser):
     def _primary(self) -> tree.Expression:
         token = self.token
         if token.kind == NUMBER:
-            self.at += 1
+            self.position += 1
             return tree.NumberText(token.text, self.of(token))
         if token.kind == STRING:
             return tree.StringText(self.string("a string"), self.since(token.start))
@@ -193,7 +193,7 @@ class ExpressionParser(TypeParser):
             return self._named()
         if token.kind != WORD:
             refuse(self, OPERANDS, token.start)
-            raise self.missing() if self.at else self.failure("an expression")
+            raise self.missing() if self.position else self.failure("an expression")
         return self._worded()
 
     def star(self, qualifier: tree.Name | None, start: int) -> tree.Star:
@@ -215,7 +215,7 @@ class ExpressionParser(TypeParser):
 
     def _parenthesised(self) -> tree.Expression:
         start = self.token.start
-        if self._begins_query(self.at + 1):
+        if self._begins_query(self.position + 1):
             return self._query_or_expression(start)
         self.expect("(")
         self.deeper()
@@ -226,12 +226,12 @@ class ExpressionParser(TypeParser):
 
     def _query_or_expression(self, start: int) -> tree.Expression:
         """( query ), or ((query) + 1): with two parentheses, the inner one may be a value."""
-        if self.tokens[self.at + 1].word == "(":
-            at, depth = self.at, self.depth
+        if self.tokens[self.position + 1].word == "(":
+            at, depth = self.position, self.depth
             try:
                 return tree.ScalarQuery(self.query_in_parentheses(), self.since(start))
             except SyntaxFailure:
-                self.at, self.depth = at + 1, depth
+                self.position, self.depth = at + 1, depth
             self.deeper()
             inner = self.expression()
             self.depth -= 1
@@ -242,7 +242,7 @@ class ExpressionParser(TypeParser):
 
     def _worded(self) -> tree.Expression:
         """What begins with a word that is not in quotes."""
-        token, following = self.token, self.tokens[self.at + 1]
+        token, following = self.token, self.tokens[self.position + 1]
         word = token.word
         if word == "CASE" and following.word not in (",", ")", "."):
             return self._case()
@@ -250,25 +250,26 @@ class ExpressionParser(TypeParser):
         if following.word == "(" and (word not in NO_OPERANDS or word == "LIKE"):
             return self._call(word)
         if word in ("TRUE", "FALSE", "NULL") or (word in CLOCKS and following.word != "."):
-            self.at += 1
+            self.position += 1
             return tree.Keyword(word, self.of(token))
         if word == "INTERVAL" and (following.kind in (STRING, NUMBER, WORD, QUOTED) or following.word in ("-", "+")):
             interval = self._interval()
             if interval is not None:
                 return interval
         if following.kind == STRING and word not in NO_OPERANDS:
-            self.at += 1
+            self.position += 1
             return tree.TypedText(tree.Name(token.text, self.of(token)), self.string("a string"), self.since(token.start))
-        if word in NO_OPERANDS or (word == "END" and self.at and self.tokens[self.at - 1].word in ("CASE", "THEN", "ELSE", "WHEN")):
-            raise self.missing() if self.at else self.failure("an expression")
+        previous = self.tokens[self.position - 1].word if self.position else ""
+        if word in NO_OPERANDS or (word == "END" and previous in ("CASE", "THEN", "ELSE", "WHEN")):
+            raise self.missing() if self.position else self.failure("an expression")
         return self._named()
 
     def _named(self) -> tree.Expression:
         """A column, a qualified star, or a call of a quoted name."""
         start = self.token.start
         names = [self.identifier()]
-        while self.word == "." and self.tokens[self.at + 1].kind != NUMBER:
-            self.at += 1
+        while self.word == "." and self.tokens[self.position + 1].kind != NUMBER:
+            self.position += 1
             if self.word == "*":
                 if len(names) > 1:
                     raise Unsupported("* of a struct is not supported", span=self.since(start), expected="* or table.*")
@@ -299,19 +300,19 @@ class ExpressionParser(TypeParser):
 
     def _interval(self) -> tree.IntervalText | None:
         """INTERVAL amount unit …; None where INTERVAL is a column's name."""
-        start, begin = self.token.start, self.at
-        self.at += 1
+        start, begin = self.token.start, self.position
+        self.position += 1
         parts: list[tuple[tree.Expression, tree.Name]] = []
         compound = False
         while not parts or self._sees_amount():
             if self.token.kind == WORD and self.word in NO_OPERANDS:
-                self.at = begin
+                self.position = begin
                 return None
             amount = self.expression(UNARY)
             if self.token.kind != WORD or self.word in NO_OPERANDS or (self.word == "TO"):
                 compound = isinstance(amount, tree.StringText)
                 if not compound:
-                    self.at = begin
+                    self.position = begin
                     return None
                 break
             unit = self.identifier()
@@ -324,7 +325,7 @@ class ExpressionParser(TypeParser):
 
     def _sees_amount(self) -> bool:
         """Whether another amount with its unit comes next."""
-        at = self.at + (self.word in ("-", "+"))
+        at = self.position + (self.word in ("-", "+"))
         return self.tokens[at].kind in (NUMBER, STRING) and self.tokens[at + 1].word.removesuffix("S") in UNITS
 
     def _call(self, word: str) -> tree.Expression:
@@ -335,7 +336,7 @@ class ExpressionParser(TypeParser):
                 return self._cast(word != "CAST", start)
             case "EXTRACT":
                 return self._extract(start)
-            case "TRIM" if self.tokens[self.at + 2].word in _TRIMS or self._is_worded("FROM"):
+            case "TRIM" if self.tokens[self.position + 2].word in _TRIMS or self._is_worded("FROM"):
                 return self._trim(start)
             case "SUBSTRING" | "SUBSTR" if self._is_worded("FROM"):
                 return self._substring(start)
@@ -348,7 +349,7 @@ class ExpressionParser(TypeParser):
 
     def _is_worded(self, word: str) -> bool:
         """Whether this word stands between the arguments of the call that comes next."""
-        depth, at = 0, self.at + 1
+        depth, at = 0, self.position + 1
         while at < len(self.tokens):
             depth += {"(": 1, ")": -1}.get(self.tokens[at].word, 0)
             if depth == 0:
@@ -360,11 +361,11 @@ class ExpressionParser(TypeParser):
 
     def _has_unit(self) -> bool:
         """Whether the call that comes next has a unit's name, or a string, before its first comma."""
-        first, second = self.tokens[self.at + 2], self.tokens[self.at + 3]
+        first, second = self.tokens[self.position + 2], self.tokens[self.position + 3]
         return first.kind in (WORD, STRING) and second.word == "," and self._commas() == 2
 
     def _commas(self) -> int:
-        depth, at, commas = 0, self.at + 1, 0
+        depth, at, commas = 0, self.position + 1, 0
         while at < len(self.tokens):
             word = self.tokens[at].word
             depth += {"(": 1, ")": -1}.get(word, 0)
@@ -375,7 +376,7 @@ class ExpressionParser(TypeParser):
         return commas
 
     def _opened(self) -> None:
-        self.at += 2
+        self.position += 2
         self.deeper()
 
     def _closed(self) -> None:
@@ -392,7 +393,7 @@ class ExpressionParser(TypeParser):
 
     def _extract(self, start: int) -> tree.Expression:
         self._opened()
-        if self.token.kind != WORD or self.tokens[self.at + 1].word != "FROM":
+        if self.token.kind != WORD or self.tokens[self.position + 1].word != "FROM":
             raise Unsupported("invalid field of EXTRACT", span=self.span, expected="EXTRACT(YEAR FROM d)")
         field = self.identifier("a field")
         self.expect("FROM")
@@ -466,7 +467,7 @@ class ExpressionParser(TypeParser):
         return tree.FunctionCall(names[0].text.lower(), arguments, distinct, condition, False, self.since(start))
 
     def _quantifier(self) -> bool:
-        following = self.tokens[self.at + 1].word
+        following = self.tokens[self.position + 1].word
         if self.word == "ALL" and following not in (",", ")", "."):
-            self.at += 1
+            self.position += 1
         return self.word == "DISTINCT" and self.passes("DISTINCT")

@@ -50,13 +50,13 @@ class QueryParser(ExpressionParser):
 
     def _with(self) -> tuple[bool, tuple[tree.CommonTable, ...]]:
         self.expect("WITH")
-        recursive = self.sees("RECURSIVE") and self.tokens[self.at + 1].word not in ("AS", "(") and self.passes("RECURSIVE")
+        recursive = self.sees("RECURSIVE") and self.tokens[self.position + 1].word not in ("AS", "(") and self.passes("RECURSIVE")
         return recursive, self.several(lambda: self._cte(recursive))
 
     def _cte(self, recursive: bool) -> tree.CommonTable:
         start = self.token.start
         name = self.identifier("the name of a CTE")
-        columns = self.listed(self.identifier) if self.word == "(" and not self._begins_query(self.at + 1) else ()
+        columns = self.listed(self.identifier) if self.word == "(" and not self._begins_query(self.position + 1) else ()
         if not recursive and self.sees("MAX", "RECURSION"):
             raise self.misplaced_level()
         limit = self.level()
@@ -74,15 +74,15 @@ class QueryParser(ExpressionParser):
         token = self.token
         if token.kind != NUMBER or not token.text.isdigit() or len(token.text) > 10 or int(token.text) > MOST_LEVELS:
             raise self.failure(f"a whole number, at most {MOST_LEVELS:,}")
-        self.at += 1
+        self.position += 1
         return int(token.text)
 
     def misplaced_level(self) -> SyntaxFailure:
         """The error for a MAX RECURSION LEVEL outside WITH RECURSIVE."""
         expected = "WITH RECURSIVE name (column, …) MAX RECURSION LEVEL n AS (…)"
         start = self.token.start
-        self.at += 2
-        self.at += 2 if self.sees("LEVEL") and self.tokens[self.at + 1].kind == NUMBER else 0
+        self.position += 2
+        self.position += 2 if self.sees("LEVEL") and self.tokens[self.position + 1].kind == NUMBER else 0
         return SyntaxFailure("MAX RECURSION LEVEL is not allowed here", span=self.since(start), expected=expected)
 
     def _set_operation(self, level: int) -> tree.Query:
@@ -117,7 +117,7 @@ class QueryParser(ExpressionParser):
             case "TABLE":
                 raise Unsupported("TABLE name as a query is not supported", span=self.span, remedy="SELECT * FROM name")
             case _:
-                raise self.missing() if self.at else self.failure("SELECT, VALUES or WITH")
+                raise self.missing() if self.position else self.failure("SELECT, VALUES or WITH")
 
     def _select(self) -> tree.SelectQuery:
         start = self.take().start
@@ -126,7 +126,7 @@ class QueryParser(ExpressionParser):
         items = self.several(self._item)
         refuse(self, AFTER_ITEM)
         source = self._from() if self.passes("FROM") else None
-        if source is None and (self.word == "JOIN" or (self.word in _JOIN_WORDS and self.tokens[self.at + 1].word in _JOIN_WORDS)):
+        if source is None and (self.word == "JOIN" or (self.word in _JOIN_WORDS and self.tokens[self.position + 1].word in _JOIN_WORDS)):
             raise SyntaxFailure("JOIN without FROM", span=self.span, expected="FROM table JOIN table")
         laterals = []
         while self.sees("LATERAL", "VIEW"):
@@ -146,7 +146,7 @@ class QueryParser(ExpressionParser):
 
     def _item(self) -> tree.SelectItem:
         start = self.token.start
-        if self.word == "LATERAL" and self.tokens[self.at + 1].kind == WORD:
+        if self.word == "LATERAL" and self.tokens[self.position + 1].kind == WORD:
             raise self._without_comma()
         expression = self.expression()
         if self.sees("MAX", "RECURSION"):
@@ -166,7 +166,7 @@ class QueryParser(ExpressionParser):
 
     def _may_be_alias(self) -> bool:
         """Whether the next word is a name and not the beginning of a clause."""
-        word, following = self.word, self.tokens[self.at + 1]
+        word, following = self.word, self.tokens[self.position + 1]
         if word in _ENDS or (word in _PAIRS and following.word == "BY") or word.isdigit():
             return False
         return not (word in ("LATERAL", "JOIN", "NOTNULL", "ISNULL") or (word in _JOIN_WORDS and following.word in _JOIN_WORDS))
@@ -188,7 +188,7 @@ class QueryParser(ExpressionParser):
         joins = []
         while (join := self._join()) is not None:
             joins.append(join)
-        if self.word == "LATERAL" and self.tokens[self.at + 1].word != "VIEW":
+        if self.word == "LATERAL" and self.tokens[self.position + 1].word != "VIEW":
             raise self._without_comma()
         return joins
 
@@ -197,24 +197,24 @@ class QueryParser(ExpressionParser):
         return SyntaxFailure("LATERAL without a comma before it", span=self.span, expected=expected)
 
     def _join(self) -> tree.JoinClause | None:
-        start, at = self.token.start, self.at
+        start, at = self.token.start, self.position
         while self.word in _JOIN_WORDS - {"JOIN"}:
-            self.at += 1
+            self.position += 1
         if not self.passes("JOIN"):
-            self.at = at
+            self.position = at
             return None
-        words = [token.word for token in self.tokens[at : self.at - 1]]
+        words = [token.word for token in self.tokens[at : self.position - 1]]
         if self.ended or self.word in NO_OPERANDS:
             raise self.missing()
         kind = " ".join(word for word in words if word not in ("NATURAL", "OUTER"))
         if words[-1:] == ["OUTER"] and kind not in ("LEFT", "RIGHT", "FULL"):
-            self.at -= 1
+            self.position -= 1
             raise self.failure("LEFT, RIGHT or FULL before OUTER")
         lateral = self.word == "LATERAL"
         right = self._source()
         condition, columns = None, tuple[tree.Name, ...]()
         if self.word == "ON":
-            self.at += 1
+            self.position += 1
             condition = self.expression()
             if "NATURAL" in words:
                 raise SyntaxFailure("a join takes only one of NATURAL, USING and ON", span=condition.span)
@@ -231,18 +231,18 @@ class QueryParser(ExpressionParser):
     def _source(self) -> tree.Source:
         start = self.token.start
         refuse(self, AFTER_SOURCE)
-        if self.word == "LATERAL" and self.tokens[self.at + 1].word != ".":
+        if self.word == "LATERAL" and self.tokens[self.position + 1].word != ".":
             return self._lateral(start)
         if self.word == "(":
             return self._source_in_parentheses(start)
-        if self.word == "VALUES" and self.tokens[self.at + 1].word not in (",", ".", ")"):
+        if self.word == "VALUES" and self.tokens[self.position + 1].word not in (",", ".", ")"):
             return self._values()
         if self.word in NO_OPERANDS or (self.token.kind not in (WORD, QUOTED, STRING, NUMBER)):
             raise self.failure("a table") if self.word == "." else self.missing()
         refuse(self, OPERANDS)
         names = [self.identifier("a table")]
         while self.word == ".":
-            self.at += 1
+            self.position += 1
             names.append(self.identifier("a name after the dot"))
         if self.word == "(":
             call = self.call(names, start)
@@ -256,7 +256,7 @@ class QueryParser(ExpressionParser):
         if self.word == "(":
             remedy = "join the subquery"
             span = self.span
-            if self._begins_query(self.at + 1):
+            if self._begins_query(self.position + 1):
                 span = self.query_in_parentheses().span
             raise Unsupported("LATERAL requires a table function", span=span, expected=TABLE_FUNCTIONS, remedy=remedy)
         names = [self.identifier("a table function")]
@@ -267,15 +267,15 @@ class QueryParser(ExpressionParser):
 
     def _source_in_parentheses(self, start: int) -> tree.Source:
         """( query ) or ( relation )."""
-        if self._begins_query(self.at + 1):
-            at, depth = self.at, self.depth
+        if self._begins_query(self.position + 1):
+            at, depth = self.position, self.depth
             try:
                 query = self.query_in_parentheses()
                 return tree.DerivedTable(query, self._table_alias(), self.since(start))
             except SyntaxFailure:
                 if self.tokens[at + 1].word != "(":
                     raise
-                self.at, self.depth = at, depth
+                self.position, self.depth = at, depth
         self.expect("(")
         self.deeper()
         first = self._source()
@@ -331,10 +331,10 @@ class QueryParser(ExpressionParser):
         if not self.sees("GROUP", "BY"):
             return None
         start = self.token.start
-        self.at += 2
-        every = self.word == "ALL" and self.tokens[self.at + 1].word not in (".", "(")
-        if every and self.tokens[self.at + 1].kind in (WORD, QUOTED, NUMBER) and self._is_key(self.at + 1):
-            self.at += 1
+        self.position += 2
+        every = self.word == "ALL" and self.tokens[self.position + 1].word not in (".", "(")
+        if every and self.tokens[self.position + 1].kind in (WORD, QUOTED, NUMBER) and self._is_key(self.position + 1):
+            self.position += 1
             raise SyntaxFailure("GROUP BY ALL cannot be combined with keys", span=self.span, expected="GROUP BY ALL, or the keys")
         refuse(self, GROUPING)
         keys = self.several(self._key)
@@ -353,7 +353,7 @@ class QueryParser(ExpressionParser):
     def _order_by(self) -> tuple[tree.OrderTerm, ...]:
         if self.sees("SORT", "BY") or not self.sees("ORDER", "BY"):
             return ()
-        self.at += 2
+        self.position += 2
         terms = self.several(self._term)
         if self.word in ("FROM", "WHERE", "HAVING") or self.sees("GROUP", "BY"):
             raise self.out_of_order()
@@ -361,7 +361,7 @@ class QueryParser(ExpressionParser):
 
     def _term(self) -> tree.OrderTerm:
         if self.ended:
-            raise SyntaxFailure("something is missing after 'ORDER BY', at the end", span=self.of(self.tokens[self.at - 1]))
+            raise SyntaxFailure("something is missing after 'ORDER BY', at the end", span=self.of(self.tokens[self.position - 1]))
         expression = self.expression()
         descending = not self.passes("ASC") and self.passes("DESC")
         nulls_first = not descending
@@ -376,7 +376,7 @@ class QueryParser(ExpressionParser):
         if not self.passes("LIMIT"):
             return None
         if self.sees("ALL"):
-            self.at += 1
+            self.position += 1
             return tree.LimitClause(None, self.since(start))
         return tree.LimitClause(self.expression(), self.since(start))
 

@@ -138,7 +138,7 @@ class _Parser(QueryParser, ClauseParser):
             raise self.failure("( before the columns")
         definition = tree.TableDefinition(name, self.listed(self._column_or_key), if_not_exists)
         if self.word == "COMMENT":
-            self.at += 1
+            self.position += 1
             self.string("the comment, as a string")
         refuse(self, AFTER_TABLE)
         if self.ended:
@@ -148,12 +148,12 @@ class _Parser(QueryParser, ClauseParser):
 
     def _column_or_key(self) -> tree.ColumnDefinition | tree.KeyDefinition:
         start = self.token.start
-        if self.sees("CONSTRAINT") and self.tokens[self.at + 2].word in ("PRIMARY", "FOREIGN", "UNIQUE", "CHECK"):
-            self.at += 2
+        if self.sees("CONSTRAINT") and self.tokens[self.position + 2].word in ("PRIMARY", "FOREIGN", "UNIQUE", "CHECK"):
+            self.position += 2
         if self.passes("PRIMARY", "KEY"):
             columns = self.listed(lambda: self.identifier("the name of a column"))
             return tree.KeyDefinition(columns, self.since(start))
-        if self.tokens[self.at + 1].word in ("KEY", "("):
+        if self.tokens[self.position + 1].word in ("KEY", "("):
             refuse(self, COLUMN)
         return self._column()
 

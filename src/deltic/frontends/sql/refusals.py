@@ -199,6 +199,6 @@ def refuse(cursor: Cursor, refusals: Refusals, start: int | None = None) -> None
     """Raises Unsupported if one of these comes next. start: where the place begins; None is at the words."""
     for words, message, remedy in refusals.get(cursor.word, ()):
         if cursor.sees(*words):
-            last = cursor.tokens[cursor.at + len(words) - 1 - (words[-1] == "(" and len(words) > 1)]
+            last = cursor.tokens[cursor.position + len(words) - 1 - (words[-1] == "(" and len(words) > 1)]
             span = Span(cursor.text, cursor.token.start if start is None else start, last.end, cursor.name)
             raise Unsupported(message, span=span, remedy=remedy)
