@@ -16,12 +16,12 @@ from deltic.circuit.nodes import Dataflow, Node
 from deltic.circuit.operators.chain import ARROW
 from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.feedback import Feedback, Import
-from deltic.circuit.operators.join import Join
+from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.nested_join import NestedJoin
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
-from deltic.circuit.operators.top_k import TopK
+from deltic.circuit.operators.top_k import TopKOperator
 from deltic.connectors.connector import SinkSpec, SourceSpec
 from deltic.drawing import Vertex, graphviz, mermaid
 from deltic.lowering.show_rules import JoinPicture, short, word_names
@@ -302,7 +302,7 @@ def _inputs(node: Node, peers: Sequence[Node], around: Sequence[str]) -> tuple[s
 
 def _key(node: Node, peers: Sequence[Node], circuit: Dataflow) -> str:
     operator = node.operator.flat if isinstance(node.operator, NestedJoin) else node.operator
-    if isinstance(operator, Join | SemiJoin):
+    if isinstance(operator, JoinOperator | SemiJoin):
         return ", ".join(word_names(peers[node.inputs[0]].shape)[: operator.key])
     if isinstance(operator, Exchange) and operator.key is not None:
         return ", ".join(word_names(node.shape)[w] for w in operator.key)
@@ -336,9 +336,9 @@ def _notes(nodes: list[Node]) -> list[str]:
     """Where work cannot be bounded by the change, and why."""
     notes = []
     for node in nodes:
-        if isinstance(node.operator, Join | SemiJoin) and node.partition == ():
+        if isinstance(node.operator, JoinOperator | SemiJoin) and node.partition == ():
             notes.append(f"operator {node.name} has no equality key: each change meets every row of the other side, all on the home shard")
-        if isinstance(node.operator, TopK):
+        if isinstance(node.operator, TopKOperator):
             notes.append(f"operator {node.name}: a change within the first {node.operator.limit} rows reads up to that many rows")
     return notes
 

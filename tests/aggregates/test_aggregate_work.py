@@ -11,7 +11,7 @@ import pytest
 
 import deltic
 from deltic.circuit.operator import Context, Delta
-from deltic.circuit.operators.aggregate import Aggregate
+from deltic.circuit.operators.aggregate import AggregateOperator
 from program_plans import built_in
 
 ROWS = 40_000
@@ -73,14 +73,14 @@ def test_a_one_row_change_of_a_large_group_touches_few_rows(session: deltic.Sess
 
 
 def test_an_aggregate_that_scans_is_found(session: deltic.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = Aggregate.step
+    honest = AggregateOperator.step
 
-    def scanning(self: Aggregate, inputs: Sequence[Delta], context: Context) -> Delta:
+    def scanning(self: AggregateOperator, inputs: Sequence[Delta], context: Context) -> Delta:
         for extreme in self.extremes:
             context.old(extreme.arrangement, self.key + extreme.width, 1).scan(context.counters)
         return honest(self, inputs, context)
 
-    monkeypatch.setattr(Aggregate, "step", scanning)
+    monkeypatch.setattr(AggregateOperator, "step", scanning)
     with session.transaction() as tx:
         tx.insert("t", [{"id": -2, "k": 1, "v": 1, "x": 1.0, "b": True, "s": "s"}])
     assert worked(session)["max_by"] > BOUND

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from deltic.circuit.operator import Context, Tick
-from deltic.circuit.operators.join import Join
+from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.map import Map
-from deltic.circuit.operators.multiway import Atom, Extend, Fetch, Filter, MultiwayJoin, Product, Rule
+from deltic.circuit.operators.multiway import Atom, Extend, Fetch, Filter, MultiwayJoinOperator, Product, Rule
 from deltic.errors import WeightOverflow
 from deltic.expr import Column, resolve
 from deltic.schema import BIGINT, Field, Schema
@@ -101,7 +101,7 @@ def triangle_rules(
     return tuple(rules)
 
 
-def stepped(operator: MultiwayJoin, state: dict[str, Spine], change: Batch) -> tuple[Rows, Counters]:
+def stepped(operator: MultiwayJoinOperator, state: dict[str, Spine], change: Batch) -> tuple[Rows, Counters]:
     context = Context(0, 1, Tick(1), state, string_table(1))
     return operator.step((change, turned(change)), context), context.counters  # type: ignore[return-value]
 
@@ -120,8 +120,8 @@ def star(degree: int) -> dict[str, Spine]:
 
 @pytest.mark.parametrize("change", [(7, 0), (0, -7), (5, 6)])
 def test_the_work_of_an_edge_does_not_grow_with_the_degree_of_the_hub(change: tuple[int, int]) -> None:
-    operator = MultiwayJoin(triangle_rules())
-    binary = Join("in", "out", 1, ((2, 1), (2, 1)), ((0, 1), (0, 0), (1, 1)))
+    operator = MultiwayJoinOperator(triangle_rules())
+    binary = JoinOperator("in", "out", 1, ((2, 1), (2, 1)), ((0, 1), (0, 0), (1, 1)))
     work, pairs = [], []
     for degree in (1_000, 10_000, 100_000):
         state, batch = star(degree), edges(change)
@@ -138,8 +138,8 @@ def test_listing_is_not_more_work_than_counting() -> None:
     state = star(100_000)
     state["out"] = state["out"].appended(edges((3, 100_002)))
     state["in"] = state["in"].appended(turned(edges((3, 100_002))))
-    counted, few = stepped(MultiwayJoin(triangle_rules()), state, edges((3, 0)))
-    listed, many = stepped(MultiwayJoin(triangle_rules(tuple("xyz"))), state, edges((3, 0)))
+    counted, few = stepped(MultiwayJoinOperator(triangle_rules()), state, edges((3, 0)))
+    listed, many = stepped(MultiwayJoinOperator(triangle_rules(tuple("xyz"))), state, edges((3, 0)))
     assert sum(counted.weights[0].tolist()) == len(listed) == 1
     assert many.touched <= 3 * few.touched <= 3_000
 
@@ -155,7 +155,7 @@ def one_triangle(weight: int, third: int = 3) -> tuple[dict[str, Spine], Batch]:
 
 @pytest.mark.parametrize("output", ["", "xyz"])
 def test_a_product_of_weights_beyond_64_bits_is_an_error(output: str) -> None:
-    operator = MultiwayJoin(triangle_rules(tuple(output)))
+    operator = MultiwayJoinOperator(triangle_rules(tuple(output)))
     state, change = one_triangle(-(1 << 31))
     assert stepped(operator, state, change)[0].weights[0].tolist() == [1 << 62]
     state, change = one_triangle(1 << 32)
@@ -164,7 +164,7 @@ def test_a_product_of_weights_beyond_64_bits_is_an_error(output: str) -> None:
 
 
 def test_a_sum_beyond_64_bits_is_an_error_but_not_on_the_way() -> None:
-    operator = MultiwayJoin(triangle_rules())
+    operator = MultiwayJoinOperator(triangle_rules())
     for weights, good in (((1, 1), False), ((1, 1, -1), True)):
         state = {"out": Spine(2, 1), "in": Spine(2, 1)}
         for third, sign in enumerate(weights, 3):
@@ -185,7 +185,7 @@ def test_a_sum_of_large_words_is_exact(word: int, weight: int, variable: str) ->
     def weights(place: dict[str, int]) -> tuple[Product, ...]:
         return Product((), place[variable], "low"), Product((), place[variable], "high")
 
-    operator = MultiwayJoin(triangle_rules((), weights))
+    operator = MultiwayJoinOperator(triangle_rules((), weights))
     names = {"x": 1, "y": 2, "z": 3, variable: word}
     rows = [edges((names[a], names[b]), weight=weight if b == "z" else 1) for a, b in ("xy", "xz", "yz")]
     for last in range(3):
@@ -204,7 +204,7 @@ def test_a_predicate_drops_prefixes_within_the_step() -> None:
     rule = Rule(0, (0, 1), (Extend((edge_atom("out", 0, False),), Filter(less, (1, 2))),), (0, 1, 2))
     state = {"out": Spine(2, 1)}
     state["out"] = state["out"].appended(edges((1, 3), (1, 5), (1, 9), (2, 9)))
-    rows = MultiwayJoin((rule,)).step((edges((1, 4), (2, 9)),), Context(0, 1, Tick(1), state, string_table(1)))
+    rows = MultiwayJoinOperator((rule,)).step((edges((1, 4), (2, 9)),), Context(0, 1, Tick(1), state, string_table(1)))
     assert [c.tolist() for c in rows.columns] == [[1, 1], [4, 4], [5, 9]]
 
 
@@ -215,7 +215,7 @@ def test_sums_of_a_relation_multiply_with_the_counts_of_others() -> None:
     paid = paid.appended(consolidate(Rows((np.array([1, 1]), np.array([0, 5])), (np.array([1, 1]), *limbs))))
     atom = Atom(1, "paid", 2, (0,), False, True, 3)
     weights = (Product((0, 0)), Product((0, 1)), Product((0, 2)))
-    operator = MultiwayJoin((Rule(0, (0, 1), (Fetch(atom),), (1,), weights, ((1, 2),)),))
+    operator = MultiwayJoinOperator((Rule(0, (0, 1), (Fetch(atom),), (1,), weights, ((1, 2),)),))
     change = edges((1, 8), weight=1 << 33)
     context = Context(0, 1, Tick(1), {"paid": paid}, string_table(1))
     rows = operator.step((change, Rows.empty(2, 3)), context)
@@ -256,5 +256,5 @@ def test_of_a_mapped_batch_only_pages_of_the_keys_are_verified() -> None:
         guard = Guard(mine.index, n, lambda pages: None, verified.extend)
         mapped = Batch.trusted(mine.columns, mine.weights, mine.index, guard=guard)
         state[name] = Spine.over(2, 1, (mapped,))
-    stepped(MultiwayJoin(triangle_rules()), state, edges((17, 23)))
+    stepped(MultiwayJoinOperator(triangle_rules()), state, edges((17, 23)))
     assert 1 <= len(verified) <= 8

@@ -12,7 +12,7 @@ import pytest
 
 from deltic.circuit.clock import Clock
 from deltic.circuit.operator import Context, Tick
-from deltic.circuit.operators.multiway import MultiwayJoin
+from deltic.circuit.operators.multiway import MultiwayJoinOperator
 from deltic.circuit.operators.nested_multiway import NestedMultiwayJoin
 from deltic.circuit.scopes import Nest
 from deltic.trace.batch import Batch
@@ -84,7 +84,7 @@ def random_join(rng: random.Random, depth: int) -> Timed:
     query = Query(query.atoms, query.output or query.atoms[0][1][0])
     depths = {relation: rng.choice((depth, depth, rng.randrange(depth + 1))) for relation, _ in query.atoms}
     compiling = Compiling()
-    flat = MultiwayJoin(rules_of(query, rng, compiling))
+    flat = MultiwayJoinOperator(rules_of(query, rng, compiling))
     operator = NestedMultiwayJoin(flat, tuple(depths[name.split(":")[0]] for name in flat.sources))
     state = {f"{r}:{[*order]}": Spine(len(order) + depths[r], 1) for r, order in compiling.ports}
     return Timed(query, depths, depth, operator, compiling.ports, state, {relation: [] for relation in depths})

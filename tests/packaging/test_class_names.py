@@ -9,7 +9,6 @@ from pathlib import Path
 import deltic
 
 DOUBLE: dict[str, int] = {
-    "Aggregate": 2,
     "Atom": 2,
     "Batch": 2,
     "Block": 2,
@@ -18,27 +17,16 @@ DOUBLE: dict[str, int] = {
     "Cursor": 2,
     "Feed": 3,
     "Filter": 2,
-    "FlatMap": 2,
-    "Generate": 2,
     "History": 2,
-    "Inspect": 2,
-    "Join": 2,
-    "Multiset": 2,
-    "MultiwayJoin": 2,
     "Node": 2,
     "Options": 2,
-    "OverTicks": 2,
     "Part": 2,
-    "Reduce": 2,
     "Relation": 2,
     "Source": 2,
     "Target": 2,
-    "TemporalFilter": 2,
     "Tick": 2,
-    "TopK": 2,
     "Trace": 3,
     "ViewDefinition": 2,
-    "Weighted": 2,
 }
 """Names that still have several classes, and how many. Entries are only ever removed."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from deltic.circuit.nodes import Dataflow
-from deltic.circuit.operators.aggregate import Aggregate
-from deltic.circuit.operators.join import Join
+from deltic.circuit.operators.aggregate import AggregateOperator
+from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.reweigh import Reweigh
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
-from deltic.circuit.operators.top_k import TopK
+from deltic.circuit.operators.top_k import TopKOperator
 from deltic.lowering import lower
 from deltic.optimizer import optimize
 from deltic.runtimes.durable.partial import partial
@@ -25,11 +25,11 @@ def circuit_of(seed: int) -> Dataflow:
 def sought(operator: Any) -> int:
     """How many leading words its lookups name."""
     match operator:
-        case Join() | SemiJoin() | Aggregate():
+        case JoinOperator() | SemiJoin() | AggregateOperator():
             return operator.key
         case Reweigh():
             return operator.width
-        case TopK():
+        case TopKOperator():
             return 1
     raise AssertionError(f"{operator.name} looks something up")
 

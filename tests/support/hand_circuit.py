@@ -18,7 +18,7 @@ from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.nodes import ArrangementSpec, Dataflow, NodeKind, Shape
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.arrange import Arrange
-from deltic.circuit.operators.join import Join
+from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.pending import PendingRows
@@ -63,7 +63,7 @@ def spend_circuit(view: str = "spend", *, failing: FailOnce | None = None, level
     left = _arranged(builder, "orders-by-customer", routed, ORDERS.schema)
     right = _arranged(builder, "customers-by-id", customers, CUSTOMERS.schema)
     names = ("orders-by-customer", "customers-by-id")
-    join = Join(*names, 1, ((3, 1), (2, 1)), ((1, 1), (0, 1), (0, 2)))
+    join = JoinOperator(*names, 1, ((3, 1), (2, 1)), ((1, 1), (0, 1), (0, 2)))
     joined = builder.add(join, (left, right), Shape(SPEND), None, reads=names)
     home = builder.add(Exchange((0,)), (joined,), Shape(SPEND), (0,))
     if failing and level == 2:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deltic.circuit.operator import Context, Tick
-from deltic.circuit.operators.multiway import Atom, Extend, Fetch, MultiwayJoin, Product, Rule
+from deltic.circuit.operators.multiway import Atom, Extend, Fetch, MultiwayJoinOperator, Product, Rule
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.rows import Rows
@@ -161,7 +161,7 @@ class Running:
 
     def __init__(self, query: Query, rng: random.Random) -> None:
         self.query, self.compiling = query, Compiling()
-        self.operator = MultiwayJoin(rules_of(query, rng, self.compiling))
+        self.operator = MultiwayJoinOperator(rules_of(query, rng, self.compiling))
         self.content: dict[str, ZSet] = {relation: {} for relation, _ in query.atoms}
         self.arity = {relation: len(variables) for relation, variables in query.atoms}
         self.state = {f"{relation}:{[*order]}": Spine(self.arity[relation], 1) for relation, order in self.compiling.ports}
@@ -179,7 +179,7 @@ class Running:
             out.append(batch if share is None else share.of_batch(batch))
         return out
 
-    def said(self, operator: MultiwayJoin, changes: Mapping[str, ZSet]) -> Counter[tuple[Row, int]]:
+    def said(self, operator: MultiwayJoinOperator, changes: Mapping[str, ZSet]) -> Counter[tuple[Row, int]]:
         """What the operator says of the changes."""
         context = Context(0, 1, Tick(1), self.state, string_table(1))
         return measured(operator.step(self.batches(changes), context), self.query)

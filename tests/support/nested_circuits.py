@@ -11,16 +11,16 @@ from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.extremes import Extreme
 from deltic.circuit.nesting import ScopeBuilder
 from deltic.circuit.nodes import ArrangementSpec, Dataflow, NodeKind, Shape
-from deltic.circuit.operators.aggregate import Aggregate
+from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.arrange import Arrange
-from deltic.circuit.operators.join import Join
+from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.linear import Negate, Plus
 from deltic.circuit.operators.map import Map
-from deltic.circuit.operators.multiway import MultiwayJoin
+from deltic.circuit.operators.multiway import MultiwayJoinOperator
 from deltic.circuit.operators.order import Sort
 from deltic.circuit.operators.reweigh import Reweigh
 from deltic.circuit.operators.table import TableInput
-from deltic.circuit.operators.top_k import TopK
+from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.results import Result, Source
 from deltic.circuit.terms import Term
 from deltic.expr import Column, Expr, Literal, resolve
@@ -160,14 +160,14 @@ class Building:
 
     def join(self, left: int, right: int, output: tuple[tuple[int, int], ...]) -> int:
         (a, left_name), (b, right_name) = self.arrange(left), self.arrange(right)
-        join = Join(left_name, right_name, 1, ((2, 1), (2, 1)), output)
+        join = JoinOperator(left_name, right_name, 1, ((2, 1), (2, 1)), output)
         return self.builder.add(join, (a, b), SHAPE, (), reads=(left_name, right_name))
 
     def multiway(self, streams: Sequence[int], atoms: Sequence[str]) -> int:
         """The rules bind words in an order that is as good as random, and look some relations up only when all of their words are bound."""
         arrangements = Arrangements(self)
         query = Query(tuple(zip(map(str, streams), atoms, strict=True)), "pq")
-        operator = MultiwayJoin(rules_of(query, random.Random(len(self.builder.nodes)), arrangements))
+        operator = MultiwayJoinOperator(rules_of(query, random.Random(len(self.builder.nodes)), arrangements))
         return self.builder.add(operator, tuple(arrangements.nodes), SHAPE, (), reads=tuple(operator.sources))
 
     def arrange_by(self, stream: int, order: Order) -> tuple[int, str]:
@@ -211,7 +211,7 @@ class Building:
         else:
             result = Result("count", out)
         memory = builder.name("groups", function, *map(builder.fingerprint, inputs)) if extremes else None
-        operator = Aggregate(1, PAIR, (result,), sums_name, 3 if measures else 1, None, 0, extremes, memory, function == "all")
+        operator = AggregateOperator(1, PAIR, (result,), sums_name, 3 if measures else 1, None, 0, extremes, memory, function == "all")
         made = builder.add(operator, tuple(inputs), SHAPE, (), owns=memory, reads=reads)
         return self.map(made, (B, A)) if function == "all" else made
 
@@ -221,7 +221,7 @@ class Building:
         rows = builder.add(Sort((0, 1), constant=True), (stream,), Shape(sorted_schema), ())
         node, name = self.arrange(rows)
         memory = builder.name("first", builder.fingerprint(node))
-        made = builder.add(TopK(name, memory, 3, 2, (1, 2)), (node,), SHAPE, (), owns=memory, reads=(name,))
+        made = builder.add(TopKOperator(name, memory, 3, 2, (1, 2)), (node,), SHAPE, (), owns=memory, reads=(name,))
         if memory in builder.depths and not isinstance(builder, ScopeBuilder):
             builder.specify(replace(builder.arrangements[name], id=memory))
         return made

@@ -12,15 +12,15 @@ from deltic.circuit.nodes import ArrangementSpec, Dataflow, Level, Node, NodeKin
 from deltic.circuit.operator import Operator
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.child import Child
-from deltic.circuit.operators.inspect import Inspect
+from deltic.circuit.operators.inspect import InspectOperator
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.nested_arrange import NestedArrange
-from deltic.circuit.operators.reduce import Reduce
+from deltic.circuit.operators.reduce import ReduceOperator
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.pending import PendingRows
 from deltic.schema import Field, TableSchema
 
-NAMED = (TableSchema, Reduce, Inspect)
+NAMED = (TableSchema, ReduceOperator, InspectOperator)
 """In these the names of columns count."""
 
 ARRANGEMENT = re.compile("[a-z_0-9]+-[0-9a-f]{32}")
@@ -176,14 +176,15 @@ def _ports(nodes: Sequence[Node]) -> list[Port]:
 def canonical(value: object, *, named: bool = False) -> object:
     """Frozen data as nested tuples of text, without what takes no part in equality (spans, derived fields).
 
-    named: whether the names of columns count, as they do for tables and for functions that see them.
+    named: whether the names of columns count, as they do for tables and for functions that see them. A class counts by its name without
+    "Operator", which is how the ids of states on disk were computed.
     """
     if isinstance(value, Field) and not named:
         return ("Field", canonical(value.type), value.nullable)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         named = named or isinstance(value, NAMED)
         parts = (canonical(getattr(value, f.name), named=named) for f in dataclasses.fields(value) if f.compare)
-        return (type(value).__name__, *parts)
+        return (type(value).__name__.removesuffix("Operator"), *parts)
     if isinstance(value, tuple | list):
         return tuple(canonical(v, named=named) for v in value)
     return repr(value)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from deltic.circuit.nodes import Dataflow
-from deltic.circuit.operators.inspect import Inspect
+from deltic.circuit.operators.inspect import InspectOperator
 from deltic.expr.nodes import user_functions
 from deltic.schema import Schema
 from deltic.trace.encoding import Layout
 
-WITHOUT: Final = (Inspect, Schema, Layout)
+WITHOUT: Final = (InspectOperator, Schema, Layout)
 """What has no function that a view is computed with."""
 
 

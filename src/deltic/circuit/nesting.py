@@ -12,29 +12,29 @@ from dataclasses import replace
 from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.nodes import ArrangementSpec, Node, NodeKind, Shape
 from deltic.circuit.operator import Operator
-from deltic.circuit.operators.aggregate import Aggregate
+from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.child import ITERATION_LIMIT, Child
 from deltic.circuit.operators.feedback import Feedback, Import
 from deltic.circuit.operators.group_top_k import GroupTopK
-from deltic.circuit.operators.inspect import Inspect
-from deltic.circuit.operators.join import Join
+from deltic.circuit.operators.inspect import InspectOperator
+from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.linear import Exchange
-from deltic.circuit.operators.multiset import Multiset
-from deltic.circuit.operators.multiway import MultiwayJoin
+from deltic.circuit.operators.multiset import MultisetOperator
+from deltic.circuit.operators.multiway import MultiwayJoinOperator
 from deltic.circuit.operators.nested_arrange import NestedArrange
 from deltic.circuit.operators.nested_join import NestedJoin
 from deltic.circuit.operators.nested_multiset import NestedMultiset
 from deltic.circuit.operators.nested_multiway import NestedMultiwayJoin
 from deltic.circuit.operators.nested_reduce import NestedReduce
 from deltic.circuit.operators.nested_reweigh import NestedReweigh
-from deltic.circuit.operators.over_ticks import OverTicks
-from deltic.circuit.operators.reduce import Reduce
+from deltic.circuit.operators.over_ticks import OverTicksOperator
+from deltic.circuit.operators.reduce import ReduceOperator
 from deltic.circuit.operators.reweigh import Reweigh
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
-from deltic.circuit.operators.top_k import TopK
-from deltic.circuit.operators.weighted import Weighted
+from deltic.circuit.operators.top_k import TopKOperator
+from deltic.circuit.operators.weighted import WeightedOperator
 from deltic.circuit.spreading import spread
 from deltic.schema import BIGINT, Field, Schema
 
@@ -136,7 +136,7 @@ class ScopeBuilder(CircuitBuilder):
     def _live(self, export: int) -> tuple[list[Node], int]:
         """The nodes that the export or a feedback rests on or that somebody inspects, numbered anew, and the export's number."""
         feedback = [n for n in self.nodes if isinstance(n.operator, Feedback)]
-        waiting = [export, *(n.id for n in feedback), *(n.id for n in self.nodes if isinstance(n.operator, Inspect))]
+        waiting = [export, *(n.id for n in feedback), *(n.id for n in self.nodes if isinstance(n.operator, InspectOperator))]
         live = set(waiting)
         while waiting:
             node = self.nodes[waiting.pop()]
@@ -166,26 +166,26 @@ def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operato
     match operator:
         case Arrange():
             return NestedArrange(operator, depth)
-        case Join():
+        case JoinOperator():
             return NestedJoin(operator, (depths[operator.left], depths[operator.right]))
-        case MultiwayJoin():
+        case MultiwayJoinOperator():
             return NestedMultiwayJoin(operator, tuple(depths[name] for name in operator.sources))
         case Reweigh():
             return NestedReweigh(operator, depth)
-        case Multiset():
+        case MultisetOperator():
             return NestedMultiset(operator, depth)
-        case TopK():
+        case TopKOperator():
             key = operator.key if isinstance(operator, GroupTopK) else 1
             return NestedReduce(operator, depth, key, ((operator.arrangement, operator.width, 1),), len(operator.output))
-        case Aggregate():
+        case AggregateOperator():
             return _nested_aggregate(operator, depth)
-        case SemiJoin() | Exchange() | TableInput() | OverTicks() | Reduce() | Weighted():
+        case SemiJoin() | Exchange() | TableInput() | OverTicksOperator() | ReduceOperator() | WeightedOperator():
             raise AssertionError(f"{operator.name} has no form in scopes")
         case _:
             return operator
 
 
-def _nested_aggregate(operator: Aggregate, depth: int) -> NestedReduce:
+def _nested_aggregate(operator: AggregateOperator, depth: int) -> NestedReduce:
     key = operator.key
     arrangements = [(operator.sums, key, operator.weights)]
     arrangements += [] if operator.digits is None else [(operator.digits, key + 2, 1)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from deltic.aggregates.definition import Digits, First, Measure
 from deltic.circuit.extremes import Extreme
 from deltic.circuit.nodes import Shape
-from deltic.circuit.operators.aggregate import Aggregate as AggregateOperator
+from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.digits import TakeApart
 from deltic.circuit.operators.linear import Place
 from deltic.circuit.operators.order import Sort

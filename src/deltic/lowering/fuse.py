@@ -13,11 +13,11 @@ from dataclasses import replace
 from deltic.circuit.nodes import Node, NodeKind
 from deltic.circuit.operators.chain import Chain, Step
 from deltic.circuit.operators.child import Child
-from deltic.circuit.operators.flat_map import FlatMap
-from deltic.circuit.operators.generate import Generate
-from deltic.circuit.operators.join import Join
+from deltic.circuit.operators.flat_map import FlatMapOperator
+from deltic.circuit.operators.generate import GenerateOperator
+from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.map import Map
-from deltic.circuit.operators.temporal_filter import TemporalFilter
+from deltic.circuit.operators.temporal_filter import TemporalFilterOperator
 
 
 def fused(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -48,30 +48,30 @@ def _live(nodes: Sequence[Node]) -> list[Node]:
 def _fused(inner: Node, outer: Node) -> Node | None:
     """Both in one; None where they stay apart."""
     steps, weights = _steps(inner), outer.shape.weights
-    if steps is None or not isinstance(outer.operator, Map | FlatMap | TemporalFilter):
+    if steps is None or not isinstance(outer.operator, Map | FlatMapOperator | TemporalFilterOperator):
         return None
-    if isinstance(outer.operator, TemporalFilter):
+    if isinstance(outer.operator, TemporalFilterOperator):
         chain = Chain(steps, outer.operator, weights) if steps else None
-    elif outer.operator.fallible and (isinstance(inner.operator, Join) or any(_cancels(step) for step in steps)):
+    elif outer.operator.fallible and (isinstance(inner.operator, JoinOperator) or any(_cancels(step) for step in steps)):
         return None
     else:
         chain = Chain((*steps, outer.operator), weights=weights)
     if chain is None:
         return None
-    operator = replace(inner.operator, behind=chain) if isinstance(inner.operator, Join) else chain
+    operator = replace(inner.operator, behind=chain) if isinstance(inner.operator, JoinOperator) else chain
     return replace(outer, operator=operator, inputs=inner.inputs, reads=(*inner.reads, *outer.reads))
 
 
 def _steps(node: Node) -> tuple[Step, ...] | None:
     """What a linear operator does to each row by itself; None for others."""
     match node.operator:
-        case Join(behind=None):
+        case JoinOperator(behind=None):
             return ()
-        case Join(behind=Chain(last=None) as chain):
+        case JoinOperator(behind=Chain(last=None) as chain):
             return chain.steps
         case Chain(last=None) as chain:
             return chain.steps
-        case Map(measures=()) | FlatMap() | Generate():
+        case Map(measures=()) | FlatMapOperator() | GenerateOperator():
             return (node.operator,)
         case _:
             return None
@@ -79,7 +79,7 @@ def _steps(node: Node) -> tuple[Step, ...] | None:
 
 def _cancels(step: Step) -> bool:
     """Whether rows that it makes of different rows may cancel, so that what can fail must not see them."""
-    return step.weighted if isinstance(step, Generate) else isinstance(step, FlatMap) and not step.made
+    return step.weighted if isinstance(step, GenerateOperator) else isinstance(step, FlatMapOperator) and not step.made
 
 
 def _renumbered(nodes: list[Node]) -> list[Node]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from deltic.circuit.nodes import Shape
-from deltic.circuit.operators.join import Join as JoinOperator
+from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.expr.nodes import Call, Column, Expr, Literal

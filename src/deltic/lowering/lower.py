@@ -14,10 +14,10 @@ from deltic.circuit.nodes import ArrangementSpec, Dataflow, NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.group_top_k import GroupTopK
 from deltic.circuit.operators.linear import Constant, Place
-from deltic.circuit.operators.multiset import Multiset as MultisetOperator
+from deltic.circuit.operators.multiset import MultisetOperator
 from deltic.circuit.operators.order import Sort
 from deltic.circuit.operators.reweigh import Reweigh, Rule
-from deltic.circuit.operators.top_k import TopK as TopKOperator
+from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.terms import Term
 from deltic.lowering.aggregates import lower_aggregate
 from deltic.lowering.fuse import fused

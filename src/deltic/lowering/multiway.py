@@ -19,7 +19,7 @@ from deltic.aggregates.definition import Measure
 from deltic.circuit.cube import Cube, Placement
 from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.map import Map
-from deltic.circuit.operators.multiway import MultiwayJoin as MultiwayJoinOperator
+from deltic.circuit.operators.multiway import MultiwayJoinOperator
 from deltic.circuit.rules import Atom, Extend, Fetch, Limb, Product, Rule, Step
 from deltic.circuit.rules import Filter as PrefixFilter
 from deltic.expr.nodes import Column, Expr, columns_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from deltic.circuit.nodes import ArrangementSpec, Shape
-from deltic.circuit.operators.over_ticks import OverTicks as OverTicksOperator
-from deltic.circuit.operators.weighted import Weighted as WeightedOperator
+from deltic.circuit.operators.over_ticks import OverTicksOperator
+from deltic.circuit.operators.weighted import WeightedOperator
 from deltic.lowering.protocol import PlanLowering
 from deltic.plan.nodes import OverTicks, Plan, Weighted
 

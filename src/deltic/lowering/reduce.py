@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deltic.circuit.nodes import Shape
-from deltic.circuit.operators.reduce import Reduce as ReduceOperator
+from deltic.circuit.operators.reduce import ReduceOperator
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import ZERO, normalized
 from deltic.plan.columns import reference

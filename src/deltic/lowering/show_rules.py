@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from deltic.circuit.nodes import Dataflow, Node, Shape
 from deltic.circuit.operators.child import Child
-from deltic.circuit.operators.multiway import MultiwayJoin
+from deltic.circuit.operators.multiway import MultiwayJoinOperator
 from deltic.circuit.operators.nested_multiway import NestedMultiwayJoin
 from deltic.circuit.rules import Atom, Extend, Rule
 from deltic.lowering.agm import agm_bound
@@ -76,7 +76,7 @@ def pictures(
     """
     for node in nodes:
         match node.operator:
-            case MultiwayJoin() as join:
+            case MultiwayJoinOperator() as join:
                 yield _picture(node, join, peers, circuit, statistics)
             case NestedMultiwayJoin(flat=join):
                 yield _picture(node, join, peers, circuit, statistics)
@@ -85,7 +85,7 @@ def pictures(
 
 
 def _picture(
-    node: Node, join: MultiwayJoin, peers: Sequence[Node], circuit: Dataflow, statistics: Mapping[str, tuple[int, int]]
+    node: Node, join: MultiwayJoinOperator, peers: Sequence[Node], circuit: Dataflow, statistics: Mapping[str, tuple[int, int]]
 ) -> JoinPicture:
     """peers: the nodes of its own scope."""
     ports = {port: name for name, (port, _, _) in join.sources.items()}

@@ -13,9 +13,9 @@ from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.cube import Cube, Placement, Replicate
 from deltic.circuit.nodes import ArrangementSpec, NodeKind, Shape
 from deltic.circuit.operators.arrange import Arrange
-from deltic.circuit.operators.flat_map import FlatMap as FlatMapOperator
-from deltic.circuit.operators.generate import Generate as GenerateOperator
-from deltic.circuit.operators.inspect import Inspect as InspectOperator
+from deltic.circuit.operators.flat_map import FlatMapOperator
+from deltic.circuit.operators.generate import GenerateOperator
+from deltic.circuit.operators.inspect import InspectOperator
 from deltic.circuit.operators.linear import Exchange, Negate, Plus
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.table import TableInput

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from deltic.circuit.nodes import ArrangementSpec, Shape
-from deltic.circuit.operators.temporal_filter import OptionalTemporalFilter
-from deltic.circuit.operators.temporal_filter import TemporalFilter as TemporalFilterOperator
+from deltic.circuit.operators.temporal_filter import OptionalTemporalFilter, TemporalFilterOperator
 from deltic.lowering.protocol import PlanLowering
 from deltic.plan.columns import reference
 from deltic.plan.nodes import TemporalFilter

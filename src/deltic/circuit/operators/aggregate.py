@@ -31,7 +31,7 @@ ONE_GROUP, REPLACED = np.zeros(2, np.int64), np.array([-1, 1], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateOperator:
     """One row per group: its `key` words, then the words of `results`.
 
     sums: the arrangement group → weights, of `weights` words. digits: the arrangement (group, slot, position) → digit, if any

@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from deltic.circuit.operator import Context, Delta, Operator
-from deltic.circuit.operators.flat_map import FlatMap
-from deltic.circuit.operators.generate import Generate
+from deltic.circuit.operators.flat_map import FlatMapOperator
+from deltic.circuit.operators.generate import GenerateOperator
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.selection_vector import SelectionVector
-from deltic.circuit.operators.temporal_filter import TemporalFilter
+from deltic.circuit.operators.temporal_filter import TemporalFilterOperator
 from deltic.schema import Schema
 from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import Layout
 from deltic.trace.rows import Rows
 
 ARROW = " → "
-Step = Map | FlatMap | Generate
+Step = Map | FlatMapOperator | GenerateOperator
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Chain:
     """steps: each reads what the one before it makes. last: the temporal filter behind them. weights: how many a row has at the end."""
 
     steps: tuple[Step, ...]
-    last: TemporalFilter | None = None
+    last: TemporalFilterOperator | None = None
     weights: int = 1
     fallible: bool = field(init=False, compare=False, repr=False)
     layout: Layout = field(init=False, compare=False, repr=False)
@@ -78,9 +78,9 @@ class Chain:
         return rows
 
 
-def temporal_filter(operator: Operator) -> TemporalFilter | None:
+def temporal_filter(operator: Operator) -> TemporalFilterOperator | None:
     """The temporal filter that an operator is, or ends with."""
     chain = getattr(operator, "behind", operator)
     if isinstance(chain, Chain):
         return chain.last
-    return operator if isinstance(operator, TemporalFilter) else None
+    return operator if isinstance(operator, TemporalFilterOperator) else None

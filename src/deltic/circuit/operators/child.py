@@ -19,7 +19,7 @@ from deltic.circuit.nodes import Node, NodeKind
 from deltic.circuit.operator import HOME, Context, Delta
 from deltic.circuit.operators.arrange import check_sums
 from deltic.circuit.operators.feedback import Feedback, Import
-from deltic.circuit.operators.inspect import Inspect
+from deltic.circuit.operators.inspect import InspectOperator
 from deltic.circuit.operators.loop import Loop, find_loop
 from deltic.circuit.overflow import named_overflow
 from deltic.circuit.scopes import Nest, divergence
@@ -50,7 +50,7 @@ class Child:
     nothing: tuple[Rows, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "computing", tuple(n for n in self.nodes if not isinstance(n.operator, Inspect)))
+        object.__setattr__(self, "computing", tuple(n for n in self.nodes if not isinstance(n.operator, InspectOperator)))
         object.__setattr__(self, "feedback", tuple(n for n in self.nodes if isinstance(n.operator, Feedback)))
         object.__setattr__(self, "loop", find_loop(self.nodes, self.export))
         object.__setattr__(self, "nothing", tuple(Rows.empty(n.shape.layout.width, n.shape.weights) for n in self.nodes))

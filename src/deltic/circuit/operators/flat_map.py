@@ -23,7 +23,7 @@ from deltic.trace.weights import multiply
 
 
 @dataclass(frozen=True, slots=True)
-class FlatMap:
+class FlatMapOperator:
     """Rows of `source` to the fields `carried` of each, then those of `made`: the element, the position before it if `position`.
 
     function, arguments, outer: as of the plan node.

@@ -21,7 +21,7 @@ from deltic.trace.weights import multiply
 
 
 @dataclass(frozen=True, slots=True)
-class Generate:
+class GenerateOperator:
     """Rows of `source` to rows of `target`. function, made, weighted: as of the plan node."""
 
     source: Schema

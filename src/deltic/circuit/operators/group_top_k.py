@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deltic.circuit.operator import Context, Delta, as_batch
-from deltic.circuit.operators.top_k import TopK
+from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.scopes import distinct_rows
 from deltic.trace.consolidate import consolidate
 from deltic.trace.probe import first, probe
@@ -20,7 +20,7 @@ Words = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class GroupTopK(TopK):
+class GroupTopK(TopKOperator):
     """As TopK, but that the arrangement's words begin with the `key` words of the group."""
 
     key: int = 1

@@ -14,7 +14,7 @@ from deltic.trace.encoding import decode_rows
 
 
 @dataclass(frozen=True, slots=True)
-class Inspect:
+class InspectOperator:
     """The function gets rows of `schema`, in order, with their weights. It is not told what a backfill brings, which is no change."""
 
     schema: Schema

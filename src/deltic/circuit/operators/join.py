@@ -36,7 +36,7 @@ class Match(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class JoinOperator:
     """Rows of two arrangements whose first `key` words are equal.
 
     output: (side, word) for each output word; side 0 is left. weights: (left weight, right weight) whose product each output

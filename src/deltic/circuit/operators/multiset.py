@@ -17,7 +17,7 @@ from deltic.trace.weights import add_checked
 
 
 @dataclass(frozen=True, slots=True)
-class Multiset:
+class MultisetOperator:
     """Its input is the change of `arrangement`, whose rows are of `schema`."""
 
     arrangement: str

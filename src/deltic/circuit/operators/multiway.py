@@ -22,13 +22,13 @@ from deltic.trace.extend import Directories, SpineVersion, among, extend
 from deltic.trace.probe import lookup, probe
 from deltic.trace.rows import Rows
 
-__all__ = ["Atom", "Extend", "Fetch", "Filter", "MultiwayJoin", "Product", "Rule"]
+__all__ = ["Atom", "Extend", "Fetch", "Filter", "MultiwayJoinOperator", "Product", "Rule"]
 
 Versions = Mapping[tuple[str, bool], SpineVersion]
 
 
 @dataclass(frozen=True, slots=True)
-class MultiwayJoin:
+class MultiwayJoinOperator:
     """The rules of a join, one for each occurrence of a relation. Its inputs are arrangements' changes.
 
     cube: how results are divided among the shards; None if all are on one. placed: how the rows of each arrangement are, if a result may

@@ -13,7 +13,7 @@ import numpy as np
 
 from deltic.circuit.due import split_by_time
 from deltic.circuit.operator import Context, Delta
-from deltic.circuit.operators.join import Join
+from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.scopes import Nest, Trace, nest_of
 from deltic.trace.counters import Counters
 from deltic.trace.probe import probe
@@ -27,7 +27,7 @@ Words = tuple[np.ndarray, ...]
 class NestedJoin:
     """`flat` at times in scopes. depths: of the scopes in which the two arrangements lie, this one's or one around it."""
 
-    flat: Join
+    flat: JoinOperator
     depths: tuple[int, int]
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.corners import look
-from deltic.circuit.operators.multiset import Multiset
+from deltic.circuit.operators.multiset import MultisetOperator
 from deltic.circuit.scopes import distinct_rows, nest_of
 from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import Layout
@@ -18,7 +18,7 @@ from deltic.trace.rows import Rows
 class NestedMultiset:
     """`flat` at times in `depth` scopes. A row is looked at again at each later iteration at which it has changed before."""
 
-    flat: Multiset
+    flat: MultisetOperator
     depth: int
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 
 from deltic.circuit.due import split_by_time
 from deltic.circuit.operator import Context, Delta
-from deltic.circuit.operators.multiway import MultiwayJoin, Run
+from deltic.circuit.operators.multiway import MultiwayJoinOperator, Run
 from deltic.circuit.prefixes import Prefixes
 from deltic.circuit.rules import Atom, Extend, Fetch, Rule, Stage, Step
 from deltic.circuit.scopes import Nest, nest_of
@@ -28,9 +28,9 @@ from deltic.trace.spine import Spine
 class NestedMultiwayJoin:
     """`flat` at times in scopes. depths: of the scopes in which the arrangements of its `sources` lie, this one's or one around it."""
 
-    flat: MultiwayJoin
+    flat: MultiwayJoinOperator
     depths: tuple[int, ...]
-    timed: MultiwayJoin = field(init=False, compare=False, repr=False)
+    timed: MultiwayJoinOperator = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "timed", replace(self.flat, rules=tuple(map(_timed, self.flat.rules))))

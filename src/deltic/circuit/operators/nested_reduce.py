@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from deltic.circuit.operator import HOME, Context, Delta, Tick
-from deltic.circuit.operators.aggregate import Aggregate
+from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.corners import History, corners, look
-from deltic.circuit.operators.top_k import TopK
+from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.scopes import Nest, distinct_rows, nest_of
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
@@ -29,16 +29,16 @@ class NestedReduce:
     also if it is empty.
     """
 
-    flat: Aggregate | TopK
+    flat: AggregateOperator | TopKOperator
     depth: int
     key: int
     arrangements: tuple[tuple[str, int, int], ...]
     output: int
     always: bool = False
-    stacked: Aggregate | None = field(init=False, compare=False, repr=False)
+    stacked: AggregateOperator | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stacked", _stacked(self.flat) if isinstance(self.flat, Aggregate) and not self.always else None)
+        object.__setattr__(self, "stacked", _stacked(self.flat) if isinstance(self.flat, AggregateOperator) and not self.always else None)
 
     @property
     def name(self) -> str:
@@ -64,7 +64,7 @@ class NestedReduce:
         changes = [self._at(corner, factor, found, nest) for corner, factor in chosen]
         return consolidate(Rows.concat([Rows.empty(self.output, 1), *changes]))
 
-    def _at_once(self, flat: Aggregate, chosen: Sequence[tuple[int, int]], found: Sequence[History], nest: Nest) -> Delta:
+    def _at_once(self, flat: AggregateOperator, chosen: Sequence[tuple[int, int]], found: Sequence[History], nest: Nest) -> Delta:
         """The sum over the corners of the rows of the groups, times the factors."""
         key = self.key
         rows = flat.step([_contents(history, key, [corner for corner, _ in chosen]) for history in found], _scratch(nest))
@@ -80,7 +80,7 @@ class NestedReduce:
         return Rows(rows.columns, [factor * weight for weight in rows.weights])
 
 
-def _stacked(flat: Aggregate) -> Aggregate:
+def _stacked(flat: AggregateOperator) -> AggregateOperator:
     """The operator over groups with one word more, their last."""
     extremes = tuple(replace(extreme, key=extreme.key + 1) for extreme in flat.extremes)
     return replace(flat, key=flat.key + 1, extremes=extremes)

@@ -24,7 +24,7 @@ Function = OneOf["delay", "integrate", "delta0", "stamp"]
 
 
 @dataclass(frozen=True, slots=True)
-class OverTicks:
+class OverTicksOperator:
     """Of rows of `width` words. arrangement: of the input, for integrate and stamp.
 
     memory: for delay the last change of the input; for the others what they denote now.

@@ -28,7 +28,7 @@ Row = tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reduce:
+class ReduceOperator:
     """arrangement: rows of `key` words and the words of `values`. memory: this node's own, of the key and the words of `made`."""
 
     arrangement: str

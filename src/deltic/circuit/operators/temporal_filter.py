@@ -31,7 +31,7 @@ Bounds = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class TemporalFilter:
+class TemporalFilterOperator:
     """Rows of `source` without its last fields, which are the bounds, a word each. width: the words of the others.
 
     queue: rows (due, words of the row), with what happens to their weights then; `due` in microseconds.
@@ -114,7 +114,7 @@ class TemporalFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class OptionalTemporalFilter(TemporalFilter):
+class OptionalTemporalFilter(TemporalFilterOperator):
     """One of whose bounds some are satisfied where they are NULL. If all are, it needs no clock until a row has a bound."""
 
     optional: tuple[int, ...] = ()

@@ -27,7 +27,7 @@ NO_WORD = int(np.iinfo(np.int64).min)
 
 
 @dataclass(frozen=True, slots=True)
-class TopK:
+class TopKOperator:
     """The first `limit` rows of `arrangement`.
 
     width: its words. output: those to pass on. memory: this node's own arrangement of the present result.

@@ -14,7 +14,7 @@ from deltic.trace.weights import sums
 
 
 @dataclass(frozen=True, slots=True)
-class Weighted:
+class WeightedOperator:
     """Its input is the change of `arrangement`, of `width` words."""
 
     arrangement: str

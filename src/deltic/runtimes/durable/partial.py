@@ -18,7 +18,7 @@ other ticks (`OverTicks`) cannot be filled again: they are spread by whole rows,
 from __future__ import annotations
 
 from deltic.circuit.nodes import Dataflow
-from deltic.circuit.operators.over_ticks import OverTicks
+from deltic.circuit.operators.over_ticks import OverTicksOperator
 
 
 def partial(circuit: Dataflow) -> frozenset[str]:
@@ -32,5 +32,5 @@ def partial(circuit: Dataflow) -> frozenset[str]:
         refilled |= anywhere
         if anywhere or affected.intersection(node.inputs) or refilled.intersection(node.reads):
             affected.add(node.id)
-            refilled |= {node.owns} if node.owns and not isinstance(node.operator, OverTicks) else set()
+            refilled |= {node.owns} if node.owns and not isinstance(node.operator, OverTicksOperator) else set()
     return frozenset(refilled)
