@@ -76,4 +76,4 @@ class TestWithSpark:
         )
         by_name, _ = findings(capsys, Exit.SETUP)
         assert by_name["Java"]["status"] == "lacking"
-        assert "there is no Java for Spark" in by_name["Java"]["found"]
+        assert "no Java for Spark" in by_name["Java"]["found"]

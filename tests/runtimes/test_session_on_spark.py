@@ -76,7 +76,7 @@ def test_a_local_folder_cannot_be_the_state_of_a_cluster(
     folder = "the folder folder" if state else "a temporary folder"
     assert str(caught.value) == (
         f"[DELTIC-5000] {folder} of this machine cannot keep the state of a Spark session on spark://host:7077\n"
-        "expected: a state that the tasks reach from wherever they run\n"
+        "expected: a state folder that tasks can reach from every machine\n"
         "help: name a folder that every machine of the cluster has under one path and give shared_state=True, or an object store's URL"
     )
     assert not list(tmp_path.iterdir())

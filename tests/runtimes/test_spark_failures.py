@@ -30,7 +30,7 @@ Lost task 1.3 in stage 2.0 (TID 8) (localhost executor driver): {reason}
 DIED = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed). Consider setting 'spark.python.worker.…' config"
 FAILED_FOUR_TIMES = r"^\[DELTIC-7001\] Task \d+ in stage \S+ on \S+ \(executor driver\) failed 4 times, so the tick"
 TASK = "Task 1 in stage 2.0 on localhost (executor driver) failed"
-KEPT = "help: state and views are as before; the same changes may be applied again"
+KEPT = "help: state and views are unchanged; the same changes may be applied again"
 MEMORY = "; if memory ran out, use more shards or fewer cores; spark.python.worker.faulthandler.enabled=true names crashes"
 
 
@@ -47,7 +47,7 @@ MEMORY = "; if memory ran out, use more shards or fewer cores; spark.python.work
             "1 times",
             DIED + ": Fatal Python error: Segmentation fault",
             f"{TASK} once, so the tick was not committed: its Python worker died (Segmentation fault)\n{KEPT}; "
-            'plain local[2] never retries a task, master "local[2,4]" tries it 4 times',
+            'plain local[2] never retries a task, master "local[2,4]" runs it up to 4 times',
         ),
         (
             "4 times",

@@ -231,7 +231,7 @@ def test_errors_in_changes_that_stay_on_spark(spark: SparkSession, runtime: Open
     wrong = spark.createDataFrame([(1, "a", "put")], "id bigint, region string, _op string")
     with pytest.raises(FrameError, match="_op is 'put'"):
         one.tick({"customers": SparkChanges(wrong, CUSTOMERS)})
-    with pytest.raises(FrameError, match="the sequence region is of type string"):
+    with pytest.raises(FrameError, match="the sequence column region is of type string"):
         one.tick({"customers": SparkChanges(twice, CUSTOMERS, "region")})
     assert one.epoch == epoch
     assert content(one) == {}

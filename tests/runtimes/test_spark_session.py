@@ -55,5 +55,5 @@ def test_the_number_of_shards_is_what_the_session_runs_at_a_time() -> None:
 def test_a_second_session_is_refused(spark: SparkSession) -> None:
     from deltic.spark import local_session  # noqa: PLC0415  needs the extra
 
-    with pytest.raises(SetupError, match="has a Spark session already"):
+    with pytest.raises(SetupError, match="already has a Spark session"):
         local_session()

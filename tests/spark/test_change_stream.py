@@ -106,7 +106,7 @@ def test_where_a_view_is_made_anew_its_old_rows_go(registered: SparkSession, ses
     seen += reading.run()
     assert totals(seen) == {("a", 17): 1, ("b", 21): 1}
     session.sql("CREATE OR REPLACE MATERIALIZED VIEW sums AS SELECT g, count(*) AS n FROM t GROUP BY g")
-    with pytest.raises(Exception, match="n, a BIGINT, is gone"):
+    with pytest.raises(Exception, match="n, a BIGINT, is absent"):
         reading.run()
 
 
@@ -126,5 +126,5 @@ def test_changes_that_are_no_longer_kept_are_named(registered: SparkSession, ses
 def test_a_stream_without_the_columns_of_changes_is_refused(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
     stream = registered.readStream.format("deltic").option("view", "sums").load(str(tmp_path / "state")).writeStream
     query = stream.foreachBatch(lambda batch, batch_id: None).option("checkpointLocation", str(tmp_path / "c")).start()
-    with pytest.raises(Exception, match="without its columns _weight and _epoch"):
+    with pytest.raises(Exception, match="lacks the columns _weight and _epoch"):
         query.awaitTermination()

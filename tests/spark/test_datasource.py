@@ -204,15 +204,15 @@ def test_columns_of_other_types_are_refused(registered: SparkSession, folder: st
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"view": "v"}, "a read of the format deltic without path"),
-        ({"path": "s"}, "a read of the format deltic without view"),
-        ({"path": "s", "view": "v", "epoch": "last"}, "the option epoch is 'last'"),
+        ({"view": "v"}, "the format deltic requires the option path"),
+        ({"path": "s"}, "the format deltic requires the option view"),
+        ({"path": "s", "view": "v", "epoch": "last"}, "invalid value 'last' of the option epoch"),
         ({"path": "s", "view": "v", "epohc": "1"}, "the format deltic has no option epohc"),
-        ({"path": "s", "view": "v", "changes": "yes"}, "the option changes is 'yes'"),
-        ({"path": "s", "view": "v", "changes": "true", "epoch": "1"}, "the option epoch is for a view's content"),
-        ({"path": "s", "view": "v", "changes": "false", "startingEpoch": "1"}, "startingEpoch and endingEpoch are for changes"),
-        ({"path": "s", "view": "v", "startingEpoch": "first"}, "the option startingEpoch is 'first'"),
-        ({"path": "s", "view": "v", "endingEpoch": "latest"}, "the option endingEpoch is 'latest'"),
+        ({"path": "s", "view": "v", "changes": "yes"}, "invalid value 'yes' of the option changes"),
+        ({"path": "s", "view": "v", "changes": "true", "epoch": "1"}, "the option epoch applies to a view's content"),
+        ({"path": "s", "view": "v", "changes": "false", "startingEpoch": "1"}, "startingEpoch and endingEpoch require changes"),
+        ({"path": "s", "view": "v", "startingEpoch": "first"}, "invalid value 'first' of the option startingEpoch"),
+        ({"path": "s", "view": "v", "endingEpoch": "latest"}, "invalid value 'latest' of the option endingEpoch"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: dict[str, str], message: str) -> None:

@@ -324,7 +324,7 @@ def test_a_script_of_files_alone_runs_in_a_thread(pipelines: Any, tmp_path: Path
     ("columns", "sequence", "message"),
     [
         ("id BIGINT, customer BIGINT", None, "table orders: the stream has no column amount"),
-        (f"{ORDERS}, note STRING", None, "table orders: the stream has a column note, which the table has not"),
+        (f"{ORDERS}, note STRING", None, "table orders: column note of the stream is not in the table"),
         (f"{ORDERS}, _op STRING, _weight BIGINT", None, "a stream with both _op and _weight"),
         (f"{ORDERS}, at TIMESTAMP", "at", "the sequence at needs a column at and a column _op"),
     ],
@@ -354,5 +354,5 @@ def test_what_cannot_be_started_is_refused(spark: SparkSession, pipelines: Any, 
     both(pipeline, feed)
     with pytest.raises(SetupError, match="more than one trigger"):
         pipeline.start(availableNow=True, once=True)
-    with pytest.raises(SetupError, match="processingTime is 'often'"):
+    with pytest.raises(SetupError, match="invalid trigger processingTime 'often'"):
         pipeline.start(processingTime="often")

@@ -1,4 +1,4 @@
-"""Changes that are on Spark: encoded where they are, and never collected."""
+"""Changes in Spark DataFrames: encoded by tasks, never collected."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from deltic.trace.identity import Identity
 from deltic.trace.strings import CollidingStrings, StringTable
 
 TAG: Final = "_table"
-"""The column of a tagged frame that says which table a row is of, by number."""
+"""The column of a tagged frame with the number of a row's table."""
 LATEST: Final = "tag INT, latest BIGINT"
-"""Greatest values, and the numbers of the tables that they are of."""
+"""Greatest values, with the numbers of their tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a table's changes go in a circuit. key: the word columns that rows are routed by. port, level: that take them."""
+    """Where a table's changes enter a circuit: port and level. key: the word columns by which rows are routed."""
 
     table: TableSchema
     key: tuple[int, ...]
@@ -41,28 +41,28 @@ class Target:
 
 
 class Messages(Distributed):
-    """Changes that a Spark job can make messages of."""
+    """Changes that a Spark job can turn into messages."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def tagged(self) -> tuple[DataFrame, tuple[TaggedTable, ...], bool]:
-        """The frame, how its tables lie in it, and whether it is one of TaggedChanges."""
+        """The frame, its tables, and whether it is that of TaggedChanges."""
         ...
 
     def latest(self, columns: Mapping[str, str]) -> Mapping[str, int]:
         frame, parts, tagged = self.tagged
         task = LatestTask(tuple((part, columns.get(part.table.name)) for part in parts), tagged)
-        found: dict[str, int] = {}
+        greatest: dict[str, int] = {}
         for tag, latest in run_job(frame.mapInArrow(task.__call__, LATEST).collect):
             name = parts[tag].table.name
-            found[name] = max(latest, found.get(name, latest))
-        return found
+            greatest[name] = max(latest, greatest.get(name, latest))
+        return greatest
 
     @abstractmethod
     def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, identity: Identity) -> DataFrame:
-        """A frame of FRAME's rows. targets: by the table's name. A user's error is a row of it too."""
+        """A DataFrame with the schema FRAME; a user's error is a row of it. targets: by the table's name."""
         ...
 
 
@@ -71,7 +71,7 @@ class SparkChanges(Messages):
     """A change frame (the table's columns and `_op` or `_weight`) that stays on Spark.
 
     It must be deterministic, since Spark may read it twice. sequence: the column (integer, date or timestamp) that orders the changes
-    of a key; without one, a key that occurs twice is an error. inserts: the frame has the table's columns alone, and its rows are new.
+    of a key; without one, a key that occurs twice is an error. inserts: the frame has only the table's columns, and its rows are new.
     """
 
     frame: DataFrame
@@ -94,7 +94,7 @@ class SparkChanges(Messages):
 
 @dataclass(frozen=True, slots=True)
 class TaggedTable:
-    """How one table's changes lie in a tagged frame; as in SparkChanges."""
+    """The format of one table's changes in a tagged frame; as in SparkChanges."""
 
     table: TableSchema
     sequence: str | None = None
@@ -103,7 +103,7 @@ class TaggedTable:
 
 @dataclass(frozen=True, slots=True)
 class TaggedChanges(Messages):
-    """Changes of several tables in one frame: the number of the table in TAG, and a struct for each, NULL where a row is another's."""
+    """Changes of several tables in one frame: the number of a row's table in TAG, and a struct for each table, NULL in rows of others."""
 
     frame: DataFrame
     parts: tuple[TaggedTable, ...]
@@ -134,7 +134,7 @@ class EncodeTask:
             for tag, part in split(batch, self.tagged):
                 encoder = self.encoders[tag]
                 if stop is not None or not part.num_rows:
-                    continue  # the rest is read all the same: Spark kills a worker that leaves input behind
+                    continue  # the rest is still read: Spark kills a worker that leaves input unread
                 try:
                     yield to_arrow(encoder.messages(part))
                 except DelticError as error:
@@ -147,7 +147,7 @@ class EncodeTask:
 
 @dataclass(frozen=True, slots=True)
 class LatestTask:
-    """Maps batches of a frame to rows of LATEST. parts: how each table lies in it, and the column that is asked for."""
+    """Maps batches of a frame to rows of LATEST. parts: each table, and the column to read."""
 
     parts: tuple[tuple[TaggedTable, str | None], ...]
     tagged: bool
@@ -172,7 +172,7 @@ def split(batch: pa.RecordBatch, tagged: bool) -> Iterator[tuple[int, pa.Table]]
 
 
 def _latest(frame: pa.Table, part: TaggedTable, column: str) -> int | None:
-    """The column's greatest value in rows that are added; None also for a frame that does not fit."""
+    """The column's greatest value in rows that are added; None also for an invalid frame, which the tick reports."""
     try:
         changes = inserted(frame, part.table) if part.inserts else change_frame(frame, part.table, part.sequence)
     except DelticError:
@@ -182,7 +182,7 @@ def _latest(frame: pa.Table, part: TaggedTable, column: str) -> int | None:
 
 
 def inserted(frame: pa.Table, table: TableSchema) -> Changes:
-    """A frame of rows that are all new, as changes."""
+    """A frame of new rows as changes."""
     rows = rows_frame(frame, table)
     n = rows.num_rows
     return Changes(rows, np.full(n, Op.INSERT if table.key else Op.WEIGHT, np.int64), np.arange(n), np.ones(n, np.int64))
@@ -190,7 +190,7 @@ def inserted(frame: pa.Table, table: TableSchema) -> Changes:
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """Makes messages with the table's port for each shard of frames."""
+    """Turns frames into messages for the table's port, by shard."""
 
     target: Target
     shards: int
@@ -213,7 +213,7 @@ class Encoder:
         ]
 
     def _ordinals(self, frame: pa.Table, changes: Changes) -> np.ndarray:
-        """The values of the sequence column: ranks within one batch would say nothing about the others."""
+        """The values of the sequence column, not ranks, which could not be compared between batches."""
         if self.sequence is None:
             return np.full(len(changes.ops), UNORDERED, np.int64)
         (name,) = (name for name in frame.column_names if name.lower() == self.sequence.lower())
@@ -223,9 +223,9 @@ class Encoder:
         elif pa.types.is_timestamp(values.type):
             values = values.cast(pa.int64())
         if not pa.types.is_integer(values.type):
-            message = f"table {self.target.table.name}: the sequence {name} is of type {values.type}"
+            message = f"table {self.target.table.name}: the sequence column {name} is of type {values.type}"
             raise FrameError(message, expected="an integer, date or timestamp column")
         ascending = values.take(pc.sort_indices(values)).cast(pa.int64()).to_numpy()
-        found = ascending[changes.ordinals]
-        ordinals: np.ndarray = np.where(found < 0, found - 1, found)  # UNORDERED is none of them
+        sequence = ascending[changes.ordinals]
+        ordinals: np.ndarray = np.where(sequence < 0, sequence - 1, sequence)  # skips UNORDERED
         return ordinals

@@ -1,8 +1,8 @@
 """The data source "deltic": a view of a state folder as a DataFrame, or its changes as a stream or as a DataFrame.
 
-A DataFrame is of one epoch from `load` on. Spark asks for the columns without saying whether a stream is meant, so a stream says so by
-the option `changes`; and it tells no Python data source which columns a query needs, so the option `columns` names those that are to be
-decoded. Each process that reads takes a lease and leaves it to end by itself, since none of them knows which task is the last.
+`load` fixes the epoch of a DataFrame. Spark requests the columns without saying whether it will stream, so a stream needs the option
+`changes`; and it does not tell a Python data source which columns a query needs, so the option `columns` names those to decode. Each
+process that reads takes a lease and lets it expire, since none of them knows which task is the last.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from deltic.trace.reading import WEIGHT, copied
 FORMAT: Final = "deltic"
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 PART_ROWS: Final = 1 << 18
-"""Changes of so many rows are one task's."""
+"""How many rows of changes one task reads."""
 _MARKS: Final = (Field(WEIGHT, BIGINT, nullable=False), Field(EPOCH, BIGINT, nullable=False))
 _SPARK: Final[Mapping[str, DataType]] = {
     "BOOLEAN": BooleanType(),
@@ -78,14 +78,14 @@ def spark_type(type_: Type) -> DataType:
 
 
 class DelticSource(DataSource):
-    """What Spark makes of `format("deltic")`; its options are those of ReadOptions."""
+    """The data source of `format("deltic")`; its options are those of ReadOptions."""
 
     @classmethod
     def name(cls) -> str:
         return FORMAT
 
     def schema(self) -> StructType:
-        """The view's columns, in its order; for changes `_weight` and `_epoch` behind them. Settles the epoch that is read."""
+        """The view's columns, in its order; for changes, then `_weight` and `_epoch`. Fixes the epoch that is read."""
         options = ReadOptions.of(self.options)
         with leaving(StateReader.open(options.root, options.epoch)) as reader:
             view = ViewLayout.of(reader.manifest.program, options.view)
@@ -105,15 +105,15 @@ class DelticSource(DataSource):
         options = ReadOptions.of(self.options)
         if not options.changes:
             raise SetupError(
-                f"view {options.view} is read as a stream without its columns {WEIGHT} and {EPOCH}",
+                f"the stream of view {options.view} lacks the columns {WEIGHT} and {EPOCH}",
                 expected="a stream of changes",
-                remedy='add .option("changes", "true") before load; Spark does not say early enough that a stream is meant',
+                remedy='add .option("changes", "true") before load',
             )
         return ChangesStream(options, schema)
 
 
 class ViewReader(DataSourceReader):
-    """A view's content at one epoch: a task for each shard that can have rows, or one for all where no hash says where a row is."""
+    """A view's content at one epoch: a task for each shard that can have rows, or one for all shards if no hash names a row's shard."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options, self._schema = options, schema
@@ -123,34 +123,34 @@ class ViewReader(DataSourceReader):
         with leaving(StateReader.open(self._options.root, self._options.epoch)) as reader:
             view = StoredView(reader, self._options.view)
             _checked(view.layout, self._schema)
-            wanted = keys(self._filters, view.layout.leading)
-            return [InputPartition((reader.epoch, shards, wanted)) for shards in view.layout.homes(wanted, view.shards)]
+            lookups = keys(self._filters, view.layout.leading)
+            return [InputPartition((reader.epoch, shards, lookups)) for shards in view.layout.homes(lookups, view.shards)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:  # Spark's own partition where there is none of ours
+        if partition.value is None:  # Spark's own partition if there is no other
             return
-        epoch, shards, wanted = partition.value
+        epoch, shards, lookups = partition.value
         with leaving(StateReader.open(self._options.root, epoch)) as reader:
             view = StoredView(reader, self._options.view)
             arrow = _arrow(self._schema, view.layout.schema)
             names = {*arrow.names, *columns_of(self._filters, view.layout.schema)}
-            for words, weights, strings in view.scan(shards, wanted):
+            for words, weights, strings in view.scan(shards, lookups):
                 copies = copied(words, weights)
                 table = view.layout.decoded(copies, names, strings)
                 yield from _batches(passing(table, self._filters, view.layout.schema), arrow)
 
 
 class FilteredReader(ViewReader):
-    """As ViewReader, for the rows that the query's filters let through."""
+    """As ViewReader, for the rows that pass the query's filters."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Takes note of all, and lets Spark evaluate them again."""
+        """Accepts all filters, and returns them so that Spark evaluates them again."""
         self._filters = filters
         return filters
 
 
 class ChangesReader(DataSourceReader):
-    """The changes of some epochs as a DataFrame."""
+    """The changes of a range of epochs as a DataFrame."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options, self._schema = options, schema
@@ -167,7 +167,7 @@ class ChangesReader(DataSourceReader):
 
 
 class ChangesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The changes of a view, epoch after epoch. While the query runs, a lease keeps what it has not read yet."""
+    """The changes of a view, epoch by epoch. While the query runs, a lease retains the epochs that it has not read."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options, self._schema = options, schema
@@ -194,7 +194,7 @@ class ChangesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _changes(self._options.root, self._schema, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """What comes before is no longer needed."""
+        """Releases the epochs before `end`."""
         before, self._reader = self._reader, StateReader.open(self._options.root, Position.parse(end).epoch)
         if before is not None:
             before.close()
@@ -204,7 +204,7 @@ class ChangesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._reader.close()
 
     def _feed(self, position: int | None) -> Feed:
-        """position: the epoch from which on the state is needed; the last one if it is not kept, so that the feed can say so."""
+        """position: the first epoch that is needed; if it is not retained, the last one is opened, and the feed reports that."""
         if self._reader is None:
             reader = StateReader.open(self._options.root)
             if position is not None and position in reader.epochs():
@@ -224,11 +224,11 @@ def leaving(reader: StateReader) -> Iterator[StateReader]:
 
 
 def _feed(reader: StateReader, options: ReadOptions, schema: StructType) -> Feed:
-    """Raises FrameError if the columns asked for are not those of a change."""
+    """Raises FrameError if the requested columns are not those of a change."""
     own = [field for field in schema.fields if field.name not in (WEIGHT, EPOCH)]
     if len(own) + len(_MARKS) != len(schema.fields):
-        message = f"the changes of view {options.view} are read without {WEIGHT} or {EPOCH}"
-        raise FrameError(message, expected="both behind the view's columns")
+        message = f"the requested changes of view {options.view} lack {WEIGHT} or {EPOCH}"
+        raise FrameError(message, expected="both after the view's columns")
     return Feed(reader, options.view, Schema(tuple(Field(f.name, _deltic_type(f, options.view), f.nullable) for f in own)))
 
 
@@ -274,28 +274,28 @@ def _chosen(schema: Schema, columns: Sequence[str] | None, view: str) -> tuple[F
 
 
 def _marks(fields: Iterable[Field], view: str) -> tuple[Field, ...]:
-    taken = {f.name.lower() for f in fields} & {f.name for f in _MARKS}
-    if taken:
-        raise FrameError(f"view {view} has a column {taken.pop()}, which changes have too", remedy="give the view's column another name")
+    reserved = {f.name.lower() for f in fields} & {f.name for f in _MARKS}
+    if reserved:
+        raise FrameError(f"view {view} has a column {reserved.pop()}, a reserved name in changes", remedy="rename the view's column")
     return _MARKS
 
 
 def _checked(view: ViewLayout, schema: StructType) -> Schema:
-    """The view's fields of these names, which must have these types: Spark may have been told others by `.schema(…)`."""
+    """The view's fields with these names, which must have these types: `.schema(…)` may name others."""
     own = {f.name: f for f in view.schema}
     for field in schema.fields:
-        found = own.get(field.name)
-        if found is None:
+        stored = own.get(field.name)
+        if stored is None:
             raise FrameError(f"view {view.name} has no column {field.name}", expected=f"some of {', '.join(own)}")
-        if spark_type(found.type) != field.dataType or (found.nullable and not field.nullable):
-            kind = f"{found.type}{'' if found.nullable else ' NOT NULL'}"
+        if spark_type(stored.type) != field.dataType or (stored.nullable and not field.nullable):
+            kind = f"{stored.type}{'' if stored.nullable else ' NOT NULL'}"
             message = f"column {field.name} of view {view.name} is read as {field.dataType.simpleString().upper()}"
             raise FrameError(message + ("" if field.nullable else " NOT NULL"), expected=kind)
     return Schema(tuple(own[field.name] for field in schema.fields))
 
 
 def _arrow(schema: StructType, fields: Schema) -> pa.Schema:
-    """The batches that Spark wants: it compares names, types and nullability."""
+    """The Arrow schema that Spark requires: it compares names, types and nullability."""
     types = {f.name: f.type.arrow for f in fields}
     return pa.schema([pa.field(field.name, types[field.name], field.nullable) for field in schema.fields])
 

@@ -1,4 +1,4 @@
-"""What Spark says when a job fails, as one short error: nothing was committed, which task failed, why, and what to do.
+"""Failed Spark jobs as one short error: nothing was committed, which task failed, why, and what to do.
 
 Spark's own report is hundreds of lines of stack traces; it stays as the error's cause.
 """
@@ -18,7 +18,7 @@ from deltic.runtimes.spark import worker
 
 T = TypeVar("T")
 
-_SET_PYTHON: Final = "set PYSPARK_PYTHON to a Python that has Deltic, such as sys.executable here, before the Spark session is made"
+_SET_PYTHON: Final = "set PYSPARK_PYTHON to a Python that has Deltic, such as sys.executable here, before the Spark session is created"
 _ABORTED: Final = re.compile(r"Job aborted due to stage failure: (?P<task>Task \S+ in stage \S+) failed (?P<times>\d+) times?")
 _REASON: Final = re.compile(r"most recent failure: Lost task .*? \((?P<host>\S+) executor (?P<executor>\S+?)\): (?P<reason>[^\n]*)")
 _DIED: Final = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure|Python worker failed to connect back")
@@ -44,9 +44,9 @@ def check_workers(spark: SparkSession) -> None:
 
 
 def run_job(action: Callable[[], T]) -> T:
-    """What the action, which runs a Spark job, gives. Raises TaskFailed or SetupError for failed tasks, and KeyboardInterrupt as it is.
+    """The result of an action that runs a Spark job. Raises TaskFailed or SetupError for failed tasks, and KeyboardInterrupt.
 
-    A Ctrl-C while Spark works is one, though py4j says that its connection broke.
+    Ctrl-C while Spark works raises KeyboardInterrupt, although py4j reports a broken connection.
     """
     try:
         return action()
@@ -59,9 +59,9 @@ def run_job(action: Callable[[], T]) -> T:
 
 
 def explain_failure(report: str) -> DelticError | None:
-    """Spark's report of a failed job as an error of Deltic's; None if it is about something else."""
+    """Spark's report of a failed job as a Deltic error; None if it is about something else."""
     if _NO_DELTIC.search(report):
-        return SetupError("Spark's workers run a Python that has no Deltic", remedy=_SET_PYTHON)
+        return SetupError("Spark's workers run a Python without Deltic", remedy=_SET_PYTHON)
     aborted = _ABORTED.search(report)
     if aborted is None:
         return None
@@ -85,11 +85,11 @@ def _cause(report: str, reason: str) -> str:
 
 
 def _remedy(times: int, report: str) -> str:
-    parts = ["state and views are as before; the same changes may be applied again"]
+    parts = ["state and views are unchanged; the same changes may be applied again"]
     if _DIED.search(report) and not _FATAL.search(report):
         parts.append("if memory ran out, use more shards or fewer cores; spark.python.worker.faulthandler.enabled=true names crashes")
     if times == 1:
-        parts.append('plain local[2] never retries a task, master "local[2,4]" tries it 4 times')
+        parts.append('plain local[2] never retries a task, master "local[2,4]" runs it up to 4 times')
     return "; ".join(parts)
 
 

@@ -1,7 +1,7 @@
-"""Changes of a view from epoch to epoch: what came and what went, each row with `_weight` and `_epoch`.
+"""Changes of a view from epoch to epoch: added and removed rows, with `_weight` and `_epoch`.
 
-A position says up to which epoch everything has been given, and of which arrangement. Where a view was made anew in between, its old
-rows go and its new ones come.
+A position is the last epoch delivered, and the view's arrangement then. If the view was redefined in between, its old rows are removed
+and its new ones added.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LATEST: Final = "latest"
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Everything up to `epoch` has been given, of the arrangement `of` ("": nothing yet). snapshot: the whole content comes first."""
+    """Everything up to `epoch` has been delivered, from the arrangement `of` ("": none yet). snapshot: the whole content comes first."""
 
     epoch: int
     of: str = ""
@@ -49,7 +49,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What files say of an epoch's change; or, without files, the whole content of shards after the epoch `at`, coming or going."""
+    """An epoch's change in files; or, without files, the content of shards after the epoch `at`, added (sign 1) or removed (-1)."""
 
     view: ViewLayout
     epoch: int
@@ -62,32 +62,32 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """The changes of one view of the state that `reader` reads. columns: those that are given, with their types."""
+    """The changes of one view of the state that `reader` reads. columns: those delivered, with their types."""
 
     reader: StateReader
     view: str
     columns: Schema
 
     def begin(self, starting: str | None) -> Position:
-        """Where a new stream stands. starting: the first epoch, EARLIEST or LATEST; None for the content, and then the changes."""
+        """The position of a new stream. starting: the first epoch, EARLIEST or LATEST; None for the content, then the changes."""
         epochs = self.reader.epochs()
         if starting is None:
             return Position(-1, snapshot=True)
         if starting == LATEST:
-            return Position(epochs[-1], self._found(epochs[-1]).arrangement)
+            return Position(epochs[-1], self._layout(epochs[-1]).arrangement)
         first = epochs[0] if starting == EARLIEST else int(starting)
         if not epochs[0] <= first <= epochs[-1] + 1:
-            raise self._gone(first)
-        # Of the epoch before the first that is kept nothing is known: there the view is taken to have been as it is after it.
+            raise self._expired(first)
+        # Nothing is known of the epoch before the first retained one: the view is assumed to be the same in both.
         before = max(first - 1, epochs[0]) if epochs[0] else first - 1
         return Position(first - 1, self._arrangement(before) if before >= 0 else "")
 
     def end(self, start: Position, last: int) -> Position:
-        """Where one stands after the epoch `last`. O(epochs since `start`)."""
+        """The position after the epoch `last`. O(epochs since `start`)."""
         if last <= start.epoch and not start.snapshot:
             return start
         if start.snapshot:
-            return Position(last, self._found(last).arrangement)
+            return Position(last, self._layout(last).arrangement)
         arrangement = start.of
         for epoch in self._following(start, last):
             if "views" in stored_manifest(self.reader.folder, epoch).change.notes:
@@ -95,7 +95,7 @@ class Feed:
         return Position(last, arrangement)
 
     def pieces(self, start: Position, end: Position) -> Iterator[Piece]:
-        """What must be read for the changes after `start` up to `end`. Raises StateError if they are no longer kept, or do not fit."""
+        """What to read for the changes after `start` up to `end`. Raises StateError if they are not retained or have other columns."""
         if start.snapshot:
             yield from self._content(end.epoch, end.epoch, 1)
             return
@@ -103,22 +103,22 @@ class Feed:
         view = None
         for epoch in self._following(start, end.epoch):
             change = stored_manifest(self.reader.folder, epoch).change
-            if "views" in change.notes and (now := self._arrangement(epoch)) != arrangement:
+            if "views" in change.notes and (current := self._arrangement(epoch)) != arrangement:
                 if arrangement:
                     yield from self._content(epoch - 1, epoch, -1)
                 yield from self._content(epoch, epoch, 1)
-                arrangement, view = now, None
+                arrangement, view = current, None
                 continue
             segments = [segment for segment in change.views if segment.arrangement == arrangement]
             if segments:
-                view = view or self._found(epoch)
+                view = view or self._layout(epoch)
                 refs = {file.name: file for file in change.files}
-                # Without a hash that says where a row is, one shard may add what another takes away.
+                # Without a hash that names a row's shard, one shard may add what another removes.
                 for group in [segments] if view.partition is None else [[segment] for segment in segments]:
                     yield Piece(view, epoch, sum(s.rows for s in group), tuple(refs[s.file] for s in group))
 
     def _content(self, at: int, epoch: int, sign: int) -> Iterator[Piece]:
-        view = self._found(at)
+        view = self._layout(at)
         for shards in view.homes(None, self.reader.manifest_at(at).shards):
             yield Piece(view, epoch, shards=shards, at=at, sign=sign)
 
@@ -126,10 +126,10 @@ class Feed:
         """The epochs after `start`."""
         epochs = self.reader.epochs()
         if start.epoch + 1 < epochs[0] and start.epoch < last:
-            raise self._gone(start.epoch + 1)
+            raise self._expired(start.epoch + 1)
         return range(start.epoch + 1, last + 1)
 
-    def _gone(self, epoch: int) -> StateError:
+    def _expired(self, epoch: int) -> StateError:
         epochs = self.reader.epochs()
         return StateError(
             f"the state folder {self.reader.root} does not have the changes of epoch {epoch}",
@@ -138,17 +138,17 @@ class Feed:
         )
 
     def _arrangement(self, epoch: int) -> str:
-        """What the view was kept as after an epoch; "" if there was none."""
+        """The view's arrangement after an epoch; "" if there was no such view."""
         return self.reader.manifest_at(epoch).program.arrangement_of(self.view) or ""
 
-    def _found(self, epoch: int) -> ViewLayout:
-        """The view after an epoch. Raises UnknownName, and StateError if its columns are others than the feed's."""
+    def _layout(self, epoch: int) -> ViewLayout:
+        """The view after an epoch. Raises UnknownName, and StateError if its columns differ from the feed's."""
         view = ViewLayout.of(self.reader.manifest_at(epoch).program, self.view)
         own = {f.name: f for f in view.stored}
         for field in self.columns:
-            found = own.get(field.name)
-            if found is None or found.type != field.type or (found.nullable and not field.nullable):
-                now = "is gone" if found is None else f"is {found.type}{'' if found.nullable else ' NOT NULL'}"
+            current = own.get(field.name)
+            if current is None or current.type != field.type or (current.nullable and not field.nullable):
+                now = "is absent" if current is None else f"is {current.type}{'' if current.nullable else ' NOT NULL'}"
                 raise StateError(
                     f"view {self.view} has other columns at epoch {epoch}: {field.name}, a {field.type}, {now}",
                     remedy="start a new stream, with a checkpoint of its own",
@@ -157,7 +157,7 @@ class Feed:
 
 
 def read_piece(root: str, piece: Piece, names: Collection[str]) -> Iterator[pa.Table]:
-    """The named columns of its rows, `_weight` and `_epoch`, some rows at a time."""
+    """The named columns of its rows, `_weight` and `_epoch`, in tables of at most BATCH_ROWS rows."""
     for words, weights, strings in _rows(root, piece):
         for start in range(0, len(weights), BATCH_ROWS):
             cut = slice(start, start + BATCH_ROWS)

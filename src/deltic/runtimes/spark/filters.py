@@ -1,7 +1,7 @@
-"""Filters that Spark pushes into a read: which keys to look up, and which rows to leave out.
+"""Filters that Spark pushes into a read: which keys to look up, and which rows to drop.
 
-Spark evaluates each filter once more on what it gets. So nothing here leaves a row out that Spark would keep, and what it cannot judge
-exactly (comparisons of floats, where Spark's NaN is a number) it passes over.
+Spark evaluates each filter again on the rows it receives. So this module never drops a row that Spark would keep, and ignores filters
+that it cannot evaluate exactly (comparisons of floats, since Spark's NaN is a number).
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _TEXT_TESTS: Final[dict[type[Filter], Any]] = {
 
 
 def keys(filters: Iterable[Filter], leading: Sequence[Field]) -> list[tuple[Any, ...]] | None:
-    """The keys that rows must begin with, each a value for the first, or the first few, of the `leading` fields; None if any will do.
+    """The keys that rows must begin with, each a value for the first, or the first few, of the `leading` fields; None for all rows.
 
-    An empty list: no row can be meant.
+    An empty list: no row passes.
     """
     filters = list(filters)
     choices: list[list[Any]] = []
@@ -68,21 +68,21 @@ def keys(filters: Iterable[Filter], leading: Sequence[Field]) -> list[tuple[Any,
 
 
 def _choices(filters: Iterable[Filter], field: Field) -> list[Any] | None:
-    """The values that one of the filters allows; None if none says."""
-    found = [
+    """The values that a filter allows for the field, the fewest of several filters; None if no filter limits them."""
+    allowed = [
         values
         for f in filters
         if isinstance(f, (EqualTo, EqualNullSafe, In)) and _is_of(f, field) and (values := _values(f, field.type)) is not None
     ]
-    return min(found, key=len) if found else None
+    return min(allowed, key=len) if allowed else None
 
 
 def _values(f: EqualTo | EqualNullSafe | In, type_: Type) -> list[Any] | None:
     given = list(f.value) if isinstance(f, In) else [f.value]
-    wanted = [value for value in given if value is not None]
-    if len(wanted) < len(given) and not isinstance(f, In):
+    values = [value for value in given if value is not None]
+    if len(values) < len(given) and not isinstance(f, In):
         return None
-    scalars = [_scalar(value, type_) for value in wanted]
+    scalars = [_scalar(value, type_) for value in values]
     if any(scalar is None for scalar in scalars):
         return None
     distinct = {scalar.as_py() for scalar in scalars if scalar is not None}
@@ -92,7 +92,7 @@ def _values(f: EqualTo | EqualNullSafe | In, type_: Type) -> list[Any] | None:
 
 
 def passing(table: pa.Table, filters: Iterable[Filter], schema: Schema) -> pa.Table:
-    """The rows that no filter leaves out. table: has the columns of `schema`, or some of them. O(rows · filters)."""
+    """The rows that pass all filters. table: has the columns of `schema`, or some of them. O(rows · filters)."""
     for f in filters:
         if (mask := _mask(table, f, schema)) is not None:
             table = table.filter(mask)
@@ -100,12 +100,12 @@ def passing(table: pa.Table, filters: Iterable[Filter], schema: Schema) -> pa.Ta
 
 
 def columns_of(filters: Iterable[Filter], schema: Schema) -> set[str]:
-    """The names of the columns that `passing` looks at."""
+    """The names of the columns that `passing` reads."""
     return {field.name for f in filters for field in schema if _is_of(_inner(f), field)}
 
 
 def _mask(table: pa.Table, f: Filter, schema: Schema) -> Any:
-    """True where the filter holds, NULL or False elsewhere; None if it cannot be judged."""
+    """True where the filter holds, NULL or False elsewhere; None if it cannot be evaluated exactly."""
     inner = _inner(f)
     field = next((field for field in schema if _is_of(inner, field)), None)
     if field is None:
@@ -135,7 +135,7 @@ def _holds(column: pa.ChunkedArray[Any], f: Filter, type_: Type) -> Any:
 
 
 def _scalar(value: Any, type_: Type) -> pa.Scalar[Any] | None:
-    """The value as one of the type; None if it is none, or may be another."""
+    """The value as a scalar of the type; None if it is not one, or is ambiguous (a datetime without a zone)."""
     if value is None or (isinstance(value, datetime) and value.tzinfo is None):
         return None
     try:

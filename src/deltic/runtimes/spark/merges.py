@@ -1,4 +1,4 @@
-"""Merges beside the ticks, made by Spark: a job of its own, in which each merge is a task."""
+"""Background merges on Spark: one job, in which each merge is a task."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ class MergeTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for message in from_arrow(batches):
-            asked = json.loads(message.payload)
-            refs = {name: FileRef(name, size, crc) for name, size, crc in asked["files"]}
-            group = [SegmentRef(message.shard, asked["arrangement"], name, rows, ranged) for name, rows, ranged in asked["segments"]]
+            request = json.loads(message.payload)
+            refs = {name: FileRef(name, size, crc) for name, size, crc in request["files"]}
+            group = [SegmentRef(message.shard, request["arrangement"], name, rows, ranged) for name, rows, ranged in request["segments"]]
             origin = Origin(self.generation, self.epoch, message.shard, message.level)
             try:
-                file, segment = merge_segments(self.root, refs, group, origin, partition=asked["partition"], shards=self.shards)
+                file, segment = merge_segments(self.root, refs, group, origin, partition=request["partition"], shards=self.shards)
             except DelticError as error:
                 yield to_arrow([Message(message.shard, LAST, Kind.FAILURE, pack_json(str(error)))])
                 continue
             result = None if file is None or segment is None else [file.name, file.size_bytes, file.checksum, segment.rows]
-            yield to_arrow([Message(message.shard, LAST, Kind.OUTCOME, pack_json([asked["number"], result]))])
+            yield to_arrow([Message(message.shard, LAST, Kind.OUTCOME, pack_json([request["number"], result]))])
 
 
 def merge_on_spark(spark: SparkSession, root: str, manifest: Manifest, groups: Sequence[Group], origin: Origin) -> list[Merged]:
     """The merges that succeeded; see durable.merges.Perform."""
-    rows = [Message(group[0].shard, 0, Kind.ASSIGNMENT, _asked(i, group, manifest)) for i, group in enumerate(groups)]
+    rows = [Message(group[0].shard, 0, Kind.ASSIGNMENT, _request(i, group, manifest)) for i, group in enumerate(groups)]
     frame = spark.createDataFrame(pa.Table.from_batches([to_arrow([row]) for row in rows]), FRAME)
     task = MergeTask(root, origin.generation, origin.epoch, manifest.shards)
     messages = from_arrow(frame.mapInArrow(task.__call__, FRAME).toArrow().to_batches())
     for failed in (m for m in messages if m.kind is Kind.FAILURE):
-        _log.warning("merging state beside the ticks failed: %s", json.loads(failed.payload))
+        _log.warning("a background merge of state failed: %s", json.loads(failed.payload))
     return [_result(groups, json.loads(m.payload)) for m in messages if m.kind is Kind.OUTCOME]
 
 
-def _asked(number: int, group: Group, manifest: Manifest) -> bytes:
+def _request(number: int, group: Group, manifest: Manifest) -> bytes:
     files = [manifest.files[segment.file] for segment in group]
     return pack_json(
         {
@@ -69,8 +69,8 @@ def _asked(number: int, group: Group, manifest: Manifest) -> bytes:
     )
 
 
-def _result(groups: Sequence[Group], found: Any) -> Merged:
-    number, result = found
+def _result(groups: Sequence[Group], outcome: Any) -> Merged:
+    number, result = outcome
     inputs = groups[number]
     if result is None:
         return Merged(inputs, None, None)

@@ -1,9 +1,8 @@
-"""What travels between tasks: few large rows (shard, payload), which Spark moves without looking inside.
+"""Messages between tasks: few large rows (shard, payload), which Spark moves without interpreting them.
 
 A payload begins with its level and its kind. It is for the task that runs that level on that shard; those for later levels pass
-through, and level LAST is the driver's. What follows is JSON, or blocks: a JSON line that says what they are, then int64 words (the
-columns and weights of some Rows), then the dictionary of the strings that these name. Payloads are made and read by Deltic's own tasks
-within one tick.
+through, and level LAST is the driver's. Then follows JSON, or blocks: a JSON line that describes them, then int64 words (the columns and
+weights of some Rows), then the dictionary of the strings that occur in them. Deltic's own tasks write and read payloads, within one tick.
 """
 
 from __future__ import annotations
@@ -32,29 +31,29 @@ from deltic.trace.strings import CollidingStrings, StringTable
 
 LAST: Final = 1 << 30
 CHUNK_BYTES: Final = 1 << 22
-"""Payloads are cut here: Spark holds each of them several times in memory."""
+"""The size at which payloads are cut: Spark holds each of them several times in memory."""
 
 FRAME: Final = StructType([StructField("shard", IntegerType()), StructField("payload", BinaryType())])
-"""The rows to Spark. Two columns are enough: each costs the driver calls to the JVM in every stage of every tick."""
+"""The schema of messages in Spark. Only two columns: each costs the driver calls to the JVM in every stage of every tick."""
 SCHEMA: Final = pa.schema([("shard", pa.int32()), ("payload", pa.binary())])
 
 
 class Kind(IntEnum):
-    """What a payload is."""
+    """The content of a payload."""
 
-    ASSIGNMENT = 0  # JSON: the tick, and where the shard's state stands (task.py)
+    ASSIGNMENT = 0  # JSON: the tick, and the files of the shard's state (task.py)
     ROWS = 1  # blocks: rows of ports
-    OUTCOME = 2  # JSON: what a task wrote and counted
+    OUTCOME = 2  # JSON: a task's files and counters
     CHANGE = 3  # blocks: small changes of views, for the driver
-    FAILURE = 4  # JSON: a user's error; nobody works or writes after it
+    FAILURE = 4  # JSON: a user's error; no task computes or writes after it
     BUNDLE = 5  # several messages of one shard; `level` is their number
-    STRINGS = 6  # blocks: the strings that a task had and its shard's files had not, for the driver
-    FILE_STRINGS = 7  # the name of a file that has them, where they are many
-    COLLISION = 8  # JSON: strings that need ids of their own; nobody works or writes after it either
+    STRINGS = 6  # blocks: strings of a task that are not in its shard's files, for the driver
+    FILE_STRINGS = 7  # instead, if they are many: the name of the file that contains them
+    COLLISION = 8  # JSON: strings that need other ids; no task computes or writes after it either
 
 
 STOPS: Final = frozenset((Kind.FAILURE, Kind.COLLISION))
-"""What ends the tick's work."""
+"""The kinds that end a tick's work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +69,16 @@ _ENTRY: Final = struct.Struct("<iiQ")  # level, kind and size of each payload in
 
 
 def bundle(shard: int, messages: Sequence[Message]) -> Message:
-    """One message that carries others of its shard: without an exchange, what is in one row is in one task."""
+    """One message that contains others of its shard: without an exchange, all of a row is in one task."""
     entries = b"".join(_ENTRY.pack(m.level, m.kind, len(m.payload)) for m in messages)
     return Message(shard, len(messages), Kind.BUNDLE, b"".join([entries, *(m.payload for m in messages)]))
 
 
 def _unbundle(bundled: Message) -> Iterator[Message]:
-    at = bundled.level * _ENTRY.size
-    for level, kind, size in _ENTRY.iter_unpack(bundled.payload[:at]):
-        yield Message(bundled.shard, level, Kind(kind), bundled.payload[at : at + size])
-        at += size
+    offset = bundled.level * _ENTRY.size
+    for level, kind, size in _ENTRY.iter_unpack(bundled.payload[:offset]):
+        yield Message(bundled.shard, level, Kind(kind), bundled.payload[offset : offset + size])
+        offset += size
 
 
 def to_arrow(messages: Sequence[Message]) -> pa.RecordBatch:
@@ -90,14 +89,14 @@ def to_arrow(messages: Sequence[Message]) -> pa.RecordBatch:
 
 
 def from_arrow(batches: Iterable[pa.RecordBatch]) -> list[Message]:
-    """All messages of the batches, which are read to their end: Spark kills a worker that leaves input behind."""
-    found: list[Message] = []
+    """All messages of the batches. Reads them to the end: Spark kills a worker that leaves input unread."""
+    messages: list[Message] = []
     for batch in batches:
         for shard, payload in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
             level, kind = _MARK.unpack_from(payload)
             message = Message(shard, level, Kind(kind), payload[_MARK.size :])
-            found += _unbundle(message) if message.kind is Kind.BUNDLE else [message]
-    return found
+            messages += _unbundle(message) if message.kind is Kind.BUNDLE else [message]
+    return messages
 
 
 def pack_json(value: Any) -> bytes:
@@ -106,7 +105,7 @@ def pack_json(value: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows under a name (a port's, a view's). strings: the columns that hold string ids."""
+    """Rows with the name of their port or view. strings: the columns of string ids."""
 
     name: str
     rows: Rows
@@ -114,7 +113,7 @@ class Part:
 
 
 def pack_parts(parts: Sequence[Part], strings: StringTable) -> Iterator[bytes]:
-    """Payloads that together hold the parts, each with the strings that it names."""
+    """Payloads that together hold the parts, each with the strings that occur in it."""
     gathered: list[Part] = []
     size = 0
     for piece in _pieces(parts):
@@ -156,21 +155,21 @@ def pack_blocks(parts: Sequence[Part], known: Dictionary) -> bytes:
 
 
 def unpack_parts(payload: bytes) -> tuple[dict[str, Rows], Dictionary]:
-    """The rows by name (batches where they were), and the strings that they name."""
+    """The rows by name, batches as batches, and the strings that occur in them."""
     end = payload.index(b"\n") + 1
     head = json.loads(payload[:end])
     text_bytes = head["bytes"]
     # A copy, since Spark's buffers are not aligned and kernels read words.
     words = np.frombuffer(payload, np.int64, (len(payload) - end - text_bytes) // 8, end).copy()
-    found, at = {}, 0
+    parts, offset = {}, 0
     for name, rows, columns, weights, is_batch in head["parts"]:
-        blocks = [words[at + i * rows : at + (i + 1) * rows] for i in range(columns + weights)]
-        found[name] = (Batch.trusted if is_batch else Rows)(blocks[:columns], blocks[columns:])
-        at += rows * (columns + weights)
+        blocks = [words[offset + i * rows : offset + (i + 1) * rows] for i in range(columns + weights)]
+        parts[name] = (Batch.trusted if is_batch else Rows)(blocks[:columns], blocks[columns:])
+        offset += rows * (columns + weights)
     if not head["strings"]:
-        return found, Dictionary.empty()
-    ids, offsets = words[at : at + head["strings"]], words[at + head["strings"] :]
-    return found, Dictionary(ids, offsets, np.frombuffer(payload, np.uint8, text_bytes, len(payload) - text_bytes))
+        return parts, Dictionary.empty()
+    ids, offsets = words[offset : offset + head["strings"]], words[offset + head["strings"] :]
+    return parts, Dictionary(ids, offsets, np.frombuffer(payload, np.uint8, text_bytes, len(payload) - text_bytes))
 
 
 def pack_failure(failure: Failure) -> bytes:
@@ -192,7 +191,7 @@ def unpack_collision(payload: bytes) -> list[bytes]:
 
 
 def pack_outcome(outcome: Outcome) -> bytes:
-    """Its own shard's segments without the shard, which the message has."""
+    """JSON; segments are without their shard, which is that of the message."""
     file = outcome.file
     return pack_json(
         {

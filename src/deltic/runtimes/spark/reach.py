@@ -19,27 +19,27 @@ _SHARE = "name a folder that every machine of the cluster has under one path and
 
 
 def check_reach(spark: SparkSession, state: str | None, shared: bool) -> None:
-    """Raises StateError if tasks run elsewhere and the folder is one of this machine, or is not where they run though it is said to be."""
-    found = master(spark)
-    if found.startswith("local") or (state is not None and not open_folder(state).local):
+    """Raises StateError if tasks run on other machines and the folder is local to this one, or is declared as shared and is not."""
+    address = master(spark)
+    if address.startswith("local") or (state is not None and not open_folder(state).local):
         return
     if state is None or not shared:
         folder = "a temporary folder" if state is None else f"the folder {state}"
         raise StateError(
-            f"{folder} of this machine cannot keep the state of a Spark session on {found}",
-            expected="a state that the tasks reach from wherever they run",
+            f"{folder} of this machine cannot keep the state of a Spark session on {address}",
+            expected="a state folder that tasks can reach from every machine",
             remedy=_SHARE,
         )
     _probe(spark, state)
 
 
 def master(spark: SparkSession) -> str:
-    """Where the session's tasks run, as Spark calls it."""
+    """Where the session's tasks run: spark.master."""
     return spark.conf.get("spark.master", "") or ""
 
 
 def _probe(spark: SparkSession, state: str) -> None:
-    """One job whose tasks look for a file that the driver has just made."""
+    """One job whose tasks look for a file that the driver has just created."""
     folder = open_folder(state)
     folder.make()
     name = f"{PROBE}/{secrets.token_hex(8)}"
@@ -61,7 +61,7 @@ def _probe(spark: SparkSession, state: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """Gives the name of the task's machine if it does not see the file, or may not write beside it."""
+    """Returns the name of the task's machine if it cannot read the file, or cannot write to its folder."""
 
     path: str
     content: bytes

@@ -1,4 +1,4 @@
-"""The options of a read, checked."""
+"""The checked options of a read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ReadOptions:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> ReadOptions:
-        """Raises SetupError for what is missing, unknown, or does not fit together."""
+        """Raises SetupError for missing, unknown and contradictory options."""
         given = {name.lower(): value for name, value in options.items()}
         known = {name.lower(): name for name in _KNOWN}
         for name in given.keys() - known.keys():
@@ -41,8 +41,8 @@ class ReadOptions:
         columns = given.get("columns")
         starting = given.get("startingepoch")
         return ReadOptions(
-            root=_needed(given, "path", 'the state folder: .load("…")'),
-            view=_needed(given, "view", 'a view: .option("view", "…")'),
+            root=_required(given, "path", 'the state folder: .load("…")'),
+            view=_required(given, "view", 'a view: .option("view", "…")'),
             epoch=_number(given, "epoch"),
             columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
             pushdown=_truth(given, "pushdown"),
@@ -52,16 +52,16 @@ class ReadOptions:
         )
 
 
-def _needed(given: Mapping[str, str], name: str, what: str) -> str:
+def _required(given: Mapping[str, str], name: str, what: str) -> str:
     if not (value := given.get(name)):
-        raise SetupError(f"a read of the format deltic without {name}", expected=what)
+        raise SetupError(f"the format deltic requires the option {name}", expected=what)
     return value
 
 
 def _truth(given: Mapping[str, str], name: str, default: str = "false") -> bool:
     value = given.get(name, default).lower()
     if value not in ("true", "false"):
-        raise SetupError(f"the option {name} is {value!r}", expected="true or false")
+        raise SetupError(f"invalid value {value!r} of the option {name}", expected="true or false")
     return value == "true"
 
 
@@ -70,22 +70,22 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
     if value is None:
         return None
     if not value.isdecimal():
-        raise SetupError(f"the option {name} is {value!r}", expected="the number of an epoch")
+        raise SetupError(f"invalid value {value!r} of the option {name}", expected="the number of an epoch")
     return int(value)
 
 
 def _start(value: str) -> str:
     if not value.isdecimal() and value.lower() not in (EARLIEST, LATEST):
-        raise SetupError(f"the option startingEpoch is {value!r}", expected=f"the number of an epoch, {EARLIEST} or {LATEST}")
+        raise SetupError(f"invalid value {value!r} of the option startingEpoch", expected=f"the number of an epoch, {EARLIEST} or {LATEST}")
     return value.lower()
 
 
 def _changes(given: Mapping[str, str]) -> bool:
-    """Whether changes are asked for, by the option itself or by one that only changes have."""
+    """Whether changes are read: by the option itself, or implied by an option that only changes have."""
     implied = "startingepoch" in given or "endingepoch" in given
     changes = _truth(given, "changes", str(implied))
     if implied and not changes:
-        raise SetupError("startingEpoch and endingEpoch are for changes, but the option changes is false", remedy="leave one of them out")
+        raise SetupError("startingEpoch and endingEpoch require changes, but the option changes is false", remedy="remove one of them")
     if changes and "epoch" in given:
-        raise SetupError("the option epoch is for a view's content, not for its changes", remedy="use startingEpoch and endingEpoch")
+        raise SetupError("the option epoch applies to a view's content, not to its changes", remedy="use startingEpoch and endingEpoch")
     return changes

@@ -1,7 +1,7 @@
 """The Spark runtime: each tick is one action whose tasks run the stage function, committed by one manifest.
 
-The driver decides what must be the same everywhere (epoch, time, which files are the state) and commits; it reads state only for
-users. Only the DataFrame API is used.
+The driver fixes what must be the same everywhere (epoch, time, the files of the state) and commits; it reads state only for users.
+Only the DataFrame API is used.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ from deltic.trace.identity import Identity
 from deltic.trace.strings import StringTable
 
 BUNDLE_BYTES: Final = 1 << 23
-"""What the driver sends to one shard without an exchange."""
+"""The most that the driver sends to one shard without an exchange."""
 
 Tables = Mapping[str, PendingRows | Messages]
 
 
 class SparkRuntime(Durable):
-    """state: the folder, which tasks and driver must both reach; without one, a temporary one that goes with the runtime.
+    """state: the folder, which tasks and driver must both reach; by default a temporary one that is deleted with the runtime.
 
-    shards: into how many hash ranges the state is split (default: as it is; of a new one, the session's parallelism). shared_state: the
-    folder is one that every machine of the cluster sees under this name. Raises StateError if tasks could not reach it.
+    shards: the number of hash ranges of the state (default: unchanged; of a new one, the session's parallelism). shared_state: every
+    machine of the cluster has the folder under this path. Raises StateError if tasks cannot reach it.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class SparkRuntime(Durable):
         self._program: tuple[Dataflow, Program] | None = None
 
     def close(self) -> None:
-        """Gives the state folder back; the Spark session is the user's."""
+        """Unlocks the state folder; the Spark session stays open."""
         super().close()
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -101,23 +101,23 @@ class SparkRuntime(Durable):
         return StringTable(identity, CurrentStrings(self.dictionaries))
 
     def dictionaries(self) -> Iterable[Dictionary]:
-        """Those of the committed state, and of files that are about to be committed."""
+        """Those of the committed state, and of the tick being committed."""
         return (*self._written, *super().dictionaries())
 
     def _perform(self, version: DurableVersion, changes: Tables, tick: Tick) -> Performed:
-        """Tasks get ids by hashing alone; where strings turn out to share one, they are given others, and the tick runs again."""
+        """Tasks compute string ids by hashing alone; if strings turn out to share one, they get other ids, and the tick runs again."""
         while isinstance(performed := self._performed(version, changes, tick), frozenset):
             self._written = ()
             self.strings.intern(pa.array(sorted(performed), pa.large_binary()))
         return performed
 
     def _performed(self, version: DurableVersion, changes: Tables, tick: Tick) -> Performed | frozenset[bytes]:
-        """One run of the tick, or strings that have no ids of their own."""
+        """One run of the tick, or strings whose ids collide."""
         self._written = ()
-        frame = self._frame(version.circuit, self._on_its_way(version.circuit), changes, tick)
+        frame = self._frame(version.circuit, self._program_of(version.circuit), changes, tick)
         messages = from_arrow(run_job(frame.toArrow).to_batches())
         if collisions := [unpack_collision(m.payload) for m in messages if m.kind is Kind.COLLISION]:
-            return frozenset(string for found in collisions for string in found)
+            return frozenset(string for strings in collisions for string in strings)
         failures = [unpack_failure(m.payload) for m in messages if m.kind is Kind.FAILURE]
         if failures:
             raise min(failures, key=lambda f: f.rank).error()
@@ -128,9 +128,9 @@ class SparkRuntime(Durable):
         return Performed(outcomes, self._inline([(m.shard, m.payload) for m in messages if m.kind is Kind.CHANGE]))
 
     def _clashing(self, messages: Sequence[Message], files: Mapping[str, FileRef]) -> frozenset[bytes]:
-        """The tasks' new strings whose ids other strings have: in the state, on other shards, or in changes that are being gathered.
+        """The tasks' new strings whose ids belong to other strings: in the state, on other shards, or in pending changes.
 
-        Whoever interns strings from now on sees these, as if they were committed.
+        From now on these strings are interned as if they were committed.
         """
         new = [unpack_parts(m.payload)[1] for m in messages if m.kind is Kind.STRINGS]
         new += [self._files[files[m.payload.decode()]].dictionary().verified() for m in messages if m.kind is Kind.FILE_STRINGS]
@@ -138,14 +138,14 @@ class SparkRuntime(Durable):
             return frozenset()
         ids, values = np.concatenate([part.ids for part in new]), pa.concat_arrays([part.values for part in new])
         with self.strings.lock:
-            found = self.strings.clashing(ids, values)
+            clashing = self.strings.clashing(ids, values)
             self._written = tuple(new)
-        return found
+        return clashing
 
     def _merge(self, manifest: Manifest, groups: Sequence[Group], origin: Origin) -> list[Merged]:
         return merge_on_spark(self._spark, self._state.root, manifest, groups, origin)
 
-    def _on_its_way(self, circuit: Dataflow) -> Program:
+    def _program_of(self, circuit: Dataflow) -> Program:
         if self._program is None or self._program[0] is not circuit:
             self._program = circuit, Program.of(circuit, self.shards, self.strings.identity)
         elif self._program[1].identity is not self.strings.identity:
@@ -153,24 +153,24 @@ class SparkRuntime(Durable):
         return self._program[1]
 
     def _inline(self, messages: Sequence[tuple[int, bytes]]) -> dict[tuple[int, str], Batch]:
-        """The small changes of views that came with the outcomes."""
+        """The small changes of views that arrived with the outcomes."""
         parts: dict[tuple[int, str], Batch] = {}
         for shard, payload in messages:
-            found, dictionary = unpack_parts(payload)
+            rows_by_view, dictionary = unpack_parts(payload)
             self.strings.absorb(dictionary.export())
-            parts.update(((shard, name), Batch.trusted(rows.columns, rows.weights)) for name, rows in found.items())
+            parts.update(((shard, name), Batch.trusted(rows.columns, rows.weights)) for name, rows in rows_by_view.items())
         return parts
 
     def _frame(self, circuit: Dataflow, program: Program, changes: Tables, tick: Tick) -> DataFrame:
-        """The tick as one plan: what the driver has, what stays on Spark, and a stage for each level with an exchange before it."""
+        """The tick as one Spark plan: the driver's messages, changes on Spark, and a stage for each level after an exchange."""
         ports = {port.name: port for level in circuit.levels for port in level.arrives if port.source_level < 0}
         held = {name: rows for name, rows in changes.items() if isinstance(rows, PendingRows)}
-        distributed = {id(found): found for found in changes.values() if isinstance(found, Messages)}
+        distributed = {id(change): change for change in changes.values() if isinstance(change, Messages)}
         messages = self._messages(circuit, held, ports, tick)
         frame, exchanged = self._first(messages, bool(distributed))
-        for found in distributed.values():
-            targets = {name: _target(circuit, table, ports) for name, table in found.tables.items()}
-            frame = frame.union(found.messages(self._spark, targets, self.shards, program.identity))
+        for change in distributed.values():
+            targets = {name: _target(circuit, table, ports) for name, table in change.tables.items()}
+            frame = frame.union(change.messages(self._spark, targets, self.shards, program.identity))
         for level in circuit.levels:
             if level.index or exchanged:
                 frame = frame.repartitionById(self.shards, "shard")
@@ -178,7 +178,7 @@ class SparkRuntime(Durable):
         return frame
 
     def _messages(self, circuit: Dataflow, held: Mapping[str, PendingRows], ports: Mapping[str, Port], tick: Tick) -> list[list[Message]]:
-        """What each shard gets from the driver."""
+        """The driver's messages to each shard."""
         manifest = self._state.manifest
         messages = [
             [
@@ -198,17 +198,17 @@ class SparkRuntime(Durable):
             for shard, part in enumerate(route(pending.rows, circuit.routes[name], self.shards)):
                 if len(part):
                     parts.setdefault((shard, port.target_level), []).append(Part(port.name, part, port.strings))
-        for (shard, level), found in parts.items():
-            messages[shard] += [Message(shard, level, Kind.ROWS, payload) for payload in pack_parts(found, self.strings)]
+        for (shard, level), inbox in parts.items():
+            messages[shard] += [Message(shard, level, Kind.ROWS, payload) for payload in pack_parts(inbox, self.strings)]
         return messages
 
     def _first(self, messages: Sequence[Sequence[Message]], distributed: bool) -> tuple[DataFrame, bool]:
-        """The driver's messages as a frame, and whether an exchange must bring them to their shards."""
-        large = any(sum(len(m.payload) for m in found) > BUNDLE_BYTES for found in messages)
+        """The driver's messages as a frame, and whether an exchange must send them to their shards."""
+        large = any(sum(len(m.payload) for m in inbox) > BUNDLE_BYTES for inbox in messages)
         if distributed or large:
-            batches = [to_arrow([message]) for found in messages for message in found]
+            batches = [to_arrow([message]) for inbox in messages for message in inbox]
         else:
-            batches = [to_arrow([bundle(shard, found)]) for shard, found in enumerate(messages)]
+            batches = [to_arrow([bundle(shard, inbox)]) for shard, inbox in enumerate(messages)]
         return self._spark.createDataFrame(pa.Table.from_batches(batches), FRAME), distributed or large
 
 
@@ -218,9 +218,9 @@ def _target(circuit: Dataflow, table: TableSchema, ports: Mapping[str, Port]) ->
 
 
 def parallelism(spark: SparkSession) -> int:
-    """How many tasks the session runs at a time; its settings say it, or else Spark is asked."""
-    if (found := spark.conf.get("spark.default.parallelism", "")) and found.isdigit():
-        return int(found)
+    """How many tasks the session runs at a time: from its settings, or else from a Spark job."""
+    if (setting := spark.conf.get("spark.default.parallelism", "")) and setting.isdigit():
+        return int(setting)
     if match := re.fullmatch(r"local\[(\d+|\*)(?:,\d+)?\]", spark.conf.get("spark.master", "") or ""):
         return (os.cpu_count() or 1) if match[1] == "*" else int(match[1])
     return spark.range(1 << 16).select(spark_partition_id()).distinct().count()

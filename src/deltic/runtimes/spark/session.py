@@ -1,4 +1,4 @@
-"""A local Spark session that is tuned for ticks. Sessions that users made are taken as they are."""
+"""A local Spark session that is tuned for ticks. Users' own sessions are used unchanged."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from deltic.errors import SetupError
 from deltic.runtimes.spark.java import prepare_environment
 
 ATTEMPTS: Final = 4
-"""How often a task is tried; plain local[n] tries once."""
+"""How often a task is run at most; plain local[n] runs it once."""
 
 CHECKPOINTS: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-"""With Spark's default one each micro-batch takes about 45 ms longer on a local disk."""
+"""With Spark's default, each micro-batch takes about 45 ms longer on a local disk."""
 
 TUNED: Final[Mapping[str, str]] = {
     "spark.python.unix.domain.socket.enabled": "true",  # TCP adds about 40 ms to each Python stage
@@ -29,7 +29,7 @@ TUNED: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.worker.reuse": "true",
     "spark.locality.wait": "0",
-    "spark.shuffle.compress": "false",  # what is shuffled are words that stay on this machine
+    "spark.shuffle.compress": "false",  # shuffled words stay on this machine
     "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINTS,
     "spark.sql.python.filterPushdown.enabled": "true",  # Deltic's data source takes filters
 }
@@ -38,12 +38,12 @@ TUNED: Final[Mapping[str, str]] = {
 def local_session(
     cores: int | None = None, *, name: str = "deltic", memory: str = "1g", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A new session on this machine. cores: of the tasks (default: all). settings: Spark settings that win over ours.
+    """A new session on this machine. cores: for tasks (default: all). settings: Spark settings, which override these.
 
-    Raises SetupError without a Java, or if this process has a session already, whose settings are not ours to change.
+    Raises SetupError without a Java, or if this process already has a session.
     """
     if SparkSession.getActiveSession() is not None:
-        raise SetupError("this process has a Spark session already", remedy="use it, or stop it first")
+        raise SetupError("this process already has a Spark session", remedy="use it, or stop it first")
     prepare_environment()
     cores = cores or os.cpu_count() or 1
     fixed = {
@@ -63,13 +63,13 @@ def local_session(
 def session_at(master: str | None = None, *, name: str = "deltic") -> SparkSession:
     """A new session on a cluster, or on this machine if `master` is None or local.
 
-    Where the driver is on a cluster's network is for Spark to say (SPARK_LOCAL_IP, spark-defaults.conf), and so are cores and memory.
+    Spark's own configuration (SPARK_LOCAL_IP, spark-defaults.conf) sets the driver's address on a cluster, cores and memory.
     Raises SetupError as `local_session`.
     """
     if master is None or master.startswith("local"):
         return local_session(name=name, settings={} if master is None else {"spark.master": master})
     if SparkSession.getActiveSession() is not None:
-        raise SetupError("this process has a Spark session already", remedy="use it, or stop it first")
+        raise SetupError("this process already has a Spark session", remedy="use it, or stop it first")
     prepare_environment()
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in TUNED.items():

@@ -1,4 +1,4 @@
-"""Streams of changes: several streaming frames as one query, and what can be learnt of a query. Only the DataFrame API is used."""
+"""Streams of changes: several streaming frames as one query, and the id of a query. Only the DataFrame API is used."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from deltic.runtimes.spark.changes import TAG, SparkChanges, TaggedChanges, Tagg
 from deltic.schema import TableSchema
 
 QUERY_ID = "sql.streaming.queryId"
-"""The property that Spark gives the thread that runs a batch."""
+"""The local property that Spark sets on the thread that runs a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """When batches run: as soon as there is something (all False), with all that is there and then no more, or again after a time."""
+    """When batches run: as soon as there is data (the default), once for all available data, or at intervals."""
 
     available_now: bool = False
     once: bool = False
@@ -29,54 +29,54 @@ class Trigger:
 
     def __post_init__(self) -> None:
         if self.available_now + self.once + (self.processing_time is not None) > 1:
-            raise SetupError("a start with more than one trigger", expected="one of availableNow, once and processingTime")
+            raise SetupError("more than one trigger", expected="one of availableNow, once and processingTime")
 
 
 def tagged_table(columns: Sequence[str], table: TableSchema, sequence: str | None) -> TaggedTable:
-    """How changes lie in a frame: with `_op` or `_weight`, or, with neither, as rows that are new. Raises FrameError.
+    """The format of changes in a frame: with `_op` or `_weight`, or, with neither, new rows. Raises FrameError.
 
-    What its rows hold is judged when they are encoded.
+    The values of its rows are checked when they are encoded.
     """
     where = f"table {table.name}"
     given = {name.lower() for name in columns}
     own = {name.lower() for name in table.schema.names}
     marks = given & {OP, WEIGHT}
     if len(marks) == 2:
-        raise FrameError(f"{where}: a stream with both {OP} and {WEIGHT}", expected="one of them, or neither for rows that are new")
+        raise FrameError(f"{where}: a stream with both {OP} and {WEIGHT}", expected="one of them, or neither if all rows are new")
     if sequence is not None and (sequence.lower() not in given or OP not in marks):
         raise FrameError(
             f"{where}: the sequence {sequence} needs a column {sequence} and a column {OP}", expected="operations that have an order"
         )
     extra = sorted(given - own - marks - ({sequence.lower()} if sequence else set()))
-    # A frame of deletes may have the key alone.
-    needed = {table.schema[i].name.lower() for i in table.key} if OP in marks and table.key else own
-    missing = sorted(needed - given)
+    # A frame of deletes may have only the key.
+    required = {table.schema[i].name.lower() for i in table.key} if OP in marks and table.key else own
+    missing = sorted(required - given)
     if extra or missing:
-        found = f"a column {extra[0]}, which the table has not" if extra else f"no column {missing[0]}"
-        raise FrameError(f"{where}: the stream has {found}", expected=f"the columns {', '.join(table.schema.names)}")
+        problem = f"column {extra[0]} of the stream is not in the table" if extra else f"the stream has no column {missing[0]}"
+        raise FrameError(f"{where}: {problem}", expected=f"the columns {', '.join(table.schema.names)}")
     return TaggedTable(table, sequence, inserts=not marks)
 
 
 def check_streaming(frame: DataFrame, table: TableSchema) -> None:
-    """Raises FrameError for a frame that is no stream."""
+    """Raises FrameError unless the frame is a stream."""
     if not frame.isStreaming:
         raise FrameError(
             f"table {table.name}: the frame is not a stream",
-            expected="a DataFrame made by spark.readStream",
-            remedy="give a batch of changes to pipeline.session.apply",
+            expected="a DataFrame from spark.readStream",
+            remedy="apply a batch of changes with pipeline.session.apply",
         )
 
 
 def tagged(frames: Sequence[DataFrame]) -> DataFrame:
-    """The frames as one: which of them a row is of, and a struct for each, NULL but in its own rows."""
+    """The frames as one: the number of a row's frame, and a struct for each frame, NULL except in its own rows."""
     structs = [f"s{i}" for i in range(len(frames))]
-    found: DataFrame | None = None
+    union: DataFrame | None = None
     for i, frame in enumerate(frames):
         columns = struct(*(col(f"`{name}`") for name in frame.columns)).alias(structs[i])
         part = frame.select(lit(i).alias(TAG), columns)
-        found = part if found is None else found.unionByName(part, allowMissingColumns=True)
-    assert found is not None
-    return found.select(TAG, *structs)
+        union = part if union is None else union.unionByName(part, allowMissingColumns=True)
+    assert union is not None
+    return union.select(TAG, *structs)
 
 
 def batch_changes(batch: DataFrame, parts: tuple[TaggedTable, ...], *, union: bool) -> TaggedChanges | SparkChanges:
@@ -106,11 +106,11 @@ def is_connect(spark: Any) -> bool:
 
 
 def query_id(spark: SparkSession, name: str | None) -> str | None:
-    """What Spark calls the query whose batch runs on this thread, the same as long as it has its checkpoint; None if it cannot be told.
+    """Spark's id of the query whose batch runs on this thread, the same while its checkpoint is; None if it is unknown.
 
-    name: the query's, by which it is found under Spark Connect.
+    name: that of the query, by which it is found under Spark Connect.
     """
     if is_connect(spark):
         return next((str(query.id) for query in spark.streams.active if name is not None and query.name == name), None)
-    found: str | None = spark.sparkContext.getLocalProperty(QUERY_ID)
-    return found
+    current: str | None = spark.sparkContext.getLocalProperty(QUERY_ID)
+    return current

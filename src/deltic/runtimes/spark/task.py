@@ -1,8 +1,8 @@
-"""What a Spark task does: one level of the circuit for the shards whose rows it gets.
+"""A Spark task: one level of the circuit for the shards whose rows it receives.
 
-A task is a function of the immutable files of its shards and of the rows that arrive: it may be run twice, killed, or run beside its
-twin. It writes one new file for each shard, syncs it, and tells its name; only the driver's manifest makes it real. User errors are
-rows, never exceptions, since Spark retries what raises.
+A task is a function of the immutable files of its shards and of the rows that arrive: it may be repeated, killed, or run twice at the
+same time. It writes one new file for each shard, syncs it, and returns its name; only the driver's manifest makes it real. User errors
+are rows, never exceptions, since Spark retries tasks that raise.
 
 The cache of this module lives as long as its Python worker: circuits by digest, open files and spines by folder, shard and level.
 """
@@ -54,12 +54,12 @@ from deltic.trace.rows import Rows
 from deltic.trace.strings import CollidingStrings, StringTable
 
 INLINE_BYTES: Final = 1 << 16
-"""Changes of views, and new strings, up to this size come to the driver with the result; larger ones it reads from their file."""
+"""Changes of views, and new strings, up to this size are sent to the driver; it reads larger ones from their file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A circuit on its way to the workers: pickled once, and unpickled once by each of them."""
+    """A circuit for the workers: pickled once, and unpickled once by each of them."""
 
     digest: str
     pickled: bytes
@@ -74,7 +74,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A tick's task for one shard and level: who writes, when it is, and where the state stands."""
+    """A tick's task for one shard and level: the writer's generation, the tick, and the files of the state."""
 
     root: str
     generation: int
@@ -117,7 +117,7 @@ class Assignment:
 
 @dataclass(slots=True)
 class _Warm:
-    """What a worker keeps between tasks."""
+    """A worker's cache between tasks."""
 
     circuits: dict[str, Dataflow] = field(default_factory=dict)
     files: dict[tuple[str, int, int], OpenFiles] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class _Warm:
         return self.circuits[program.digest]
 
     def arrangements(self, assignment: Assignment, circuit: Dataflow, shard: int, shards: int, level: int) -> ShardArrangements:
-        """The shard's arrangements; spines whose batches are the same as in the last tick are taken over."""
+        """The shard's arrangements; spines whose batches are those of the last tick are reused."""
         key = (assignment.root, shard, level)
         files = self.files.setdefault(key, OpenFiles(assignment.root))
         files.keep(assignment.files)
@@ -142,7 +142,7 @@ class _Warm:
         return opened
 
     def freeze(self) -> None:
-        """Spark's worker collects all garbage after each task: what is loaded for good need not be looked at each time."""
+        """Spark's worker collects garbage after each task; permanent objects need not be scanned each time."""
         if not self.frozen:
             gc.collect()
             gc.freeze()
