@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deltic.trace.batch import Batch
-from deltic.trace.between import between, first_behind
+from deltic.trace.between import between, first_after
 from deltic.trace.consolidate import consolidate
 from deltic.trace.counters import Counters
 from deltic.trace.guard import PAGE_WORDS, Guard
@@ -91,13 +91,13 @@ def test_a_guard_lets_all_rows_of_a_range_be_read_and_verifies_no_more_than_thei
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_guard_lets_the_first_rows_behind_a_word_be_read(kind: str) -> None:
+def test_a_guard_lets_the_first_rows_after_a_word_be_read(kind: str) -> None:
     rng = random.Random(kind)
     for count in (1, 40, 6 * PAGE_WORDS):
         whole = batch_of([(word, 1) for word, _ in random_rows(rng, kind, count)])
         for after, _ in ranges(rng, whole.columns[0][:: max(1, len(whole) // 9)].tolist()):
             verified, wanted = Verified(whole), rng.choice((1, 1, 5, 5000))
-            start, end = verified.guard.behind(after, wanted)
+            start, end = verified.guard.after(after, wanted)
             inside = np.flatnonzero(whole.columns[0] > after)[:wanted]
             assert not len(inside) or start <= inside[0] <= inside[-1] < end
             assert np.array_equal(verified.columns[0][start:end], whole.columns[0][start:end])
@@ -106,7 +106,7 @@ def test_a_guard_lets_the_first_rows_behind_a_word_be_read(kind: str) -> None:
 def test_what_was_verified_is_not_verified_again() -> None:
     verified = Verified(batch_of([(word, 1) for word in range(5 * PAGE_WORDS)]))
     verified.guard.between(100, 200)
-    verified.guard.behind(100, 5)
+    verified.guard.after(100, 5)
     assert verified.pages == [0]
     verified.guard.everything()
     assert sorted(verified.pages) == list(range(len(verified.batch) // PAGE_WORDS))
@@ -124,14 +124,14 @@ def test_ranges_of_a_trace_are_those_of_its_sum(kind: str) -> None:
         for after, until in ranges(rng, [word for word, *_ in whole[:9]]):
             spine = Spine.over(2, 1, parts)
             assert pairs(between(spine, after, until, Counters())) == [row for row in whole if after < row[0] <= until]
-            assert first_behind(spine, after, Counters()) == next((row[0] for row in whole if row[0] > after), None)
+            assert first_after(spine, after, Counters()) == next((row[0] for row in whole if row[0] > after), None)
 
 
-def test_the_first_behind_a_word_costs_as_much_as_what_cancels_before_it() -> None:
+def test_the_first_after_a_word_costs_as_much_as_what_cancels_before_it() -> None:
     rows = batch_of([(word, 1) for word in range(100_000)])
     counters = Counters()
-    assert first_behind(Spine.over(2, 1, [rows]), 500, counters) == 501 and counters.touched == 1
+    assert first_after(Spine.over(2, 1, [rows]), 500, counters) == 501 and counters.touched == 1
     gone = Batch.trusted([column[:2_000] for column in rows.columns], [-rows.weights[0][:2_000]])
-    assert first_behind(Spine.over(2, 1, [rows, gone]), 500, counters := Counters()) == 2_000
+    assert first_after(Spine.over(2, 1, [rows, gone]), 500, counters := Counters()) == 2_000
     assert counters.touched < 3 * 4_000 and counters.batches < 60
-    assert first_behind(Spine.over(2, 1, [rows]), 99_999, Counters()) is None
+    assert first_after(Spine.over(2, 1, [rows]), 99_999, Counters()) is None

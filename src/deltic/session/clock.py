@@ -13,7 +13,7 @@ from deltic.errors import ClockError, SetupError
 from deltic.runtimes import Committed
 from deltic.session.watermark import BEGINNING, Marks, Watermark
 from deltic.storage.program import CLOCK
-from deltic.trace.between import first_behind
+from deltic.trace.between import first_after
 from deltic.trace.counters import Counters
 
 Clock = Literal["manual", "wall"]
@@ -88,7 +88,7 @@ def next_due(committed: Committed) -> datetime | None:
     """When the passing of time next makes a row come or go; None if nothing waits, or only beyond the calendar. O(queues)."""
     now = committed.notes.get(CLOCK, 0)
     spines = [spine for queue in queues(committed.circuit) for spine in committed.snapshot(queue)]
-    due = min((due for spine in spines if (due := first_behind(spine, now, Counters())) is not None), default=LAST + 1)
+    due = min((due for spine in spines if (due := first_after(spine, now, Counters())) is not None), default=LAST + 1)
     return None if due > LAST else EPOCH + timedelta(microseconds=due)
 
 

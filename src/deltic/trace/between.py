@@ -1,4 +1,4 @@
-"""The rows of a trace whose leading word lies in a range, and the least leading word behind one. Rows of other shards are left out."""
+"""The rows of a trace whose leading word lies in a range, and the least leading word after one. Rows of other shards are omitted."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def between(spine: Spine, after: int, until: int, counters: Counters) -> Batch:
     return merge(parts) if parts else Batch.empty(spine.columns, spine.weights)
 
 
-def first_behind(spine: Spine, after: int, counters: Counters) -> int | None:
-    """The least leading word greater than `after` of a row that is there; None if there is none.
+def first_after(spine: Spine, after: int, counters: Counters) -> int | None:
+    """The least leading word greater than `after` of a row with nonzero weight; None if there is none.
 
-    O(batches · log rows), and in proportion to the rows behind `after` that cancel each other before the first that is there.
+    O(batches · log rows + rows after `after` that cancel before the first that does not).
     """
     count = 1
     while reached := [word for batch in spine.batches if (word := _reached(batch, after, count)) is not None]:
@@ -41,7 +41,7 @@ def first_behind(spine: Spine, after: int, counters: Counters) -> int | None:
 
 
 def _reached(batch: Batch, after: int, count: int) -> int | None:
-    """The leading word of the `count`-th row behind `after`, or of the last; None if there is none."""
-    start, end = (0, batch.length) if batch.guard is None else batch.guard.behind(after, count)
+    """The leading word of the `count`-th row after `after`, or of the last row; None if there is none."""
+    start, end = (0, batch.length) if batch.guard is None else batch.guard.after(after, count)
     first = start + int(np.searchsorted(batch.columns[0][start:end], after, "right"))
     return int(batch.columns[0][min(first + count, end) - 1]) if first < end else None

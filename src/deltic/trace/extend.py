@@ -46,7 +46,7 @@ class Extended(NamedTuple):
 
 
 class Directories:
-    """Spines laid out one behind the other, each (as of the last commit, with this tick's change)."""
+    """Spines laid out one after another, each (as of the last commit, with this tick's change)."""
 
     __slots__ = ("versions", "words")
 
@@ -71,7 +71,7 @@ def extend(
     summed: bool,
     counters: Counters,
 ) -> Extended:
-    """The words that every version has in its next column behind its key, for each of n prefixes.
+    """The words that every version has in the next column after its key, for each of n prefixes.
 
     keys: for each version, int64[n] for each leading column that is bound. wanted: the weights of the result; none where no version ends
     with the word. summed: whether they are summed over the words, which are not listed; every version ends with the word then.
@@ -117,7 +117,7 @@ def _table(wanted: tuple[Measured, ...], width: int) -> Words:
 
 
 def _binds_share(spine: Spine, bound: int) -> bool:
-    """Whether the word behind `bound` words is one that says which shard a row is on."""
+    """Whether the word after `bound` words is part of the shard key."""
     return spine.share is not None and bound in spine.share.key
 
 

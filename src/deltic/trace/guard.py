@@ -1,7 +1,7 @@
-"""Guards: what stands between kernels and a mapped batch, so that every page is verified before it is first read.
+"""Guards: verify every page of a mapped batch before a kernel first reads it.
 
-A probe reads of a large batch only the buckets of its keys. The guard works out which pages these are, from the index, and has the new
-ones verified; what reads all rows has all of them verified. So a batch of any size is opened at once, and costs as it is read.
+A probe reads only the buckets of its keys. The guard computes their pages from the index and verifies the new ones; a reader of all rows
+has all pages verified. So opening a batch takes constant time, and verification costs in proportion to what is read.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Guard:
         self._row_pages = Pages(-(-rows // PAGE_WORDS), verify_rows)
         self._lock = Lock()
         self.done = False
-        """Whether all is verified."""
+        """Whether all pages are verified."""
 
     def sought(self, leading: Words) -> None:
-        """Before rows are read whose leading word is one of `leading`. O(n log n) and the new pages."""
+        """Verifies the rows whose leading word is in `leading`. O(n log n + new pages)."""
         if self.done:
             return
         with self._lock:
@@ -56,7 +56,7 @@ class Guard:
                 self._row_pages.need(pages_of(np.array([start]), np.array([end]), PAGE_WORDS))
             return start, end
 
-    def behind(self, after: int, count: int) -> tuple[int, int]:
+    def after(self, after: int, count: int) -> tuple[int, int]:
         """Rows (start, end) that may be read then, among them the first `count` whose leading word is greater than `after`, or all such."""
         with self._lock:
             self._index_pages.need(np.zeros(1, np.int64))
@@ -67,7 +67,7 @@ class Guard:
             return start, end
 
     def everything(self) -> None:
-        """Before any row may be read. O(batch) the first time."""
+        """Verifies all rows. O(batch) the first time."""
         if not self.done:
             with self._lock:
                 self._index_pages.need_all()
@@ -86,7 +86,7 @@ class Guard:
 
 
 class Pages:
-    """The pages of one block, or of several that are read together; each is verified once."""
+    """The pages of one block, or of several blocks read together; each is verified once."""
 
     __slots__ = ("_verify", "seen")
 
@@ -96,7 +96,7 @@ class Pages:
         self._verify = verify
 
     def need(self, pages: Words) -> None:
-        """Before these are read; a page may be named more than once."""
+        """Verifies these pages, which may repeat."""
         new = pages[~self.seen[pages]]
         if len(new):
             new = np.unique(new)
@@ -104,7 +104,7 @@ class Pages:
             self.seen[new] = True
 
     def need_all(self) -> None:
-        """Before all are read."""
+        """Verifies all pages."""
         self.need(np.flatnonzero(~self.seen))
 
 

@@ -15,7 +15,7 @@ from deltic.trace.encoding import Layout, decode
 from deltic.trace.strings import StringTable
 
 WEIGHT: Final = "_weight"
-"""The column that a change has behind the relation's own."""
+"""The column that follows the relation's own columns in a change."""
 
 
 ROWS_AT_MOST: Final = 2**31 - 1
