@@ -116,7 +116,7 @@ class InCommit:
 
 @pytest.mark.parametrize(
     ("kind", "shards", "stride"),
-    [(MemoryError, 1, 67), *[pytest.param(*each.values[:2], 1, marks=pytest.mark.slow) for each in THOROUGH]],
+    [(MemoryError, 1, 67), *[pytest.param(*each.values[:2], 13, marks=pytest.mark.slow) for each in THOROUGH]],
 )
 def test_a_commit_to_a_folder_raised_in_at_any_line_is_real_or_not(
     tmp_path: Path, kind: type[BaseException], shards: int, stride: int
