@@ -240,7 +240,7 @@ def test_delay_in_a_recursion_is_of_the_iteration_before() -> None:
         (lambda s: s.integrate(), "by integrate"),
         (lambda s: s.delta0(), "by delta0"),
         (lambda s: s.differentiate(), "repeat_row"),
-        (lambda s: deltic.Stream(s.trace_append().untimed()), "by integrate"),
+        (lambda s: deltic.Stream(s.trace_append().consolidate().plan), "by integrate"),
         (lambda s: s.weighted().map(lambda row: (row.src, row.dst)), "with its weights"),
         (lambda s: s.index_with("src").top_k(1, "dst"), "ORDER BY"),
         (lambda s: s.index_with("src").aggregate(len, schema={"dst": int}), "by a function of whole groups"),

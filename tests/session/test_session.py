@@ -354,6 +354,7 @@ def test_what_a_session_shows_is_for_its_users(session: deltic.Session) -> None:
     assert [name for name in dir(session) if not name.startswith("_")] == [
         "advance_to",
         "apply",
+        "circuit",
         "clock",
         "close",
         "epoch",

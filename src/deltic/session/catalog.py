@@ -10,7 +10,7 @@ from typing import TypeVar
 from deltic.connectors.connector import SinkSpec, SourceSpec
 from deltic.connectors.frames import OP, WEIGHT
 from deltic.connectors.registry import sink_spec, source_spec
-from deltic.errors import CatalogError, QueryError, Span, UnknownName, did_you_mean
+from deltic.errors import CatalogError, CircuitError, QueryError, Span, UnknownName, did_you_mean
 from deltic.frontends.statements import (
     CreateSink,
     CreateTable,
@@ -300,7 +300,7 @@ def _check_names(schema: Schema, kind: str, name: str, span: Span | None) -> Non
 def _rebound(view: ViewDefinition, catalog: Catalog, cause: CreateView) -> ViewDefinition:
     try:
         plan = view.rebind(catalog)
-    except QueryError as error:
+    except (QueryError, CircuitError) as error:
         raise CatalogError(
             f"view {view.name} reads {cause.name} and would no longer be right: {error.message}",
             span=cause.span,

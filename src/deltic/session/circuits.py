@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from deltic.errors import CircuitError, Span
-from deltic.frontends.python import Circuit, check_unchanged
+from deltic.frontends.python import Circuit, check_unchanged, described
 from deltic.frontends.statements import Catalog, CreateTable, CreateView, Rebind, Statement
-from deltic.plan.nodes import Plan, Table
+from deltic.plan.nodes import Plan, Table, references
+from deltic.plan.recursion import bound_to
 from deltic.plan.walk import nodes, tables
-from deltic.schema import TableSchema
+from deltic.schema import Schema, TableSchema
 
 
-def circuit_statements(circuit: Circuit, known: Mapping[str, TableSchema]) -> Iterator[Statement]:
+def circuit_statements(circuit: Circuit, known: Mapping[str, TableSchema], catalog: Catalog) -> Iterator[Statement]:
     """A table for each input that is not just so in `known`, by names in lower case, and a materialized view for each output.
 
-    Raises CircuitError where an output reads the input of a circuit that is not there, or by a function that is not what it was.
+    Raises CircuitError where an output reads the input of a circuit that is not installed, a view that is missing or has other columns, or
+    by a function that has changed.
     """
     check_unchanged(circuit.outputs.values())
+    for name, schema in circuit.views.items():
+        _view(catalog, name, schema)
     for name, table in circuit.inputs.items():
         if known.get(name.lower()) != table:
             yield CreateTable(table, False, _place(name))
@@ -29,16 +33,31 @@ def circuit_statements(circuit: Circuit, known: Mapping[str, TableSchema]) -> It
                     f"output {name} reads the input {table.name} of another circuit, which is not installed",
                     remedy=f"make the input here too, or install the circuit of {table.name} first",
                 )
-        yield CreateView(name, plan, True, False, False, _constant(plan), _place(name), tuple(sorted(tables(plan))))
+        reads = sorted({*tables(plan), *(read for read, _ in references(plan))})
+        rebind = _rebinding(plan, {name: circuit.views[name] for name in reads if name in circuit.views})
+        yield CreateView(name, rebind(catalog), True, False, False, rebind, _place(name), tuple(reads))
 
 
-def _constant(plan: Plan) -> Rebind:
-    """An output reads tables alone, so its plan does not depend on what views are."""
+def _rebinding(plan: Plan, views: Mapping[str, Schema]) -> Rebind:
+    """What gives an output's plan over a catalog. views: those that it reads, with the columns that the circuit declares."""
 
     def rebind(catalog: Catalog) -> Plan:
-        return plan
+        return bound_to(plan, {name: _view(catalog, name, schema) for name, schema in views.items()})
 
     return rebind
+
+
+def _view(catalog: Catalog, name: str, schema: Schema) -> Plan:
+    """What the view means. Raises CircuitError."""
+    plan = catalog.relation(name)
+    if plan is None or isinstance(plan, TableSchema):
+        remedy = f"declare it by circuit.input({name!r}, …)" if plan is not None else "define the view first"
+        raise CircuitError(f"the circuit reads the view {name}, and {'that is a table' if plan else 'there is none'}", remedy=remedy)
+    if plan.schema != schema:
+        raise CircuitError(
+            f"the circuit reads the view {name} with the columns ({described(schema)})", expected=f"({described(plan.schema)}), as it has"
+        )
+    return plan
 
 
 def _place(name: str) -> Span:

@@ -26,6 +26,7 @@ from deltic.runtimes.distributed import Distributed
 from deltic.runtimes.program import checked
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog, SinkDefinition
+from deltic.session.circuit_nodes import CircuitNode, circuit_nodes
 from deltic.session.circuits import circuit_statements
 from deltic.session.clock import Clock, advanced, checked_clock, installed, instant, is_temporal, next_due, ticked
 from deltic.session.compiling import Compiler
@@ -145,7 +146,7 @@ class Session:
                 raise CircuitError(f"{circuit!r} is no circuit", expected="a deltic.Circuit")
             self._settle()
             draft = Draft(self._catalog, self._kept())
-            for statement in circuit_statements(circuit, self._catalog.tables):
+            for statement in circuit_statements(circuit, self._catalog.tables, self._catalog):
                 draft.apply(statement)
             self._install(draft.catalog, draft.dropped, replace=replace)
         self._contents.subscribers.deliver()
@@ -286,6 +287,11 @@ class Session:
     def sinks(self) -> Mapping[str, SinkDefinition]:
         """Where views go, by the sink's name in lower case."""
         return self._catalog.sinks
+
+    @property
+    def circuit(self) -> tuple[CircuitNode, ...]:
+        """The nodes that keep the views exact, those of scopes after the child that each is. O(nodes)."""
+        return circuit_nodes(self._definitions.circuit)
 
     @property
     def notes(self) -> Mapping[str, Any]:

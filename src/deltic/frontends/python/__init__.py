@@ -3,9 +3,8 @@
 The oracle evaluates what is built (`Circuit.outputs` are plans), and a session keeps it exact (`Session.install`).
 """
 
-from deltic.frontends.python.circuit import Circuit
+from deltic.frontends.python.circuit import Circuit, described
 from deltic.frontends.python.functions import check_unchanged
-from deltic.frontends.python.stream import IndexedStream, Stream
-from deltic.frontends.python.trace import Trace
+from deltic.frontends.python.stream import IndexedStream, Stream, Trace
 
-__all__ = ["Circuit", "IndexedStream", "Stream", "Trace", "check_unchanged"]
+__all__ = ["Circuit", "IndexedStream", "Stream", "Trace", "check_unchanged", "described"]

@@ -28,11 +28,13 @@ from deltic.schema import Field, Schema, TableSchema
 
 
 class Circuit:
-    """Inputs become tables and outputs materialized views of the session that installs it."""
+    """Inputs become tables and outputs materialized views of the session that installs it. views: those of the session that it reads."""
 
     def __init__(self) -> None:
         self.inputs: dict[str, TableSchema] = {}
+        self.views: dict[str, Schema] = {}
         self.outputs: dict[str, Plan] = {}
+        self._recursions: set[str] = set()
         self._around: list[str] = []
 
     def input(self, name: str, *, schema: Columns, key: Iterable[str] = ()) -> Stream:
@@ -49,6 +51,17 @@ class Circuit:
         self.inputs[name] = table
         return Stream(Table(table))
 
+    def view(self, name: str, *, schema: Columns) -> Stream:
+        """A view of the session that installs the circuit, of SQL or of another circuit. schema: its columns, checked then.
+
+        Within the circuit, names of views, inputs, outputs and recursions differ.
+        """
+        self._check_free(name)
+        if name in self._recursions:
+            raise CircuitError(f"the view {name} has the name of a recursion of the circuit", remedy="give the recursion another name")
+        self.views[name] = schema_of(schema)
+        return Stream(Reference(name, self.views[name]))
+
     def output(self, name: str, stream: Stream) -> None:
         """Keeps the stream's content, as a view of this name."""
         self._check_free(name)
@@ -58,7 +71,7 @@ class Circuit:
                 f"output {name} inside of the recursion {self._around[-1]}", remedy="return the stream, and put it out behind it"
             )
         _check_columns(name, stream.schema)
-        if inner := sorted(relation for relation, _ in references(stream.plan)):
+        if inner := sorted(relation for relation, _ in references(stream.plan) if relation not in self.views):
             remedy = f"the decorator makes the finished {inner[0]} of its function"
             raise CircuitError(f"output {name} reads {inner[0]} as it is within its recursion", remedy=remedy)
         self.outputs[name] = as_view(stream.plan, f"output {name}")
@@ -87,6 +100,9 @@ class Circuit:
             raise CircuitError(f"limit={limit!r}", expected="a number of iterations, 0 or more")
         for name in names:
             _check_name(name)
+            if name in self.views:
+                raise CircuitError(f"the recursion {name} has the name of a view that the circuit reads", remedy="give it another name")
+            self._recursions.add(name)
             if name in self._around:
                 raise CircuitError(f"the recursion {name} lies in another one of this name", remedy="give it another name")
 
@@ -124,7 +140,7 @@ class Circuit:
 
     def _check_free(self, name: str) -> None:
         _check_name(name)
-        if name.lower() in (other.lower() for other in (*self.inputs, *self.outputs)):
+        if name.lower() in (other.lower() for other in (*self.inputs, *self.views, *self.outputs)):
             raise CircuitError(f"{name} is there already", remedy="give it another name")
 
 
@@ -148,8 +164,9 @@ def _as(body: Schema, declared: Schema) -> tuple[Any, ...]:
 def _check_fits(name: str, declared: Schema, body: Schema) -> None:
     same = [f.type for f in declared] == [f.type for f in body]
     if not same or any(made.nullable and not field.nullable for field, made in zip(declared, body, strict=True)):
-        raise CircuitError(f"the recursion {name} gives ({_shown(body)})", expected=f"({_shown(declared)}), as its schema says")
+        raise CircuitError(f"the recursion {name} gives ({described(body)})", expected=f"({described(declared)}), as its schema says")
 
 
-def _shown(schema: Schema) -> str:
+def described(schema: Schema) -> str:
+    """The columns as errors show them: name, type and NOT NULL."""
     return ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' NOT NULL'}" for f in schema)

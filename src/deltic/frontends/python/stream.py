@@ -17,7 +17,7 @@ from deltic.frontends.python.generated import generated
 from deltic.frontends.python.linear import WEIGHT, bounded, composed, composed_batches, updated, updates, with_update
 from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.ticks import OverTime
-from deltic.frontends.python.trace import Trace, distinct_change, stamped
+from deltic.frontends.python.trace import distinct_change, earlier, stamped, untimed
 from deltic.frontends.sql import Form, bind_query
 from deltic.plan.nodes import (
     Distinct,
@@ -27,6 +27,7 @@ from deltic.plan.nodes import (
     HintKind,
     Join,
     JoinKind,
+    OverTicks,
     Plan,
     Project,
     Reduce,
@@ -186,7 +187,7 @@ class Stream(OverTime):
 
     def distinct_trace(self, trace: Trace) -> Stream:
         """distinct_incremental by what the trace has of earlier times, whether or not it has what is new now."""
-        return Stream(distinct_change(self.plan, _like(self, Stream(expected(trace, Trace).earlier())).plan))
+        return Stream(distinct_change(self.plan, _like(self, Stream(earlier(expected(trace, Trace).plan))).plan))
 
     def trace_append(self, trace: Trace | None = None) -> Trace:
         """The trace with this tick's rows in it, at its time; without one, the trace of all rows since tick 0. A row is its key."""
@@ -304,9 +305,7 @@ class IndexedStream(OverTime):
         on_batches: bool = False,
     ) -> Stream:
         """The rows of this tick with all that the trace has: a[t] ⋈ Σ trace[t], each product at now ∨ its time there, which is now."""
-        other = (
-            IndexedStream(trace.untimed(), trace.keys, trace.values) if isinstance(trace, Trace) else expected(trace, Trace, IndexedStream)
-        )
+        other = trace.consolidate() if isinstance(trace, Trace) else expected(trace, Trace, IndexedStream)
         return self.join(other, function, schema=schema, on_batches=on_batches)
 
     def trace_append(self, trace: Trace | None = None) -> Trace:
@@ -415,6 +414,23 @@ class IndexedStream(OverTime):
         if self.values == tuple(range(len(self.plan.schema))):
             return self.plan
         return Project(self.plan, tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """All changes of an indexed stream so far, each with its time. plan: rows, then their time in `_time`. keys, values: the stream's."""
+
+    plan: Plan
+    keys: tuple[int, ...]
+    values: tuple[int, ...]
+
+    def delay_trace(self) -> Trace:
+        """The trace as it was one tick ago."""
+        return replace(self, plan=OverTicks(self.plan, "delay"))
+
+    def consolidate(self) -> IndexedStream:
+        """The rows under their keys without their times: the weights of equal rows are added up."""
+        return IndexedStream(untimed(self.plan), self.keys, self.values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,11 @@
-"""Traces: all changes that were, each with its time, which is the number of its tick's epoch.
+"""The raw operators of incremental circuits as plans, as the literature has them.
 
-The raw operators of incremental circuits, as the literature has them: a delta is a stream of changes (`differentiate`), a trace what they
-add up to. `_time` is the last column of a trace's rows.
+A delta is a stream of changes (`differentiate`); a trace is what they add up to, each with its time, the number of its tick's epoch.
+`_time` is the last column of a trace's rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
 
 from deltic.expr.nodes import Call, Literal
@@ -21,27 +20,16 @@ NOW: Final = OverTicks(Values(((),), Schema(())), "stamp", TIME)
 """One row: the number of the present epoch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """plan: rows, then their time. keys, values: as of the indexed stream whose changes they are."""
+def untimed(trace: Plan) -> Plan:
+    """The rows of a trace without their times, weights added up."""
+    return first_columns(trace, len(trace.schema) - 1)
 
-    plan: Plan
-    keys: tuple[int, ...]
-    values: tuple[int, ...]
 
-    def delay_trace(self) -> Trace:
-        """The trace as it was one tick ago."""
-        return replace(self, plan=OverTicks(self.plan, "delay"))
-
-    def untimed(self) -> Plan:
-        """The rows without their times, weights added up."""
-        return first_columns(self.plan, len(self.plan.schema) - 1)
-
-    def earlier(self) -> Plan:
-        """The same of the times before now alone."""
-        time = reference(self.plan.schema, len(self.plan.schema) - 1)
-        now = Join(self.plan, NOW, "inner", ((time, reference(NOW.schema, 0)),))
-        return Union((self.untimed(), negated(first_columns(now, len(self.plan.schema) - 1))))
+def earlier(trace: Plan) -> Plan:
+    """The same of the times before now alone."""
+    time = reference(trace.schema, len(trace.schema) - 1)
+    now = Join(trace, NOW, "inner", ((time, reference(NOW.schema, 0)),))
+    return Union((untimed(trace), negated(first_columns(now, len(trace.schema) - 1))))
 
 
 def stamped(plan: Plan) -> Plan:

@@ -1,0 +1,127 @@
+"""Circuits that read a session's views, and the nodes of a session's circuit."""
+
+from __future__ import annotations
+
+import pytest
+
+import deltic
+from deltic.errors import CatalogError, CircuitError
+from deltic.plan.evaluate import evaluate
+from deltic.plan.relation import Relation
+
+PAIR = {"src": int, "dst": int}
+SQL = """
+CREATE TABLE edges (src BIGINT NOT NULL, dst BIGINT NOT NULL);
+CREATE VIEW turned AS SELECT dst AS src, src AS dst FROM edges;
+CREATE MATERIALIZED VIEW both AS SELECT * FROM edges UNION SELECT * FROM turned;
+"""
+
+
+def closure(view: str, output: str) -> deltic.Circuit:
+    circuit = deltic.Circuit()
+    roads = circuit.view(view, schema=PAIR)
+
+    @circuit.recursive("paths", schema=PAIR)
+    def paths(paths: deltic.Stream) -> deltic.Stream:
+        step = paths.index_with("dst").join(roads.index_with("src"), lambda key, path, road: (path.src, road.dst))
+        return roads.plus(step).distinct()
+
+    circuit.output(output, paths)
+    return circuit
+
+
+def change(session: deltic.Session, weight: int, *pairs: tuple[int, int]) -> None:
+    session.apply({"edges": [{"src": src, "dst": dst, "_weight": weight} for src, dst in pairs]})
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_circuit_over_views_over_views_is_what_the_oracle_says(shards: int) -> None:
+    circuit = closure("BOTH", "reached")
+    with deltic.Session(shards=shards) as session:
+        session.sql(SQL)
+        session.install(circuit)
+        above = deltic.Circuit()
+        above.output("ends", above.view("reached", schema=PAIR).index_with("src").count("n"))
+        session.install(above)
+        for weight, pairs in ((1, [(1, 2), (2, 3), (7, 8)]), (-1, [(2, 3)])):
+            change(session, weight, *pairs)
+            both = Relation((tuple(row.values()), 1) for row in session.view("both").rows())
+            reached = evaluate(circuit.outputs["reached"], {}, known={"BOTH": both})
+            assert Relation((tuple(row.values()), 1) for row in session.view("reached").rows()) == reached
+            ends = evaluate(above.outputs["ends"], {}, known={"reached": reached})
+            assert Relation((tuple(row.values()), 1) for row in session.view("ends").rows()) == ends
+        assert len(ends) == 4
+
+
+def test_what_a_circuit_reads_is_not_dropped_and_replaced_only_by_the_same_columns() -> None:
+    with deltic.Session() as session:
+        session.sql(SQL)
+        session.install(closure("both", "reached"))
+        with pytest.raises(CatalogError, match=r"view both is read by view reached[\s\S]*drop reached first"):
+            session.sql("DROP VIEW both")
+        with pytest.raises(CatalogError, match=r"view reached reads both and would no longer be right[\s\S]*drop reached first"):
+            session.sql("CREATE OR REPLACE MATERIALIZED VIEW both AS SELECT src FROM edges")
+        change(session, 1, (1, 2))
+        assert len(session.view("reached").rows()) == 4
+        session.sql("CREATE OR REPLACE MATERIALIZED VIEW both AS SELECT * FROM edges")
+        assert session.view("reached").rows() == [{"src": 1, "dst": 2}]
+        session.sql("DROP VIEW reached; DROP VIEW both")
+
+
+@pytest.mark.parametrize(
+    ("view", "match"),
+    [
+        ("edges", r"reads the view edges, and that is a table[\s\S]*circuit\.input\('edges'"),
+        ("roads", r"reads the view roads, and there is none"),
+        ("counts", r"reads the view counts with the columns \(src BIGINT NOT NULL, dst BIGINT NOT NULL\)\nexpected: \(n BIGINT NOT NULL\)"),
+    ],
+)
+def test_a_view_that_is_not_as_declared_is_refused_and_nothing_is_installed(view: str, match: str) -> None:
+    with deltic.Session() as session:
+        session.sql(SQL + "CREATE MATERIALIZED VIEW counts AS SELECT count(*) AS n FROM edges;")
+        with pytest.raises(CircuitError, match=match):
+            session.install(closure(view, "out"))
+        assert session.views == ("both", "counts")
+
+
+def test_names_within_a_circuit_differ() -> None:
+    circuit = deltic.Circuit()
+    circuit.view("v", schema=PAIR)
+    with pytest.raises(CircuitError, match="V is there already"):
+        circuit.input("V", schema=PAIR)
+    with pytest.raises(CircuitError, match="the name of a view"):
+        circuit.recursive("v", schema=PAIR)(lambda v: v)
+    circuit = closure("v", "out")
+    with pytest.raises(CircuitError, match="the name of a recursion"):
+        circuit.view("paths", schema=PAIR)
+
+
+def test_the_nodes_of_a_session_have_kinds_ids_scopes_and_places() -> None:
+    with deltic.Session(shards=3) as session:
+        assert session.circuit == ()
+        session.sql(SQL)
+        session.install(closure("both", "reached"))
+        nodes = {node.global_id: node for node in session.circuit}
+        assert len(nodes) == len(session.circuit)
+        assert {"source", "sink", "operator", "child", "import", "feedback"} == {node.kind for node in nodes.values()}
+        for name, node in nodes.items():
+            assert name == f"{node.scope}.{node.id}".lstrip(".")
+            assert node.clock == ("iteration" if node.scope else "epoch")
+            assert node.scope == "" or nodes[node.scope].kind == "child"
+            assert all(nodes[before].scope == node.scope for before in node.inputs)
+        assert {"shards"} <= {node.place for node in nodes.values()}
+        assert {node.columns.names for node in nodes.values() if node.kind == "source"} == {("src", "dst")}
+
+
+def test_a_consolidated_trace_is_the_content() -> None:
+    circuit = deltic.Circuit()
+    tags = circuit.input("tags", schema={"tag": str, "n": int})
+    trace = tags.differentiate().index_with("tag").trace_append()
+    circuit.output("content", trace.consolidate().rows())
+    circuit.output("before", trace.delay_trace().consolidate().rows())
+    with deltic.Session() as session:
+        session.install(circuit)
+        session.apply({"tags": [{"tag": "a", "n": 1, "_weight": 2}]})
+        session.apply({"tags": [{"tag": "a", "n": 1, "_weight": -1}]})
+        assert session.view("content").rows() == [{"tag": "a", "n": 1}]
+        assert len(session.view("before").rows()) == 2
