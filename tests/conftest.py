@@ -25,6 +25,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Compiles all kernels once, before workers start, so that no test meets the lines that say so."""
     if not hasattr(config, "workerinput"):
         warm_up()
+    elif config.getoption("--update-goldens"):
+        raise pytest.UsageError("--update-goldens without -n: workers would overwrite each other's sections")
 
 
 def pytest_report_header() -> str:

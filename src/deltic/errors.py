@@ -217,6 +217,18 @@ class SubscriberError(DelticError):
         super().__init__(message)
 
 
+class ClosedError(DelticError):
+    """A session, transaction or circuit that is used after its end, or before its start."""
+
+    code = "DELTIC-4003"
+
+
+class TooManyRows(DelticError):
+    """A view whose rows, each as often as its weight says, are more than can be listed."""
+
+    code = "DELTIC-4004"
+
+
 class StateError(DelticError):
     """A state folder that cannot be used as it is."""
 

@@ -72,4 +72,4 @@ def test_the_command_writes_into_an_empty_folder_only(tmp_path: Path, capsys: py
     assert main(["demo", "flights", "--write", str(tmp_path), "--limit", "100"]) == Exit.OK
     assert f"deltic run {tmp_path / 'flights.sql'}" in capsys.readouterr().out
     assert main(["demo", "flights", "--write", str(tmp_path)]) == Exit.INPUT
-    assert capsys.readouterr().err == (f"deltic: [DELTIC-0000] the folder {tmp_path} is not empty\nexpected: a new or an empty folder\n")
+    assert capsys.readouterr().err == (f"deltic: [DELTIC-6001] the folder {tmp_path} is not empty\nexpected: a new or an empty folder\n")

@@ -275,13 +275,13 @@ def test_changes_outside_the_block_are_refused() -> None:
     with deltic.Session() as session:
         session.sql("CREATE TABLE t (a INT)")
         tx = session.transaction()
-        with pytest.raises(errors.DelticError, match="the transaction is not open"):
+        with pytest.raises(errors.ClosedError, match="the transaction is not open"):
             tx.insert("t", [{"a": 1}])
         with tx:
             tx.insert("t", [{"a": 1}])
-        with pytest.raises(errors.DelticError, match="the transaction is not open"):
+        with pytest.raises(errors.ClosedError, match="the transaction is not open"):
             tx.insert("t", [{"a": 2}])
-        with pytest.raises(errors.DelticError, match="the transaction is over"):
+        with pytest.raises(errors.ClosedError, match="the transaction is over"):
             tx.__enter__()
 
 
@@ -318,7 +318,7 @@ def test_reads_do_not_wait_for_a_tick_and_see_the_last_committed_one(monkeypatch
 
 def test_a_closed_session_says_so(session: deltic.Session) -> None:
     session.close()
-    with pytest.raises(errors.DelticError, match="the session is closed"):
+    with pytest.raises(errors.ClosedError, match="the session is closed"):
         insert(session, (1, 1, 1))
 
 

@@ -38,7 +38,7 @@ from deltic.dbsp.nodes import (
 from deltic.dbsp.streams import Delay, Delayed, ReferenceOperator, Value
 from deltic.dbsp.zset import IndexedZSet, ZSet, check_kind
 from deltic.drawing import Vertex, graphviz, mermaid, text
-from deltic.errors import CircuitError, DelticError
+from deltic.errors import CircuitError, ClosedError
 from deltic.trace.time import Time
 
 ITERATION_LIMIT: Final = 10_000
@@ -172,7 +172,7 @@ class ReferenceCircuit:
         """One epoch of the root. changes: by source name; other sources have empty changes."""
         assert self.owner is None, "only the root takes steps"
         if self._failed is not None:
-            raise DelticError("an earlier step of this circuit failed", remedy="build it again") from self._failed
+            raise ClosedError("an earlier step of this circuit failed", remedy="build it again") from self._failed
         sources = {node.name: node for node in self.nodes if isinstance(node, SourceNode)}
         unknown = sorted(changes.keys() - sources.keys())
         if unknown:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from deltic.errors import CorruptState, DelticError
+from deltic.errors import ClosedError, CorruptState
 from deltic.runtimes import Runtime
 from deltic.session.definitions import Definitions, Stored, definitions_of
 from deltic.session.subscribers import Subscriber, Subscribers
@@ -30,7 +30,7 @@ class Contents:
 
     def check_open(self) -> None:
         if self.closed:
-            raise DelticError("the session is closed", remedy="make a new deltic.Session")
+            raise ClosedError("the session is closed", remedy="make a new deltic.Session")
 
     @property
     def definitions(self) -> Definitions:

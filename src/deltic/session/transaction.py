@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from deltic.circuit.pending import PendingRows
 from deltic.connectors.frames import Changes, change_frame, keys_or_rows, rows_frame
-from deltic.errors import DataError, DelticError, UnknownName
+from deltic.errors import ClosedError, DataError, UnknownName
 from deltic.schema import Op, Schema, TableSchema
 from deltic.trace.encoding import Layout, encode_changes
 from deltic.trace.entries import MARKER
@@ -123,7 +123,7 @@ class Transaction:
 
     def _table(self, name: str) -> TableSchema:
         if not self._open:
-            raise DelticError(
+            raise ClosedError(
                 "the transaction is not open",
                 expected="changes inside the `with` block that commits them",
                 remedy="with session.transaction() as tx: …",
@@ -132,7 +132,7 @@ class Transaction:
 
     def __enter__(self) -> Transaction:
         if self._done:
-            raise DelticError("the transaction is over", remedy="make a new one with session.transaction()")
+            raise ClosedError("the transaction is over", remedy="make a new one with session.transaction()")
         self._open = self._done = True
         return self
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from deltic.errors import CorruptState, DelticError
+from deltic.errors import CorruptState, TooManyRows
 from deltic.schema import Schema
 from deltic.trace.batch import Batch
 from deltic.trace.encoding import Layout, decode
@@ -23,11 +23,11 @@ ROWS_AT_MOST: Final = 2**31 - 1
 
 
 def copied(words: Sequence[np.ndarray], weights: np.ndarray) -> Sequence[np.ndarray]:
-    """Each row as often as its weight says. Raises DelticError where that is more than can be listed, CorruptState where it is negative."""
+    """Each row as often as its weight says. Raises TooManyRows where that is more than can be listed, CorruptState where it is negative."""
     if (weights == 1).all():
         return words
     if (rows := float(weights.sum(dtype=np.float64))) > ROWS_AT_MOST:
-        raise DelticError(
+        raise TooManyRows(
             f"there are about {rows:.3g} rows, each as often as its weight says, and at most {ROWS_AT_MOST:,} can be listed",
             remedy="read a view that counts equal rows: GROUP BY its columns; of a stream in Python weighted()",
         )

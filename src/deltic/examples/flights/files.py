@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deltic.errors import DelticError
+from deltic.errors import SinkError
 from deltic.examples.flights.feed import Feed
 from deltic.examples.flights.script import NAME, QUERIES, TABLES, TEXT
 
@@ -41,10 +41,10 @@ def _sink(view: str) -> str:
 def write(feed: Feed, folder: Path, *, limit: int | None = None, every_s: int = 12 * 3_600) -> int:
     """Writes script and files, up to the tick that reaches `limit` changes. Returns the number of changes.
 
-    Raises DelticError if the folder is not empty.
+    Raises SinkError if the folder is not empty.
     """
     if folder.exists() and any(folder.iterdir()):
-        raise DelticError(f"the folder {folder} is not empty", expected="a new or an empty folder")
+        raise SinkError(f"the folder {folder} is not empty", expected="a new or an empty folder")
     for table in TABLES:
         (folder / "in" / table).mkdir(parents=True)
     written = 0
