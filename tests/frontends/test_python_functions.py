@@ -67,7 +67,7 @@ def test_errors_name_the_function_of_the_user() -> None:
         installed(lambda t: t.flat_map(uneven, schema={"x": int, "y": int, "z": int}))
     with pytest.raises(CircuitError, match="drifting"):  # takes an iterator from outside
         installed(lambda t: t.flat_map(drifting, schema=made))
-    with pytest.raises(ImpureFunction, match=r"Drifting gave"):
+    with pytest.raises(ImpureFunction, match=r"Drifting returned"):
         installed(lambda t: t.flat_map(Drifting(), schema=made))
 
 
@@ -216,7 +216,7 @@ def test_a_function_that_makes_other_tuples_as_many_is_impure() -> None:
             self.calls += 1
             return [(self.calls,)]
 
-    with pytest.raises(ImpureFunction, match="Wandering gave"):
+    with pytest.raises(ImpureFunction, match="Wandering returned"):
         installed(lambda t: t.flat_map(Wandering(), schema={"x": int}))
 
 

@@ -174,8 +174,7 @@ def test_create_view() -> None:
     assert (statement.name, statement.materialized, statement.or_replace, statement.if_not_exists) == ("v", True, True, False)
     assert statement.depends_on == ("t", "w")
     assert statement.plan.schema.names == ("a", "b")
-    assert statement.text == text
-    assert bind_query(statement.text, "s", TestCatalog()) == statement.plan
+    assert statement.rebind(TestCatalog()) == statement.plan == bind_query(text, "s", TestCatalog())
 
 
 @pytest.mark.parametrize("kind", ["VIEW", "TEMPORARY VIEW", "TEMP VIEW"])

@@ -57,7 +57,7 @@ def test_a_local_state_under_a_master_that_is_not_local(spark: SparkSession, tmp
             shop.pipeline(spark=spark)
     assert str(caught.value).splitlines()[:2] == [
         f"[DELTIC-5000] the folder {shop.state} of this machine cannot keep the state of a Spark session on spark://host:7077",
-        "expected: a state that the tasks reach from wherever they run",
+        "expected: a state folder that tasks can reach from every machine",
     ]
     assert not shop.made.exists()
     assert shop.run() == EXPECTED

@@ -33,4 +33,4 @@ def test_a_session_in_memory_works_where_there_are_no_file_locks(tmp_path: Path)
     assert not done.returncode, done.stderr
     first, second, *_ = done.stdout.splitlines()
     assert first == "[{'s': 42}]"
-    assert second == f"the state folder {tmp_path / 'state'} cannot be locked: this system has no POSIX file locks"
+    assert second == f"[DELTIC-7000] the state folder {tmp_path / 'state'} cannot be locked: this system has no POSIX file locks"

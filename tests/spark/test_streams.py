@@ -222,7 +222,7 @@ def test_a_checkpoint_that_the_state_was_not_fed_from_is_refused(pipelines: Any,
         (None, 3, "delivers batch 3, but the state has none of its batches"),
         ([5, "a"], 7, "delivers batch 7, but the state has its batches up to 5"),
         ([5, None], 0, "delivers batch 0, but the state has its batches up to 5"),
-        ([5, "b"], 6, "its query was b, and is a"),
+        ([5, "b"], 6, "its query was b and is now a"),
     ],
 )
 def test_batches_that_do_not_follow_are_refused(seen: Any, batch_id: int, message: str) -> None:
@@ -270,7 +270,7 @@ def test_a_session_is_fed_by_streams_several_of_one_table_among_them(spark: Spar
             run(pipeline.stream("orders", feed.read("more", f"{ORDERS}, _weight BIGINT")))
             with pytest.raises(SetupError, match="a pipeline over a session cannot run on a Spark Connect server"):
                 pickle.dumps(pipeline)
-        assert [row["n"] for row in session.view("sales").rows()] == [2, 1]
+        assert sorted(row["n"] for row in session.view("sales").rows()) == [1, 2]
 
 
 def test_what_goes_to_a_server_is_the_definition_alone(pipelines: Any) -> None:

@@ -5,11 +5,14 @@ DELTIC_ROTATION fixes them: pytest prints the number of a run in its header, and
 
 from __future__ import annotations
 
+import hashlib
 import os
 from datetime import UTC, datetime
 from typing import Final
 
 ROTATION: Final = int(os.environ.get("DELTIC_ROTATION") or datetime.now(UTC).date().toordinal())
+KEY: Final = hashlib.sha256(os.environ.get("DELTIC_ROTATION", "").encode()).digest()[:16]
+"""Of string ids."""
 STRIDE: Final = 1_000_000
 """A multiple of all that tests take seeds modulo, so that the mix of cases stays as it is."""
 

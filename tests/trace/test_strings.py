@@ -138,7 +138,8 @@ def test_strings_that_met_under_the_old_hash_do_not() -> None:
     assert ids[0] != ids[1]
 
 
-def test_the_key_is_drawn_anew_and_kept_in_a_note() -> None:
+@pytest.mark.drawn_key
+def test_the_key_is_drawn_and_kept_in_a_note() -> None:
     first, second = Identity.drawn(), Identity.drawn()
     assert first.key != second.key
     assert Identity.of_note(json.loads(json.dumps(first.note()))) == first
