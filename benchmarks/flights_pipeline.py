@@ -23,7 +23,7 @@ from benchmarks.harness import ROOT
 from benchmarks.processes import descendants
 from deltic.examples.flights.compare import compare
 from deltic.examples.flights.data import read
-from deltic.examples.flights.feed import Feed, Tick, build
+from deltic.examples.flights.feed import FeedTick, FlightFeed, build
 from deltic.examples.flights.files import SNAPSHOTS, write
 from deltic.examples.flights.reference import without_spark
 from deltic.examples.flights.script import NAME, QUERIES
@@ -36,7 +36,7 @@ Content = Counter[tuple[Any, ...]]
 """Rows and their weights."""
 
 
-def feed() -> Feed:
+def feed() -> FlightFeed:
     """The flights of 2013 as a feed of changes."""
     return build(read())
 
@@ -50,14 +50,14 @@ class Inputs:
     until_s: int
 
 
-def write_inputs(feed: Feed, folder: Path, changes: int | None, every_s: int) -> Inputs:
+def write_inputs(feed: FlightFeed, folder: Path, changes: int | None, every_s: int) -> Inputs:
     """The first so many changes (None: all), in ticks of so much event time."""
     written = write(feed, folder, limit=changes, every_s=every_s)
     ends = ((tick.until_s, size) for tick, size in _running(feed, every_s) if size >= written)
     return Inputs(folder, written, next(ends)[0])
 
 
-def _running(feed: Feed, every_s: int) -> Iterator[tuple[Tick, int]]:
+def _running(feed: FlightFeed, every_s: int) -> Iterator[tuple[FeedTick, int]]:
     """Each tick and how many changes there are up to its end."""
     size = 0
     for tick in feed.ticks(every_s):
@@ -167,7 +167,7 @@ def _minus(left: Content, right: Content) -> Content:
     return Counter({row: left[row] - right[row] for row in left.keys() | right.keys() if left[row] > right[row]})
 
 
-def confirmed(feed: Feed, inputs: Inputs, contents: Mapping[str, pa.Table]) -> bool:
+def confirmed(feed: FlightFeed, inputs: Inputs, contents: Mapping[str, pa.Table]) -> bool:
     """Whether DuckDB computes the same views from the final tables."""
     tables = feed.tables(inputs.until_s)
     reference, right = without_spark(tables)

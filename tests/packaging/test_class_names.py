@@ -9,23 +9,13 @@ from pathlib import Path
 import deltic
 
 DOUBLE: dict[str, int] = {
-    "Atom": 2,
     "Batch": 2,
     "Block": 2,
     "Catalog": 2,
     "Column": 2,
     "Cursor": 2,
-    "Feed": 3,
-    "Filter": 2,
-    "History": 2,
-    "Node": 2,
-    "Options": 2,
-    "Part": 2,
     "Relation": 2,
-    "Source": 2,
-    "Target": 2,
-    "Tick": 2,
-    "Trace": 3,
+    "Trace": 2,
     "ViewDefinition": 2,
 }
 """Names that still have several classes, and how many. Entries are only ever removed."""

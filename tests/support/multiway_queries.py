@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deltic.circuit.operator import Context, Tick
-from deltic.circuit.operators.multiway import Atom, Extend, Fetch, MultiwayJoinOperator, Product, Rule
+from deltic.circuit.operators.multiway import MultiwayJoinOperator
+from deltic.circuit.rules import Extend, Fetch, Product, Rule, RuleAtom
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.rows import Rows
@@ -112,13 +113,13 @@ def _ordered(variables: str, bound: Sequence[str], variable: str | None) -> list
     return [*first, *sorted(rest, key=lambda v: v != variable)]
 
 
-def _atom(query: Query, k: int, j: int, bound: Sequence[str], variable: str | None, compiling: Compiling) -> Atom:
+def _atom(query: Query, k: int, j: int, bound: Sequence[str], variable: str | None, compiling: Compiling) -> RuleAtom:
     relation, variables = query.atoms[k]
     order = _ordered(variables, bound, variable)
     port, name = compiling.port(relation, [variables.index(v) for v in order])
     key = tuple(bound.index(v) for v in order if v in bound)
     leaf = variable is None or len(key) + 1 == len(variables)
-    return Atom(port, name, len(variables), key, k < j, leaf)
+    return RuleAtom(port, name, len(variables), key, k < j, leaf)
 
 
 def brute_force(query: Query, content: Mapping[str, ZSet]) -> Counter[tuple[Row, int]]:

@@ -21,7 +21,7 @@ from deltic.circuit.operators.order import Sort
 from deltic.circuit.operators.reweigh import Reweigh
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopKOperator
-from deltic.circuit.results import Result, Source
+from deltic.circuit.results import Result, SumSource
 from deltic.circuit.terms import Term
 from deltic.expr import Column, Expr, Literal, resolve
 from deltic.schema import BIGINT, Field, Schema, TableSchema
@@ -207,7 +207,7 @@ class Building:
             extremes = (Extreme(name, 1, (Term(1, out, function == "max"),), (out,)),)
             result = Result("extreme", out)
         elif function == "sum":
-            result = Result("total", out, (Source("bigint", 1, 2),))
+            result = Result("total", out, (SumSource("bigint", 1, 2),))
         else:
             result = Result("count", out)
         memory = builder.name("groups", function, *map(builder.fingerprint, inputs)) if extremes else None

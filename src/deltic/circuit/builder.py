@@ -23,6 +23,9 @@ from deltic.schema import Field, TableSchema
 NAMED = (TableSchema, ReduceOperator, InspectOperator)
 """In these the names of columns count."""
 
+STATE_NAMES = {"PrefixFilter": "Filter", "RuleAtom": "Atom", "SumSource": "Source"}
+"""Classes that count in the ids of states under another name than their own; a class that is renamed is added, so that ids stay."""
+
 ARRANGEMENT = re.compile("[a-z_0-9]+-[0-9a-f]{32}")
 """What arrangements are called."""
 
@@ -176,15 +179,16 @@ def _ports(nodes: Sequence[Node]) -> list[Port]:
 def canonical(value: object, *, named: bool = False) -> object:
     """Frozen data as nested tuples of text, without what takes no part in equality (spans, derived fields).
 
-    named: whether the names of columns count, as they do for tables and for functions that see them. A class counts by its name without
-    "Operator", which is how the ids of states on disk were computed.
+    named: whether the names of columns count, as they do for tables and for functions that see them. A class counts by its name in
+    STATE_NAMES, or by its own name without "Operator".
     """
     if isinstance(value, Field) and not named:
         return ("Field", canonical(value.type), value.nullable)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         named = named or isinstance(value, NAMED)
         parts = (canonical(getattr(value, f.name), named=named) for f in dataclasses.fields(value) if f.compare)
-        return (type(value).__name__.removesuffix("Operator"), *parts)
+        name = type(value).__name__
+        return (STATE_NAMES.get(name, name.removesuffix("Operator")), *parts)
     if isinstance(value, tuple | list):
         return tuple(canonical(v, named=named) for v in value)
     return repr(value)

@@ -1,4 +1,4 @@
-"""Prefixes: the words that a rule of a multiway join has bound so far, with weights, and what a step makes of them."""
+"""Prefixes: the words that a rule of a multiway join has bound so far, with weights, and how a step extends them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from deltic.circuit.measures import carry_pairs
 from deltic.circuit.operator import Context, Delta
-from deltic.circuit.rules import Filter, Limb, Rule, Scaling, Stage
+from deltic.circuit.rules import Limb, PlannedStep, PrefixFilter, Rule, Scaling
 from deltic.errors import WeightOverflow
 from deltic.trace.rows import Rows
 from deltic.trace.sums import split64
@@ -19,14 +19,14 @@ from deltic.trace.weights import multiply, products
 Words = npt.NDArray[np.int64]
 
 PIECE = 1 << 16
-"""Prefixes that a step works on at once: what waits for later steps is some such pieces, however much a join has in between."""
+"""Prefixes that a step processes at once: a few such pieces are held for later steps, however large the intermediate results are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
     """n prefixes. columns: int64[n] for each position that is still read. weights: int64[n] for each product so far.
 
-    In scopes, the iterations at which they are due stand at the negative positions, that of the outermost scope at -1.
+    In scopes, negative positions hold the iterations at which they are due, -1 that of the outermost scope.
     """
 
     columns: Mapping[int, Words]
@@ -34,7 +34,7 @@ class Prefixes:
 
     @staticmethod
     def of(rule: Rule, change: Delta) -> Prefixes:
-        """What a rule starts from."""
+        """The first prefixes of a rule."""
         columns = {position: change.columns[word] for position, word in enumerate(rule.start)}
         started = Prefixes(columns, tuple(change.weights[factor] for factor in rule.plan.factors))
         return started if rule.plan.scaling is None else started.scaled(rule.plan.scaling)
@@ -43,7 +43,7 @@ class Prefixes:
         return len(self.weights[0])
 
     def pieces(self) -> Iterator[Prefixes]:
-        """All of them, at most PIECE at a time."""
+        """All prefixes, at most PIECE at a time."""
         if len(self) <= PIECE:
             yield self
             return
@@ -55,7 +55,7 @@ class Prefixes:
         return [self.columns[p] for p in positions]
 
     def take(self, rows: np.ndarray, kept: Sequence[int] | None = None) -> Prefixes:
-        """These rows; kept: of these positions, as far as they are there."""
+        """The prefixes at the positions `rows`. kept: the columns to keep, if present; None for all."""
         columns = {p: c[rows] for p, c in self.columns.items() if kept is None or p < 0 or p in kept}
         return Prefixes(columns, tuple(w[rows] for w in self.weights))
 
@@ -67,21 +67,23 @@ class Prefixes:
         )
         return Prefixes(self.columns, weights)
 
-    def kept(self, predicate: Filter, context: Context) -> Prefixes:
-        """Those of which the predicate holds."""
+    def kept(self, predicate: PrefixFilter, context: Context) -> Prefixes:
+        """The prefixes for which the predicate is true."""
         rows = Rows(self.key(predicate.words), (np.arange(len(self)),))
         left = predicate.map.step((rows,), context)
         return self if len(left) == len(self) else self.take(left.weights[0])
 
-    def extended(self, stage: Stage, source: Words, bound: Mapping[int, Words], weights: Sequence[Words], context: Context) -> Prefixes:
-        """What a step makes of them: row i is prefix source[i] with the words `bound`, by position. weights: those that the step gives."""
-        rows = self.take(source, stage.kept)
-        carried = _products(stage, rows.weights, tuple(weights)) if stage.pairs else rows.weights
+    def extended(
+        self, planned: PlannedStep, source: Words, bound: Mapping[int, Words], weights: Sequence[Words], context: Context
+    ) -> Prefixes:
+        """The prefixes after a step: row i is prefix source[i] with the words `bound`, by position. weights: those of the step."""
+        rows = self.take(source, planned.kept)
+        carried = _products(planned, rows.weights, tuple(weights)) if planned.pairs else rows.weights
         rows = Prefixes({**rows.columns, **bound}, carried)
-        if stage.scaling is not None:
-            rows = rows.scaled(stage.scaling)
-        if stage.step.predicate is not None:
-            rows = rows.kept(stage.step.predicate, context)
+        if planned.scaling is not None:
+            rows = rows.scaled(planned.scaling)
+        if planned.step.predicate is not None:
+            rows = rows.kept(planned.step.predicate, context)
         return rows
 
 
@@ -89,14 +91,14 @@ def _limb(words: Words, limb: Limb) -> Words:
     return words if limb == "whole" else split64(words)[int(limb == "low")]
 
 
-def _products(stage: Stage, left: tuple[Words, ...], right: tuple[Words, ...]) -> tuple[Words, ...]:
+def _products(planned: PlannedStep, left: tuple[Words, ...], right: tuple[Words, ...]) -> tuple[Words, ...]:
     try:
-        return _multiplied(stage, left, right)
+        return _multiplied(planned, left, right)
     except WeightOverflow:
-        if not stage.limbs:
+        if not planned.limbs:
             raise
-        return _multiplied(stage, *carry_pairs(stage.limbs, stage.pairs, left, right))
+        return _multiplied(planned, *carry_pairs(planned.limbs, planned.pairs, left, right))
 
 
-def _multiplied(stage: Stage, left: tuple[Words, ...], right: tuple[Words, ...]) -> tuple[Words, ...]:
-    return products([left[i] for i, _ in stage.pairs], [right[j] for _, j in stage.pairs])
+def _multiplied(planned: PlannedStep, left: tuple[Words, ...], right: tuple[Words, ...]) -> tuple[Words, ...]:
+    return products([left[i] for i, _ in planned.pairs], [right[j] for _, j in planned.pairs])

@@ -32,7 +32,7 @@ _FEWER_DIGITS = "cast the values to a DECIMAL of a smaller scale, or to DOUBLE"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SumSource:
     """Where a sum of the groups stands: `width` weights from `slot` on, or, for digits, the rows of `slot`. scale: of a decimal sum."""
 
     kind: MeasureKind | DigitKind
@@ -51,7 +51,7 @@ class Result:
 
     kind: ResultKind
     target: Field
-    sources: tuple[Source, ...] = ()
+    sources: tuple[SumSource, ...] = ()
     counted: int = 0
     extreme: int = 0
     part: int = 0
@@ -102,7 +102,7 @@ def result_words(
             return _mean_words(result, result.sources[0], sums, digits, sums[result.counted] == 0)
 
 
-def _total_words(result: Result, source: Source, sums: Words, digits: Sequence[SlotDigits], none: np.ndarray) -> Words:
+def _total_words(result: Result, source: SumSource, sums: Words, digits: Sequence[SlotDigits], none: np.ndarray) -> Words:
     at = source.slot
     match source.kind:
         case "count" | "int":
@@ -133,7 +133,7 @@ def _total_words(result: Result, source: Source, sums: Words, digits: Sequence[S
             raise AssertionError(f"no total of {source.kind}")
 
 
-def _mean_words(result: Result, source: Source, sums: Words, digits: Sequence[SlotDigits], none: np.ndarray) -> Words:
+def _mean_words(result: Result, source: SumSource, sums: Words, digits: Sequence[SlotDigits], none: np.ndarray) -> Words:
     at, counts = source.slot, sums[result.counted]
     match source.kind:
         case "decimal":
@@ -172,7 +172,7 @@ def _computed_words(result: Result, sums: Words, digits: Sequence[SlotDigits], s
     return encode(pa.array(values, result.target.type.arrow), result.target, strings)
 
 
-def _by_group(source: Source, sums: Words, digits: Sequence[SlotDigits]) -> Sequence[Mapping[int, int]]:
+def _by_group(source: SumSource, sums: Words, digits: Sequence[SlotDigits]) -> Sequence[Mapping[int, int]]:
     """Of each group, position → digit of the sum, whose limbs stand from high to low."""
     if source.kind in ("real", "product", "bits"):
         return digits[source.slot].by_group()

@@ -27,7 +27,7 @@ from deltic.trace.spine import Spine
 from deltic.trace.time import Time
 
 
-class Trace:
+class ScopedTrace:
     """An arrangement while a tick runs. Rows have their words, then `depth` iterations.
 
     past: as of the last commit. added: what this tick has appended so far. now, before: both together, with and without the last append.
@@ -60,7 +60,7 @@ class Nest(Context):
     clock: Clock = field(default_factory=Clock)
     due: Due = field(default_factory=Due)
     path: Path = ()
-    traces: dict[str, Trace] = field(default_factory=dict)
+    traces: dict[str, ScopedTrace] = field(default_factory=dict)
 
     @classmethod
     def of(cls, context: Context, clock: Clock) -> Nest:
@@ -76,11 +76,11 @@ class Nest(Context):
         """Whether no scope has gone on to a second iteration."""
         return not any(self.time)
 
-    def trace(self, arrangement: str, columns: int, weights: int, depth: int) -> Trace:
+    def trace(self, arrangement: str, columns: int, weights: int, depth: int) -> ScopedTrace:
         """The arrangement; columns: words of its rows, iterations included."""
         found = self.traces.get(arrangement)
         if found is None:
-            found = self.traces[arrangement] = Trace(self.old(arrangement, columns, weights), depth)
+            found = self.traces[arrangement] = ScopedTrace(self.old(arrangement, columns, weights), depth)
         return found
 
     def postpone(self, time: Time, rows: Rows) -> None:

@@ -13,7 +13,7 @@ from deltic.cli.output import emit
 from deltic.examples.flights.data import read
 from deltic.examples.flights.feed import build
 from deltic.examples.flights.files import write as write_files
-from deltic.examples.flights.run import Options, run
+from deltic.examples.flights.run import DemoOptions, run
 
 app = App(name="demo", help="Run a whole pipeline over real data.", help_format="plaintext")
 
@@ -68,5 +68,5 @@ def flights(
         changes = write_files(build(read()), write, limit=limit, every_s=every)
         emit(f"{changes:,} changes are in {write}; run them with: deltic run {write / 'flights.sql'}")
         return Exit.OK
-    agreed = run(Options(engine=engine, limit=limit, every_s=every, shards=shards))
+    agreed = run(DemoOptions(engine=engine, limit=limit, every_s=every, shards=shards))
     return Exit.OK if agreed else Exit.DIFFERS

@@ -16,7 +16,7 @@ from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.digits import TakeApart
 from deltic.circuit.operators.linear import Place
 from deltic.circuit.operators.order import Sort
-from deltic.circuit.results import Result, Source
+from deltic.circuit.results import Result, SumSource
 from deltic.circuit.terms import Term
 from deltic.expr.nodes import TRUE, Expr
 from deltic.lowering.protocol import PlanLowering
@@ -289,7 +289,7 @@ class _Grouping:
         arguments = tuple(argument.type for argument in call.arguments)
         return Result("computed", out, sources, count, function=call.function, arguments=arguments, span=call.span)
 
-    def _source(self, part: Part, each: Measure | Digits) -> Source:
+    def _source(self, part: Part, each: Measure | Digits) -> SumSource:
         if isinstance(each, Digits):
-            return Source(each.kind, self.digits.index((part, each)))
-        return Source(each.kind, self._slot(part, each), each.width, each.argument.type.scale)
+            return SumSource(each.kind, self.digits.index((part, each)))
+        return SumSource(each.kind, self._slot(part, each), each.width, each.argument.type.scale)

@@ -20,8 +20,7 @@ from deltic.circuit.cube import Cube, Placement
 from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.multiway import MultiwayJoinOperator
-from deltic.circuit.rules import Atom, Extend, Fetch, Limb, Product, Rule, Step
-from deltic.circuit.rules import Filter as PrefixFilter
+from deltic.circuit.rules import Extend, Fetch, Limb, PrefixFilter, Product, Rule, RuleAtom, Step
 from deltic.expr.nodes import Column, Expr, columns_of
 from deltic.lowering.delta_rules import Bind, DeltaRule, Index, Need, Take, delta_rules, size_of
 from deltic.lowering.protocol import PlanLowering
@@ -228,12 +227,12 @@ class _Joining:
         word = None if summed.variable is None else prefix.places[summed.variable].start
         return Product(factors, word, summed.limb)
 
-    def _atom(self, rule: DeltaRule, i: int, step: Bind | Take, source: Arranged, ports: Sequence[str], prefix: _Prefix) -> Atom:
+    def _atom(self, rule: DeltaRule, i: int, step: Bind | Take, source: Arranged, ports: Sequence[str], prefix: _Prefix) -> RuleAtom:
         variables = self._variables(rule, i)
         bound = variables[: variables.index(step.variable)] if isinstance(step, Bind) else variables[: rule.indexes[i].shared]
         key = tuple(word for variable in bound for word in prefix.places[variable])
         leaf = isinstance(step, Take) or len(key) + 1 == source.width
-        return Atom(ports.index(source.id), source.id, source.width, key, i < rule.input, leaf, source.weights)
+        return RuleAtom(ports.index(source.id), source.id, source.width, key, i < rule.input, leaf, source.weights)
 
     def _filter(self, parts: Sequence[Expr], prefix: _Prefix) -> PrefixFilter:
         """The conditions over the variables that they read."""

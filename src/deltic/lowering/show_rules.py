@@ -15,7 +15,7 @@ from deltic.circuit.nodes import Dataflow, Node, Shape
 from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.multiway import MultiwayJoinOperator
 from deltic.circuit.operators.nested_multiway import NestedMultiwayJoin
-from deltic.circuit.rules import Atom, Extend, Rule
+from deltic.circuit.rules import Extend, Rule, RuleAtom
 from deltic.lowering.agm import agm_bound
 
 
@@ -129,7 +129,7 @@ def _rule(rule: Rule, ports: Sequence[str], circuit: Dataflow) -> RulePicture:
     return RulePicture(short(ports[rule.port]), tuple(dict.fromkeys(names)), tuple(steps))
 
 
-def _read(atom: Atom, names: Sequence[str], found: Sequence[str]) -> Read:
+def _read(atom: RuleAtom, names: Sequence[str], found: Sequence[str]) -> Read:
     return Read(short(atom.arrangement), tuple(names[p] for p in atom.key), tuple(dict.fromkeys(found)), atom.new)
 
 

@@ -14,24 +14,24 @@ from threading import RLock
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 from weakref import WeakValueDictionary
 
-N = TypeVar("N", bound="Node")
+N = TypeVar("N", bound="PlanNode")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_representatives: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
+_representatives: WeakValueDictionary[Hashable, PlanNode] = WeakValueDictionary()
 _lock = RLock()
 
 
-class Node:
+class PlanNode:
     """Base of the frozen dataclasses that plans are made of; these have eq=False, since equality is defined here."""
 
     __slots__ = ("__weakref__", "_computed", "_other")
-    _other: Node | None
+    _other: PlanNode | None
     """The representative; None if it is the node itself."""
     _computed: dict[Hashable, Any]
 
     @property
-    def representative(self) -> Node:
+    def representative(self) -> PlanNode:
         """The one node of all that are equal to this one. O(1) after the first time."""
         try:
             return self._other or self
@@ -44,7 +44,7 @@ class Node:
             return first
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Node):
+        if not isinstance(other, PlanNode):
             return NotImplemented
         return self is other or (type(self) is type(other) and self.representative is other.representative)
 
@@ -89,7 +89,7 @@ def once_per_node(function: Callable[P, T]) -> Callable[P, T]:
     @wraps(function)
     def known(*args: P.args, **options: P.kwargs) -> T:
         node, *rest = args
-        assert isinstance(node, Node) and not options
+        assert isinstance(node, PlanNode) and not options
         return node.once((function, *rest), lambda: function(*args, **options))
 
     return known

@@ -19,7 +19,7 @@ from typing import Literal as OneOf
 from deltic.aggregates import AggregateFunction, aggregate_function
 from deltic.errors import Span
 from deltic.expr.nodes import Expr, Literal, UserFunction, Value
-from deltic.plan.node import Node, computed, once_per_node
+from deltic.plan.node import PlanNode, computed, once_per_node
 from deltic.schema import BIGINT, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, Field, Schema, TableSchema, Type
 
 JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti", "not_in"]
@@ -33,7 +33,7 @@ WORD_DIGITS: Final = 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table(Node):
+class Table(PlanNode):
     """A base table."""
 
     table: TableSchema
@@ -45,7 +45,7 @@ class Table(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Values(Node):
+class Values(PlanNode):
     """A constant relation; SELECT without FROM is one row without columns. 0.0 and -0.0 are different values here, NaN is one."""
 
     rows: tuple[tuple[Value, ...], ...] = field(compare=False)
@@ -57,7 +57,7 @@ class Values(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Project(Node):
+class Project(PlanNode):
     """One output column for each (name, expression)."""
 
     input: Plan
@@ -69,7 +69,7 @@ class Project(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Filter(Node):
+class Filter(PlanNode):
     """The rows on which `predicate` is TRUE (not NULL)."""
 
     input: Plan
@@ -92,7 +92,7 @@ class Hint:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Join(Node):
+class Join(PlanNode):
     """An equality join with an optional residual condition over (left, right).
 
     keys: pairs (expression over left, expression over right) of equal types; a NULL key matches nothing. () is a cross join.
@@ -127,7 +127,7 @@ class Join(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MultiwayJoin(Node):
+class MultiwayJoin(PlanNode):
     """The inner join of several relations by shared variables, read over their columns laid side by side. Weights multiply.
 
     variables: for each input, for each of its columns, the number of its variable, counted from 0 in order of appearance. Columns with
@@ -211,7 +211,7 @@ class AggregateCall:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Aggregate(Node):
+class Aggregate(PlanNode):
     """GROUP BY: output columns are the keys, then the aggregates. Without keys there is one row, whatever the input.
 
     A group is there if its weights add up to anything but 0; a COUNT may be negative, and a SUM or AVG is NULL over a count of 0. MIN and
@@ -231,7 +231,7 @@ class Aggregate(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Distinct(Node):
+class Distinct(PlanNode):
     """Each row whose weight is above 0, once. -0.0 and 0.0 are one value here, 0.0; NULL equals NULL."""
 
     input: Plan
@@ -242,7 +242,7 @@ class Distinct(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Union(Node):
+class Union(PlanNode):
     """UNION ALL of inputs with equal types; names come from the first."""
 
     inputs: tuple[Plan, ...]
@@ -258,7 +258,7 @@ class Union(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SetOperation(Node):
+class SetOperation(PlanNode):
     """EXCEPT and INTERSECT, with and without ALL. NULL equals NULL, -0.0 equals 0.0 (and comes out as 0.0).
 
     A weight below 0 counts as 0.
@@ -289,7 +289,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TopK(Node):
+class TopK(PlanNode):
     """The first `limit` rows by `order`, ties by the whole row in column order (ascending, NULLs first, strings by bytes).
 
     A row of weight w counts as w rows. Floats order as Spark's: -inf < … < inf < NaN; -0.0 equals 0.0.
@@ -307,7 +307,7 @@ class TopK(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reference(Node):
+class Reference(PlanNode):
     """A relation of the innermost enclosing Recursion that has one of this name, as the iteration before left it."""
 
     name: str
@@ -316,7 +316,7 @@ class Reference(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FlatMap(Node):
+class FlatMap(PlanNode):
     """Each row once for each element that `function` makes of `arguments` on it, the element behind the row.
 
     array: the arguments, all of one type. sequence (start, stop[, step]): Spark's, of an integer type, or of DATEs with a step in days;
@@ -368,7 +368,7 @@ class FlatMap(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Generate(Node):
+class Generate(PlanNode):
     """The rows that a user's table function gives for each row, each as often as that row.
 
     function: of a row; or on batches, of a record batch (expr/table_functions.py). It is called once for each row, whatever its weight.
@@ -392,7 +392,7 @@ class Generate(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Multiset(Node):
+class Multiset(PlanNode):
     """The same rows; one whose weight is negative is an error. place: what the error calls the relation."""
 
     input: Plan
@@ -405,7 +405,7 @@ class Multiset(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reduce(Node):
+class Reduce(PlanNode):
     """What a user's function gives for each group of rows with equal keys (equal as in Aggregate): the keys, then what is made.
 
     function: of a tuple of (row, how often), rows in the order of their columns (ascending, NULLs first, strings by bytes); it gives one
@@ -424,7 +424,7 @@ class Reduce(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverTicks(Node):
+class OverTicks(PlanNode):
     """What the relation was in other ticks; the first tick, number 0, is the one in which the node begins.
 
     With s[t] the input's content after tick t: delay is s[t - 1], empty at 0; integrate is s[0] + … + s[t]; delta0 is s[0] at tick 0 and
@@ -442,7 +442,7 @@ class OverTicks(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Weighted(Node):
+class Weighted(PlanNode):
     """Each row once, its weight, which may be negative, behind it as a BIGINT column called `name`."""
 
     input: Plan
@@ -454,7 +454,7 @@ class Weighted(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Inspect(Node):
+class Inspect(PlanNode):
     """The same rows. Where the plan runs, the function sees each change of them: a tuple of (row, weight)."""
 
     input: Plan
@@ -481,7 +481,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TemporalFilter(Node):
+class TemporalFilter(PlanNode):
     """The rows on which `lower` ≤ now < `upper`, for each of the lower and the upper bounds."""
 
     input: Plan
@@ -497,7 +497,7 @@ ITERATION_LIMIT: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recursion(Node):
+class Recursion(PlanNode):
     """Mutually recursive relations, as the limit of their synchronous iteration from empty: X(0) = ∅, X(n+1) = bodies(X(n)).
 
     relations: name and body of each; bodies read the relations by Reference, with exactly the types and nullability of the body.

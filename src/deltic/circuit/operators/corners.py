@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deltic.circuit.due import split_by_time
-from deltic.circuit.scopes import Nest, Trace
+from deltic.circuit.scopes import Nest, ScopedTrace
 from deltic.trace.probe import first_of_each, probe
 from deltic.trace.rows import Rows
 
@@ -24,7 +24,7 @@ Words = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class KeyHistory:
     """Changes at times ≤ now under some keys: which key, words, weights, and the class of each."""
 
     source: np.ndarray
@@ -47,7 +47,7 @@ def corners(nest: Nest) -> Iterator[tuple[int, int]]:
             yield corner, -1 if (len(coordinates) - corner.bit_count()) % 2 else 1
 
 
-def look(trace: Trace, keys: Words, columns: Sequence[int], nest: Nest) -> History:
+def look(trace: ScopedTrace, keys: Words, columns: Sequence[int], nest: Nest) -> KeyHistory:
     """The history of the keys, whose words are the first of the trace's rows, up to now; what comes later is put off, by key."""
     width = trace.past.columns - trace.depth
     wanted = (*columns, *range(width, width + trace.depth))
@@ -59,15 +59,15 @@ def look(trace: Trace, keys: Words, columns: Sequence[int], nest: Nest) -> Histo
             now, later = split_by_time(times, nest.time)
             for time, at in later:
                 nest.postpone(time, _keys_at(keys, source[at][first_of_each(source[at])]))
-            part = History(source, words, weights, _classes(times, nest, bit))
+            part = KeyHistory(source, words, weights, _classes(times, nest, bit))
             parts.append(part if now is None else _taken(part, now))
     if len(parts) == 1:
         return parts[0]
     none = np.empty(0, np.int64)
     if not parts:
-        return History(none, (none,) * len(columns), (none,) * trace.past.weights, none)
+        return KeyHistory(none, (none,) * len(columns), (none,) * trace.past.weights, none)
     a, b = parts
-    return History(
+    return KeyHistory(
         np.concatenate((a.source, b.source)),
         tuple(np.concatenate(pair) for pair in zip(a.columns, b.columns, strict=True)),
         tuple(np.concatenate(pair) for pair in zip(a.weights, b.weights, strict=True)),
@@ -89,5 +89,5 @@ def _keys_at(keys: Words, at: np.ndarray) -> Rows:
     return Rows([word[at] for word in keys], (np.ones(len(at), np.int64),))
 
 
-def _taken(part: History, at: np.ndarray) -> History:
-    return History(part.source[at], tuple(c[at] for c in part.columns), tuple(w[at] for w in part.weights), part.classes[at])
+def _taken(part: KeyHistory, at: np.ndarray) -> KeyHistory:
+    return KeyHistory(part.source[at], tuple(c[at] for c in part.columns), tuple(w[at] for w in part.weights), part.classes[at])

@@ -1,9 +1,9 @@
 """multiway_join: the change of an inner join of several relations, one variable at a time (incremental generic join).
 
-With a relation occurrence for each factor, Δ(R1 ⋈ … ⋈ Rn) = Σ_j R1′ ⋈ … ⋈ R(j-1)′ ⋈ ΔRj ⋈ R(j+1) ⋈ … ⋈ Rn, where R′ has the tick's change
-and R has not. Each summand is a rule: it starts from the rows of its change as prefixes, and each step binds one word more, or a
-relation's remaining words. For every prefix the relation with the fewest rows under it proposes, and the others are galloped into. Nothing
-is kept but the arrangements (McSherry's delta queries, each run as a generic join of Ngo, Ré and Rudra).
+With one factor for each occurrence of a relation, Δ(R1 ⋈ … ⋈ Rn) = Σ_j R1′ ⋈ … ⋈ R(j-1)′ ⋈ ΔRj ⋈ R(j+1) ⋈ … ⋈ Rn, where R′ includes the
+tick's change and R does not. Each summand is a rule: it starts from the rows of its change as prefixes, and each step binds one more word,
+or a relation's remaining words. For every prefix the relation with the fewest rows under it proposes values, and the others are searched by
+galloping. No state is kept but the arrangements (McSherry's delta queries, each run as a generic join of Ngo, Ré and Rudra).
 """
 
 from __future__ import annotations
@@ -16,25 +16,23 @@ import numpy as np
 from deltic.circuit.cube import Cell, Cube, Placement
 from deltic.circuit.operator import Context, Delta, as_batch
 from deltic.circuit.prefixes import Prefixes
-from deltic.circuit.rules import Atom, Extend, Fetch, Filter, Product, Rule, Stage
+from deltic.circuit.rules import Extend, PlannedStep, Rule, RuleAtom
 from deltic.trace import propose
 from deltic.trace.extend import Directories, SpineVersion, among, extend
 from deltic.trace.probe import lookup, probe
 from deltic.trace.rows import Rows
-
-__all__ = ["Atom", "Extend", "Fetch", "Filter", "MultiwayJoinOperator", "Product", "Rule"]
 
 Versions = Mapping[tuple[str, bool], SpineVersion]
 
 
 @dataclass(frozen=True, slots=True)
 class MultiwayJoinOperator:
-    """The rules of a join, one for each occurrence of a relation. Its inputs are arrangements' changes.
+    """The rules of a join, one for each occurrence of a relation. Its inputs are the changes of arrangements.
 
-    cube: how results are divided among the shards; None if all are on one. placed: how the rows of each arrangement are, if a result may
-    come on another shard when it goes than when it came; () if not. naive: whether each step counts, proposes and validates over all
-    prefixes, to compare with; the result is the same.
-    sources: for each arrangement that a rule reads, its input, and columns and weights of its rows.
+    cube: how results are divided among the shards; None if all are on one. placed: the placements of the rows of each arrangement, if a
+    result may be removed on another shard than it was added on; () if not. naive: each step counts, proposes and validates over all
+    prefixes, as a reference with the same result. sources: for each arrangement that a rule reads, its input, and the number of columns and
+    weights of its rows.
     """
 
     rules: tuple[Rule, ...]
@@ -65,14 +63,14 @@ class MultiwayJoinOperator:
         return self.summed(inputs, Run(directories, versions, context, self.naive, cell))
 
     def summed(self, inputs: Sequence[Delta], run: Run) -> Rows:
-        """What all rules make of the inputs' changes."""
+        """The results of all rules for the changes of the inputs."""
         parts = [part for rule in self.rules if len(inputs[rule.port]) for part in run.results(rule, inputs[rule.port])]
         return Rows.concat(parts) if parts else Rows.empty(len(self.rules[0].output), len(self.rules[0].weights))
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The rules in one step. versions: each arrangement that they read, old and new. cell: of the results that are this shard's."""
+    """The rules in one step. versions: of each arrangement that they read, old and new. cell: this shard's, if results are divided."""
 
     directories: Directories
     versions: Versions
@@ -86,15 +84,16 @@ class Run:
             yield from self._results(rule, 0, self.start(rule, change))
 
     def _results(self, rule: Rule, number: int, prefixes: Prefixes) -> Iterator[Rows]:
-        """Depth first, so that of what is in between little waits."""
+        """Depth first, so that few intermediate prefixes are held at once."""
         if number == len(rule.steps):
             yield self.rows(rule, prefixes)
             return
-        stage = rule.plan.stages[number]
+        planned = rule.plan.steps[number]
         for piece in prefixes.pieces():
-            made = self._extended(rule, stage, piece) if isinstance(stage.step, Extend) else self.fetched(stage, stage.step.atom, piece)
-            if len(made):
-                yield from self._results(rule, number + 1, made)
+            is_extend = isinstance(planned.step, Extend)
+            longer = self._extended(rule, planned, piece) if is_extend else self.fetched(planned, piece)
+            if len(longer):
+                yield from self._results(rule, number + 1, longer)
 
     def start(self, rule: Rule, change: Delta) -> Prefixes:
         """The first prefixes of a rule."""
@@ -104,41 +103,42 @@ class Run:
         return prefixes.take(self.cell.started(prefixes.key(range(width)), rule.dimensions[:width]))
 
     def rows(self, rule: Rule, prefixes: Prefixes) -> Rows:
-        """The output's rows for prefixes that are whole."""
+        """The output rows of complete prefixes."""
         return Rows(prefixes.key(rule.output), tuple(prefixes.weights[column] for column in rule.plan.final))
 
-    def version(self, atom: Atom) -> SpineVersion:
+    def version(self, atom: RuleAtom) -> SpineVersion:
         return self.versions[atom.arrangement, atom.new]
 
-    def _extended(self, rule: Rule, stage: Stage, prefixes: Prefixes) -> Prefixes:
-        dimension = rule.dimensions[stage.at] if rule.dimensions else None
+    def _extended(self, rule: Rule, planned: PlannedStep, prefixes: Prefixes) -> Prefixes:
+        dimension = rule.dimensions[planned.position] if rule.dimensions else None
         cell = self.cell if self.cell is not None and self.cell.divides(dimension) else None
-        atoms = stage.step.atoms
+        atoms = planned.step.atoms
         versions, keys = [self.version(atom) for atom in atoms], [prefixes.key(atom.key) for atom in atoms]
         extended = propose.extend if self.naive else extend
-        summed = stage.summed and cell is None
-        found = extended(self.directories, versions, keys, len(prefixes), stage.wanted, summed, self.context.counters)
+        summed = planned.summed and cell is None
+        matches = extended(self.directories, versions, keys, len(prefixes), planned.measured, summed, self.context.counters)
         if cell is not None and dimension is not None:
-            found = among(found, cell.own(found.words, dimension), summed=stage.summed)
-        bound = {} if stage.summed else {stage.at: found.words}
-        return prefixes.extended(stage, found.source, bound, found.weights, self.context)
+            matches = among(matches, cell.own(matches.words, dimension), summed=planned.summed)
+        bound = {} if planned.summed else {planned.position: matches.words}
+        return prefixes.extended(planned, matches.source, bound, matches.weights, self.context)
 
-    def fetched(self, stage: Stage, atom: Atom, prefixes: Prefixes) -> Prefixes:
-        """What a Fetch makes of the prefixes."""
+    def fetched(self, planned: PlannedStep, prefixes: Prefixes) -> Prefixes:
+        """The prefixes extended by a Fetch."""
+        (atom,) = planned.step.atoms
         spine, keys = self.version(atom).spine, prefixes.key(atom.key)
         share = () if spine.share is None else spine.share.key
-        if stage.summed and all(word < len(keys) for word in share):
+        if planned.summed and all(word < len(keys) for word in share):
             weights = lookup(spine, keys, self.context.counters)
-            there = np.flatnonzero(np.logical_or.reduce([weight != 0 for weight in weights]))
+            matches = np.flatnonzero(np.logical_or.reduce([weight != 0 for weight in weights]))
             if spine.share is not None:
-                own = spine.share.places([keys[word][there] for word in share])
-                there = there[own]
-            return prefixes.extended(stage, there, {}, [weight[there] for weight in weights], self.context)
-        words = [word for word in range(len(keys), atom.width) if stage.reads(stage.at + word - len(keys)) or word in share]
+                own = spine.share.places([keys[word][matches] for word in share])
+                matches = matches[own]
+            return prefixes.extended(planned, matches, {}, [weight[matches] for weight in weights], self.context)
+        words = [word for word in range(len(keys), atom.width) if planned.reads(planned.position + word - len(keys)) or word in share]
         source, columns, weights = probe(spine, keys, words, self.context.counters)
-        found = dict(zip(words, columns, strict=True))
+        values = dict(zip(words, columns, strict=True))
         if spine.share is not None:
-            own = spine.share.places([keys[word][source] if word < len(keys) else found[word] for word in share])
-            source, found, weights = source[own], {word: c[own] for word, c in found.items()}, tuple(w[own] for w in weights)
-        bound = {stage.at + word - len(keys): column for word, column in found.items()}
-        return prefixes.extended(stage, source, bound, weights, self.context)
+            own = spine.share.places([keys[word][source] if word < len(keys) else values[word] for word in share])
+            source, values, weights = source[own], {word: c[own] for word, c in values.items()}, tuple(w[own] for w in weights)
+        bound = {planned.position + word - len(keys): column for word, column in values.items()}
+        return prefixes.extended(planned, source, bound, weights, self.context)

@@ -14,7 +14,7 @@ import numpy as np
 from deltic.circuit.due import split_by_time
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.join import JoinOperator
-from deltic.circuit.scopes import Nest, Trace, nest_of
+from deltic.circuit.scopes import Nest, ScopedTrace, nest_of
 from deltic.trace.counters import Counters
 from deltic.trace.probe import probe
 from deltic.trace.rows import Rows
@@ -50,7 +50,7 @@ class NestedJoin:
         parts = [part for part in parts if len(part)]
         return Rows.concat(parts) if parts else Rows.empty(len(self.flat.output), len(self.flat.weights))
 
-    def _trace(self, side: int, nest: Nest) -> Trace:
+    def _trace(self, side: int, nest: Nest) -> ScopedTrace:
         flat, depth = self.flat, self.depths[side]
         columns, weights = flat.widths[side]
         return nest.trace((flat.left, flat.right)[side], columns + depth, weights, depth)

@@ -1,8 +1,8 @@
-"""multiway_join in nested scopes: every combination of changes is found once, and leaves at the join of all their times.
+"""multiway_join in nested scopes: every combination of changes is values once, and is due at the join of all their times.
 
-Old and new are what has been appended so far: a rule reads relations before its own with the change of now, and those after it without.
-A step that binds a word asks only whether rows begin so at any time, even where their weights cancel; what is whole is then looked up with
-its times, which are joined as the weights are multiplied. What is due later than now waits.
+Old and new refer to the rows appended so far: a rule reads relations before its own with the current change, and those after it without.
+A step that binds a word tests only whether rows with this prefix exist at any time, even where their weights cancel. Complete rows are then
+looked up with their times, which are joined as the weights are multiplied. Results that are due later wait in a queue.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from deltic.circuit.due import split_by_time
 from deltic.circuit.operator import Context, Delta
 from deltic.circuit.operators.multiway import MultiwayJoinOperator, Run
 from deltic.circuit.prefixes import Prefixes
-from deltic.circuit.rules import Atom, Extend, Fetch, Rule, Stage, Step
+from deltic.circuit.rules import Extend, Fetch, PlannedStep, Rule, Step
 from deltic.circuit.scopes import Nest, nest_of
 from deltic.trace.extend import Directories
 from deltic.trace.probe import probe
@@ -26,7 +26,7 @@ from deltic.trace.spine import Spine
 
 @dataclass(frozen=True, slots=True)
 class NestedMultiwayJoin:
-    """`flat` at times in scopes. depths: of the scopes in which the arrangements of its `sources` lie, this one's or one around it."""
+    """`flat` at times in scopes. depths: those of the scopes of the arrangements in `flat.sources`: this scope or one around it."""
 
     flat: MultiwayJoinOperator
     depths: tuple[int, ...]
@@ -60,7 +60,7 @@ class NestedMultiwayJoin:
 
 @dataclass(frozen=True, slots=True)
 class TimedRun(Run):
-    """The rules at one time. depths: of the arrangements."""
+    """The rules at one time. depths: those of the arrangements."""
 
     nest: Nest = field(kw_only=True)
     depths: dict[str, int] = field(kw_only=True)
@@ -70,39 +70,40 @@ class TimedRun(Run):
         times = {-1 - scope: np.full(len(prefixes), now, np.int64) for scope, now in enumerate(self.nest.time)}
         return Prefixes({**prefixes.columns, **times}, prefixes.weights)
 
-    def fetched(self, stage: Stage, atom: Atom, prefixes: Prefixes) -> Prefixes:
+    def fetched(self, planned: PlannedStep, prefixes: Prefixes) -> Prefixes:
+        (atom,) = planned.step.atoms
         keys, depth = prefixes.key(atom.key), self.depths[atom.arrangement]
-        words = [word for word in range(len(keys), atom.width) if stage.reads(stage.at + word - len(keys))]
+        words = [word for word in range(len(keys), atom.width) if planned.reads(planned.position + word - len(keys))]
         spine = self.version(atom).spine
-        source, found, weights = probe(spine, keys, (*words, *range(atom.width, atom.width + depth)), self.context.counters)
-        bound = {stage.at + word - len(keys): column for word, column in zip(words, found[: len(words)], strict=True)}
-        for scope, times in enumerate(found[len(words) :]):
+        source, values, weights = probe(spine, keys, (*words, *range(atom.width, atom.width + depth)), self.context.counters)
+        bound = {planned.position + word - len(keys): column for word, column in zip(words, values[: len(words)], strict=True)}
+        for scope, times in enumerate(values[len(words) :]):
             bound[-1 - scope] = np.maximum(prefixes.columns[-1 - scope][source], times)
-        return prefixes.extended(stage, source, bound, weights, self.context)
+        return prefixes.extended(planned, source, bound, weights, self.context)
 
     def rows(self, rule: Rule, prefixes: Prefixes) -> Rows:
-        """What is due now; the rest is put off."""
+        """The rows that are due now; the others are postponed."""
         rows = Run.rows(self, rule, prefixes)
         times = prefixes.key([-1 - scope for scope in range(len(self.nest.time))])
         now, later = split_by_time(times, self.nest.time)
-        for time, at in later:
-            self.nest.postpone(time, rows.take(at))
+        for time, positions in later:
+            self.nest.postpone(time, rows.take(positions))
         return rows if now is None else rows.take(now)
 
 
 def _timed(rule: Rule) -> Rule:
-    """The rule with weights, and times, looked up once words are bound."""
+    """The rule with weights and times looked up after the words are bound."""
     steps: list[Step] = []
-    at = len(rule.start)
+    position = len(rule.start)
     for step in rule.steps:
-        steps += _looked_up(step, at) if isinstance(step, Extend) else (step,)
-        at += step.width
+        steps += _looked_up(step, position) if isinstance(step, Extend) else (step,)
+        position += step.width
     return replace(rule, steps=tuple(steps))
 
 
-def _looked_up(step: Extend, at: int) -> Iterator[Step]:
-    """A step that only says what begins so, and one for each relation that it makes whole."""
+def _looked_up(step: Extend, position: int) -> Iterator[Step]:
+    """A step that only tests prefixes, and one for each relation whose last word it binds."""
     yield replace(step, atoms=tuple(replace(atom, leaf=False) for atom in step.atoms))
     for atom in step.atoms:
         if atom.leaf:
-            yield Fetch(replace(atom, key=(*atom.key, at)))
+            yield Fetch(replace(atom, key=(*atom.key, position)))

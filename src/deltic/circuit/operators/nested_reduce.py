@@ -13,7 +13,7 @@ import numpy as np
 
 from deltic.circuit.operator import HOME, Context, Delta, Tick
 from deltic.circuit.operators.aggregate import AggregateOperator
-from deltic.circuit.operators.corners import History, corners, look
+from deltic.circuit.operators.corners import KeyHistory, corners, look
 from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.scopes import Nest, distinct_rows, nest_of
 from deltic.trace.batch import Batch
@@ -64,14 +64,14 @@ class NestedReduce:
         changes = [self._at(corner, factor, found, nest) for corner, factor in chosen]
         return consolidate(Rows.concat([Rows.empty(self.output, 1), *changes]))
 
-    def _at_once(self, flat: AggregateOperator, chosen: Sequence[tuple[int, int]], found: Sequence[History], nest: Nest) -> Delta:
+    def _at_once(self, flat: AggregateOperator, chosen: Sequence[tuple[int, int]], found: Sequence[KeyHistory], nest: Nest) -> Delta:
         """The sum over the corners of the rows of the groups, times the factors."""
         key = self.key
         rows = flat.step([_contents(history, key, [corner for corner, _ in chosen]) for history in found], _scratch(nest))
         factors = np.array([factor for _, factor in chosen], np.int64)[rows.columns[key]]
         return consolidate(Rows((*rows.columns[:key], *rows.columns[key + 1 :]), (factors * rows.weights[0],)))
 
-    def _at(self, corner: int, factor: int, found: Sequence[History], nest: Nest) -> Rows:
+    def _at(self, corner: int, factor: int, found: Sequence[KeyHistory], nest: Nest) -> Rows:
         """The rows of the groups as they are in the corner, times the factor."""
         content = [_content(history, corner) for history in found]
         if not self.always and not any(map(len, content)):
@@ -92,7 +92,7 @@ def _scratch(nest: Nest) -> Context:
     return Context(HOME, 1, tick, {}, nest.strings, nest.counters)
 
 
-def _different(found: Sequence[History], nest: Nest) -> list[tuple[int, int]]:
+def _different(found: Sequence[KeyHistory], nest: Nest) -> list[tuple[int, int]]:
     """The corners of now that differ in content, each with the sum of the signs of those like it, if that is not 0."""
     classes = {c for history in found for c in np.flatnonzero(np.bincount(history.classes)).tolist()}
     factors: dict[frozenset[int], tuple[int, int]] = {}
@@ -102,13 +102,13 @@ def _different(found: Sequence[History], nest: Nest) -> list[tuple[int, int]]:
     return [(corner, factor) for corner, factor in factors.values() if factor]
 
 
-def _content(history: History, corner: int) -> Batch:
+def _content(history: KeyHistory, corner: int) -> Batch:
     """What counts in the corner."""
     at = history.at(corner)
     return consolidate(Rows([c[at] for c in history.columns], [w[at] for w in history.weights]))
 
 
-def _contents(history: History, key: int, chosen: Sequence[int]) -> Batch:
+def _contents(history: KeyHistory, key: int, chosen: Sequence[int]) -> Batch:
     """What counts in each of the corners, whose number among them follows the `key` words of the group."""
     places = [history.at(corner) for corner in chosen]
     number = np.repeat(np.arange(len(places)), [len(at) for at in places])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deltic.circuit.operator import Context, Delta
-from deltic.circuit.operators.corners import History, corners, look
+from deltic.circuit.operators.corners import KeyHistory, corners, look
 from deltic.circuit.operators.reweigh import Reweigh, weigh
 from deltic.circuit.scopes import Nest, distinct_rows, nest_of
 from deltic.trace.consolidate import consolidate
@@ -43,7 +43,7 @@ class NestedReweigh:
         at = np.flatnonzero(change)
         return Rows([word[at] for word in rows], (change[at],))
 
-    def _change(self, history: History, count: int, nest: Nest) -> np.ndarray:
+    def _change(self, history: KeyHistory, count: int, nest: Nest) -> np.ndarray:
         """The change of each row's weight."""
         cells = consolidate(Rows((history.classes, history.source), history.weights))
         classes = 2 << self.depth

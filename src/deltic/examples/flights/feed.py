@@ -32,8 +32,8 @@ _DAY_S: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
-    """The changes of one interval of event time, as change frames by table. until_s: seconds since 1970, exclusive."""
+class FeedTick:
+    """The changes of one interval of event time, as change frames by table. until_s: its end, in seconds since 1970, exclusive."""
 
     until_s: int
     changes: Mapping[str, pa.Table]
@@ -44,7 +44,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class FlightFeed:
     """The whole year.
 
     flights, weather: change frames in order of time. moments_s, hours_s: int64, their event times, sorted.
@@ -64,7 +64,7 @@ class Feed:
     def size(self) -> int:
         return sum(table.num_rows for table in (self.flights, self.weather, self.airlines, self.planes))
 
-    def ticks(self, every_s: int) -> Iterator[Tick]:
+    def ticks(self, every_s: int) -> Iterator[FeedTick]:
         """Slices of the feed, without copies. The first has airlines and planes too."""
         assert every_s > 0
         static = {"airlines": self.airlines, "planes": self.planes}
@@ -78,7 +78,7 @@ class Feed:
             parts = {**static, "weather": weather_here, "flights": flights_here}
             changes = {name: frame for name, frame in parts.items() if frame.num_rows}
             if changes:
-                yield Tick(until, changes)
+                yield FeedTick(until, changes)
             start, static = (flight, hour), {}
 
     def sizes(self, until_s: int) -> dict[str, int]:
@@ -107,11 +107,11 @@ class Feed:
         return {name: frame.drop_columns(["_op"]) for name, frame in frames.items()}
 
 
-def build(data: Data) -> Feed:
+def build(data: Data) -> FlightFeed:
     """The feed of the year; about a second."""
     moments, kinds, subjects = _events(data.flights)
     weather = data.weather.sort_by([("time_hour", "ascending"), ("origin", "ascending")])
-    return Feed(
+    return FlightFeed(
         flights=_frame(data.flights, kinds, subjects),
         moments_s=moments,
         kinds=kinds,

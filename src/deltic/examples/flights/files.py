@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltic.errors import SinkError
-from deltic.examples.flights.feed import Feed
+from deltic.examples.flights.feed import FlightFeed
 from deltic.examples.flights.script import NAME, QUERIES, TABLES, TEXT
 
 SNAPSHOTS: Final = ("busiest_routes",)
@@ -38,7 +38,7 @@ def _sink(view: str) -> str:
     return f"CREATE SINK {view}_out FROM {view} USING parquet OPTIONS (path 'out/{view}', mode '{mode}');\n"
 
 
-def write(feed: Feed, folder: Path, *, limit: int | None = None, every_s: int = 12 * 3_600) -> int:
+def write(feed: FlightFeed, folder: Path, *, limit: int | None = None, every_s: int = 12 * 3_600) -> int:
     """Writes script and files, up to the tick that reaches `limit` changes. Returns the number of changes.
 
     Raises SinkError if the folder is not empty.

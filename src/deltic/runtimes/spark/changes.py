@@ -18,7 +18,7 @@ from deltic.connectors.frames import Changes, change_frame, rows_frame
 from deltic.errors import DelticError, FrameError
 from deltic.runtimes.distributed import Distributed
 from deltic.runtimes.spark.failures import run_job
-from deltic.runtimes.spark.message import FRAME, LAST, Kind, Message, Part, pack_collision, pack_failure, pack_parts, to_arrow
+from deltic.runtimes.spark.message import FRAME, LAST, Kind, Message, NamedRows, pack_collision, pack_failure, pack_parts, to_arrow
 from deltic.schema import Op, TableSchema
 from deltic.trace.encoding import Layout, encode_changes
 from deltic.trace.identity import Identity
@@ -31,7 +31,7 @@ LATEST: Final = "tag INT, latest BIGINT"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class InputPort:
     """Where a table's changes enter a circuit: port and level. key: the word columns by which rows are routed."""
 
     table: TableSchema
@@ -61,7 +61,7 @@ class Messages(Distributed):
         return greatest
 
     @abstractmethod
-    def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, identity: Identity) -> DataFrame:
+    def messages(self, spark: SparkSession, targets: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:
         """A DataFrame with the schema FRAME; a user's error is a row of it. targets: by the table's name."""
         ...
 
@@ -87,7 +87,7 @@ class SparkChanges(Messages):
     def tagged(self) -> tuple[DataFrame, tuple[TaggedTable, ...], bool]:
         return self.frame, (TaggedTable(self.table, self.sequence, self.inserts),), False
 
-    def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, identity: Identity) -> DataFrame:
+    def messages(self, spark: SparkSession, targets: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:
         encoder = Encoder(targets[self.table.name], shards, identity, self.sequence, self.inserts)
         return self.frame.mapInArrow(EncodeTask((encoder,), False).__call__, FRAME)
 
@@ -116,7 +116,7 @@ class TaggedChanges(Messages):
     def tagged(self) -> tuple[DataFrame, tuple[TaggedTable, ...], bool]:
         return self.frame, self.parts, True
 
-    def messages(self, spark: SparkSession, targets: Mapping[str, Target], shards: int, identity: Identity) -> DataFrame:
+    def messages(self, spark: SparkSession, targets: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:
         encoders = [Encoder(targets[part.table.name], shards, identity, part.sequence, part.inserts) for part in self.parts]
         return self.frame.mapInArrow(EncodeTask(tuple(encoders), True).__call__, FRAME)
 
@@ -192,7 +192,7 @@ def inserted(frame: pa.Table, table: TableSchema) -> Changes:
 class Encoder:
     """Turns frames into messages for the table's port, by shard."""
 
-    target: Target
+    target: InputPort
     shards: int
     identity: Identity
     sequence: str | None = None
@@ -209,7 +209,7 @@ class Encoder:
         return [
             Message(shard, self.target.level, Kind.ROWS, payload)
             for shard, part in enumerate(route(pending.rows, self.target.key, self.shards))
-            for payload in pack_parts([Part(self.target.port, part, positions)] if len(part) else [], strings)
+            for payload in pack_parts([NamedRows(self.target.port, part, positions)] if len(part) else [], strings)
         ]
 
     def _ordinals(self, frame: pa.Table, changes: Changes) -> np.ndarray:

@@ -34,7 +34,7 @@ from pyspark.sql.types import (
 )
 
 from deltic.errors import FrameError, SetupError
-from deltic.runtimes.spark.feed import EARLIEST, EPOCH, Feed, Piece, Position, read_piece
+from deltic.runtimes.spark.feed import EARLIEST, EPOCH, Piece, Position, ViewFeed, read_piece
 from deltic.runtimes.spark.filters import columns_of, keys, passing
 from deltic.runtimes.spark.read_options import ReadOptions
 from deltic.runtimes.stored_view import StoredView
@@ -203,7 +203,7 @@ class ChangesStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._reader is not None:
             self._reader.close()
 
-    def _feed(self, position: int | None) -> Feed:
+    def _feed(self, position: int | None) -> ViewFeed:
         """position: the first epoch that is needed; if it is not retained, the last one is opened, and the feed reports that."""
         if self._reader is None:
             reader = StateReader.open(self._options.root)
@@ -223,13 +223,13 @@ def leaving(reader: StateReader) -> Iterator[StateReader]:
         reader.leave()
 
 
-def _feed(reader: StateReader, options: ReadOptions, schema: StructType) -> Feed:
+def _feed(reader: StateReader, options: ReadOptions, schema: StructType) -> ViewFeed:
     """Raises FrameError if the requested columns are not those of a change."""
     own = [field for field in schema.fields if field.name not in (WEIGHT, EPOCH)]
     if len(own) + len(_MARKS) != len(schema.fields):
         message = f"the requested changes of view {options.view} lack {WEIGHT} or {EPOCH}"
         raise FrameError(message, expected="both after the view's columns")
-    return Feed(reader, options.view, Schema(tuple(Field(f.name, _deltic_type(f, options.view), f.nullable) for f in own)))
+    return ViewFeed(reader, options.view, Schema(tuple(Field(f.name, _deltic_type(f, options.view), f.nullable) for f in own)))
 
 
 def _deltic_type(field: StructField, view: str) -> Type:
@@ -243,7 +243,7 @@ def _deltic_type(field: StructField, view: str) -> Type:
     )
 
 
-def _parts(feed: Feed, start: Position, end: Position) -> list[InputPartition]:
+def _parts(feed: ViewFeed, start: Position, end: Position) -> list[InputPartition]:
     """Contents by shard, changes by a number of rows."""
     parts: list[list[Piece]] = []
     rows = PART_ROWS

@@ -61,7 +61,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class ViewFeed:
     """The changes of one view of the state that `reader` reads. columns: those delivered, with their types."""
 
     reader: StateReader

@@ -104,7 +104,7 @@ def pack_json(value: Any) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class NamedRows:
     """Rows with the name of their port or view. strings: the columns of string ids."""
 
     name: str
@@ -112,9 +112,9 @@ class Part:
     strings: tuple[int, ...] = ()
 
 
-def pack_parts(parts: Sequence[Part], strings: StringTable) -> Iterator[bytes]:
+def pack_parts(parts: Sequence[NamedRows], strings: StringTable) -> Iterator[bytes]:
     """Payloads that together hold the parts, each with the strings that occur in it."""
-    gathered: list[Part] = []
+    gathered: list[NamedRows] = []
     size = 0
     for piece in _pieces(parts):
         if gathered and size + piece.rows.nbytes > CHUNK_BYTES:
@@ -126,7 +126,7 @@ def pack_parts(parts: Sequence[Part], strings: StringTable) -> Iterator[bytes]:
         yield _pack(gathered, strings)
 
 
-def _pieces(parts: Sequence[Part]) -> Iterator[Part]:
+def _pieces(parts: Sequence[NamedRows]) -> Iterator[NamedRows]:
     for part in parts:
         rows = part.rows
         step = max(1, CHUNK_BYTES // (8 * (len(rows.columns) + len(rows.weights))))
@@ -136,15 +136,15 @@ def _pieces(parts: Sequence[Part]) -> Iterator[Part]:
         for start in range(0, len(rows), step):
             cut = slice(start, start + step)
             make = Batch.trusted if isinstance(rows, Batch) else Rows
-            yield Part(part.name, make([c[cut] for c in rows.columns], [w[cut] for w in rows.weights]), part.strings)
+            yield NamedRows(part.name, make([c[cut] for c in rows.columns], [w[cut] for w in rows.weights]), part.strings)
 
 
-def _pack(parts: Sequence[Part], strings: StringTable) -> bytes:
+def _pack(parts: Sequence[NamedRows], strings: StringTable) -> bytes:
     ids = [named(part.rows, part.strings) for part in parts if part.strings]
     return pack_blocks(parts, Dictionary.of(strings.export(np.concatenate(ids))) if ids else Dictionary.empty())
 
 
-def pack_blocks(parts: Sequence[Part], known: Dictionary) -> bytes:
+def pack_blocks(parts: Sequence[NamedRows], known: Dictionary) -> bytes:
     """One payload of parts and strings."""
     entries = [[p.name, len(p.rows), len(p.rows.columns), len(p.rows.weights), isinstance(p.rows, Batch)] for p in parts]
     head = pack_json({"parts": entries, "strings": len(known), "bytes": known.text.nbytes}) + b"\n"

@@ -28,14 +28,14 @@ from deltic.runtimes.durable.merges import Group, Merged
 from deltic.runtimes.durable.outcome import Performed
 from deltic.runtimes.durable.strings import CurrentStrings
 from deltic.runtimes.durable.version import DurableVersion
-from deltic.runtimes.spark.changes import Messages, Target
+from deltic.runtimes.spark.changes import InputPort, Messages
 from deltic.runtimes.spark.failures import check_workers, run_job
 from deltic.runtimes.spark.merges import merge_on_spark
 from deltic.runtimes.spark.message import (
     FRAME,
     Kind,
     Message,
-    Part,
+    NamedRows,
     bundle,
     from_arrow,
     pack_parts,
@@ -192,12 +192,12 @@ class SparkRuntime(Durable):
             ]
             for shard in range(self.shards)
         ]
-        parts: dict[tuple[int, int], list[Part]] = {}
+        parts: dict[tuple[int, int], list[NamedRows]] = {}
         for name, pending in held.items():
             port = ports[f"table:{name}"]
             for shard, part in enumerate(route(pending.rows, circuit.routes[name], self.shards)):
                 if len(part):
-                    parts.setdefault((shard, port.target_level), []).append(Part(port.name, part, port.strings))
+                    parts.setdefault((shard, port.target_level), []).append(NamedRows(port.name, part, port.strings))
         for (shard, level), inbox in parts.items():
             messages[shard] += [Message(shard, level, Kind.ROWS, payload) for payload in pack_parts(inbox, self.strings)]
         return messages
@@ -212,9 +212,9 @@ class SparkRuntime(Durable):
         return self._spark.createDataFrame(pa.Table.from_batches(batches), FRAME), distributed or large
 
 
-def _target(circuit: Dataflow, table: TableSchema, ports: Mapping[str, Port]) -> Target:
+def _target(circuit: Dataflow, table: TableSchema, ports: Mapping[str, Port]) -> InputPort:
     port = ports[f"table:{table.name}"]
-    return Target(table, circuit.routes[table.name], port.name, port.target_level)
+    return InputPort(table, circuit.routes[table.name], port.name, port.target_level)
 
 
 def parallelism(spark: SparkSession) -> int:

@@ -32,7 +32,7 @@ from deltic.runtimes.spark.message import (
     STOPS,
     Kind,
     Message,
-    Part,
+    NamedRows,
     from_arrow,
     pack_blocks,
     pack_collision,
@@ -198,7 +198,7 @@ class LevelTask:
             return self._stopped(Kind.FAILURE, pack_failure(Failure.of(error)))
         except CollidingStrings as collision:
             return self._stopped(Kind.COLLISION, pack_collision(collision))
-        return [*self._sent(circuit, shard, result, strings), *_told(circuit, outcome, result.appended, strings)]
+        return [*self._sent(circuit, shard, result, strings), *_report(circuit, outcome, result.appended, strings)]
 
     def _stopped(self, kind: Kind, payload: bytes) -> list[Message]:
         """For the driver; and for every shard, once, so that the later levels do nothing."""
@@ -210,7 +210,7 @@ class LevelTask:
         for level in sorted({port.target_level for port in ports.values()}):
             for target in range(self.program.shards):
                 parts = [
-                    Part(name, result.sent[name][target], port.strings)
+                    NamedRows(name, result.sent[name][target], port.strings)
                     for name, port in ports.items()
                     if port.target_level == level and len(result.sent[name][target])
                 ]
@@ -241,10 +241,12 @@ def _joined(parts: Sequence[Rows]) -> Rows:
     return merge(batches) if len(batches) == len(parts) else Rows.concat(parts)
 
 
-def _told(circuit: Dataflow, outcome: Outcome, appended: Mapping[str, Batch], strings: StringTable) -> list[Message]:
-    """What a task did, for the driver, with its new strings and small changes of views."""
+def _report(circuit: Dataflow, outcome: Outcome, appended: Mapping[str, Batch], strings: StringTable) -> list[Message]:
+    """The messages of a task to the driver: its outcome, its new strings, and small changes of views."""
     small = [
-        Part(name, appended[name], circuit.arrangements[name].strings) for name, _ in outcome.views if appended[name].nbytes <= INLINE_BYTES
+        NamedRows(name, appended[name], circuit.arrangements[name].strings)
+        for name, _ in outcome.views
+        if appended[name].nbytes <= INLINE_BYTES
     ]
     changes = [Message(outcome.shard, LAST, Kind.CHANGE, payload) for payload in pack_parts(small, strings)]
     return [Message(outcome.shard, LAST, Kind.OUTCOME, pack_outcome(outcome)), *_new_strings(outcome, strings), *changes]
