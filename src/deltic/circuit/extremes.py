@@ -15,7 +15,7 @@ import numpy as np
 
 from deltic.circuit.operator import Context
 from deltic.circuit.terms import MARKER, Term, exact_order
-from deltic.schema import STRING, Field
+from deltic.schema import Field
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import words_of
@@ -53,7 +53,7 @@ class Extreme:
     def texts(self) -> dict[int, bool]:
         """The order words that are ids of strings, and whether those descend."""
         ends = np.cumsum([term.width for term in self.terms]).tolist()
-        return {end - 1: t.descending for t, end in zip(self.terms, ends, strict=True) if t.field.type == STRING}
+        return {end - 1: t.descending for t, end in zip(self.terms, ends, strict=True) if t.field.type.has_bytes}
 
 
 def new_extremes(
@@ -109,7 +109,7 @@ def _known_starts(extreme: Extreme, values: Sequence[Words], present: np.ndarray
         stored = words[len(words) - words_of(term.field.type, term.field.nullable) :]
         order = Term(0, term.field, term.descending, term.nulls_first).words(tuple(w[present] for w in stored), strings)
         for j, word in enumerate(order):
-            if term.field.type == STRING and j == len(order) - 1:
+            if term.field.type.has_bytes and j == len(order) - 1:
                 unsure = unsure | strings.exceeds(word, PREFIX_BYTES)
             start = np.zeros(len(present), np.int64)
             start[present] = np.where(unsure, MARKER, word)

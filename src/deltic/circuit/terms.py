@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deltic.schema import BIGINT, STRING, Field
+from deltic.schema import BIGINT, Field
 from deltic.trace.encoding import words_of
 from deltic.trace.strings import StringTable
 
 Words = tuple[np.ndarray, ...]
-STRING_WORDS = 3
+BYTES_WORDS = 3
 MARKER = np.int64(np.iinfo(np.int64).min)
 
 
@@ -35,15 +35,15 @@ class Term:
     @property
     def width(self) -> int:
         """Order words."""
-        value = STRING_WORDS + 1 if self.field.type == STRING else words_of(self.field.type, False)
+        value = BYTES_WORDS + 1 if self.field.type.has_bytes else words_of(self.field.type, False)
         return self.flagged + value
 
     @property
     def order_fields(self) -> tuple[Field, ...]:
         """A field for each order word; the last one of a string is its id."""
-        words = self.width - (self.field.type == STRING)
+        words = self.width - (self.field.type.has_bytes)
         fields = tuple(Field(f"w{i}", BIGINT, False) for i in range(words))
-        return (*fields, Field("id", STRING, False)) if self.field.type == STRING else fields
+        return (*fields, Field("id", self.field.type, False)) if self.field.type.has_bytes else fields
 
     @property
     def is_split(self) -> bool:
@@ -63,14 +63,14 @@ class Term:
     def values(self, order: Words) -> Words:
         """Back from order words to the field's words."""
         value = order[self.flagged :]
-        if self.field.type == STRING:
+        if self.field.type.has_bytes:
             return (value[-1],)
         words = tuple(~w for w in value) if self.descending else value
         return (np.equal(order[0], int(self.nulls_first)).astype(np.int64), *words) if self.is_split else words
 
 
 def _order_words(words: Words, field: Field, descending: bool, strings: StringTable) -> Words:
-    if field.type == STRING:
+    if field.type.has_bytes:
         prefix = strings.order_words(words[0])
         return (*(~w if descending else w for w in prefix), words[0])
     return tuple(~w for w in words) if descending else words
@@ -82,7 +82,7 @@ def exact_order(columns: Sequence[np.ndarray], texts: Mapping[int, bool], string
     order = list(range(len(columns[0])))
     for i in reversed(range(len(columns))):
         if i in texts:
-            values = [(text or "").encode() for text in strings.decode(columns[i]).to_pylist()]
+            values = [value or b"" for value in strings.bytes_of(columns[i]).to_pylist()]
             order.sort(key=values.__getitem__, reverse=texts[i])
         else:
             order.sort(key=columns[i].tolist().__getitem__)

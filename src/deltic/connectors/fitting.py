@@ -8,7 +8,7 @@ that does not fit, and NULL in a NOT NULL column, is a ConstraintViolation. Rows
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
@@ -18,19 +18,9 @@ import pyarrow.compute as pc
 
 from deltic.connectors.recognise import Column
 from deltic.errors import ConstraintViolation, FrameError
-from deltic.schema import INTEGER_BITS, Field, Type, outside_calendar
+from deltic.schema import Field, Type, outside_calendar
 
-_EXACT_FLOAT: Final = {"FLOAT": 24, "DOUBLE": 53}
 _MOST_PLACES: Final = 38
-_PYTHON: Final[dict[str, tuple[type, ...]]] = {
-    "BOOLEAN": (bool,),
-    "FLOAT": (float, int),
-    "DOUBLE": (float, int),
-    "DECIMAL": (Decimal, int),
-    "STRING": (str,),
-    "DATE": (date,),
-    "TIMESTAMP": (datetime,),
-}
 
 
 def fit(column: Column, field: Field, where: str) -> pa.ChunkedArray[Any]:
@@ -43,7 +33,7 @@ def fit(column: Column, field: Field, where: str) -> pa.ChunkedArray[Any]:
         return plain
     if not may_become(plain.type, field.type):
         message = f"{where}, column {field.name}: found Arrow {column.type}"
-        raise FrameError(message, expected=expected_values(field.type), remedy="convert the column first")
+        raise FrameError(message, expected=field.type.values, remedy="convert the column first")
     return _checked(lambda part: cast(part, field.type), plain, field, where)
 
 
@@ -53,7 +43,7 @@ def check_nulls(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
         row = pc.index(column.is_null(), True).as_py()
         raise ConstraintViolation(
             f"{where}, row {row}, column {field.name}: NULL in a NOT NULL column",
-            expected=expected_values(field.type),
+            expected=field.type.values,
             remedy=f"give a value, or declare {field.name} without NOT NULL",
         )
 
@@ -63,7 +53,7 @@ def check_calendar(column: pa.ChunkedArray[Any], field: Field, where: str) -> No
     row = outside_calendar(field.type, column)
     if row >= 0:
         message = f"{where}, row {row}, column {field.name}: a {field.type.sql} outside the years 1 to 9999"
-        raise ConstraintViolation(message, expected=expected_values(field.type))
+        raise ConstraintViolation(message, expected=field.type.values)
 
 
 def without_dictionary(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
@@ -103,7 +93,7 @@ def cast(part: pa.ChunkedArray[Any], wanted: Type) -> pa.ChunkedArray[Any]:
 
 def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArray[Any]:
     """Python values are judged by their own types: Arrow's guess for a mixed list can lose parts of a value."""
-    allowed = (int,) if field.type.is_integer else _PYTHON[field.type.name]
+    allowed = field.type.kind.python
     kinds = set(map(type, values)) - {type(None)}
     if any(issubclass(kind, np.generic) for kind in kinds):
         values = [v.item() if isinstance(v, np.generic) else v for v in values]
@@ -112,7 +102,7 @@ def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArr
     if wrong:
         row = next(i for i, value in enumerate(values) if type(value) in wrong)
         found = f"{type(values[row]).__name__} {values[row]!r}"
-        raise FrameError(f"{where}, row {row}, column {field.name}: found {found}", expected=expected_values(field.type))
+        raise FrameError(f"{where}, row {row}, column {field.name}: found {found}", expected=field.type.values)
     if field.type.is_decimal and int in kinds:
         values = [Decimal(v) if isinstance(v, int) else v for v in values]
     return _checked(lambda part: _build(part, field.type), values, field, where)
@@ -153,7 +143,7 @@ def _checked(convert: Callable[[Any], pa.ChunkedArray[Any]], column: Any, field:
     value = column[row] if isinstance(column, list) else shown(column[row])
     if isinstance(value, str) and "\\u" in ascii(value):  # half a character, which nobody could print, is written as its number
         value = value.encode("utf-8", "backslashreplace").decode()
-    raise ConstraintViolation(f"{where}, row {row}, column {field.name}: {value} does not fit", expected=expected_values(field.type))
+    raise ConstraintViolation(f"{where}, row {row}, column {field.name}: {value} does not fit", expected=field.type.values)
 
 
 def _first_failure(convert: Callable[[Any], object], column: Any) -> int:
@@ -182,20 +172,3 @@ def shown(scalar: Any) -> object:
         return scalar.as_py()
     except (ValueError, OverflowError, ImportError):
         return scalar.value
-
-
-def expected_values(wanted: Type) -> str:
-    """What a column of this type takes."""
-    if wanted.is_integer:
-        bound = 2 ** (INTEGER_BITS[wanted.name] - 1)
-        return f"{wanted.sql}, an integer from {-bound} to {bound - 1}"
-    if wanted.is_float:
-        return f"{wanted.sql}, a float, or an integer that {_EXACT_FLOAT[wanted.name]} bits hold exactly"
-    if wanted.is_decimal:
-        return f"{wanted.sql}, a decimal or an integer that it holds exactly"
-    return {
-        "BOOLEAN": "BOOLEAN, true or false",
-        "STRING": "STRING, text in UTF-8",
-        "DATE": "DATE, a date without a time",
-        "TIMESTAMP": "TIMESTAMP, a date with a time in whole microseconds, in UTC if it names no zone",
-    }[wanted.name]

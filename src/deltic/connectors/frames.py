@@ -336,8 +336,7 @@ def _deletes_by_key(columns: Columns, ops: Words, table: TableSchema, others: Se
 
 def _zero(wanted: Type) -> pa.Scalar[Any]:
     """A value of the type, for columns that nobody reads."""
-    zero = {"STRING": "", "BOOLEAN": False}.get(wanted.name, 0)
-    return pa.array([zero], wanted.arrow)[0]
+    return pa.array([wanted.kind.zero], wanted.arrow)[0]
 
 
 def _order(columns: Columns, table: TableSchema, sequence: str | None) -> Words | None:

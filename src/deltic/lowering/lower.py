@@ -58,7 +58,7 @@ from deltic.plan.nodes import (
     references,
 )
 from deltic.plan.walk import nodes
-from deltic.schema import BIGINT, STRING, Field, Schema, TableSchema
+from deltic.schema import BIGINT, Field, Schema, TableSchema
 
 
 def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema], shards: int | None = None) -> Dataflow:
@@ -256,7 +256,7 @@ class Lowering:
             Term(s.start, f, o.descending, o.nulls_first) for s, f, o in zip(slices[behind:], fields[behind:], plan.order, strict=True)
         ]
         for s, f in zip(slices[len(keys) : behind], schema, strict=True):
-            parts += (Term(s.start, f),) if f.type == STRING else range(s.start, s.stop)
+            parts += (Term(s.start, f),) if f.type.has_bytes else range(s.start, s.stop)
         return mapped, tuple(parts)
 
     def _sorted_first(self, mapped: int, parts: tuple[int | Term, ...], plan: TopK) -> int:
@@ -266,7 +266,7 @@ class Lowering:
         row_parts = Shape(schema).layout.width
         for i, part in enumerate(parts):
             fields += (Field("w", BIGINT, False),) if isinstance(part, int) else part.order_fields
-            if isinstance(part, Term) and part.field.type == STRING:
+            if isinstance(part, Term) and part.field.type.has_bytes:
                 texts.append((len(fields) - 1, part.descending))
             if i >= len(parts) - row_parts:
                 output.append(len(fields) - 1)

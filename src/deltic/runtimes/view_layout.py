@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from deltic.connectors.fitting import fit
 from deltic.runtimes.durable.strings import HASH_VERSION
-from deltic.schema import STRING, Field, Schema
+from deltic.schema import Field, Schema
 from deltic.storage.program import ProgramDescription
 from deltic.trace.encoding import Layout, decode, encode
 from deltic.trace.identity import Identity
@@ -59,7 +59,7 @@ class ViewLayout:
     def leading(self) -> tuple[Field, ...]:
         """The fields that rows are found by; of a state of another version, those before the first string."""
         fields = self.stored.fields[: self.key]
-        return fields if self.identity is not None else tuple(takewhile(lambda f: f.type != STRING, fields))
+        return fields if self.identity is not None else tuple(takewhile(lambda f: not f.type.has_bytes, fields))
 
     def decoded(self, words: Sequence[np.ndarray], names: Collection[str], strings: StringTable) -> pa.Table:
         """The named columns of rows, in the stored order."""

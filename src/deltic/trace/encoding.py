@@ -21,7 +21,7 @@ import pyarrow as pa
 from deltic.errors import ConstraintViolation
 from deltic.kernels import floats
 from deltic.kernels.vector import address
-from deltic.schema import BIGINT, NULL, STRING, TIMESTAMP, Field, Schema, TableSchema, Type
+from deltic.schema import BIGINT, NULL, TIMESTAMP, Field, Schema, TableSchema, Type
 from deltic.trace.strings import StringTable
 from deltic.trace.sums import NARROW
 
@@ -32,16 +32,7 @@ NEGATIVE_ZERO = np.int64(-1)
 """The word of -0.0."""
 
 _INT64 = pa.int64().id
-_STORED: dict[str, Any] = {
-    "TINYINT": np.dtype(np.int8),
-    "SMALLINT": np.dtype(np.int16),
-    "INT": np.dtype(np.int32),
-    "BIGINT": np.dtype(np.int64),
-    "FLOAT": np.dtype(np.float32),
-    "DOUBLE": np.dtype(np.float64),
-    "DATE": np.dtype(np.int32),
-    "TIMESTAMP": np.dtype(np.int64),
-}
+_LONG: np.dtype[Any] = np.dtype(np.int64)
 
 
 def words_of(type_: Type, nullable: bool) -> int:
@@ -69,7 +60,7 @@ def _layout(schema: Schema) -> Layout:
     slices, at = [], 0
     for f in schema:
         slices.append(slice(at, at := at + words_of(f.type, f.nullable)))
-    strings = tuple(s.start for s, f in zip(slices, schema, strict=True) if f.type == STRING)
+    strings = tuple(s.start for s, f in zip(slices, schema, strict=True) if f.type.has_bytes)
     return Layout(at, tuple(slices), strings)
 
 
@@ -82,8 +73,8 @@ def encode(array: pa.Array | pa.ChunkedArray, field: Field, strings: StringTable
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks == 1 else _one(array)
     if field.type is BIGINT and not field.nullable and array.type.id == _INT64 and not array.null_count:
-        return (_values(array, _STORED["BIGINT"]),)  # what most columns of a small tick are
-    if field.type != STRING:
+        return (_values(array, _LONG),)  # what most columns of a small tick are
+    if not field.type.has_bytes:
         return encode_words(array, field)
     if array.null_count and not field.nullable:
         raise _null_found(array, field)
@@ -96,8 +87,8 @@ def _one(array: pa.ChunkedArray) -> pa.Array:
 
 
 def encode_words(array: pa.Array, field: Field) -> Words:
-    """`encode` for a column that holds no strings."""
-    assert field.type != STRING
+    """`encode` for a column whose values have no bytes."""
+    assert not field.type.has_bytes
     if array.type != field.type.arrow:
         array = _fitted(array, field)
     nulls = array.null_count
@@ -121,16 +112,16 @@ def encode_words(array: pa.Array, field: Field) -> Words:
 
 def _words(array: pa.Array, field: Field) -> npt.NDArray[np.int64]:
     """Words of the values; anything where they are NULL."""
-    if field.type.name == "BOOLEAN":
+    if field.type.kind.stored == "bits":
         return _bits(array, 1).astype(np.int64)
-    values = _values(array, _STORED[field.type.name])
+    values = _values(array, np.dtype(field.type.kind.stored))
     if field.type.is_float:
         doubles = values.astype(np.float64, copy=False).view(np.int64)
         out = np.empty(len(values), np.int64)
         floats.order_bits(address(doubles), len(values), 0, out)
         return out
     words: npt.NDArray[np.int64] = values.astype(np.int64, copy=False)
-    if field.type == TIMESTAMP and (words == MARKER).any():
+    if field.type.kind.stored == "i8" and field.type != BIGINT and (words == MARKER).any():
         _refuse_marker(array, words, field)
     return words
 
@@ -177,7 +168,7 @@ def _null_found(array: pa.Array, field: Field) -> ConstraintViolation:
 def _refuse_marker(array: pa.Array, words: npt.NDArray[np.int64], field: Field) -> None:
     for row in np.flatnonzero(words == MARKER).tolist():
         if array[row].is_valid:
-            raise _violation(f"column {field.name}, row {row}: a timestamp of {MARKER} microseconds is out of range", field, row)
+            raise _violation(f"column {field.name}, row {row}: a {field.type.sql} of {MARKER} microseconds is out of range", field, row)
 
 
 def _unfit(array: pa.Array, field: Field, row: int) -> ConstraintViolation:
@@ -224,7 +215,7 @@ def decode(words: Sequence[npt.NDArray[np.int64]], field: Field, strings: String
     """The column that the words stand for, of `field.type.arrow`; nothing is copied for NOT NULL BIGINT."""
     if field.type is BIGINT and not field.nullable:
         return pa.array(words[0])
-    if field.type == STRING:
+    if field.type.has_bytes:
         return strings.decode(words[0])
     if field.type == NULL:
         return pa.nulls(len(words[0]))
@@ -239,15 +230,15 @@ def decode(words: Sequence[npt.NDArray[np.int64]], field: Field, strings: String
 
 
 def _array(words: npt.NDArray[np.int64], type_: Type, missing: Mask | None) -> pa.Array:
-    if type_.name == "BOOLEAN":
+    if type_.kind.stored == "bits":
         return pa.array(words > 0, mask=missing)
-    stored = _STORED[type_.name]
+    stored = np.dtype(type_.kind.stored)
     if type_.is_float:
         bits = np.empty(len(words), np.int64)
         floats.order_bits(address(np.ascontiguousarray(words)), len(words), 1, bits)
         return pa.array(bits.view(np.float64).astype(stored, copy=False), mask=missing)
     whole = pa.array(words.astype(stored, copy=False), mask=missing)
-    return whole.view(type_.arrow) if type_.name in ("DATE", "TIMESTAMP") else whole
+    return whole if type_.is_integer else whole.view(type_.arrow)
 
 
 def _decimals(words: Sequence[npt.NDArray[np.int64]], type_: Type, missing: Mask | None) -> pa.Array:

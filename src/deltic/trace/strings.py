@@ -245,6 +245,10 @@ class StringTable:
         """The strings of ids, int64[n]; NULL for the marker. O(bytes). Raises UnknownString for an id that is not here."""
         return self._locate(ids).texts(pa.string())
 
+    def bytes_of(self, ids: Words) -> pa.BinaryArray:
+        """As `decode`, the bytes as they are."""
+        return self._locate(ids).texts(pa.binary())
+
     def order_words(self, ids: Words) -> tuple[Words, Words, Words]:
         """Three words that sort, as signed, like the bytes: the first 23 zero-padded, then a byte for the length (24 and more are alike).
 

@@ -15,7 +15,7 @@ from deltic.circuit.decoded_change import DecodedChange, distinct_strings
 from deltic.expr.columns import evaluate_columns
 from deltic.expr.nodes import Column, Expr, PythonFunction, columns_of
 from deltic.expr.python import Answers, asked
-from deltic.schema import STRING, Schema
+from deltic.schema import Schema
 from deltic.trace.batch import Batch
 from deltic.trace.encoding import Layout, Words, decode
 from deltic.trace.rows import Rows
@@ -98,7 +98,7 @@ class SelectionVector:
         if isinstance(expr, Column):
             return self._decoded(expr.index, strings)
         used = columns_of(expr)
-        only = next(iter(used)) if len(used) == 1 and self.schema[next(iter(used))].type == STRING else None
+        only = next(iter(used)) if len(used) == 1 and self.schema[next(iter(used))].type.has_bytes else None
         answers = self.answers[only]
         answered = isinstance(expr, PythonFunction) and bool(answers.get(asked(expr)))
         columns: list[pa.Array | None] = [None] * len(self.schema)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from deltic.connectors.files.converting import Conversion
 from deltic.connectors.files.portions import Block, Column, Fault, in_table_order, remedy_for_extra
-from deltic.connectors.fitting import cast, expected_values, may_become, shown, without_dictionary
+from deltic.connectors.fitting import cast, may_become, shown, without_dictionary
 from deltic.errors import SourceError
 from deltic.schema import Field, TableSchema
 
@@ -87,7 +87,7 @@ class ParquetFiles:
             found = schema.field(i).type
             plain = found.value_type if pa.types.is_dictionary(found) else found
             if plain != field.type.arrow and not may_become(plain, field.type):
-                self._fail(name, f"column {field.name}: found {plain}", expected_values(field.type), "write it with this type")
+                self._fail(name, f"column {field.name}: found {plain}", field.type.values, "write it with this type")
         return order
 
     def _fail(self, name: str, what: str, expected: str, remedy: str | None) -> NoReturn:
@@ -120,7 +120,7 @@ def _one(scalar: pa.Scalar[Any], field: Field) -> Any | Fault:
         fitted = cast(one, field.type)
         fitted.validate(full=True)
     except pa.ArrowException:
-        return Fault(f"{_shown(scalar)} does not fit", expected_values(field.type), out=True)
+        return Fault(f"{_shown(scalar)} does not fit", field.type.values, out=True)
     return fitted[0]
 
 

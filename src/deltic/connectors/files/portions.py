@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from deltic.connectors.fitting import expected_values
 from deltic.connectors.frames import KNOWN_OPERATIONS, OP, OPERATIONS
 from deltic.connectors.source import DeadLetter
 from deltic.errors import ConstraintViolation, DataError, FrameError
@@ -168,7 +167,7 @@ class Sieve:
 def _without_nulls(column: Column, field: Field, bare: npt.NDArray[np.bool_] | None) -> Column:
     nulls = column.array.is_null().to_numpy(zero_copy_only=False)
     wrong = np.flatnonzero(nulls if bare is None else nulls & ~bare)
-    fault = Fault("NULL in a NOT NULL column", expected_values(field.type), out=True)
+    fault = Fault("NULL in a NOT NULL column", field.type.values, out=True)
     return Column(column.array, {**dict.fromkeys(wrong.tolist(), fault), **column.faults})
 
 

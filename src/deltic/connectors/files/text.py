@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 
 from deltic.connectors.files.converting import Conversion
 from deltic.connectors.files.portions import Fault, quoted
-from deltic.connectors.fitting import expected_values
 from deltic.schema import INTEGER_BITS, Type
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -63,7 +62,7 @@ def expected_text(wanted: Type) -> str:
         return "DATE, such as 2024-05-31"
     if wanted.name == "TIMESTAMP":
         return "TIMESTAMP, such as 2024-05-31T23:59:59.999999Z, in UTC if it names no zone"
-    return expected_values(wanted)
+    return wanted.values
 
 
 def is_no_number(text: str) -> bool:

@@ -6,7 +6,7 @@ A Datum is a pa.Array, or a pa.Scalar for a value that is the same on every row.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +21,6 @@ Mask: TypeAlias = np.ndarray
 """bool[n]."""
 Kernel: TypeAlias = Callable[..., Datum]
 """(call, length, *arguments) -> value."""
-
-_NUMPY: Final = {
-    "TINYINT": np.int8, "SMALLINT": np.int16, "INT": np.int32, "BIGINT": np.int64, "FLOAT": np.float32, "DOUBLE": np.float64,
-    "DATE": np.int32, "TIMESTAMP": np.int64,
-}  # fmt: skip
 
 
 def dense(datum: Datum, length: int) -> pa.Array:
@@ -58,7 +53,7 @@ def values_of(datum: Datum, type: Type) -> Any:
     if isinstance(datum, pa.Scalar):
         array = pa.repeat(datum, 1)
         return values_of(array, type)[0]
-    dtype = np.dtype(_NUMPY[type.name])
+    dtype = np.dtype(type.kind.stored)
     if not len(datum):
         return np.empty(0, dtype)
     whole = np.frombuffer(datum.buffers()[1], dtype, count=datum.offset + len(datum))[datum.offset :]
@@ -67,9 +62,9 @@ def values_of(datum: Datum, type: Type) -> Any:
 
 def array_of(values: np.ndarray, nulls: Mask | bool, type: Type) -> pa.Array:
     """An Arrow array of `type` around the values."""
-    if type.name == "BOOLEAN":
+    if type.kind.stored == "bits":
         return pa.array(values, pa.bool_(), mask=_mask(nulls, len(values)))
-    data = np.ascontiguousarray(values, _NUMPY[type.name])
+    data = np.ascontiguousarray(values, np.dtype(type.kind.stored))
     return pa.Array.from_buffers(type.arrow, len(data), [validity(nulls, len(data)), pa.py_buffer(data)])
 
 

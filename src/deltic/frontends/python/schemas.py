@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import re
 import types
 from collections.abc import Hashable, Mapping
 from typing import Any, Final, Union, get_args, get_origin
 
 from deltic.errors import CircuitError
-from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER_BITS, STRING, TIMESTAMP, Field, Schema, Type, decimal
+from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, NULL, STRING, TIMESTAMP, Field, Schema, Type
 
 PYTHON: Final[dict[object, Type]] = {
     bool: BOOLEAN,
@@ -19,7 +18,6 @@ PYTHON: Final[dict[object, Type]] = {
     datetime.date: DATE,
     datetime.datetime: TIMESTAMP,
 }
-NAMES: Final = (*INTEGER_BITS, "BOOLEAN", "FLOAT", "DOUBLE", "STRING", "DATE", "TIMESTAMP")
 Columns = Mapping[str, Any]
 
 
@@ -53,11 +51,8 @@ def _type(given: Any) -> Type | None:
         return given
     if not isinstance(given, str):
         return PYTHON.get(given) if isinstance(given, Hashable) else None
-    sql = given.upper()
-    if sql in NAMES:
-        return Type(sql)
-    match = re.fullmatch(r"DECIMAL\((\d{1,2}), ?(\d{1,2})\)", sql)
-    if match is None:
+    try:
+        found = Type.parse(given.upper())
+    except ValueError:
         return None
-    precision, scale = map(int, match.groups())
-    return decimal(precision, scale) if 1 <= precision <= 38 and scale <= precision else None
+    return None if found == NULL else found

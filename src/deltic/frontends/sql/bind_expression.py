@@ -16,7 +16,7 @@ from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_aggregate
 from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract, bind_now
 from deltic.frontends.sql.scope import OUTER, Scope
-from deltic.frontends.sql.sql_types import WORDS, sql_type
+from deltic.frontends.sql.sql_types import sql_type
 from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIMESTAMP
 
 _CONSTANTS: Final = {"TRUE": (True, BOOLEAN), "FALSE": (False, BOOLEAN), "NULL": (None, NULL)}
@@ -245,7 +245,7 @@ class ExpressionBinder:
         word = node.type.text.upper()
         if word == "X":
             raise Unsupported("BINARY literals are not supported", span=node.span, remedy="a STRING of hex digits")
-        type = sql_type(tree.TypeName(word, (), False, node.type.span)) if word not in WORDS else WORDS[word]
+        type = sql_type(tree.TypeName(word, (), False, node.type.span))
         if type not in (DATE, TIMESTAMP):
             raise Unsupported(f"invalid literal {type.sql} '…'", span=node.span, remedy=f"CAST('…' AS {type.sql})")
         return literals.typed(node.text, type, node.span)

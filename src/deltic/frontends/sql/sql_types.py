@@ -6,27 +6,9 @@ from typing import Final
 
 from deltic.errors import TypeMismatch, Unsupported
 from deltic.frontends.sql import tree
-from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Type, decimal
+from deltic.schema import Type, decimal
+from deltic.types import KIND_WORDS
 
-WORDS: Final[dict[str, Type]] = {
-    "BOOLEAN": BOOLEAN,
-    "TINYINT": TINYINT,
-    "BYTE": TINYINT,
-    "SMALLINT": SMALLINT,
-    "SHORT": SMALLINT,
-    "INT": INT,
-    "INTEGER": INT,
-    "BIGINT": BIGINT,
-    "LONG": BIGINT,
-    "FLOAT": FLOAT,
-    "REAL": FLOAT,
-    "DOUBLE": DOUBLE,
-    "STRING": STRING,
-    "DATE": DATE,
-    "TIMESTAMP": TIMESTAMP,
-    "TIMESTAMP_LTZ": TIMESTAMP,
-}
-DECIMAL_WORDS: Final = ("DECIMAL", "DEC", "NUMERIC")
 MAX_PRECISION: Final = 38
 
 _REMEDIES: Final = {
@@ -47,10 +29,11 @@ EXPECTED: Final = "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIM
 
 def sql_type(node: tree.TypeName) -> Type:
     """The type as written. Raises Unsupported for any other."""
-    if node.word in DECIMAL_WORDS and not node.nested:
+    kind = KIND_WORDS.get(node.word)
+    if kind is not None and kind.name == "DECIMAL" and not node.nested:
         return _decimal(node)
-    if node.word in WORDS and not (node.nested or node.parameters):
-        return WORDS[node.word]
+    if kind is not None and not (node.nested or node.parameters):
+        return Type(kind.name)
     remedy = _REMEDIES.get(node.word.partition(" ")[0])
     raise Unsupported(f"the type {node.word} is not supported", span=node.span, expected=EXPECTED, remedy=remedy)
 
