@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -56,6 +57,25 @@ def test_frames_of_every_kind(session: deltic.Session, frame: Any) -> None:
     assert view.to_arrow().schema == pa.schema([("customer", pa.int64()), ("total", pa.int64())])
     assert view.to_pandas()["total"].tolist() == [5]
     assert view.to_polars()["total"].to_list() == [5]
+
+
+@pytest.mark.parametrize("kind", ["changes", "rows"])
+def test_memory_of_a_frame_may_be_written_to_after_the_tick(kind: str) -> None:
+    with deltic.Session() as session:
+        session.sql(
+            "CREATE TABLE t (k BIGINT NOT NULL, v BIGINT NOT NULL, PRIMARY KEY (k)); CREATE MATERIALIZED VIEW v AS SELECT k, v FROM t"
+        )
+        keys, values, weights = (np.array(words, np.int64) for words in ([1, 2], [10, 20], [1, 1]))
+        if kind == "changes":
+            session.apply({"t": pa.table([keys, values, weights], names=["k", "v", "_weight"])})
+        else:
+            with session.transaction() as tx:
+                tx.insert("t", pa.table([keys, values], names=["k", "v"]))
+        keys[:], values[:], weights[:] = 7, 70, 5
+        assert rows(session, "v") == [(1, 10), (2, 20)]
+        with session.transaction() as tx:
+            tx.delete("t", [1])
+        assert rows(session, "v") == [(2, 20)]
 
 
 def test_operations_apply_in_the_order_of_the_calls(session: deltic.Session) -> None:

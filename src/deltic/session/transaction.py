@@ -12,7 +12,7 @@ from deltic.circuit.pending import PendingRows
 from deltic.connectors.frames import Changes, change_frame, keys_or_rows, rows_frame
 from deltic.errors import ClosedError, DataError, UnknownName
 from deltic.schema import Op, Schema, TableSchema
-from deltic.trace.encoding import Layout, encode_changes
+from deltic.trace.encoding import Layout, encode_changes, owned
 from deltic.trace.entries import MARKER
 from deltic.trace.strings import StringTable
 
@@ -53,7 +53,7 @@ class PendingChanges:
             _check_key(table, np.unique(changes.ops))
         words = encode_changes(changes.rows, table, self._strings)
         ordinals = changes.ordinals + self._next if self._next else changes.ordinals
-        self._append(table, PendingRows.of(words, changes.ops, ordinals, changes.weights), weighed=weighed)
+        self._append(table, PendingRows.of(words, changes.ops, ordinals, owned(changes.weights)), weighed=weighed)
         self._next = (self._next + n if weighed else int(ordinals.max())) + 1
 
     def rows(self) -> Mapping[str, PendingRows]:

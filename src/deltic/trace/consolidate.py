@@ -42,7 +42,7 @@ def consolidate(rows: Rows) -> Batch:
     columns, weights = len(rows.columns), len(rows.weights)
     order = sort.sortedness(rows.table, columns, weights, rows.length)
     if order == 2:
-        return Batch.trusted(rows.columns, rows.weights)
+        return Batch.trusted(rows.columns, rows.weights, table=rows.table)
     words, target = block(columns + weights, rows.length)
     length = sort.consolidate(rows.table, columns, weights, rows.length, target, order)
     if length < 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -31,8 +31,10 @@ class Counters:
         return self
 
 
-def summed(parts: Iterable[Mapping[str, Counters]]) -> dict[str, Counters]:
-    """By name, over all parts, such as shards; the parts are left as they are."""
+def summed(parts: Sequence[Mapping[str, Counters]]) -> Mapping[str, Counters]:
+    """By name, over all parts, such as shards; the parts are left as they are, and a single one is the answer."""
+    if len(parts) == 1:
+        return parts[0]
     total: dict[str, Counters] = {}
     for part in parts:
         for name, counters in part.items():

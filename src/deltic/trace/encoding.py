@@ -262,13 +262,21 @@ def encode_table(table: pa.Table | pa.RecordBatch, schema: Schema, strings: Stri
 
 
 def encode_changes(table: pa.Table | pa.RecordBatch, target: TableSchema, strings: StringTable) -> Words:
-    """The words of rows of a table, in its column order; a primary key is the same with -0.0 and 0.0, and is kept as 0.0."""
-    words = encode_table(table, target.schema, strings)
+    """The words of rows of a table, in its column order; a primary key is the same with -0.0 and 0.0, and is kept as 0.0.
+
+    They are copied: whoever made the frame from NumPy or pandas may write to its memory later.
+    """
+    words = tuple(owned(word) for word in encode_table(table, target.schema, strings))
     if not any(target.schema[i].type.is_float for i in target.key):
         return words
     slices = Layout.of(target.schema).slices
     signed = {slices[i].start for i in target.key if target.schema[i].type.is_float}
     return tuple(np.where(word == NEGATIVE_ZERO, 0, word) if at in signed else word for at, word in enumerate(words))
+
+
+def owned(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The array, or a copy where it views the memory of another."""
+    return words if words.flags.owndata else words.copy()
 
 
 def decode_table(words: Sequence[npt.NDArray[np.int64]], schema: Schema, strings: StringTable) -> pa.Table:

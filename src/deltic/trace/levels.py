@@ -34,9 +34,10 @@ LEAST_FUEL = 64
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """small: the newest batches, oldest first. runs, merges: by level."""
+    """small: the newest batches, oldest first. small_rows: of all of these. runs, merges: by level."""
 
     small: tuple[Batch, ...] = ()
+    small_rows: int = 0
     runs: Mapping[int, Batch] = field(default_factory=dict)
     merges: Mapping[int, Merge] = field(default_factory=dict)
 
@@ -52,11 +53,11 @@ class Levels:
         """Whether appending the batch merges nothing, as most appends of small batches do. sought: keys, since the last append."""
         if self.merges or not batch.length or len(self.small) >= _allowed(sought):
             return False
-        return batch.length + sum(small.length for small in self.small) < BASE
+        return batch.length + self.small_rows < BASE
 
     def with_small(self, batch: Batch) -> Levels:
         """With one batch more, of which `only_adds` is true."""
-        return Levels((*self.small, batch), self.runs, self.merges)
+        return Levels((*self.small, batch), self.small_rows + batch.length, self.runs, self.merges)
 
     def appended(self, batch: Batch, sought: int) -> Levels:
         """With one batch more; works on the running merges in proportion to its rows. Raises WeightOverflow if a merge met one."""
@@ -65,7 +66,7 @@ class Levels:
             working.work(max(batch.length, LEAST_FUEL) * FUEL * (1 + max(working.merges)))
         if batch.length:
             working.add(batch, _allowed(sought))
-        return Levels(tuple(working.small), working.runs, working.merges)
+        return Levels(tuple(working.small), _rows(working.small), working.runs, working.merges)
 
 
 class _Working:
@@ -81,7 +82,7 @@ class _Working:
             self._arrive([batch], _level(batch.length))
             return
         self.small.append(batch)
-        if sum(small.length for small in self.small) >= BASE:
+        if _rows(self.small) >= BASE:
             run, self.small = merge(self.small), []
             if run.length:
                 self._arrive([run], 1)
@@ -117,6 +118,10 @@ class _Working:
             self.runs[level] = result
 
 
+def _rows(batches: Sequence[Batch]) -> int:
+    return sum(batch.length for batch in batches)
+
+
 def _allowed(sought: int) -> int:
     """How many small batches there may be."""
     return SMALL_BATCHES if sought >= SOUGHT_KEYS else SMALL_BATCHES_UNSOUGHT
@@ -125,7 +130,7 @@ def _allowed(sought: int) -> int:
 def _fewer(small: Sequence[Batch], allowed: int) -> list[Batch]:
     """The newest small batches merged: half of those allowed, and as many as keep each left over no smaller than all after it."""
     keep = len(small) - allowed // 2
-    rows = sum(batch.length for batch in small[keep:])
+    rows = _rows(small[keep:])
     while keep > 0 and small[keep - 1].length < rows:
         keep -= 1
         rows += small[keep].length

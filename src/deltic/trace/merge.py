@@ -13,9 +13,12 @@ from deltic.kernels.memory import Words
 from deltic.kernels.table import block, zeros
 from deltic.kernels.vector import address
 from deltic.trace.batch import Batch
-from deltic.trace.consolidate import cut_batch, overflow
+from deltic.trace.consolidate import consolidate, cut_batch, overflow
+from deltic.trace.rows import Rows
 
 EVERYTHING = 2**62
+SORTED_ROWS = 1 << 12
+"""Below so many rows, three batches or more are sorted together: the calls of a merge two at a time cost more than the sort."""
 
 
 def _entries(left: Batch, right: Batch) -> Words:
@@ -114,7 +117,7 @@ class Merge:
 
 
 def merge(batches: Sequence[Batch]) -> Batch:
-    """The sum of one or more batches of one shape. O(rows · log batches).
+    """The sum of one or more batches of one shape. O(rows · log batches); O(rows) for few rows in many batches.
 
     Raises WeightOverflow if the weights of a row leave 64 bits, be it only in adding up some of the batches.
     """
@@ -122,6 +125,8 @@ def merge(batches: Sequence[Batch]) -> Batch:
     full = [batch for batch in batches if batch.length] or [batches[0]]
     if len(full) == 1:
         return full[0].verified()
+    if len(full) > 2 and sum(batch.length for batch in full) < SORTED_ROWS:
+        return consolidate(Rows.concat([batch.verified() for batch in full]))
     running = Merge(full, gradual=False)
     running.work(EVERYTHING)
     return running.result()

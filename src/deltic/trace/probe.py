@@ -31,7 +31,7 @@ def first_of_each(source: Words) -> Words:
     """
     begins = np.ones(len(source), bool)
     np.not_equal(source[1:], source[:-1], out=begins[1:])
-    return np.flatnonzero(begins)
+    return begins.nonzero()[0]
 
 
 def lookup(spine: Spine, keys: Sequence[Words], counters: Counters) -> tuple[Words, ...]:

@@ -177,7 +177,7 @@ def _differing(groups: Words, both: Words, there: np.ndarray, here: np.ndarray) 
     differs = there != here
     for words in both:
         differs |= words[:n] != words[n:]
-    gone, come = np.flatnonzero(differs & there), np.flatnonzero(differs & here)
+    gone, come = (differs & there).nonzero()[0], (differs & here).nonzero()[0]
     at = np.concatenate((gone, come + n))
     columns = tuple(words[at] for words in (*(np.concatenate((g, g)) for g in groups), *both))
     weights = np.ones(len(at), np.int64)

@@ -71,7 +71,7 @@ class TableInput:
     def _check_weights(self, delta: Batch, stored: Spine, pending: PendingRows, context: Context) -> None:
         """After the tick every row must be there at least 0 times, and every key at most once."""
         (weights,) = delta.weights
-        gone = np.flatnonzero(weights < 0)
+        gone = (weights < 0).nonzero()[0]
         if len(gone):
             (had,) = lookup(stored, [c[gone] for c in delta.columns], context.counters)
             if (short := had + weights[gone] < 0).any():
@@ -80,7 +80,7 @@ class TableInput:
             return
         first = firsts(delta.columns[: self.key])
         net = np.add.reduceat(weights, first) if len(first) else weights
-        new = np.flatnonzero(net > 0)
+        new = (net > 0).nonzero()[0]
         if len(new):
             keys = [c[first[new]] for c in delta.columns[: self.key]]
             (had,) = lookup(stored, keys, context.counters)
@@ -239,7 +239,7 @@ def firsts(key: Words) -> np.ndarray:
     np.not_equal(key[0][1:], key[0][:-1], out=differs[1:])
     for column in key[1:]:
         differs[1:] |= column[1:] != column[:-1]
-    return np.flatnonzero(differs)
+    return differs.nonzero()[0]
 
 
 def located(error: DataError, table: str, ordinal: int) -> DataError:

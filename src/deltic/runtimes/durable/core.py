@@ -223,7 +223,7 @@ class Durable(ABC):
         performed = self._perform(version, changes, tick)
         change = change_of(performed.outcomes, base, unchanged)
         views = self._view_changes(version.circuit, change, performed)
-        counters = summed(outcome.counters for outcome in performed.outcomes)
+        counters = summed([outcome.counters for outcome in performed.outcomes])
         result = TickResult(version.circuit, tick.epoch, views, counters, time.perf_counter() - start, installs)
         self._commit(replace(version, last=result), change)
         result = replace(result, seconds=time.perf_counter() - start)  # of a small tick the commit is the larger part

@@ -59,7 +59,7 @@ class MemoryVersion:
         """The next epoch."""
         changes = {self.circuit.views[view]: change for view, change in tick.changes.items()}
         noted = applied(self.notes, notes) if notes else self.notes
-        return replace(self, state=state, epoch=tick.epoch, notes=noted, changes=changes, last=tick)
+        return MemoryVersion(self.circuit, state, tick.epoch, noted, changes, tick, self.definitions)
 
 
 class Embedded:
