@@ -81,16 +81,16 @@ def test_a_group_may_be_answered_by_an_iterator_of_rows() -> None:
 @pytest.mark.parametrize(
     ("answer", "made", "text"),
     [
-        (lambda row: 10**400, float, "gave 1000000"),
-        (lambda row: "half \ud800", str, r"gave 'half \\ud800'"),
-        (lambda row: datetime(9999, 12, 31, 23, tzinfo=WEST), datetime, "gave datetime.datetime"),
-        (lambda row: Decimal("1234567890123456789012345678.12345678901"), "DECIMAL(38,10)", "gave Decimal"),
-        (lambda row: Decimal("1." + "0" * 110 + "1"), "DECIMAL(38,10)", "gave Decimal"),
-        (lambda row: Decimal("1e999999"), "DECIMAL(38,10)", "gave Decimal"),
-        (lambda row: np.array([1, 2]), int, r"gave \[1, 2\]"),
-        (lambda row: np.datetime64("2020-01-01"), datetime, "gave "),
-        (lambda row: True, "DECIMAL(5,2)", "gave True"),
-        (lambda row: (part for part in (1, 2)), int, "gave <generator"),
+        (lambda row: 10**400, float, "returned 1000000"),
+        (lambda row: "half \ud800", str, r"returned 'half \\ud800'"),
+        (lambda row: datetime(9999, 12, 31, 23, tzinfo=WEST), datetime, "returned datetime.datetime"),
+        (lambda row: Decimal("1234567890123456789012345678.12345678901"), "DECIMAL(38,10)", "returned Decimal"),
+        (lambda row: Decimal("1." + "0" * 110 + "1"), "DECIMAL(38,10)", "returned Decimal"),
+        (lambda row: Decimal("1e999999"), "DECIMAL(38,10)", "returned Decimal"),
+        (lambda row: np.array([1, 2]), int, r"returned \[1, 2\]"),
+        (lambda row: np.datetime64("2020-01-01"), datetime, "returned "),
+        (lambda row: True, "DECIMAL(5,2)", "returned True"),
+        (lambda row: (part for part in (1, 2)), int, "returned <generator"),
     ],
 )
 def test_an_answer_that_does_not_fit_is_refused_by_name(answer: Callable[[Any], Any], made: Any, text: str) -> None:

@@ -268,9 +268,9 @@ def test_errors_of_functions_name_them() -> None:
 
     with pytest.raises(EvaluationError, match=r"the function .*dividing raised ZeroDivisionError"):
         run(lambda e: e.map(dividing, schema={"q": float}))
-    with pytest.raises(EvaluationError, match=r"gave 'x'[\s\S]*expected: BIGINT NOT NULL"):
+    with pytest.raises(EvaluationError, match=r"returned 'x'[\s\S]*expected: BIGINT NOT NULL"):
         run(lambda e: e.map(lambda row: "x" * row.src, schema={"n": int}))
-    with pytest.raises(EvaluationError, match=r"gave None as value 2[\s\S]*expected: BIGINT NOT NULL"):
+    with pytest.raises(EvaluationError, match=r"returned None as value 2[\s\S]*expected: BIGINT NOT NULL"):
         run(lambda e: e.map(lambda row: (row.src, [].append(1)), schema={"n": int, "m": int}))
     with pytest.raises(EvaluationError, match="a tuple of 2 values"):
         run(lambda e: e.map(lambda row: row.src + 1, schema={"n": int, "m": int}))

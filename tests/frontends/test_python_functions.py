@@ -63,7 +63,7 @@ def test_errors_name_the_function_of_the_user() -> None:
     def drifting(row: Any) -> Iterator[tuple[int]]:
         yield from [(1,)] * (next(count) % 3)
 
-    with pytest.raises(EvaluationError, match=r"the function test_python_functions\.test_errors.*uneven gave"):
+    with pytest.raises(EvaluationError, match=r"the function test_python_functions\.test_errors.*uneven returned"):
         installed(lambda t: t.flat_map(uneven, schema={"x": int, "y": int, "z": int}))
     with pytest.raises(CircuitError, match="drifting"):  # takes an iterator from outside
         installed(lambda t: t.flat_map(drifting, schema=made))
@@ -203,7 +203,7 @@ def _note(asked: list[int]) -> None:
 
 
 def test_a_part_that_does_not_fit_is_named_though_its_function_was_asked_before() -> None:
-    with pytest.raises(EvaluationError, match="<lambda> gave None as value 2"):
+    with pytest.raises(EvaluationError, match="<lambda> returned None as value 2"):
         installed(lambda t: t.map(lambda row: (row.a + 1, None if row.a > 1 else 1, "x"), schema={"x": int, "y": int, "z": str}))
 
 

@@ -95,5 +95,5 @@ def test_what_is_no_bound_is_refused() -> None:
             session.install(circuit)
         session.advance_to(START)
         session.install(circuit)
-        with pytest.raises(EvaluationError, match=r"gave datetime[\s\S]*TIMESTAMP"):
+        with pytest.raises(EvaluationError, match=r"returned datetime[\s\S]*TIMESTAMP"):
             session.apply({"edges": [{"src": 1, "dst": 2, "_weight": 1}]})

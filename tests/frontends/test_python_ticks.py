@@ -349,7 +349,7 @@ def test_errors_of_a_function_of_groups_name_it() -> None:
     state: list[int] = []
     with pytest.raises(EvaluationError, match="raised ZeroDivisionError"):
         failing(lambda group: 1 // 0)
-    with pytest.raises(EvaluationError, match=r"gave 'x'[\s\S]*BIGINT NOT NULL"):
+    with pytest.raises(EvaluationError, match=r"returned 'x'[\s\S]*BIGINT NOT NULL"):
         failing(lambda group: "x")
     with pytest.raises(EvaluationError, match="a tuple of 2 values"):
         failing(lambda group: [(1, 2), 3], a=int, b=int)

@@ -1,7 +1,7 @@
 """The value of an expression on whole columns, through Arrow compute and NumPy.
 
-What always holds: the result is the interpreter's (expr/interpreter.py) on every row, or the error is of the class that the
-interpreter raises on the least row that fails, with `row` set to its index. A part that can fail is evaluated only on the rows
+Invariant: the result equals the interpreter's (expr/interpreter.py) on every row, or the error is of the class that the
+interpreter raises on the first row that fails, with `row` set to its index. A part that can fail is evaluated only on the rows
 that reach it: the later parts of AND, OR, CASE, COALESCE and IN, and arguments after a NULL one.
 """
 
@@ -21,21 +21,21 @@ from deltic.expr.arrays.datum import Datum, Mask, dense, nulls_of, truths
 from deltic.expr.failing import can_fail
 from deltic.expr.failures import at_row, row_of
 from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Literal, PythonFunction
-from deltic.expr.python import Answers, array_of_function, asked
+from deltic.expr.python import Results, array_of_function, call_of
 from deltic.expr.registry import Function, Nulls, function_of, step_of
 from deltic.schema import Type
 
 
 class Frame:
-    """Rows that an expression is evaluated on: columns of equal length, taken from wider ones only when they are read.
+    """The rows on which an expression is evaluated: columns of equal length, narrowed to the selected rows when they are first read.
 
-    answers: the results of users' functions for all of the rows.
+    results: the results of users' functions for all of the rows.
     """
 
-    __slots__ = ("_base", "_columns", "_rows", "answers", "length")
+    __slots__ = ("_base", "_columns", "_rows", "length", "results")
 
-    def __init__(self, columns: Sequence[pa.Array | None], length: int, answers: Answers | None = None) -> None:
-        self.answers: Answers = {} if answers is None else answers
+    def __init__(self, columns: Sequence[pa.Array | None], length: int, results: Results | None = None) -> None:
+        self.results: Results = {} if results is None else results
         self._columns: dict[int, pa.Array] = {i: column for i, column in enumerate(columns) if column is not None}
         self.length = length
         self._base: Frame | None = None
@@ -53,24 +53,24 @@ class Frame:
         return part
 
 
-def evaluate_columns(expr: Expr, columns: Sequence[pa.Array | None], length: int, answers: Answers | None = None) -> pa.Array:
+def evaluate_columns(expr: Expr, columns: Sequence[pa.Array | None], length: int, results: Results | None = None) -> pa.Array:
     """The expression on each of `length` rows, of exactly `expr.type.arrow`; columns that it does not read may be None.
 
-    answers: results of users' functions for earlier expressions on the same rows, which are reused. If the expression is such a
+    results: results of users' functions for earlier expressions on the same rows, which are reused. If the expression is such a
     function alone, its columns may be None as well.
-    Raises EvaluationError with the least row that fails, in its `row`.
+    Raises EvaluationError with `row`, the first row that fails.
     """
-    if answers is not None and isinstance(expr, PythonFunction) and (given := answers.get(asked(expr))):
-        return array_of_function(expr, (), length, given)  # row by row, so that the first failure is the least
+    if results is not None and isinstance(expr, PythonFunction) and (known := results.get(call_of(expr))):
+        return array_of_function(expr, (), length, known)  # row by row: the first failure is that of the first row
     whole: list[pa.Array | None] = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
     try:
-        return dense(value_of(expr, Frame(whole, length, answers)), length)
+        return dense(value_of(expr, Frame(whole, length, results)), length)
     except EvaluationError as error:
         raise _least_failure(expr, whole, error) from None
 
 
 def _least_failure(expr: Expr, columns: Sequence[pa.Array | None], error: EvaluationError) -> EvaluationError:
-    """Columns fail part by part, rows one after another: looks for a failure before the row of this one."""
+    """The error of the first row that fails. Evaluation by columns may raise the error of a later row, where an earlier part fails."""
     while row_of(error):
         row = row_of(error)
         try:
@@ -88,7 +88,7 @@ def value_of(expr: Expr, frame: Frame) -> Datum:
         case Column():
             return frame.column(expr.index)
         case Constants():
-            raise AssertionError("constants to look up have no value of their own")
+            raise AssertionError("Constants is only an argument of lookups")
         case Literal():
             return pa.scalar(expr.value, expr.type.arrow)
         case Cast():
@@ -104,13 +104,13 @@ def value_of(expr: Expr, frame: Frame) -> Datum:
 
 
 def _function(expr: PythonFunction, frame: Frame) -> pa.Array:
-    given = frame.answers.setdefault(asked(expr), [])
-    arguments = () if given else [dense(value_of(argument, frame), frame.length) for argument in expr.arguments]
-    return array_of_function(expr, arguments, frame.length, given)
+    results = frame.results.setdefault(call_of(expr), [])
+    arguments = () if results else [dense(value_of(argument, frame), frame.length) for argument in expr.arguments]
+    return array_of_function(expr, arguments, frame.length, results)
 
 
 def on_arrays(kernel: Callable[..., Datum], length: int, type: Type, *arguments: Datum) -> Datum:
-    """The kernel; constants alone are computed on one row, and where there are no rows nothing is."""
+    """The kernel's result. If all arguments are constants it runs on one row; without rows it does not run."""
     if not length:
         return pa.array([], type.arrow)
     if any(isinstance(a, pa.Array) for a in arguments):
@@ -146,7 +146,7 @@ def _folded(call: Call, function: Function, frame: Frame) -> Datum:
 
 
 def _after(nulls: Mask | bool, argument: Expr, frame: Frame) -> Datum | None:
-    """The argument, where it can fail on the rows that are not NULL before it; None where the call is NULL on every row."""
+    """The next argument; if it can fail, evaluated only where those before it are not NULL. None if the call is NULL on every row."""
     if nulls is True:
         return None
     guarded = nulls is not False and can_fail(argument)
@@ -155,7 +155,7 @@ def _after(nulls: Mask | bool, argument: Expr, frame: Frame) -> Datum | None:
 
 
 def _strict_arguments(call: Call, frame: Frame, backwards: bool) -> list[Datum] | None:
-    """The arguments, each evaluated where those before it are not NULL; None where one is NULL on every row."""
+    """The arguments, each evaluated where those before it are not NULL; None if one is NULL on every row."""
     values: list[Datum] = []
     nulls: Mask | bool = False
     for argument in reversed(call.arguments) if backwards else call.arguments:
@@ -176,14 +176,14 @@ def value_where(expr: Expr, frame: Frame, reached: Mask) -> pa.Array:
 
 
 def value_on(expr: Expr, frame: Frame, rows: np.ndarray) -> pa.Array:
-    """The expression on some rows, as a column of just these."""
+    """The expression on the given rows: a column of len(rows)."""
     if not len(rows):
         return pa.array([], expr.type.arrow)
     return _value_in(expr, frame if len(rows) == frame.length else frame.narrow(rows), rows)
 
 
 def _value_in(expr: Expr, part: Frame, rows: np.ndarray) -> pa.Array:
-    """The expression on a frame of some rows; errors have their places among all."""
+    """The expression on a frame of the given rows; `row` of an error is the position among all rows."""
     try:
         return dense(value_of(expr, part), part.length)
     except EvaluationError as error:
@@ -201,7 +201,7 @@ def _case(expr: Case, frame: Frame) -> Datum:
 
 
 def _later_parts(expr: Case) -> Iterator[Expr]:
-    """What is not evaluated on every row."""
+    """The parts that are not evaluated on every row."""
     for condition, _ in expr.branches[1:]:
         yield condition
     for _, value in expr.branches:
@@ -210,7 +210,7 @@ def _later_parts(expr: Case) -> Iterator[Expr]:
 
 
 def _guarded_case(expr: Case, frame: Frame) -> pa.Array:
-    """Each part on the rows that reach it, as long as there are any."""
+    """Each part on the rows that reach it, until no row is left."""
     rest, part = np.arange(frame.length), frame
     pieces: list[tuple[np.ndarray, pa.Array]] = []
     for condition, value in expr.branches:
@@ -218,15 +218,15 @@ def _guarded_case(expr: Case, frame: Frame) -> pa.Array:
             break
         chosen = truths(_value_in(condition, part, rest), len(rest))
         if chosen.any():
-            taken, rest = rest[chosen], rest[~chosen]
-            pieces.append((taken, value_on(value, frame, taken)))
+            selected, rest = rest[chosen], rest[~chosen]
+            pieces.append((selected, value_on(value, frame, selected)))
             part = frame.narrow(rest)
     pieces.append((rest, value_on(expr.otherwise, frame, rest)))
     return assembled(pieces, frame.length)
 
 
 def assembled(pieces: Sequence[tuple[np.ndarray, pa.Array]], length: int) -> pa.Array:
-    """One column of pieces that each belong to some rows; together they cover all."""
+    """One column from (rows, values) pieces that together cover all rows."""
     order = np.empty(length, np.int64)
     order[np.concatenate([rows for rows, _ in pieces])] = np.arange(length)
     return pa.concat_arrays([values for _, values in pieces]).take(pa.array(order))

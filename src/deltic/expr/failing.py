@@ -1,4 +1,4 @@
-"""Which expressions can fail on some row. Such an expression must not be evaluated where SQL would not reach it."""
+"""Which expressions can fail on some row. Such an expression must not be evaluated on rows where SQL does not evaluate it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from deltic.schema import TIMESTAMP
 
 
 def can_fail(expr: Expr) -> bool:
-    """Whether evaluating the expression can raise on some row. False is certain, True is not.
+    """Whether evaluating the expression can raise on some row. False is exact, True is conservative.
 
-    A call of anything but a scalar function (now(), or the output of a table function) stands for a value that is computed elsewhere.
+    A call that is not of a scalar function (now(), or the output of a table function) stands for a value computed elsewhere.
 
     >>> from deltic.schema import DOUBLE, INT
     >>> from deltic.expr.nodes import Column

@@ -1,6 +1,6 @@
-"""The errors of evaluation, worded in one place, so that the interpreter and the column evaluator say the same.
+"""The errors of evaluation. The interpreter and the column evaluator share these texts.
 
-`row` of an error is the index, in the batch that was being evaluated, of the row that failed.
+An error's `row` is the index of the failed row in the batch that was being evaluated.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from deltic.schema import Type
 TRY_CAST = "use try_cast to get NULL instead"
 IN_PYTHON: Final = "distinct() keeps the rows with a positive weight; weighted() turns the weights into a column"
 IN_SQL: Final = "UNION ALL the rows that repeat_row subtracts from; DISTINCT keeps the rows with a positive weight"
-"""What helps against a negative weight."""
+"""Remedies for a negative weight, by front end."""
 GROWTH: Final = 3
 """How many of the last iterations the error of a divergent recursion reports."""
 LONGEST_NAMED: Final = 60
-"""Characters of an operand that an error repeats."""
+"""Characters of an operand that an error shows."""
 SAMPLES: Final = 3
-"""Rows that it shows."""
+"""How many of the rows that still change the error shows."""
 
 
 def overflow(what: str, span: Span | None) -> ArithmeticOverflow:
-    """`what` is a type and an operation: "INT addition"."""
+    """An arithmetic overflow. what: a type and an operation, such as "INT addition"."""
     return ArithmeticOverflow(f"arithmetic overflow: {what}", span=span, remedy="cast an operand to a wider type first")
 
 
 def out_of_calendar(what: str, span: Span | None) -> ArithmeticOverflow:
-    """A date or timestamp outside the years 1 to 9999, which is what Deltic holds."""
+    """A date or timestamp outside the supported years, 1 to 9999."""
     return ArithmeticOverflow(f"{what} is outside the years 1 to 9999", span=span)
 
 
 def division_by_zero(call: Call) -> DivisionByZero:
-    """Of a call of (dividend, divisor)."""
+    """A call of (dividend, divisor) whose divisor is 0."""
     place = call.arguments[1].span
     divisor = "divisor" if place is None else place.text[place.start : place.end]
     if len(divisor) > LONGEST_NAMED or "\n" in divisor:
@@ -59,7 +59,7 @@ def invalid(message: str, span: Span | None) -> EvaluationError:
 
 
 def too_long(function: str, length: int, most: int, span: Span | None) -> EvaluationError:
-    """A string that a function would make, of `length` characters."""
+    """A result string of `length` characters, more than `most`."""
     message = f"{function} would make a string of {length:,} characters"
     return EvaluationError(message, span=span, expected=f"at most {most:,} characters")
 
@@ -104,7 +104,7 @@ def shown(row: Sequence[Value]) -> str:
 def diverged(relation: str, limit: int, growth: Sequence[int], samples: Sequence[tuple[Value, ...]]) -> Divergence:
     """`relation` still changes after `limit` iterations.
 
-    growth: how many different rows changed in each of the last GROWTH iterations. samples: at most SAMPLES rows that changed in the last.
+    growth: how many distinct rows changed in each of the last GROWTH iterations. samples: at most SAMPLES rows that changed last.
     """
     rows = ", ".join(map(shown, samples))
     return Divergence(
@@ -115,13 +115,13 @@ def diverged(relation: str, limit: int, growth: Sequence[int], samples: Sequence
 
 
 def at_row(error: EvaluationError, row: int) -> EvaluationError:
-    """The error, with the row on which it was raised."""
+    """The error with `row` set."""
     error.__dict__["row"] = row
     return error
 
 
 def row_of(error: EvaluationError) -> int:
-    """The row on which the error was raised."""
+    """The error's row."""
     row = error.__dict__["row"]
     assert isinstance(row, int)
     return row

@@ -1,10 +1,10 @@
-"""The value of an expression on one row, in plain Python: the oracle's evaluator, and the one that folds literals.
+"""The value of an expression on one row, in plain Python. The oracle uses this evaluator, and so does constant folding.
 
-What a function does to a row is its record's row form (expr/functions). An array form may be declared as the row form once per
-distinct combination of arguments; of such a function this is no second opinion, and the tests ask Spark or DuckDB for one.
+The row form of a function is in its record (expr/functions). Some array forms call the row form once per distinct combination of
+arguments; for such a function this evaluator is no independent check, and the tests compare with Spark or DuckDB instead.
 
-What always holds: arguments are evaluated from left to right (a divisor before its dividend), and a function that is NULL on a
-NULL argument evaluates none after the first NULL, so an error arises here on the very rows where it arises in Spark.
+Invariant: arguments are evaluated from left to right (a divisor before its dividend), and a function that is NULL on a
+NULL argument evaluates none after the first NULL, so errors arise on exactly the rows where they arise in Spark.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def evaluate(expr: Expr, row: Row) -> Value:
         case Literal():
             return expr.value
         case Constants():
-            raise AssertionError("constants to look up have no value of their own")
+            raise AssertionError("Constants is only an argument of lookups")
         case Cast():
             return _cast(expr, row)
         case Case():

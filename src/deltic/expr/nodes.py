@@ -1,8 +1,8 @@
 """Scalar expressions: frozen, typed, data only.
 
-An expression is made whole: every node knows its type and whether it can be NULL, and function calls are resolved
-(expr/functions.py) with their arguments already cast to what the function takes. Columns are positions in the input row.
-Spans say where in the user's text an expression stood; they take no part in equality or hashing.
+An expression is complete when it is created: every node knows its type and whether it can be NULL, and function calls are resolved
+(expr/registry.py) with their arguments already cast to the function's parameter types. Columns are positions in the input row.
+A span is the place of the expression in the user's text; it takes no part in equality or hashing.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Column:
 class Literal:
     """A constant. 0.0 and -0.0, and 1 and 1.0, are different literals when their types or signs differ (see `identity`).
 
-    derived: computed from an expression, such as a cast of a constant; where a type depends on the digits of a literal as it is
-    written, this one has the digits of its type.
+    derived: computed from an expression, such as a cast of a constant. Where a type depends on the digits of a literal, a written
+    literal counts the digits in the text, a derived one those of its type.
     """
 
     value: Value
@@ -57,10 +57,10 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """What a value is looked up in: constants of one type, without NULL, no two equal. It is an argument of calls, and has no value.
+    """Distinct constants of one type, without NULL, for hash lookups. Used only as an argument of calls; it has no value of its own.
 
-    positions: of each value by its `lookup_key`. identity: a digest of the values in order, by which two of a type are equal.
-    Cost: a list of 100,000 is one node, and is compared and hashed by its identity.
+    positions: the position of each value, by `lookup_key`. identity: a digest of the values in order; equality and hashing use it.
+    Cost: a list of 100,000 values is one node.
     """
 
     values: tuple[Value, ...] = field(compare=False)
@@ -78,7 +78,7 @@ class Constants:
 
     @staticmethod
     def of(values: Iterable[Value], type: Type, span: Span | None = None) -> Constants:
-        """The values that are not NULL, the first of those that are equal."""
+        """The distinct values without NULL; of equal values the first is kept."""
         distinct: dict[Value, Value] = {}
         for value in values:
             distinct.setdefault(lookup_key(value), value)
@@ -87,13 +87,13 @@ class Constants:
 
 
 def lookup_key(value: Value) -> Value:
-    """What values that are equal in SQL have in common in a dictionary: NaN is one value, and 0.0 and -0.0 are."""
+    """A dictionary key that is the same for values that are equal in SQL: all NaNs have one key, and so do 0.0 and -0.0."""
     return value if value == value else "NaN"
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function or operator by the name of its record (expr/registry.py): 'add', 'and', 'upper', …
+    """A call of a function or operator, by the name of its record (expr/registry.py): 'add', 'and', 'upper', …
 
     `and`, `or`, `concat` and `add` have two arguments or more: a chain of ten thousand is one call.
     """
@@ -107,7 +107,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """CAST (ANSI), or TRY_CAST when `lenient`: then what fails is NULL."""
+    """CAST (ANSI), or TRY_CAST when `lenient`: a value that cannot be cast becomes NULL."""
 
     argument: Expr
     type: Type
@@ -129,11 +129,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class UserFunction:
-    """A pure function of the running program. It is what its name and the digest of its code say; the code is never stored.
+    """A pure function of the running program, identified by its name and the digest of its code. The code is never stored.
 
-    parameters: for each of its own either the columns' names of a row, or None for a value. width: how many values it returns, in a
-    tuple; 0 for one value that is not in a tuple. on_batches: it takes an Arrow record batch for a row, and an array for a value, and
-    returns arrays.
+    parameters: one entry per parameter: the column names if it takes a row, None if it takes a value. width: the length of the tuple
+    that it returns; 0 if it returns a single value. on_batches: it takes an Arrow record batch for a row and an array for a value,
+    and returns arrays.
     """
 
     name: str
@@ -146,7 +146,7 @@ class UserFunction:
 
 @dataclass(frozen=True, slots=True)
 class PythonFunction:
-    """The result of a user's function for `arguments`, the values of its parameters one after the other; of a tuple, its part `part`."""
+    """Element `part` of the result of a user's function for `arguments`, the values of its parameters in order."""
 
     function: UserFunction
     arguments: tuple[Expr, ...]
@@ -161,11 +161,11 @@ Expr = Column | Literal | Constants | Call | Cast | Case | PythonFunction
 TRUE = Literal(True, BOOLEAN)
 
 CHAINS: Final = frozenset(("and", "or", "concat", "add"))
-"""Functions of two arguments or more, that take those of a call of the same function on their left instead of the call."""
+"""Functions of two or more arguments: a call of the same function as the leftmost argument is replaced by its arguments."""
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The direct parts of an expression, in order of evaluation."""
+    """The direct subexpressions, in order of evaluation."""
     match expr:
         case Column() | Literal() | Constants():
             return ()
@@ -186,7 +186,7 @@ def columns_of(expr: Expr) -> frozenset[int]:
 
 
 def user_functions(value: object, outside: tuple[type, ...] = ()) -> Iterator[UserFunction]:
-    """The users' functions in frozen data, whose parts are walked once each; not those in what is of a type `outside`."""
+    """The users' functions in nested frozen data, visiting each part once; parts of a type in `outside` are skipped."""
     seen: set[int] = set()
     waiting = [value]
     while waiting:
@@ -205,5 +205,5 @@ def user_functions(value: object, outside: tuple[type, ...] = ()) -> Iterator[Us
 
 @cache
 def _field_names(kind: Any) -> tuple[str, ...]:
-    """The names of a dataclass's fields; none of another class."""
+    """The field names of a dataclass; empty for other classes."""
     return tuple(one.name for one in fields(kind)) if is_dataclass(kind) else ()

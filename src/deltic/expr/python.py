@@ -1,6 +1,6 @@
 """Users' Python functions in expressions: their arguments, and checks of their results.
 
-An exception of a function, or a result that does not fit its type, is an EvaluationError that names the function.
+An exception raised by a function, or a result that does not match its type, becomes an EvaluationError that names the function.
 """
 
 from __future__ import annotations
@@ -22,38 +22,39 @@ from deltic.expr.rows.ordering import total_key
 from deltic.purity import shown
 from deltic.schema import BOOLEAN, DATE, DOUBLE, INTEGER_BITS, STRING, TIMESTAMP, Schema, Type, outside_calendar
 
-Asked = tuple[UserFunction, tuple[Expr, ...]]
-"""A function and its arguments."""
-Answers = dict[Asked, list[Any]]
-"""Results of functions for the rows of one change: one that returns several columns is called once for all of them."""
+FunctionCall = tuple[UserFunction, tuple[Expr, ...]]
+"""A function and its arguments: all columns of one result have the same call."""
+Results = dict[FunctionCall, list[Any]]
+"""Results for the rows of one change, by call: a function that returns several columns is called once for all of them."""
 EXACT: Final = decimal.Context(prec=decimal.MAX_PREC, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[])
-"""Decimals as they are: the default context rounds to 28 digits."""
+"""Never rounds; the default context rounds to 28 digits."""
 
 
 def value_of_function(expr: PythonFunction, arguments: Sequence[Value]) -> Value:
-    """The function's value for one row. Raises EvaluationError."""
+    """The function's value on one row. Raises EvaluationError."""
     if not expr.function.on_batches:
-        return fitting(expr, part_of(expr, called(expr, _rows_of(expr, arguments))))
+        return checked_value(expr, element_of(expr, call_function(expr, _rows_of(expr, arguments))))
     types = [argument.type.arrow for argument in expr.arguments]
     arrays = [pa.array([value], type) for value, type in zip(arguments, types, strict=True)]
     value: Value = array_of_function(expr, arrays, 1, [])[0].as_py()
     return value
 
 
-def rows_of_reduction(function: UserFunction, made: Schema, group: Iterable[tuple[tuple[Value, ...], int]]) -> list[tuple[Value, ...]]:
-    """The rows, of schema `made`, that a function makes of a group of rows with how often they are there. Raises EvaluationError."""
-    columns = [PythonFunction(function, (), i, field.type, field.nullable) for i, field in enumerate(made)]
-    given = called(columns[0], [inspected(function, group)])
-    return [tuple(fitting(column, part_of(column, row)) for column in columns) for row in (given if isinstance(given, list) else [given])]
+def rows_of_reduction(function: UserFunction, schema: Schema, group: Iterable[tuple[tuple[Value, ...], int]]) -> list[tuple[Value, ...]]:
+    """The rows, of `schema`, that a function returns for a group of (row, weight) pairs. Raises EvaluationError."""
+    columns = [PythonFunction(function, (), i, field.type, field.nullable) for i, field in enumerate(schema)]
+    result = call_function(columns[0], [weighted_rows(function, group)])
+    rows = result if isinstance(result, list) else [result]
+    return [tuple(checked_value(column, element_of(column, row)) for column in columns) for row in rows]
 
 
 def inspect_rows(function: UserFunction, change: Iterable[tuple[tuple[Value, ...], int]]) -> None:
-    """Calls an inspecting function with the rows of a change and their weights. Raises EvaluationError if it raises."""
-    called(PythonFunction(function, (), 0, BOOLEAN, True), [inspected(function, change)])
+    """Calls the function with the (row, weight) pairs of a change. Raises EvaluationError if it raises."""
+    call_function(PythonFunction(function, (), 0, BOOLEAN, True), [weighted_rows(function, change)])
 
 
-def inspected(function: UserFunction, rows: Iterable[tuple[tuple[Value, ...], int]]) -> tuple[tuple[Any, int], ...]:
-    """Rows with weights as a function of a whole relation gets them: under the columns' names, and in their order."""
+def weighted_rows(function: UserFunction, rows: Iterable[tuple[tuple[Value, ...], int]]) -> tuple[tuple[Any, int], ...]:
+    """The argument of a function of a whole relation: (row, weight) pairs, sorted by row; each row is a named tuple."""
     (names,) = function.parameters
     assert names is not None
     row = row_class(names)
@@ -61,45 +62,45 @@ def inspected(function: UserFunction, rows: Iterable[tuple[tuple[Value, ...], in
     return tuple((row(*values), weight) for values, weight in ordered)
 
 
-def asked(expr: PythonFunction) -> Asked:
-    """What the columns that one call gives have in common."""
+def call_of(expr: PythonFunction) -> FunctionCall:
+    """The call that computes the expression."""
     return expr.function, expr.arguments
 
 
-def array_of_function(expr: PythonFunction, arguments: Sequence[pa.Array], length: int, answers: list[Any]) -> pa.Array:
-    """The function's values for `length` rows: one call for each of them, or one for all if it is on batches.
+def array_of_function(expr: PythonFunction, arguments: Sequence[pa.Array], length: int, results: list[Any]) -> pa.Array:
+    """The function's values on `length` rows: one call per row, or a single call if it is on batches.
 
-    answers: its results so far for these rows, which are reused and extended, so that it is called once per row.
-    Raises EvaluationError, with the row of a function of rows.
+    results: earlier results for these rows; they are reused and extended, so each row is passed to the function once.
+    Raises EvaluationError, with the row unless the function is on batches.
     """
     if expr.function.on_batches:
-        return _array_of_batches(expr, arguments, length, answers)
-    columns = [argument.to_pylist() for argument in arguments] if len(answers) < length else []
+        return _array_of_batches(expr, arguments, length, results)
+    columns = [argument.to_pylist() for argument in arguments] if len(results) < length else []
     values: list[Value] = []
     for i in range(length):
         try:
-            if i == len(answers):
-                answers.append(called(expr, _rows_of(expr, [column[i] for column in columns])))
-            values.append(fitting(expr, part_of(expr, answers[i])))
+            if i == len(results):
+                results.append(call_function(expr, _rows_of(expr, [column[i] for column in columns])))
+            values.append(checked_value(expr, element_of(expr, results[i])))
         except EvaluationError as error:
             raise at_row(error, i) from error.__cause__
     return pa.array(values, expr.type.arrow)
 
 
-def _array_of_batches(expr: PythonFunction, arguments: Sequence[pa.Array], length: int, answers: list[Any]) -> pa.Array:
+def _array_of_batches(expr: PythonFunction, arguments: Sequence[pa.Array], length: int, results: list[Any]) -> pa.Array:
     if not length:
         return pa.array([], expr.type.arrow)
     try:
-        if not answers:
-            answers.append(called(expr, _batches_of(expr, arguments)))
-        given = part_of(expr, answers[0])
+        if not results:
+            results.append(call_function(expr, _batches_of(expr, arguments)))
+        array = element_of(expr, results[0])
     except EvaluationError as error:
         raise at_row(error, 0) from error.__cause__
-    return fitting_array(expr, given, length)
+    return checked_array(expr, array, length)
 
 
 def _rows_of(expr: PythonFunction, values: Sequence[Any]) -> list[Any]:
-    """For each parameter its row or value."""
+    """The arguments of one call: a row or a value for each parameter."""
     return _grouped(expr, values, lambda names, part: row_class(names)(*part))
 
 
@@ -108,28 +109,28 @@ def _batches_of(expr: PythonFunction, arrays: Sequence[pa.Array]) -> list[Any]:
 
 
 def _grouped(expr: PythonFunction, values: Sequence[Any], row: Callable[[tuple[str, ...], Sequence[Any]], Any]) -> list[Any]:
-    given, start = [], 0
+    arguments, start = [], 0
     for names in expr.function.parameters:
         width = 1 if names is None else len(names)
         part = values[start : start + width]
-        given.append(part[0] if names is None else row(names, part))
+        arguments.append(part[0] if names is None else row(names, part))
         start += width
-    return given
+    return arguments
 
 
 @lru_cache(maxsize=256)
 def row_class(names: tuple[str, ...]) -> Callable[..., Any]:
-    """A tuple whose parts have the columns' names; those that Python cannot have are _0, _1, … by their place."""
+    """A named tuple with a field per column; a name that is not a Python identifier becomes _0, _1, … by its position."""
     return namedtuple("Row", names, rename=True)
 
 
-def called(expr: PythonFunction, arguments: list[Any]) -> Any:
-    """What the function gives for its arguments. Raises EvaluationError."""
+def call_function(expr: PythonFunction, arguments: list[Any]) -> Any:
+    """The function's result. Raises EvaluationError whatever it raises."""
     try:
         return expr.function.call(*arguments)
     except EvaluationError:
         raise
-    except Exception as error:  # whatever a user's function raises
+    except Exception as error:  # a user's function may raise anything
         raise EvaluationError(
             f"the function {expr.function.name} raised {type(error).__name__}: {error}",
             span=expr.span,
@@ -137,25 +138,25 @@ def called(expr: PythonFunction, arguments: list[Any]) -> Any:
         ) from error
 
 
-def part_of(expr: PythonFunction, given: Any) -> Any:
-    """The expression's part of what its function gave. A single value may come in a tuple of one. Raises EvaluationError."""
+def element_of(expr: PythonFunction, result: Any) -> Any:
+    """The expression's element of its function's result. A single value may be in a tuple of one. Raises EvaluationError."""
     width = expr.function.width
-    if isinstance(given, pa.RecordBatch):
-        given = tuple(given.columns)
+    if isinstance(result, pa.RecordBatch):
+        result = tuple(result.columns)
     if not width:
-        return given[0] if isinstance(given, tuple) and len(given) == 1 else given
-    if not isinstance(given, tuple) or len(given) != width:
+        return result[0] if isinstance(result, tuple) and len(result) == 1 else result
+    if not isinstance(result, tuple) or len(result) != width:
         raise EvaluationError(
-            f"the function {expr.function.name} gave {shown(given)}",
+            f"the function {expr.function.name} returned {shown(result)}",
             span=expr.span,
             expected=f"a tuple of {width} values, one for each column",
         )
-    return given[expr.part]
+    return result[expr.part]
 
 
-def fitting_array(expr: PythonFunction, given: Any, length: int) -> pa.Array:
-    """What a function on batches gave for one column, as an array of the expression's type. Raises EvaluationError, with the row."""
-    array = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
+def checked_array(expr: PythonFunction, result: Any, length: int) -> pa.Array:
+    """A column returned by a function on batches, as an array of the expression's type. Raises EvaluationError, with the row."""
+    array = result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
     if not isinstance(array, pa.Array) or len(array) != length:
         found = f"{len(array)} values" if isinstance(array, pa.Array) else f"{type(array).__name__} {shown(array)}"
         raise at_row(_misfit(expr, found, f"an Arrow array of {length} values"), 0)
@@ -163,28 +164,28 @@ def fitting_array(expr: PythonFunction, given: Any, length: int) -> pa.Array:
         array = array.cast(expr.type.arrow)
     except pa.ArrowException as error:
         raise at_row(_misfit(expr, f"an array of {array.type}", expr.type.sql), 0) from error
-    if (row := outside_calendar(expr.type, array)) >= 0:  # Arrow's years go beyond those that Deltic holds
+    if (row := outside_calendar(expr.type, array)) >= 0:  # Arrow supports years beyond 9999
         raise at_row(_misfit(expr, "a time outside the years 1 to 9999", expr.type.sql), row)
     if array.null_count and not expr.nullable:
         raise at_row(_misfit(expr, "NULL", f"{expr.type.sql} NOT NULL"), int(array.is_null().index(True).as_py()))
     return array
 
 
-def fitting(expr: PythonFunction, given: Any) -> Value:
-    """The value as one of the expression's type; a NumPy scalar is what it holds. Raises EvaluationError if it does not fit."""
-    if given is None and expr.nullable:
+def checked_value(expr: PythonFunction, result: Any) -> Value:
+    """The result as a value of the expression's type; NumPy scalars are converted. Raises EvaluationError if the type does not hold it."""
+    if result is None and expr.nullable:
         return None
     try:
-        value = _value_of(expr.type, given.item() if _is_numpy_scalar(given) else given)
-    except (OverflowError, UnicodeEncodeError):  # an int beyond all floats, an instant outside the calendar in UTC, half a character
+        value = _value_of(expr.type, result.item() if _is_numpy_scalar(result) else result)
+    except (OverflowError, UnicodeEncodeError):  # an int beyond all floats, an instant outside the calendar in UTC, a lone surrogate
         value = None
     if value is None:
-        raise _misfit(expr, shown(given), expr.type.sql + ("" if expr.nullable else " NOT NULL"))
+        raise _misfit(expr, shown(result), expr.type.sql + ("" if expr.nullable else " NOT NULL"))
     return value
 
 
 def _value_of(type: Type, value: Any) -> Value:
-    """The value as the type holds it; None if it is of another class or leaves the type."""
+    """The value in the type's representation; None if it is of another class or out of range."""
     if type.is_integer:
         greatest = 2 ** (INTEGER_BITS[type.name] - 1)
         return value if isinstance(value, int) and not isinstance(value, bool) and -greatest <= value < greatest else None
@@ -211,7 +212,7 @@ def _is_numpy_scalar(value: Any) -> bool:
 
 
 def _decimal(value: decimal.Decimal, type: Type) -> decimal.Decimal | None:
-    """The value with as many digits behind the point as the type has; None if it has more that count, or more before it."""
+    """The value at the type's scale; None if that loses nonzero digits or needs more than the type's precision."""
     if not value.is_finite() or (value and value.adjusted() >= type.precision):
         return None
     scaled = EXACT.scaleb(value, type.scale)
@@ -222,4 +223,4 @@ def _decimal(value: decimal.Decimal, type: Type) -> decimal.Decimal | None:
 
 def _misfit(expr: PythonFunction, found: str, expected: str) -> EvaluationError:
     part = f" as value {expr.part + 1}" if expr.function.width else ""
-    return EvaluationError(f"the function {expr.function.name} gave {found}{part}", span=expr.span, expected=expected)
+    return EvaluationError(f"the function {expr.function.name} returned {found}{part}", span=expr.span, expected=expected)

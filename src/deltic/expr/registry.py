@@ -1,7 +1,7 @@
-"""The scalar functions, one record each, by name: how a call is typed, what it does to a row and to columns, and whether it can fail.
+"""The scalar functions, one record each, by name: the signature, the row and array forms, and whether a call can fail.
 
-What always holds: a registered function is complete, and no two have a name in common. The evaluators, the typing of calls and the
-optimizer's rules take all that they know of a function from here; the records themselves are in deltic.expr.functions, by topic.
+Invariant: a registered function is complete, and no two share a name. The evaluators, the typing of calls and the
+optimizer's rules know functions only through their records, which are in deltic.expr.functions, by topic.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ Signature = Callable[[str, Sequence[Expr], Span | None], Typed | Expr]
 
 
 class Nulls(enum.Enum):
-    """What becomes of a call with a NULL argument."""
+    """How a call treats NULL arguments."""
 
     STRICT = "it is NULL; arguments after the first NULL are not evaluated"
     STRICT_BACKWARDS = "it is NULL; arguments are evaluated from the right, and none before the first NULL"
-    FOLDED = "as STRICT of the first two arguments; each further one, and what was made of those before it, are the next two"
+    FOLDED = "as STRICT of the first two arguments; then of that result and the third argument, and so on"
     SEEN = "the function gets the NULL; every argument is evaluated"
     LAZY = "the function evaluates its arguments itself"
 
 
 _MISSING: Final[Any] = object()
-_FORMS: Final = {"signature": "a signature", "rows": "a row form", "arrays": "an array form", "can_fail": "a word on whether it can fail"}
+_FORMS: Final = {"signature": "a signature", "rows": "a row form", "arrays": "an array form", "can_fail": "can_fail"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """A scalar function.
+    """The record of a scalar function.
 
-    name: of its calls in plans; `named` says whether SQL calls it so as well. aliases: other names in SQL. symbols: operators.
+    name: the name of its calls in plans; also a SQL name if `named`. aliases: other names in SQL. symbols: operators.
     signature: checks and casts the arguments; raises TypeMismatch.
     rows: (call, value, …) -> value on one row; (call, row) -> value if it is LAZY. Raises EvaluationError.
     arrays: (call, length, datum, …) -> datum on columns; (call, frame) -> datum if it is LAZY. `per_distinct` is the row form once per
     distinct combination of arguments. can_fail: whether a call whose arguments have values can raise on some row; False is certain.
-    ignores_sign_of_zero: 0.0 and -0.0 as arguments give the same value.
+    ignores_sign_of_zero: the value is the same for arguments 0.0 and -0.0.
 
     Raises TypeError with the function's name if a part is missing.
     """
@@ -81,8 +81,8 @@ class Function:
             raise TypeError(f"the function {self.name} lacks {' and '.join(missing)}")
 
     def build(self, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-        made = self.signature(name, arguments, span)
-        return made.call(self.name, span) if isinstance(made, Typed) else made
+        typed = self.signature(name, arguments, span)
+        return typed.call(self.name, span) if isinstance(typed, Typed) else typed
 
     def call_can_fail(self, call: Call) -> bool:
         return self.can_fail if isinstance(self.can_fail, bool) else self.can_fail(call)
@@ -90,7 +90,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """A function of SQL that is written as other expressions, and is never a call in a plan."""
+    """A SQL function that is rewritten to other expressions; plans have no call of it."""
 
     name: str
     build: Builder
@@ -108,12 +108,12 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(_FUNCTIONS)
 
 
 def register(*records: Function | Rewrite) -> None:
-    """Makes functions known in this process, all or none. Raises ValueError for a name that is already registered."""
+    """Registers functions in this process, all or none. Raises ValueError for a name that is already registered."""
     words = [(word, record) for record in records for word in (record.name, *record.aliases, *record.symbols)]
     seen = set(_BY_WORD)
     for word, record in words:
         if word in seen:
-            raise ValueError(f"the function {record.name} cannot be registered: there is a function {word} already")
+            raise ValueError(f"the function {record.name} cannot be registered: the name {word} is already registered")
         seen.add(word)
     _BY_WORD.update(words)
     for record in records:
@@ -132,12 +132,12 @@ def function_of(call: Call) -> Function:
 
 
 def row_form(call: Call) -> Callable[..., Any]:
-    """The call's function of the values of one row."""
+    """The call's row form, as a function of its arguments' values."""
     return partial(function_of(call).rows, call)
 
 
 def step_of(call: Call, i: int) -> Call:
-    """The call of two arguments that the i-th argument of a folded call makes with what is on its left."""
+    """The binary call of a folded call whose operands are the result of arguments 0 to i - 1, and argument i."""
     arguments = call.arguments
     if len(arguments) == 2:
         return call
@@ -153,10 +153,10 @@ def known_functions() -> tuple[str, ...]:
 
 
 def resolve(name: str, arguments: Sequence[Expr], span: Span | None = None, *, written: str | None = None) -> Expr:
-    """The expression that SQL's `name(arguments)` means; the name is found without regard to case.
+    """The expression for SQL's `name(arguments)`; names are case-insensitive.
 
     written: the name in errors, if another one stands in the text.
-    Raises UnknownName with the nearest names, or TypeMismatch naming the function, the argument, what was found and expected.
+    Raises UnknownName with the nearest names, or TypeMismatch with the function, the argument, its type and the expected types.
     """
     record = _BY_WORD.get(name.lower())
     if record is None:

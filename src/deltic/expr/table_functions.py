@@ -1,7 +1,7 @@
-"""Users' table functions: the rows that a function gives for one row, or for the rows of a record batch, checked against their schema.
+"""Users' table functions: the rows that a function returns for a row or a record batch, checked against their schema.
 
-On batches a function gives one record batch: a column of each name of the schema, and `_row`, the position in its argument of the row
-that each of its rows comes from. Rows may come in any order.
+On batches a function returns one record batch: the columns of the schema, and `_row`, the position in the argument of the row
+from which each row was computed. Rows may be in any order.
 """
 
 from __future__ import annotations
@@ -15,83 +15,83 @@ import pyarrow.compute as pc
 from deltic.errors import EvaluationError
 from deltic.expr.failures import at_row, row_of
 from deltic.expr.nodes import PythonFunction, UserFunction, Value
-from deltic.expr.python import called, fitting, fitting_array, part_of, row_class
+from deltic.expr.python import call_function, checked_array, checked_value, element_of, row_class
 from deltic.purity import shown
 from deltic.schema import Schema
 
 ROW: Final = "_row"
 
 
-def rows_of_table_function(function: UserFunction, made: Schema, row: Sequence[Value], given: Schema) -> list[tuple[Value, ...]]:
-    """The rows, of schema `made`, for one row of schema `given`. Raises EvaluationError."""
+def rows_of_table_function(function: UserFunction, schema: Schema, row: Sequence[Value], input: Schema) -> list[tuple[Value, ...]]:
+    """The rows, of `schema`, that the function returns for one row of schema `input`. Raises EvaluationError."""
     if function.on_batches:
-        arrays = [pa.array([value], field.type.arrow) for value, field in zip(row, given, strict=True)]
-        _, columns = arrays_of_table_function(function, made, arrays, 1)
+        arrays = [pa.array([value], field.type.arrow) for value, field in zip(row, input, strict=True)]
+        _, columns = arrays_of_table_function(function, schema, arrays, 1)
         return list(zip(*(column.to_pylist() for column in columns), strict=True))
-    return _rows(function, _columns(function, made), row)
+    return _rows(function, _columns(function, schema), row)
 
 
 def arrays_of_table_function(
-    function: UserFunction, made: Schema, arguments: Sequence[pa.Array], length: int
+    function: UserFunction, schema: Schema, arguments: Sequence[pa.Array], length: int
 ) -> tuple[pa.Array, list[pa.Array]]:
-    """For `length` rows, the columns of the rows that the function gives for them, and before these the position of each one's row (int64).
+    """(int64[m], columns): the position of the input row and the columns of each of the m rows returned for `length` rows.
 
-    One call for each row, or one for all on batches; none if there are no rows. Raises EvaluationError with the row.
+    One call per row, or a single call on batches; no call without rows. Raises EvaluationError with the row.
     """
     if not length:
-        return pa.array([], pa.int64()), [pa.array([], field.type.arrow) for field in made]
+        return pa.array([], pa.int64()), [pa.array([], field.type.arrow) for field in schema]
     if function.on_batches:
-        return _arrays_of_batch(function, made, arguments, length)
-    columns, positions, rows = _columns(function, made), list[int](), list[tuple[Value, ...]]()
-    given = zip(*(argument.to_pylist() for argument in arguments), strict=True) if arguments else [()] * length
-    for position, row in enumerate(given):
+        return _arrays_of_batch(function, schema, arguments, length)
+    columns, positions, rows = _columns(function, schema), list[int](), list[tuple[Value, ...]]()
+    inputs = zip(*(argument.to_pylist() for argument in arguments), strict=True) if arguments else [()] * length
+    for position, row in enumerate(inputs):
         try:
             rows += _rows(function, columns, row)
         except EvaluationError as error:
             raise at_row(error, position) from error.__cause__
         positions += [position] * (len(rows) - len(positions))
-    arrays = [pa.array([row[i] for row in rows], field.type.arrow) for i, field in enumerate(made)]
+    arrays = [pa.array([row[i] for row in rows], field.type.arrow) for i, field in enumerate(schema)]
     return pa.array(positions, pa.int64()), arrays
 
 
-def _columns(function: UserFunction, made: Schema) -> list[PythonFunction]:
-    return [PythonFunction(function, (), i, field.type, field.nullable) for i, field in enumerate(made)]
+def _columns(function: UserFunction, schema: Schema) -> list[PythonFunction]:
+    return [PythonFunction(function, (), i, field.type, field.nullable) for i, field in enumerate(schema)]
 
 
 def _rows(function: UserFunction, columns: Sequence[PythonFunction], row: Sequence[Value]) -> list[tuple[Value, ...]]:
     (names,) = function.parameters
     assert names is not None
-    given = called(columns[0], [row_class(names)(*row)])
-    return [tuple(fitting(column, part_of(column, one)) for column in columns) for one in given]
+    results = call_function(columns[0], [row_class(names)(*row)])
+    return [tuple(checked_value(column, element_of(column, result)) for column in columns) for result in results]
 
 
-def _arrays_of_batch(function: UserFunction, made: Schema, arguments: Sequence[pa.Array], length: int) -> tuple[pa.Array, list[pa.Array]]:
+def _arrays_of_batch(function: UserFunction, schema: Schema, arguments: Sequence[pa.Array], length: int) -> tuple[pa.Array, list[pa.Array]]:
     (names,) = function.parameters
     assert names is not None
-    columns = _columns(function, made)
+    columns = _columns(function, schema)
     try:
-        given = called(columns[0], [pa.RecordBatch.from_arrays(list(arguments), list(names))])
-        positions = _positions(function, made, given, length)
+        result = call_function(columns[0], [pa.RecordBatch.from_arrays(list(arguments), list(names))])
+        positions = _positions(function, schema, result, length)
     except EvaluationError as error:
         raise at_row(error, 0) from error.__cause__
     try:
-        return positions, [fitting_array(c, given.column(f.name), given.num_rows) for c, f in zip(columns, made, strict=True)]
+        return positions, [checked_array(c, result.column(f.name), result.num_rows) for c, f in zip(columns, schema, strict=True)]
     except EvaluationError as error:
         raise at_row(error, positions[row_of(error)].as_py() if len(positions) else 0) from error.__cause__
 
 
-def _positions(function: UserFunction, made: Schema, given: object, length: int) -> pa.Array:
-    """The column `_row` of what the function gave."""
-    expected = f"a record batch of the columns {', '.join(made.names)} and {ROW}, the position of the row that each row comes from"
-    if not isinstance(given, pa.RecordBatch | pa.Table):
-        raise EvaluationError(f"the function {function.name} gave {type(given).__name__} {shown(given)}", expected=expected)
-    if sorted(given.schema.names) != sorted((*made.names, ROW)):
-        raise EvaluationError(f"the function {function.name} gave the columns {', '.join(given.schema.names)}", expected=expected)
-    column = given.column(ROW)
+def _positions(function: UserFunction, schema: Schema, result: object, length: int) -> pa.Array:
+    """The column `_row` of a result, checked."""
+    expected = f"a record batch of the columns {', '.join(schema.names)} and {ROW}, the position of the input row of each row"
+    if not isinstance(result, pa.RecordBatch | pa.Table):
+        raise EvaluationError(f"the function {function.name} returned {type(result).__name__} {shown(result)}", expected=expected)
+    if sorted(result.schema.names) != sorted((*schema.names, ROW)):
+        raise EvaluationError(f"the function {function.name} returned the columns {', '.join(result.schema.names)}", expected=expected)
+    column = result.column(ROW)
     positions = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     bounds = pc.min_max(positions).as_py() if pa.types.is_integer(positions.type) else None
     if bounds is None or positions.null_count or (len(positions) and not 0 <= bounds["min"] <= bounds["max"] < length):
         raise EvaluationError(
-            f"the function {function.name} gave {shown(positions)} as {ROW}", expected=f"integers from 0 to {length - 1}, no NULL"
+            f"the function {function.name} returned {shown(positions)} as {ROW}", expected=f"integers from 0 to {length - 1}, no NULL"
         )
     return positions.cast(pa.int64())

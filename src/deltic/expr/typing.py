@@ -1,7 +1,7 @@
-"""Which types meet in which: Spark 4's ANSI coercion, the result types of decimal arithmetic, and casts.
+"""Common types by Spark 4's ANSI coercion, the result types of decimal arithmetic, and casts.
 
-What always holds: `cast` leaves out a cast of a type to itself, folds what it can of a literal, and refuses what Spark refuses.
-A cast that a literal fails is kept, so that it fails on the rows that reach it and not when the view is defined.
+Invariant: `cast` omits a cast of a type to itself, folds casts of literals, and refuses what Spark refuses. A cast of a literal that
+fails is kept: it fails on the rows that reach it, not when the view is defined.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, NULL, SMALL
 MAX_PRECISION: Final = 38
 MIN_ADJUSTED_SCALE: Final = 6
 MANY_CONSTANTS: Final = 8
-"""Branches x = c of a CASE from which on it is a lookup."""
+"""A CASE with at least this many branches x = c becomes a lookup."""
 INTEGER_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 _NUMBERS: Final = (TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE)
 
 
 def bounded(precision: int, scale: int) -> Type:
-    """DECIMAL cut off at 38 digits, integral digits kept only as far as they fit (Spark's DecimalType.bounded)."""
+    """DECIMAL limited to 38 digits, keeping the scale and losing integral digits (Spark's DecimalType.bounded)."""
     return decimal(min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
 
 
 def adjusted(precision: int, scale: int) -> Type:
-    """DECIMAL cut off at 38 digits by giving up scale, down to 6 places, before integral digits (allowPrecisionLoss).
+    """DECIMAL limited to 38 digits by reducing the scale, down to 6 places, before integral digits (allowPrecisionLoss).
 
     >>> adjusted(77, 37).sql, adjusted(40, 2).sql
     ('DECIMAL(38,6)', 'DECIMAL(38,2)')
@@ -49,7 +49,7 @@ def decimal_of(type: Type) -> Type:
 
 
 def wider_decimal(left: Type, right: Type) -> Type:
-    """The decimal that values of both are brought to where they are compared or chosen from."""
+    """The common DECIMAL of two where their values are compared or one of them is chosen."""
     scale = max(left.scale, right.scale)
     integral = max(left.precision - left.scale, right.precision - right.scale)
     if integral + scale > MAX_PRECISION:
@@ -59,7 +59,7 @@ def wider_decimal(left: Type, right: Type) -> Type:
 
 
 def common_type(types: Sequence[Type]) -> Type | None:
-    """The type that CASE, COALESCE, IN, UNION … bring values of `types` to; None where Spark refuses."""
+    """The type to which CASE, COALESCE, IN, UNION … cast values of `types`; None where Spark refuses."""
     common: Type | None = types[0]
     for type in types[1:]:
         common = None if common is None else _wider(common, type)
@@ -67,7 +67,7 @@ def common_type(types: Sequence[Type]) -> Type | None:
 
 
 def common_type_without_strings(types: Sequence[Type]) -> Type | None:
-    """As `common_type`, but STRING meets STRING alone (GREATEST and LEAST)."""
+    """As `common_type`, but STRING has a common type only with STRING (GREATEST and LEAST)."""
     present = [t for t in types if t != NULL]
     if any(t == STRING for t in present) and any(t != STRING for t in present):
         return None
@@ -102,7 +102,7 @@ def _wider_number(left: Type, right: Type) -> Type:
 
 
 def can_cast(source: Type, target: Type) -> bool:
-    """Whether ANSI Spark has a cast between the types at all."""
+    """Whether ANSI Spark has a cast between the types."""
     if source in (target, NULL) or STRING in (target, source):
         return True
     if source.is_numeric:
@@ -115,7 +115,7 @@ def can_cast(source: Type, target: Type) -> bool:
 
 
 def cast_can_fail(source: Type, target: Type) -> bool:
-    """Whether some value of `source` has no value in `target` (then CAST raises, and TRY_CAST is NULL)."""
+    """Whether some value of `source` cannot be represented in `target` (CAST raises, TRY_CAST gives NULL)."""
     if source == target or NULL in (source, target) or STRING in (source, target):
         return source == STRING != target
     if target.is_decimal:
@@ -137,7 +137,7 @@ def _decimal_can_fail(source: Type, target: Type) -> bool:
 
 
 def cast(expr: Expr, type: Type, span: Span | None = None, *, lenient: bool = False) -> Expr:
-    """CAST(expr AS type), or TRY_CAST; raises TypeMismatch where there is no such cast."""
+    """CAST(expr AS type), or TRY_CAST if `lenient`. Raises TypeMismatch if the types have no cast."""
     if expr.type == type:
         return expr
     place = span or expr.span
@@ -159,9 +159,9 @@ def _folded(node: Cast) -> Expr:
 
 def _cast_remedy(source: Type, target: Type) -> str | None:
     if target == DATE and source.is_integer:
-        return "date_add(DATE '1970-01-01', n) makes a date of a number of days"
+        return "date_add(DATE '1970-01-01', n) converts a number of days to a date"
     if source == DATE and target.is_integer:
-        return "datediff(d, DATE '1970-01-01') is a date's number of days"
+        return "datediff(d, DATE '1970-01-01') converts a date to a number of days"
     return None
 
 
@@ -187,7 +187,7 @@ def _case(branches: tuple[tuple[Expr, Expr], ...], otherwise: Expr, span: Span |
 
 
 def _looked_up(branches: tuple[tuple[Expr, Expr], ...], otherwise: Expr, span: Span | None) -> Expr | None:
-    """CASE whose first branches compare one expression with many constants, as a lookup; what follows them is for what is not there."""
+    """A CASE whose first branches compare one expression with many constants, as a lookup whose default is the rest of the CASE."""
     first = _compared(branches[0][0])
     if first is None or len(branches) < MANY_CONSTANTS:
         return None

@@ -14,7 +14,7 @@ import pyarrow as pa
 from deltic.circuit.decoded_change import DecodedChange, distinct_strings
 from deltic.expr.columns import evaluate_columns
 from deltic.expr.nodes import Column, Expr, PythonFunction, columns_of
-from deltic.expr.python import Answers, asked
+from deltic.expr.python import Results, call_of
 from deltic.schema import Schema
 from deltic.trace.batch import Batch
 from deltic.trace.encoding import Layout, Words, decode
@@ -39,7 +39,7 @@ class SelectionVector:
 
     def __init__(self, schema: Schema, fields: list[Part], weights: Part, sources: list[Positions | None], length: int) -> None:
         self.schema, self.fields, self.weights, self.sources, self.length = schema, fields, weights, sources, length
-        self.answers: defaultdict[int | None, Answers] = defaultdict(dict)
+        self.answers: defaultdict[int | None, Results] = defaultdict(dict)
         self.whole: Rows | None = None
         self.decoded: DecodedChange | None = None
         self.ordered = False
@@ -100,7 +100,7 @@ class SelectionVector:
         used = columns_of(expr)
         only = next(iter(used)) if len(used) == 1 and self.schema[next(iter(used))].type.has_bytes else None
         answers = self.answers[only]
-        answered = isinstance(expr, PythonFunction) and bool(answers.get(asked(expr)))
+        answered = isinstance(expr, PythonFunction) and bool(answers.get(call_of(expr)))
         columns: list[pa.Array | None] = [None] * len(self.schema)
         if only is not None:
             different, inverse = self._distinct(only, strings)

@@ -1,6 +1,6 @@
 """Arithmetic on integer and floating columns, and the numeric functions of doubles; DECIMAL goes to decimal_arithmetic.py.
 
-Floating errors of NumPy are wanted results here (NaN, infinities), so they are silenced.
+NaN and infinities are results here, not errors: NumPy's floating-point warnings are suppressed.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def pmod(call: Call, length: int, left: Datum, right: Datum) -> Datum:
 
 
 def _logarithm(function: Callable[[Datum], Datum]) -> Kernel:
-    """NULL where the argument is 0 or less; NaN stays NaN."""
+    """A logarithm: NULL where the argument is 0 or less; NaN stays NaN."""
 
     def kernel(call: Call, length: int, value: Datum) -> Datum:
         return function(pc.if_else(pc.less_equal(value, 0.0), pa.scalar(None, pa.float64()), value))
@@ -140,7 +140,7 @@ def sign(call: Call, length: int, value: Datum) -> Datum:
 
 
 def whole(round_to: Callable[[np.ndarray], np.ndarray], decimals: Kernel) -> Kernel:
-    """CEIL and FLOOR: of doubles cut off at BIGINT's range, NaN is 0."""
+    """CEIL and FLOOR. Doubles saturate at BIGINT's range; NaN becomes 0."""
 
     def kernel(call: Call, length: int, value: Datum) -> Datum:
         source = call.arguments[0].type
@@ -170,14 +170,14 @@ def rounding(call: Call, length: int, value: Datum, places: Datum) -> Datum:
 
 
 def _places(call: Call) -> int:
-    """The constant second argument of ROUND (a NULL has made the call NULL before)."""
+    """The constant second argument of ROUND; it is not NULL, since a NULL makes the call NULL before it is evaluated."""
     places = call.arguments[1]
     assert isinstance(places, Literal) and isinstance(places.value, int)
     return places.value
 
 
 def _round_doubles(call: Call, length: int, value: pa.Array, places: int) -> pa.Array:
-    """By a product with a power of ten where that is certain to be right, else by the shortest decimal form."""
+    """Through a product with a power of ten where that is certain to be correct, else through the shortest decimal form."""
     values = values_of(value, DOUBLE)
     units, unsure = rounded_units(values, places)
     result = np.copysign(units / 10.0**places, values)
@@ -190,7 +190,7 @@ def _round_doubles(call: Call, length: int, value: pa.Array, places: int) -> pa.
 
 
 def rounded_units(values: np.ndarray, places: int) -> tuple[np.ndarray, np.ndarray]:
-    """(|values|·10^places rounded half up, where that is not certain to be what the shortest decimal form gives)."""
+    """(|values|·10^places rounded half up, mask of values whose shortest decimal form might round differently)."""
     with np.errstate(all="ignore"):
         product = np.abs(values) * 10.0**places
         fraction = product - np.floor(product)

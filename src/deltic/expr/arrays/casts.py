@@ -1,6 +1,6 @@
 """CAST of columns. A row that has no value in the target raises the interpreter's CastFailure, or is NULL in TRY_CAST.
 
-Every cast is a function (array, source, target) -> (array, bad rows or None); bad rows hold anything.
+Every cast is a function (array, source, target) -> (array, mask of failed rows or None); the values of failed rows are undefined.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAX_POWER: Final = 22  # 10^22 is the greatest power of ten that is a double
 
 
 def cast_array(node: Cast, array: pa.Array) -> pa.Array:
-    """The column of `node.argument` as `node.type` has it; raises CastFailure with the first row that fails, unless lenient."""
+    """The values of `node.argument` cast to `node.type`. Raises CastFailure with the first row that fails, unless lenient."""
     source, target = node.argument.type, node.type
     if source == NULL:
         return pa.nulls(len(array), target.arrow)
@@ -45,7 +45,7 @@ def cast_array(node: Cast, array: pa.Array) -> pa.Array:
     if not node.lenient:
         fail_at(bad, lambda value: cast_value(value, source, target, node.span), array)
     elif target == TIMESTAMP and source.is_numeric:
-        # What is finite is outside our calendar, not outside Spark's.
+        # A finite number is a valid timestamp in Spark, but outside our calendar.
         finite = np.isfinite(values_of(array, source)) if source.is_float else True
         fail_at(bad & finite, lambda value: cast_value(value, source, target, node.span), array)
     return without(result, bad, target)
@@ -70,7 +70,7 @@ def _route(source: Type, target: Type) -> Callable[[pa.Array, Type, Type], Outco
 
 
 def _by_value(array: pa.Array, source: Type, target: Type) -> Outcome:
-    """Once per distinct value; bad where the interpreter fails."""
+    """Casts each distinct value once with the interpreter; failed where it fails."""
     failed = object()
     seen: list[Any] = []
 
@@ -97,13 +97,13 @@ def _to_string(array: pa.Array, source: Type, target: Type) -> Outcome:
 
 
 def _from_string(array: pa.Array, source: Type, target: Type) -> Outcome:
-    """Arrow reads the plain forms of most data; all others are read once per distinct value."""
+    """Arrow parses the plain forms of most data; other forms are parsed once per distinct value."""
     form = _WHOLE if target.is_integer else _PLAIN.get(target.name)
     if form is not None and pc.all(pc.match_substring_regex(array, form)).as_py() is True:
         try:
             return _read_plain(array, target), None
         except pa.ArrowInvalid:
-            pass  # a month 13, or a number out of range: the slow way finds the row
+            pass  # a month 13, or a number out of range: parse by value to get the row
     return _by_value(array, source, target)
 
 
@@ -121,7 +121,7 @@ def _to_boolean(array: pa.Array, source: Type, target: Type) -> Outcome:
 
 
 def _from_integer(array: pa.Array, source: Type, target: Type) -> Outcome:
-    """From BOOLEAN as well."""
+    """From an integer type or BOOLEAN."""
     if source == BOOLEAN:
         array, source = array.cast(pa.int64()), BIGINT
     if target.is_decimal:
@@ -141,14 +141,14 @@ def _from_float(array: pa.Array, source: Type, target: Type) -> Outcome:
         return _decimal_from_doubles(array, values, source, target)
     limit = 2.0 ** (INTEGER_BITS[target.name] - 1)
     whole = np.trunc(values)
-    # 2^63 is let through: Spark compares with the double next to BIGINT's greatest value, which is this.
+    # 2^63 is accepted: Spark compares with the double nearest to BIGINT's greatest value, which is 2^63.
     inside = (whole >= -limit) & ((whole < limit) | ((whole == limit) & (target == BIGINT)))
     bad = ~inside & ~np.asarray(nulls)
     return array_of(saturated(np.where(inside, whole, 0.0)), nulls, target), bad
 
 
 def _decimal_from_doubles(array: pa.Array, values: np.ndarray, source: Type, target: Type) -> Outcome:
-    """NaN and infinities are NULL. Rows near a tie, or large, take the slow way (see arithmetic.rounded_units)."""
+    """NaN and infinities become NULL. Values near a tie, or large, are cast one by one (see arithmetic.rounded_units)."""
     finite = np.isfinite(values)
     units, unsure = rounded_units(np.where(finite, values, 0.0), min(target.scale, _MAX_POWER))
     if target.scale > _MAX_POWER or unsure.any():
@@ -177,7 +177,7 @@ def _from_decimal(array: pa.Array, source: Type, target: Type) -> Outcome:
 
 
 def _float_from_decimal(array: pa.Array, units: np.ndarray, source: Type, target: Type) -> Outcome:
-    """Correctly rounded: a quotient of two exact doubles is; wider units go to Python's quotient of integers, which is too."""
+    """Correctly rounded, as a quotient of two exact doubles is; wider units use Python's quotient of integers, which is exact too."""
     if target == FLOAT:
         return _by_value(array, source, target)
     if source.scale <= _MAX_POWER and units.dtype == np.int64 and bool((np.abs(units) < _EXACT).all()):
@@ -203,7 +203,7 @@ def _from_timestamp(array: pa.Array, source: Type, target: Type) -> Outcome:
 
 
 def _to_timestamp(array: pa.Array, source: Type, target: Type) -> Outcome:
-    """Seconds since 1970, cut off at microseconds; bad outside the years 1 to 9999."""
+    """From seconds since 1970, truncated to microseconds; fails outside the years 1 to 9999."""
     nulls = nulls_of(array)
     if source.is_float:
         with np.errstate(all="ignore"):

@@ -24,7 +24,7 @@ _MIRRORED: Final = {"less": "greater", "less_equal": "greater_equal", "greater":
 
 
 def compare(name: str, type: Type, left: Datum, right: Datum) -> Datum:
-    """BOOLEAN; both sides of one type, NULL where either is."""
+    """BOOLEAN: the comparison of two operands of one type; NULL where either is."""
     if type.is_float:
         return _compare_floats(name, left, right)
     if type == BOOLEAN:
@@ -37,7 +37,7 @@ def _compare_floats(name: str, left: Datum, right: Datum) -> Datum:
         left, right, name = right, left, _MIRRORED[name]
     if _is_number(right) or (_is_number(left) and name not in _MIRRORED):
         plain = _PLAIN[name](left, right)
-        # IEEE holds every comparison with NaN but <> to be false; against a number, > and >= are true here.
+        # In IEEE every comparison with NaN except <> is false; here NaN > number is true.
         return pc.or_(plain, pc.is_nan(left)) if name in ("greater", "greater_equal") else plain
     match name:
         case "equal":
@@ -59,7 +59,7 @@ def _is_number(datum: Datum) -> bool:
 
 
 def same(type: Type, left: Datum, right: Datum) -> Datum:
-    """<=>: NULL equals NULL, never NULL itself."""
+    """<=>: NULL equals NULL; the result is never NULL."""
     equal = compare("equal", type, left, right)
     if not equal.null_count if isinstance(equal, pa.Array) else equal.is_valid:
         return equal
@@ -76,7 +76,7 @@ def comparison(name: str) -> Kernel:
 
 
 def extreme(comparison: str) -> Kernel:
-    """GREATEST and LEAST: the first of the best, NULLs passed by."""
+    """GREATEST and LEAST: of equal extremes the first; NULLs are skipped."""
 
     def kernel(call: Call, length: int, *values: Datum) -> Datum:
         best = values[0]
@@ -93,7 +93,7 @@ def isnan(call: Call, length: int, value: Datum) -> Datum:
 
 
 def normalize(call: Call, length: int, value: Datum) -> Datum:
-    """0.0 for -0.0, and one NaN."""
+    """-0.0 becomes 0.0, and every NaN the same NaN."""
     array = dense(value, length)
     values = values_of(array, call.type) + 0.0
     values[values != values] = math.nan

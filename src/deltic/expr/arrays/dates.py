@@ -22,19 +22,19 @@ FIRST_DAY: Final = -719162  # 0001-01-01
 LAST_DAY: Final = 2932896  # 9999-12-31
 FIRST_MICRO: Final = FIRST_DAY * DAY
 LAST_MICRO: Final = (LAST_DAY + 1) * DAY - 1
-_MOST_DAYS: Final = 4_000_000  # more than the calendar has
+_MOST_DAYS: Final = 4_000_000  # more months than the calendar
 _FIRST_MONTH: Final = -1969 * 12
 _LAST_MONTH: Final = 8030 * 12 - 1
 _STEP: Final = {"DAY": DAY, "HOUR": 3600 * SECOND, "MINUTE": 60 * SECOND, "SECOND": SECOND, "MILLISECOND": 1000, "MICROSECOND": 1}
 
 
 def part(function: Callable[..., Datum], **options: Any) -> Kernel:
-    """A part of a DATE as INT."""
+    """Kernel: a part of a DATE as INT."""
     return lambda call, length, value: function(value, **options).cast(INT.arrow)
 
 
 def clock(part: Callable[[np.ndarray], np.ndarray]) -> Kernel:
-    """A part of a TIMESTAMP as INT."""
+    """Kernel: a part of a TIMESTAMP as INT."""
 
     def kernel(call: Call, length: int, value: Datum) -> Datum:
         return array_of(part(values_of(value, TIMESTAMP)), nulls_of(value), INT)
@@ -52,7 +52,7 @@ def unix_timestamp(call: Call, length: int, value: Datum) -> Datum:
 
 
 def _shifted(call: Call, values: np.ndarray, arguments: tuple[Datum, ...], bad: Mask | bool = False) -> Datum:
-    """The values as the call's type; raises ArithmeticOverflow where they leave the calendar or are said to."""
+    """The values as the call's type. Raises ArithmeticOverflow where `bad`, or where they leave the calendar."""
     first, last = (FIRST_DAY, LAST_DAY) if call.type == DATE else (FIRST_MICRO, LAST_MICRO)
     nulls = strict_nulls(*arguments)
     outside = (bad | (values < first) | (values > last)) & ~np.asarray(nulls)
@@ -122,7 +122,7 @@ def make_date(call: Call, length: int, year: Datum, month: Datum, day: Datum) ->
 
 
 def truncated_days(days: np.ndarray, unit: str) -> np.ndarray:
-    """The first day of the unit, YEAR, QUARTER, MONTH or WEEK, that each day is in."""
+    """The first day of the YEAR, QUARTER, MONTH or WEEK that contains each day."""
     if unit == "WEEK":
         monday: np.ndarray = days - (days + 3) % 7  # 1970-01-01 was a Thursday
         return monday
@@ -133,7 +133,7 @@ def truncated_days(days: np.ndarray, unit: str) -> np.ndarray:
 
 
 def _truncated(values: np.ndarray, unit: str, type: Type) -> np.ndarray | None:
-    """None for an unknown unit."""
+    """The values truncated to the unit; None for an unknown unit."""
     if (name := DATE_UNITS.get(unit.upper())) is not None:
         return truncated_days(values, name) if type == DATE else truncated_days(values // DAY, name) * DAY
     if type == DATE or (name := TIME_UNITS.get(unit.upper())) is None:

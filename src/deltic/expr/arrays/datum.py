@@ -1,4 +1,4 @@
-"""Columns and constants, and their passage between Arrow and NumPy.
+"""Columns and constants, and conversions between Arrow and NumPy.
 
 A Datum is a pa.Array, or a pa.Scalar for a value that is the same on every row. Kernels get at least one array.
 """
@@ -47,7 +47,7 @@ def truths(datum: Datum, length: int) -> Mask:
 
 
 def values_of(datum: Datum, type: Type) -> Any:
-    """The values of a fixed-width type other than BOOLEAN and DECIMAL as NumPy has them (dates in days, timestamps in
+    """The values of a fixed-width type other than BOOLEAN and DECIMAL as a NumPy array (dates in days, timestamps in
     microseconds), 0 where NULL; one number for a constant. Zero-copy where there are no NULLs.
     """
     if isinstance(datum, pa.Scalar):
@@ -61,7 +61,7 @@ def values_of(datum: Datum, type: Type) -> Any:
 
 
 def array_of(values: np.ndarray, nulls: Mask | bool, type: Type) -> pa.Array:
-    """An Arrow array of `type` around the values."""
+    """The values as an Arrow array of `type`."""
     if type.kind.stored == "bits":
         return pa.array(values, pa.bool_(), mask=_mask(nulls, len(values)))
     data = np.ascontiguousarray(values, np.dtype(type.kind.stored))
@@ -75,23 +75,23 @@ def _mask(nulls: Mask | bool, length: int) -> Mask | None:
 
 
 def validity(nulls: Mask | bool, length: int) -> pa.Buffer | None:
-    """Arrow's validity bitmap, None where nothing is NULL."""
+    """Arrow's validity bitmap; None if there are no NULLs."""
     mask = _mask(nulls, length)
     return None if mask is None else pa.py_buffer(np.packbits(~mask, bitorder="little"))
 
 
 def without(array: pa.Array, nulls: Mask | bool, type: Type) -> pa.Array:
-    """The array with further NULLs."""
+    """The array with NULL also where `nulls`."""
     return array if nulls is False else pc.if_else(pa.array(_mask(nulls, len(array))), pa.scalar(None, type.arrow), array)
 
 
 def python_value(datum: Datum, row: int) -> Any:
-    """The value at a row as the interpreter has it."""
+    """The value of a row, as the interpreter represents it."""
     return datum.as_py() if isinstance(datum, pa.Scalar) else datum[row].as_py()
 
 
 def fail_at(bad: Mask, run: Callable[..., Any], *arguments: Datum) -> None:
-    """If any row is bad, raises what `run` raises on the values of the first one, with its row."""
+    """Raises the error of `run` on the values of the first bad row, with `row` set. Does nothing if no row is bad."""
     if not bad.any():
         return
     row = int(bad.argmax())
@@ -99,11 +99,11 @@ def fail_at(bad: Mask, run: Callable[..., Any], *arguments: Datum) -> None:
         run(*(python_value(a, row) for a in arguments))
     except EvaluationError as error:
         raise at_row(error, row) from None
-    raise AssertionError("a row was held to fail, and does not")
+    raise AssertionError("expected the row form to fail on a bad row")
 
 
 def strict_nulls(*arguments: Datum) -> Mask | bool:
-    """Where any argument is NULL."""
+    """Mask of the rows where any argument is NULL; one bool if it is the same for all."""
     nulls: Mask | bool = False
     for argument in arguments:
         nulls = nulls | nulls_of(argument)

@@ -1,4 +1,4 @@
-"""Arithmetic on DECIMAL columns, exact, then rounded half up to the result's scale; what needs too many digits is an overflow."""
+"""Arithmetic on DECIMAL columns: exact, then rounded half up to the result's scale; a result with too many digits is an overflow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_PRECISION: Final = 38
 
 
 def _fitted(call: Call, length: int, units: Any, arguments: tuple[Datum, ...]) -> Datum:
-    """The units as the call's type; raises ArithmeticOverflow where they do not fit."""
+    """The units as the call's type. Raises ArithmeticOverflow where they do not fit."""
     nulls = strict_nulls(*arguments)
     units = np.broadcast_to(units, (length,)) if np.ndim(units) == 0 else units
     fail_at(misfits(units, nulls, call.type.precision), row_form(call), *arguments)
@@ -65,7 +65,7 @@ def multiply(call: Call, length: int, left: Datum, right: Datum) -> Datum:
 
 
 def divide(call: Call, length: int, left: Datum, right: Datum) -> Datum:
-    """The divisor is not 0 where neither side is NULL."""
+    """left / right. Precondition: the divisor is not 0 where neither operand is NULL."""
     a, b = _types(call)
     nulls = strict_nulls(left, right)
     # A quotient by fewer than 38 - scale digits is too far from a tie for Spark's first rounding to matter.
@@ -81,7 +81,7 @@ def divide(call: Call, length: int, left: Datum, right: Datum) -> Datum:
 
 
 def integral_divide(call: Call, length: int, left: Datum, right: Datum) -> Datum:
-    """BIGINT, towards zero; the divisor is not 0 where neither side is NULL."""
+    """left DIV right: BIGINT, towards zero. Precondition: the divisor is not 0 where neither operand is NULL."""
     nulls = strict_nulls(left, right)
     x, y, _ = _aligned(call, left, right)
     quotient = truncated_quotient(x, np.where(nulls, 1, y))
@@ -110,7 +110,7 @@ def _divisible(call: Call, left: Datum, right: Datum) -> tuple[Any, Any, int]:
 
 
 def _unary(operation: Callable[[Any], Any]) -> Kernel:
-    """Spark keeps 34 digits here."""
+    """A kernel of one DECIMAL; Spark keeps 34 significant digits."""
 
     def kernel(call: Call, length: int, value: Datum) -> Datum:
         units = operation(units_of(value, call.type))

@@ -1,4 +1,4 @@
-"""DECIMAL columns as unscaled integers ("units"): int64 where the types' digits say that all fits, else Python integers.
+"""DECIMAL columns as unscaled integers ("units"): int64 if the type's precision guarantees that they fit, else Python integers.
 
 Units of precision p have at most p digits; 18 digits fit int64. Rounding is half up (away from zero). Units are 0 where NULL.
 """
@@ -14,7 +14,7 @@ from deltic.expr.arrays.datum import Datum, Mask, nulls_of, validity
 from deltic.expr.rows.numbers import cut_units
 from deltic.schema import Type
 
-NARROW: Final = 18  # digits that int64 holds, with room to add two of them
+NARROW: Final = 18  # digits that int64 holds, with room to add two such numbers
 _LOW: Final = (1 << 64) - 1
 
 
@@ -51,26 +51,26 @@ def decimals_of(units: np.ndarray, nulls: Mask | bool, type: Type) -> pa.Array:
 
 
 def wide(units: Any) -> Any:
-    """The units as Python integers, so that nothing overflows."""
+    """The units as Python integers, which do not overflow."""
     return units.astype(object) if isinstance(units, np.ndarray) else int(units)
 
 
 def scaled_up(units: Any, places: int, digits: int) -> Any:
-    """units·10^places; `digits` bounds the digits of the units before."""
+    """units·10^places. digits: an upper bound of the units' digits."""
     if digits + places > NARROW:
         units = wide(units)
     return units * 10**places
 
 
 def rescale(units: Any, source: int, target: int, digits: int) -> Any:
-    """Units at scale `source` as units at scale `target`."""
+    """Units of scale `source` converted to scale `target`."""
     if target >= source:
         return scaled_up(units, target - source, digits)
     return half_up_quotient(units, 10 ** (source - target), digits)
 
 
 def half_up_quotient(units: Any, divisor: Any, digits: int) -> Any:
-    """units/divisor, half away from zero, for a divisor other than 0; `digits` bounds the units and the divisor."""
+    """units/divisor, rounded half away from zero; the divisor is not 0. digits: an upper bound of the digits of both."""
     if digits >= NARROW or (isinstance(divisor, int) and divisor >= 10**NARROW):
         units, divisor = wide(units), wide(divisor)
     size, by = abs(units), abs(divisor)
@@ -85,13 +85,13 @@ def truncated_quotient(units: Any, divisor: Any) -> Any:
 
 
 def remainder(units: Any, divisor: Any) -> Any:
-    """With the sign of `units`."""
+    """units % divisor, with the sign of `units`."""
     rest = abs(units) % abs(divisor)
     return np.where(units < 0, -rest, rest)
 
 
 def misfits(units: np.ndarray, nulls: Mask | bool, precision: int) -> Mask:
-    """Where the units have more than `precision` digits, and are not NULL."""
+    """Mask: not NULL and more than `precision` digits."""
     if units.dtype != object and precision > NARROW:
         return np.zeros(len(units), bool)
     bad: Mask = np.asarray(abs(units) >= 10**precision, bool) & ~np.asarray(nulls)
@@ -108,7 +108,7 @@ def _cut_product(units: int) -> int:
 
 
 cut_product = np.frompyfunc(_cut_product, 1, 1)
-"""A product cut to 39 significant digits, as Java's does under Spark's."""
+"""A product rounded to 39 significant digits, as by the Java multiplication that Spark uses."""
 
 cut_sign: Final = np.frompyfunc(cut_units, 1, 1)
-"""Units cut to 34 significant digits."""
+"""Units rounded to 34 significant digits."""

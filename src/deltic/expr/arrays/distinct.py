@@ -1,4 +1,4 @@
-"""Running a function of Python values over columns, once per distinct combination of arguments."""
+"""Applies a function of Python values to columns, once per distinct combination of arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deltic.schema import Type
 
 
 def apply_distinct(function: Callable[..., Any], arguments: Sequence[Datum], length: int, type: Type) -> pa.Array:
-    """function(*values) on every row, NULL where an argument is. An error carries the first row that has its arguments.
+    """function(*values) on every row, NULL where an argument is. An error's row is the first row with the failing arguments.
 
     Cost: one call per distinct combination, and a hash of every row.
     """
@@ -33,18 +33,17 @@ def apply_distinct(function: Callable[..., Any], arguments: Sequence[Datum], len
             results.append(function(*(next(given) if isinstance(a, pa.Array) else a.as_py() for a in arguments)))
         except EvaluationError as error:
             raise at_row(error, int(first[k])) from None
-    answers = pa.array(results, type.arrow)
-    return answers.take(pa.array(codes, mask=nulls if isinstance(nulls, np.ndarray) else None))
+    return pa.array(results, type.arrow).take(pa.array(codes, mask=nulls if isinstance(nulls, np.ndarray) else None))
 
 
 def per_distinct(call: Call, length: int, *arguments: Datum) -> pa.Array:
-    """The array form of a strict function that has no other: its row form, once per distinct combination of arguments."""
-    assert function_of(call).nulls in (Nulls.STRICT, Nulls.STRICT_BACKWARDS), f"{call.function} sees NULLs, and per_distinct gives it none"
+    """The array form of a strict function without one of its own: its row form, once per distinct combination of arguments."""
+    assert function_of(call).nulls in (Nulls.STRICT, Nulls.STRICT_BACKWARDS), f"{call.function} receives NULLs; per_distinct passes none"
     return apply_distinct(row_form(call), arguments, length, call.type)
 
 
 def _combinations(arrays: Sequence[pa.Array], nulls: Mask | bool, length: int) -> tuple[list[tuple[Any, ...]], np.ndarray, np.ndarray]:
-    """(distinct combinations in the order of their first row, the combination of each row, the first row of each)."""
+    """(distinct combinations in order of their first row, int64[n]: the combination of each row, the first row of each combination)."""
     if not arrays:
         return [()], np.zeros(length, np.int64), np.zeros(1, np.int64)
     dictionaries, codes = zip(*map(_encode, arrays), strict=True)
@@ -64,7 +63,7 @@ def _combinations(arrays: Sequence[pa.Array], nulls: Mask | bool, length: int) -
 
 
 def _encode(array: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """(distinct values, the code of each row; 0 where NULL). Floats are told apart by their bits, so -0.0 is not 0.0."""
+    """(distinct values, int64[n]: the code of each row, 0 where NULL). Floats are compared by their bits: -0.0 is not 0.0."""
     bits = {pa.float64(): pa.int64(), pa.float32(): pa.int32()}.get(array.type)
     encoded = (array if bits is None else array.view(bits)).dictionary_encode()
     indices = encoded.indices.fill_null(0) if encoded.indices.null_count else encoded.indices

@@ -1,6 +1,6 @@
-"""What a table function makes of columns of arguments: for each row how many elements, and all elements in one column.
+"""Built-in table functions on columns: the number of elements for each row, and all elements in one column.
 
-The same as expr/rows/elements.py row by row.
+Equal to expr/rows/elements.py on every row.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from deltic.expr.rows.elements import MOST_ELEMENTS, elements
 from deltic.schema import DATE, INT, Type
 
 Elements = tuple[np.ndarray, pa.Array]
-"""(int64[n]: how many of each row, the elements of the first row, of the second, …)."""
+"""(int64[n]: the number of elements of each row, the elements of the first row, the second row, …)."""
 
 
 def elements_of(function: str, arguments: Sequence[pa.Array], type: Type, length: int, span: Span | None = None) -> Elements:
-    """The elements, of `type`. Raises EvaluationError as the first row that fails does. Only of array may an argument be NULL."""
+    """The elements, of `type`. Raises EvaluationError for the first row that fails. Only `array` accepts NULL arguments."""
     if function == "array":
         return _array(arguments, length)
     if function == "split":
@@ -67,7 +67,7 @@ def _steps(function: str, start: np.ndarray, stop: np.ndarray, step: pa.Array | 
 
 
 def _distance(high: np.ndarray, low: np.ndarray) -> np.ndarray:
-    """uint64[n]: high - low, where high ≥ low; it need not fit int64."""
+    """uint64[n]: high - low; high ≥ low, and the result may exceed int64."""
     return np.asarray(high.view(np.uint64) - low.view(np.uint64))
 
 
@@ -75,4 +75,4 @@ def _fail_at(wrong: Mask, function: str, arguments: Sequence[pa.Array], span: Sp
     if wrong.any():
         row = int(wrong.argmax())
         elements(function, [array[row].as_py() for array in arguments], span)
-        raise AssertionError("a row was held to fail, and does not")
+        raise AssertionError("expected the row form to fail on a bad row")

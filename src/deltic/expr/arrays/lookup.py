@@ -1,4 +1,4 @@
-"""Where the values of a column are among constants."""
+"""The positions of a column's values among constants."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _FEW: Final = 16
 def positions(constants: Constants, array: pa.Array) -> np.ndarray:
     """int64[n]: the position of each value among the constants, -1 where it is NULL or not among them.
 
-    Cost: a probe for each row. Where the constants are many times the rows, it is of their own table in Python; else Arrow makes one of
-    them for this column.
+    Cost: one probe per row. If there are many more constants than rows, it probes the constants' own hash table in Python; otherwise
+    Arrow builds a hash table for this call.
     """
     if _is_probed(constants, array):
         return _probed(constants, array)
@@ -27,7 +27,7 @@ def positions(constants: Constants, array: pa.Array) -> np.ndarray:
 
 
 def membership(constants: Constants, array: pa.Array) -> pa.Array:
-    """BOOLEAN: whether each value is among the constants; FALSE where it is NULL. At the cost of `positions`."""
+    """BOOLEAN: whether each value is among the constants; FALSE where it is NULL. Cost: as `positions`."""
     if _is_probed(constants, array):
         return pa.array(_probed(constants, array) >= 0)
     return pc.is_in(array, value_set=pa.array(constants.values, constants.type.arrow), skip_nulls=True)
@@ -38,7 +38,7 @@ def _is_probed(constants: Constants, array: pa.Array) -> bool:
 
 
 def _probed(constants: Constants, array: pa.Array) -> np.ndarray:
-    """By value, each distinct one once."""
+    """The positions, with one probe in Python per distinct value."""
     encoded = array.dictionary_encode()
     table = constants.positions
     probed = np.array([table.get(lookup_key(value), -1) for value in encoded.dictionary.to_pylist()] + [-1], np.int64)

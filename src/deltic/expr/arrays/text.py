@@ -1,4 +1,4 @@
-"""String functions on columns. What Arrow does as Spark does it runs in Arrow; the rest once per distinct combination of arguments."""
+"""String functions on columns: in Arrow where it agrees with Spark, else once per distinct combination of arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deltic.expr.rows.text import MAX_LENGTH, like_regex
 
 
 def with_constants(fast: Callable[..., Datum | None]) -> Kernel:
-    """`fast` where all arguments but the first are constants and it can do it (does not give None)."""
+    """`fast` if all arguments but the first are constants and it does not return None; else per_distinct."""
 
     def kernel(call: Call, length: int, value: Datum, *others: Datum) -> Datum:
         if isinstance(value, pa.Array) and all(isinstance(o, pa.Scalar) for o in others):
@@ -28,7 +28,7 @@ def with_constants(fast: Callable[..., Datum | None]) -> Kernel:
 
 
 def case(change: Callable[[Datum], Datum]) -> Kernel:
-    """Arrow's change of case is simple, Java's is full: 'ß' becomes 'SS'."""
+    """`change` for ASCII; else per_distinct: Arrow maps case character by character, Java maps 'ß' to 'SS'."""
 
     def kernel(call: Call, length: int, value: Datum) -> Datum:
         return change(value) if pc.all(pc.string_is_ascii(value)).as_py() is not False else per_distinct(call, length, value)
@@ -37,7 +37,7 @@ def case(change: Callable[[Datum], Datum]) -> Kernel:
 
 
 def trim(change: Callable[..., Datum]) -> Callable[..., Datum | None]:
-    """The text without these characters at its ends, which Arrow requires to be some."""
+    """The text without the given characters at its ends; None if there are none, which Arrow refuses."""
     return lambda value, characters=" ": change(value, characters=characters) if characters else None
 
 
@@ -61,7 +61,7 @@ def replace(value: pa.Array, search: str, replacement: str) -> Datum | None:
     if not search:
         return value
     if len(replacement) > len(search) and (pc.max(pc.utf8_length(value)).as_py() or 0) * len(replacement) > MAX_LENGTH:
-        return None  # some string may become too long
+        return None  # a result may exceed MAX_LENGTH
     return pc.replace_substring(value, pattern=search, replacement=replacement)
 
 
@@ -75,7 +75,7 @@ def like(value: pa.Array, pattern: str, escape: str) -> Datum:
                 return pc.match_substring(value, body)
             return pc.starts_with(value, body) if after else pc.ends_with(value, body)
     regex = like_regex(pattern, escape)
-    assert regex is not None, "a constant pattern is checked when the call is resolved"
+    assert regex is not None, "constant patterns are checked when the call is resolved"
     return pc.match_substring_regex(value, rf"(?s)\A(?:{regex})\z")
 
 
@@ -84,7 +84,7 @@ def concat(call: Call, length: int, *parts: Datum) -> Datum:
 
 
 def concat_ws(call: Call, length: int, separator: Datum, *parts: Datum) -> Datum:
-    """Part by part: Arrow's own null_handling="skip" loses the rows that are NULL throughout."""
+    """Joins part by part: Arrow's null_handling="skip" gives NULL for rows in which all parts are NULL."""
     joined: Datum = pa.scalar(None, pa.string())
     for part in parts:
         both = pc.binary_join_element_wise(joined, part, separator, null_handling="emit_null")
@@ -93,5 +93,5 @@ def concat_ws(call: Call, length: int, separator: Datum, *parts: Datum) -> Datum
 
 
 def plain(function: Callable[..., Any], **options: Any) -> Kernel:
-    """A function of Arrow's that does as Spark does."""
+    """The kernel of an Arrow function that agrees with Spark's."""
     return lambda call, length, value: function(value, **options)

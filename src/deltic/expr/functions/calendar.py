@@ -1,4 +1,4 @@
-"""Moving dates and times, by days, months and INTERVAL literals, and what lies between them. Results are in the years 1 to 9999."""
+"""Date and time arithmetic with days, months and INTERVAL literals, and differences. Results are in the years 1 to 9999."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from deltic.schema import BIGINT, DATE, DOUBLE, INT, TIMESTAMP
 
 
 def _truncation(plain: TypeRule, unit: int, units: Mapping[str, str]) -> TypeRule:
-    """NULL for an unknown unit, the argument at position `unit`."""
+    """A truncation's signature: the result is nullable if the unit, argument `unit`, may be unknown."""
 
     def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
         typed = plain(name, arguments, span)
@@ -70,7 +70,7 @@ _MONTH_S: Final = 31 * 86400
 
 
 def _next_day(call: Call, day: datetime.date, name: str) -> datetime.date:
-    """The first day after `day` that is the weekday of this name."""
+    """The first day after `day` that is the named weekday."""
     weekday = _WEEKDAY.get(name.upper())
     if weekday is None:
         raise invalid(f"next_day: {name!r} is not a day of the week", call.span)
@@ -78,7 +78,7 @@ def _next_day(call: Call, day: datetime.date, name: str) -> datetime.date:
 
 
 def _months_between(call: Call, end: datetime.datetime, start: datetime.datetime, rounded: bool) -> float:
-    """Months, those of the rest by 31 days; whole between equal days of the month, and between last days. Rounded to 8 places."""
+    """Months; a fraction counts months of 31 days. Integral between equal days of the month, and between last days. 8 places if rounded."""
     months = float((end.year - start.year) * 12 + end.month - start.month)
     if end.day == start.day or rows.last_day(end.date()).day - end.day == rows.last_day(start.date()).day - start.day == 0:
         return months

@@ -1,4 +1,4 @@
-"""Casts that SQL writes as functions: bigint(x)."""
+"""Casts in function syntax: bigint(x)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons, IN and BETWEEN, GREATEST and LEAST, and what asks for NULL and NaN."""
+"""Comparisons, BETWEEN, GREATEST and LEAST, and tests for NULL and NaN."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def comparable(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple
     left, right = exact_operand(left, right.type), exact_operand(right, left.type)
     common = common_type([left.type, right.type])
     if common is None:
-        found = f"{left.type.sql} and {right.type.sql}"
-        raise TypeMismatch(f"{name} cannot compare {found}", span=span, expected="operands of one type", remedy="cast one of them")
+        types = f"{left.type.sql} and {right.type.sql}"
+        raise TypeMismatch(f"{name} cannot compare {types}", span=span, expected="operands of one type", remedy="cast one of them")
     return cast(left, common), cast(right, common)
 
 
@@ -41,7 +41,7 @@ def _never_null(rule: TypeRule) -> TypeRule:
 
 
 def common_arguments(name: str, arguments: Sequence[Expr], type: Type | None, span: Span | None) -> tuple[Expr, ...]:
-    """The arguments cast to their common type; None where there is none."""
+    """The arguments cast to their common type. Raises TypeMismatch if `type` is None."""
     if type is None:
         types = ", ".join(dict.fromkeys(a.type.sql for a in arguments))
         raise TypeMismatch(f"the arguments of {name} have no common type", span=span, expected=f"one type, found {types}")
@@ -50,8 +50,8 @@ def common_arguments(name: str, arguments: Sequence[Expr], type: Type | None, sp
 
 def _best(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 2, None, span)
-    taken = common_arguments(name, arguments, common_type_without_strings([a.type for a in arguments]), span)
-    return Typed(taken, taken[0].type, all(a.nullable for a in taken))
+    converted = common_arguments(name, arguments, common_type_without_strings([a.type for a in arguments]), span)
+    return Typed(converted, converted[0].type, all(a.nullable for a in converted))
 
 
 def _extreme(better: Callable[[int], bool]) -> Callable[..., Value]:
@@ -82,7 +82,7 @@ def _number(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 
 
 def _normalize(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
-    """The value as a key has it: 0.0 for -0.0. Other types than floats need none."""
+    """The value in a key: 0.0 for -0.0, and one NaN. Types other than floats are returned unchanged."""
     check_count(name, arguments, 1, 1, span)
     argument = arguments[0]
     return Typed((argument,), argument.type, argument.nullable) if argument.type.is_float else argument

@@ -1,4 +1,4 @@
-"""Parts of dates and times, EXTRACT, and reading dates. The time zone is UTC; years run from 1 to 9999."""
+"""Parts of dates and times, EXTRACT, and parsing of dates. The time zone is UTC; years run from 1 to 9999."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def _unix_timestamp(name: str, arguments: Sequence[Expr], span: Span | None) -> 
     if arguments[0].type not in (DATE, TIMESTAMP, NULL):
         found = arguments[0].type.sql
         raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=span, expected=f"DATE or TIMESTAMP, found {found}")
-    taken = accept(name, 1, arguments[0], INSTANT, span)
-    return Typed((taken,), BIGINT, taken.nullable)
+    converted = accept(name, 1, arguments[0], INSTANT, span)
+    return Typed((converted,), BIGINT, converted.nullable)
 
 
 def _part(name: str, rows: Callable[[Any], int], arrays: Kernel, *, named: bool = True, aliases: tuple[str, ...] = ()) -> Function:
-    """A part of a DATE as INT."""
+    """The record of a part of a DATE, an INT."""
     signature = takes([DAY], INT)
     return Function(
         name=name, aliases=aliases, named=named, signature=signature, can_fail=False, rows=lambda call, d: rows(d), arrays=arrays
@@ -79,7 +79,7 @@ def _part(name: str, rows: Callable[[Any], int], arrays: Kernel, *, named: bool 
 
 
 def _clock(name: str, rows: Callable[[Any], int], arrays: Kernel) -> Function:
-    """A part of a TIMESTAMP as INT."""
+    """The record of a part of a TIMESTAMP, an INT."""
     return Function(name=name, signature=takes([INSTANT], INT), can_fail=False, rows=lambda call, t: rows(t), arrays=arrays)
 
 

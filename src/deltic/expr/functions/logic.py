@@ -1,4 +1,4 @@
-"""Three-valued logic, and the functions that choose one of their arguments."""
+"""Three-valued logic, and functions that return one of their arguments."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from deltic.schema import BOOLEAN, NULL, STRING
 
 
 def _conditions(function: str) -> Signature:
-    """Two conditions or more; those of the same function among them become its own."""
+    """The signature of AND and OR: two or more conditions; nested calls of the same function are flattened."""
 
     def signature(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
         check_count(name, arguments, 2, None, span)
         if all(a.type == STRING for a in arguments):
             raise TypeMismatch(f"{name} does not accept STRING and STRING", span=span, expected="BOOLEAN")
-        taken = tuple(accept(name, i, a, CONDITION, span) for i, a in enumerate(arguments, 1))
-        return Typed(flattened(function, taken), BOOLEAN, any_nullable(taken))
+        converted = tuple(accept(name, i, a, CONDITION, span) for i, a in enumerate(arguments, 1))
+        return Typed(flattened(function, converted), BOOLEAN, any_nullable(converted))
 
     return signature
 
 
 def _connective(stops_at: bool) -> Callable[[Call, Row], Value]:
-    """AND stops at FALSE, OR at TRUE: what is on the right is not evaluated there."""
+    """The row form of AND, which stops at FALSE, or OR, which stops at TRUE: arguments after that are not evaluated."""
 
     def rows(call: Call, row: Row) -> Value:
         unknown = False
@@ -82,8 +82,8 @@ def _is(value: bool, negated: bool) -> Builder:
 def _choice(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
     """The first argument that is not NULL."""
     check_count(name, arguments, 1, None, span)
-    taken = common_arguments(name, arguments, common_type([a.type for a in arguments]), span)
-    return taken[0] if len(taken) == 1 else Typed(taken, taken[0].type, all(a.nullable for a in taken))
+    converted = common_arguments(name, arguments, common_type([a.type for a in arguments]), span)
+    return converted[0] if len(converted) == 1 else Typed(converted, converted[0].type, all(a.nullable for a in converted))
 
 
 def _coalesce(call: Call, row: Row) -> Value:

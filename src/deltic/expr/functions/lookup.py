@@ -1,4 +1,4 @@
-"""IN, and CASE over many constants: a probe of a hash table for each row, however many there are."""
+"""IN, and CASE over many constants: one probe of a hash table per row, for any number of constants."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NULL: Final = pa.scalar(None, pa.bool_())
 
 
 def _members(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
-    """A value and what it is looked for in: constants, followed by NULL if it is among them, or expressions."""
+    """(value, items): the items are one Constants, followed by NULL if they contain it, or expressions."""
     check_count(name, arguments, 2, None, span)
     common = common_type(list(dict.fromkeys(a.type for a in arguments)))
     if common is None:
@@ -37,14 +37,14 @@ def _members(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     value = cast(arguments[0], common)
     constants = _constants(arguments[1:], common)
     if constants is None:
-        taken = (value, *(cast(a, common) for a in arguments[1:]))
-        return Typed(taken, BOOLEAN, any_nullable(taken))
+        converted = (value, *(cast(a, common) for a in arguments[1:]))
+        return Typed(converted, BOOLEAN, any_nullable(converted))
     null = (Literal(None, common),) if any(a.nullable for a in arguments[1:]) else ()
     return Typed((value, constants, *null), BOOLEAN, value.nullable or bool(null))
 
 
 def _constants(items: Sequence[Expr], type: Type) -> Constants | None:
-    """Literals as constants of a type; None if there are others among them, or one that the type does not hold."""
+    """Literals as constants of a type; None if an item is not a literal or the type does not hold it."""
     values: list[Value] = []
     for item in items:
         if not isinstance(item, Literal):
@@ -78,7 +78,7 @@ def _in_columns(call: Call, frame: Frame) -> Datum:
     if isinstance(first, Constants):
         array = dense(value, frame.length)
         members = membership(first, array)
-        if len(call.arguments) > 2:  # NULL is among what it is looked for in
+        if len(call.arguments) > 2:  # NULL is one of the items
             return pc.if_else(members, True, _NULL)
         return pc.if_else(pc.is_valid(array), members, _NULL) if array.null_count else members
     result: Datum = pc.if_else(pc.is_valid(value), pa.scalar(False), pa.scalar(None, pa.bool_()))
@@ -108,7 +108,7 @@ def _chosen(call: Call, row: Row) -> Value:
 
 
 def _chosen_columns(call: Call, frame: Frame) -> Datum:
-    """Each value that some row has is evaluated on the rows that have it."""
+    """Evaluates each value on the rows that choose it."""
     subject, constants, *values = call.arguments
     assert isinstance(constants, Constants)
     chosen, which = np.unique(positions(constants, dense(value_of(subject, frame), frame.length)) + 1, return_inverse=True)

@@ -49,7 +49,7 @@ def _rounding(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 
 
 def rounded_type(type: Type, places: int) -> Type:
-    """What ROUND(x, places) gives: one more integral digit of a decimal, and no more places than asked for."""
+    """The type of ROUND(x, places): a decimal has one more integral digit, and at most `places` places."""
     if not type.is_decimal:
         return type
     integral = type.precision - type.scale + 1
@@ -70,8 +70,8 @@ def _integers(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     common = INT if common == NULL else common
     if common is None or not common.is_integer:
         raise TypeMismatch(f"{name} does not accept {' and '.join(a.type.sql for a in arguments)}", span=span, expected="integers")
-    taken = tuple(cast(a, common) for a in arguments)
-    return Typed(taken, common, any_nullable(taken))
+    converted = tuple(cast(a, common) for a in arguments)
+    return Typed(converted, common, any_nullable(converted))
 
 
 def _integer(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -103,7 +103,7 @@ _BITS: Final = Parameter("an integer or BOOLEAN", lambda t: BIGINT if t.is_integ
 
 
 def _bucket(call: Call, value: float, low: float, high: float, count: int) -> int | None:
-    """Which of `count` buckets of equal width between two bounds; 0 and count + 1 are outside. The bounds may fall."""
+    """The bucket, 1 to `count`, of equal width between two bounds, in either order; 0 or count + 1 outside."""
     if not 0 < count < 2**63 - 1 or math.isnan(value) or low == high or not (math.isfinite(low) and math.isfinite(high)):
         return None
     distance, before, beyond = (value - low, value < low, value >= high) if low < high else (low - value, value > low, value <= high)
@@ -113,7 +113,7 @@ def _bucket(call: Call, value: float, low: float, high: float, count: int) -> in
 
 
 def _float(name: str, rows: Kernel, arrays: Kernel) -> Function:
-    """A function of one DOUBLE that is never an error."""
+    """The record of a function of one DOUBLE that cannot fail."""
     return Function(name=name, signature=takes([REAL], DOUBLE), can_fail=False, rows=rows, arrays=arrays)
 
 

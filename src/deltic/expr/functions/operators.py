@@ -1,4 +1,4 @@
-"""Arithmetic operators: operand and result types as Spark 4 has them (ANSI, decimal precision loss allowed)."""
+"""Arithmetic operators, with the operand and result types of Spark 4 (ANSI, decimal precision loss allowed)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def remainder_type(left: Type, right: Type) -> Type:
 
 
 def exact_operand(expr: Expr, other: Type) -> Expr:
-    """An integer that meets a decimal, as a decimal; a literal takes the digits that it is written with."""
+    """An integer operand beside a decimal, as a decimal; the precision of a literal is its number of digits."""
     if not expr.type.is_integer or not other.is_decimal:
         return expr
     if isinstance(expr, Literal) and isinstance(expr.value, int) and not expr.derived:
@@ -59,7 +59,7 @@ def exact_operand(expr: Expr, other: Type) -> Expr:
 
 
 def _operands(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple[Expr, Expr]:
-    """Both of one type, or both decimals each of its own type."""
+    """Both operands cast to one type, or both decimals of their own types."""
     check_count(name, arguments, 2, 2, span)
     left, right = arguments
     if left.type == right.type == NULL:
@@ -84,7 +84,7 @@ def _typed(left: Expr, right: Expr, type: Type) -> Typed:
 
 
 def _sum(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
-    """+; of a DATE and days a call of add_days. What is added to a sum of the same type becomes part of it."""
+    """+; of a DATE and days, a call of add_days. A sum on the left of the same type is extended by the right operand."""
     check_count(name, arguments, 2, 2, span)
     moved = _moved_date("add_days", arguments[0], arguments[1], span)
     if moved is not None:
@@ -97,7 +97,7 @@ def _sum(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Exp
 
 
 def _difference(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
-    """-; of a DATE and days a call of subtract_days."""
+    """-; of a DATE and days, a call of subtract_days."""
     check_count(name, arguments, 2, 2, span)
     return _moved_date("subtract_days", arguments[0], arguments[1], span) or _SUM(name, arguments, span)
 
@@ -112,7 +112,7 @@ def _moved_date(function: str, left: Expr, right: Expr, span: Span | None) -> Ex
 
 
 def _binary(decimal_type: Callable[[Type, Type], Type]) -> TypeRule:
-    """An operator whose result is of the operands' type, unless they are decimals."""
+    """The signature of an operator whose result has the operands' type, or `decimal_type` for decimals."""
 
     def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
         left, right = _operands(name, arguments, span)
@@ -147,7 +147,7 @@ def _positive(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
 
 
 def _leaves_type(call: Call) -> bool:
-    """A decimal whose type was not cut off at 38 digits holds every sum and product; floats have infinities."""
+    """Whether the result may be out of range: a decimal below 38 digits holds every sum and product; floats have infinities."""
     return not call.type.is_float and not (call.type.is_decimal and call.type.precision < MAX_PRECISION)
 
 

@@ -1,4 +1,4 @@
-"""What is in a string, and where: positions, prefixes, LIKE, replacing and splitting."""
+"""Searching strings: positions, prefixes, LIKE, replacing and splitting."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIND: Final = takes([TEXT, TEXT, INTEGER], INT, defaults=[ONE])
 
 
 def _locate(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
-    """A NULL position finds nothing: 0, as in Spark, even in NULL."""
+    """A NULL position gives 0, as in Spark, even in a NULL string."""
     typed = _FIND(name, arguments, span)
     position = typed.arguments[2]
     if not position.nullable:
@@ -59,19 +59,19 @@ def _lengthens(call: Call) -> bool:
 
 
 def _translated(call: Call, text: str, search: str, by: str) -> str:
-    """Each character of `search` becomes the one at its place in `by`, or goes; the first of two equal ones counts."""
+    """Replaces each character of `search` by the one at its position in `by`, or deletes it; the first of equal characters counts."""
     table = {ord(c): (by[i] if i < len(by) and by[i] != "\0" else None) for i, c in reversed(list(enumerate(search)))}
     return text.translate(table)
 
 
 def _overlaid(call: Call, text: str, by: str, position: int, length: int) -> str:
-    """`by` instead of `length` characters from `position` on; of as many as it has where the length is negative."""
+    """Replaces `length` characters from `position` by `by`; a negative length means len(by)."""
     rest = position + (length if length >= 0 else len(by))
     return rows.substring(text, 1, position - 1) + by + rows.substring(text, rest, 2**31 - 1)
 
 
 def _distance(call: Call, left: str, right: str) -> int:
-    """Levenshtein's: the least number of characters to insert, delete or replace. Cost: the product of the lengths."""
+    """The Levenshtein distance: the fewest insertions, deletions and replacements. Cost: the product of the lengths."""
     above = list(range(len(right) + 1))
     for i, a in enumerate(left, 1):
         current = [i]

@@ -1,6 +1,6 @@
-"""How a function takes its arguments: parameters with Spark's implicit casts, and what comes of them.
+"""Signatures: parameters with Spark's implicit casts, and result types.
 
-What always holds: a Call's arguments have exactly the types that both evaluators expect for its function.
+Invariant: a Call's arguments have exactly the types that both evaluators expect for its function.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TypeRule = Callable[[str, Sequence[Expr], Span | None], Typed]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What an argument may be: `accept` says which type one of the given type is cast to, or None to refuse it."""
+    """A parameter. accept: the type to which an argument of a given type is cast; None refuses it. expected: the types in errors."""
 
     expected: str
     accept: Callable[[Type], Type | None]
@@ -62,7 +62,7 @@ def check_count(name: str, arguments: Sequence[object], least: int, most: int | 
 
 
 def accept(name: str, position: int, argument: Expr, parameter: Parameter, span: Span | None) -> Expr:
-    """The argument cast to what the parameter takes; `position` counts from 1."""
+    """The argument cast to the parameter's type. position: counted from 1. Raises TypeMismatch."""
     type = parameter.accept(argument.type)
     if type is None:
         place = argument.span or span
@@ -77,7 +77,7 @@ def any_nullable(arguments: Sequence[Expr]) -> bool:
 
 
 def flattened(function: str, arguments: Sequence[Expr]) -> tuple[Expr, ...]:
-    """The arguments of a function that nests in itself without a difference, with those of its calls among them instead of these."""
+    """The arguments of an associative function, with each nested call of it replaced by its arguments."""
     parts: list[Expr] = []
     for argument in arguments:
         if isinstance(argument, Call) and argument.function == function:
@@ -94,31 +94,31 @@ def takes(
     defaults: Sequence[Literal] = (),
     nullable: OneOf["as arguments", "always", "never"] = "as arguments",
 ) -> TypeRule:
-    """The signature of fixed parameters; the last ones may be left out for their `defaults`."""
+    """A signature of fixed parameters; `defaults` are those of the last ones."""
 
     def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
         check_count(name, arguments, len(parameters) - len(defaults), len(parameters), span)
         missing = len(parameters) - len(arguments)
         whole = [*arguments, *defaults[len(defaults) - missing :]]
-        taken = tuple(accept(name, i, a, p, span) for i, (a, p) in enumerate(zip(whole, parameters, strict=True), 1))
-        type = result if isinstance(result, Type) else result([a.type for a in taken])
-        return Typed(taken, type, nullable == "always" or (nullable == "as arguments" and any_nullable(taken)))
+        converted = tuple(accept(name, i, a, p, span) for i, (a, p) in enumerate(zip(whole, parameters, strict=True), 1))
+        type = result if isinstance(result, Type) else result([a.type for a in converted])
+        return Typed(converted, type, nullable == "always" or (nullable == "as arguments" and any_nullable(converted)))
 
     return rule
 
 
 def calls(function: str, rule: TypeRule) -> Builder:
-    """Calls of `function` by a signature that is not its own."""
+    """A builder of calls of `function` with the signature `rule`."""
     return lambda name, arguments, span: rule(name, arguments, span).call(function, span)
 
 
 def first(types: Sequence[Type]) -> Type:
-    """The result type of a function that gives what its first argument is."""
+    """The result type of a function that returns its first argument's type."""
     return types[0]
 
 
 def constant(expr: Expr) -> Literal | None:
-    """The value of an expression that reads no column, as a literal; None if it reads one or fails."""
+    """The value of an expression without columns, as a literal; None if it has columns or fails."""
     if isinstance(expr, Literal):
         return expr
     if columns_of(expr):

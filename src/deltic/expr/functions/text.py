@@ -1,4 +1,4 @@
-"""String functions. An argument that is no STRING is cast to one, as Spark does."""
+"""String functions. Arguments of other types are cast to STRING, as in Spark."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ SPACE: Final = Literal(" ", STRING)
 
 
 def _concat(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
-    """Of strings, those within it included."""
-    taken = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
-    return Typed(flattened("concat", taken), STRING, any_nullable(taken)) if taken else Literal("", STRING, span)
+    """The signature of CONCAT: any number of strings; nested calls are flattened."""
+    converted = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
+    return Typed(flattened("concat", converted), STRING, any_nullable(converted)) if converted else Literal("", STRING, span)
 
 
 def _concat_ws(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 1, None, span)
-    taken = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
-    return Typed(taken, STRING, taken[0].nullable)
+    converted = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
+    return Typed(converted, STRING, converted[0].nullable)
 
 
 def _trimmed(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
-    """(text), or (characters, text), of which the text comes first in the call."""
+    """(text) or (characters, text); in the call the text comes first."""
     check_count(name, arguments, 1, 2, span)
-    taken = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
-    return Typed(taken[::-1], STRING, any_nullable(taken))
+    converted = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
+    return Typed(converted[::-1], STRING, any_nullable(converted))
 
 
 def _joined(call: Call, *parts: Value) -> Value:
@@ -59,7 +59,7 @@ _HEXED: Final = Parameter("STRING or BIGINT", lambda t: BIGINT if t.is_integer e
 
 
 def _sound(call: Call, text: str) -> str:
-    """The Soundex code; the text itself if it does not begin with a letter of English."""
+    """The Soundex code; the text itself if it does not begin with an English letter."""
     letters = "".join(c if c.isascii() else " " for c in text).upper()
     if letters[:1] not in _SOUNDS:
         return text
@@ -75,7 +75,7 @@ def _sound(call: Call, text: str) -> str:
 
 
 def _hex(call: Call, value: str | int) -> str:
-    """Of a string's UTF-8 bytes, or of a BIGINT, whose negative values are those of 64 bits."""
+    """The hexadecimal digits of a string's UTF-8 bytes, or of a BIGINT in two's complement."""
     return value.encode().hex().upper() if isinstance(value, str) else f"{value % 2**64:X}"
 
 

@@ -1,4 +1,4 @@
-"""TIMESTAMPADD and TIMESTAMPDIFF, which SQL also calls DATEADD(unit, …) and DATEDIFF(unit, …): moments moved and compared by a unit."""
+"""TIMESTAMPADD and TIMESTAMPDIFF, also written DATEADD(unit, …) and DATEDIFF(unit, …)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ADDED: Final = {
     **{unit: ("add_days", days) for unit, days in _DAYS.items()},
     **{unit: ("add_microseconds", micros) for unit, micros in MICROS.items() if unit not in _DAYS},
 }
-"""By its unit: what adds to a moment, and how much one of the unit is."""
+"""By unit: the function that adds to a moment, and its argument for one unit."""
 
 
 def _unit(name: str, argument: Expr, units: Sequence[str], span: Span | None) -> str:
@@ -31,7 +31,7 @@ def _unit(name: str, argument: Expr, units: Sequence[str], span: Span | None) ->
 
 
 def _added(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-    """(unit, amount, moment), as a TIMESTAMP."""
+    """(unit, amount, moment) -> TIMESTAMP."""
     check_count(name, arguments, 3, 3, span)
     function, size = _ADDED[_unit(name, arguments[0], tuple(_ADDED), span)]
     amount, moment = accept(name, 2, arguments[1], LONG, span), accept(name, 3, arguments[2], INSTANT, span)
@@ -40,7 +40,7 @@ def _added(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
 
 
 def _difference(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
-    """(unit, start, end)."""
+    """(unit, start, end) -> BIGINT."""
     check_count(name, arguments, 3, 3, span)
     unit = _unit(name, arguments[0], (*MONTHS, *MICROS), span)
     moments = tuple(accept(name, i, a, INSTANT, span) for i, a in enumerate(arguments[1:], 2))

@@ -1,1 +1,1 @@
-"""What each function does to one row's values, in plain Python: no NumPy, no Arrow."""
+"""The row forms of the functions, in plain Python: no NumPy, no Arrow."""

@@ -75,7 +75,7 @@ def multiply(call: Call, left: Number, right: Number) -> Number:
 
 
 def divide(call: Call, left: Number, right: Number) -> Number:
-    """DOUBLE or DECIMAL."""
+    """left / right, DOUBLE or DECIMAL."""
     if right == 0:
         raise division_by_zero(call)
     if isinstance(left, Decimal) and isinstance(right, Decimal):
@@ -85,7 +85,7 @@ def divide(call: Call, left: Number, right: Number) -> Number:
 
 
 def integral_divide(call: Call, left: Number, right: Number) -> int:
-    """BIGINT, towards zero."""
+    """left DIV right: BIGINT, towards zero."""
     if right == 0:
         raise division_by_zero(call)
     if isinstance(left, Decimal) and isinstance(right, Decimal):
@@ -95,7 +95,7 @@ def integral_divide(call: Call, left: Number, right: Number) -> int:
 
 
 def _remainder(left: Number, right: Number) -> Number | Fraction:
-    """With the sign of `left`."""
+    """left % right, with the sign of `left`."""
     if isinstance(left, float) and isinstance(right, float):
         return float_remainder(left, right)
     if isinstance(left, Decimal) and isinstance(right, Decimal):
@@ -106,7 +106,7 @@ def _remainder(left: Number, right: Number) -> Number | Fraction:
 
 
 def wrapped(value: int, type: Type) -> int:
-    """Java's int or long of `value`; it computes with bytes and shorts as ints."""
+    """`value` wrapped to Java's long if the type is BIGINT, else to int: Java computes with bytes and shorts as ints."""
     half = 1 << (63 if type == BIGINT else 31)
     return (value + half) % (2 * half) - half
 
@@ -119,7 +119,7 @@ def remainder(call: Call, left: Number, right: Number) -> Number:
 
 
 def pmod(call: Call, left: Number, right: Number) -> Number:
-    """The remainder, moved by `right` once where it is negative (it stays negative where `right` is)."""
+    """The remainder; if negative, (remainder + right) % right, which stays negative for a negative `right`."""
     if right == 0:
         raise division_by_zero(call)
     rest = _remainder(left, right)
@@ -150,17 +150,17 @@ def absolute(call: Call, value: Number) -> Number:
 
 
 def _cut(call: Call, value: Fraction, what: str) -> Decimal:
-    """Spark keeps 34 digits here, which can round up to one too many."""
+    """The value rounded to 34 significant digits, as in Spark; rounding up may overflow the type."""
     return _exact(call, Fraction(cut_units(half_up(value, call.type.scale)), 10**call.type.scale), what)
 
 
 def sign(value: float) -> float:
-    """-1.0, 1.0, or the zero or NaN that the value is."""
+    """-1.0 or 1.0; zeros and NaN are returned unchanged."""
     return value if value == 0 or math.isnan(value) else math.copysign(1.0, value)
 
 
 def ceil(call: Call, value: Number) -> Number:
-    """BIGINT of a DOUBLE (cut off at its range) or BIGINT; DECIMAL without places of a DECIMAL."""
+    """CEIL: BIGINT for a DOUBLE (saturating) or BIGINT; a DECIMAL of scale 0 for a DECIMAL."""
     if isinstance(value, Decimal):
         return _exact(call, Fraction(math.ceil(value)), "ceil")
     return value if isinstance(value, int) else saturated(float(math.ceil(value)) if math.isfinite(value) else value)
@@ -173,12 +173,12 @@ def floor(call: Call, value: Number) -> Number:
 
 
 def round_(call: Call, value: Number, places: int) -> Number:
-    """Half up; a double rounds as its shortest decimal form, and what rounds to zero is 0.0."""
+    """ROUND: half up. A double is rounded in its shortest decimal form; a result of zero is 0.0."""
     return _rounded(call, value, places, even=False)
 
 
 def bround(call: Call, value: Number, places: int) -> Number:
-    """Half even."""
+    """BROUND: half even."""
     return _rounded(call, value, places, even=True)
 
 

@@ -1,4 +1,4 @@
-"""CAST of one value: ANSI, so what has no value in the target raises CastFailure."""
+"""CAST of one value. As in ANSI mode, a value that the target type cannot represent raises CastFailure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PARSERS: Final[dict[str, Callable[[str], Value]]] = {
 
 
 def cast_value(value: Value, source: Type, target: Type, span: Span | None = None) -> Value:
-    """The value as `target` has it; `value` is not NULL and of type `source`. NaN and infinities are NULL as DECIMAL."""
+    """The value cast to `target`; `value` is not NULL and of type `source`. NaN and infinities become NULL as DECIMAL."""
     if target == STRING:
         return render(value, source)
     if isinstance(value, str):
@@ -45,7 +45,7 @@ def cast_value(value: Value, source: Type, target: Type, span: Span | None = Non
 
 
 def cast_text(value: str, target: Type, span: Span | None = None) -> Value:
-    """A STRING as `target` has it."""
+    """A STRING cast to `target`."""
     if target.is_integer:
         number = parse_integer(value)
         if number is not None and in_range(number, target):
@@ -102,7 +102,7 @@ def _cast_float(value: float, source: Type, target: Type, span: Span | None) -> 
     if not math.isfinite(value):
         raise cast_overflow(render(value, source), source, target, span)
     if target == BIGINT and value == 2.0**63:
-        return 2**63 - 1  # Spark compares with the double next to BIGINT's greatest value, which is this
+        return 2**63 - 1  # Spark compares with the double nearest to BIGINT's greatest value, which is 2^63
     return _integer(math.trunc(value), render(value, source), source, target, span)
 
 

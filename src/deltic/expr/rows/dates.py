@@ -77,7 +77,7 @@ def unix_timestamp(value: datetime.datetime) -> int:
 
 
 def second_fraction(value: datetime.datetime) -> Decimal:
-    """Seconds of the minute with six places."""
+    """Seconds of the minute with six decimal places."""
     return Decimal(value.second * SECOND + value.microsecond).scaleb(-6)
 
 
@@ -108,7 +108,7 @@ def trunc(value: datetime.date, unit: str) -> datetime.date | None:
 
 
 def date_trunc(unit: str, value: datetime.datetime) -> datetime.datetime | None:
-    """The timestamp with all below the unit cleared; None for an unknown unit."""
+    """The timestamp with all smaller units cleared; None for an unknown unit."""
     if unit.upper() in DATE_UNITS:
         day = trunc(value.date(), unit)
         return None if day is None else datetime.datetime(day.year, day.month, day.day, tzinfo=datetime.UTC)

@@ -1,4 +1,4 @@
-"""What a table function makes of one row's arguments, in plain Python: the oracle's meaning of `FlatMap` (plan/nodes.py)."""
+"""Built-in table functions on one row, in plain Python: the oracle's evaluation of `FlatMap` (plan/nodes.py)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from deltic.expr.failures import illegal_sequence, no_step, too_many_elements
 from deltic.expr.nodes import Value
 
 MOST_ELEMENTS: Final = 10_000_000
-"""That one row may become."""
+"""The most elements for one row."""
 
 
 def elements(function: str, arguments: Sequence[Any], span: Span | None = None) -> Sequence[Value]:
-    """The elements that `array`, `sequence`, `generate_series` or `split` makes, in order. Raises EvaluationError.
+    """The elements of `array`, `sequence`, `generate_series` or `split`, in order. Raises EvaluationError.
 
     >>> elements("sequence", (3, 1)), list(elements("generate_series", (3, 1))), elements("split", ("a,b,", ",", -1))
     ([3, 2, 1], [], ['a', 'b', ''])
@@ -32,7 +32,7 @@ def elements(function: str, arguments: Sequence[Any], span: Span | None = None) 
 
 
 def _steps(towards: bool, start: Any, stop: Any, step: int | None = None, *, span: Span | None) -> Sequence[Value]:
-    """towards: a step has to lead to the stop, and without one does."""
+    """The elements of sequence, if `towards`, or generate_series. Only with `towards` the step must lead to the stop."""
     by = step if step is not None else -1 if towards and stop < start else 1
     if isinstance(start, datetime.date):
         first = start.toordinal()

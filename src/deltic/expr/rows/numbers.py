@@ -1,6 +1,6 @@
-"""Numbers of one row: integers that check their range, Java's doubles and floats, decimals in exact arithmetic.
+"""Numbers of one row: range-checked integers, Java's doubles and floats, exact decimals.
 
-A DECIMAL is a Decimal whose exponent is minus the scale of its type; never a negative zero. Rounding is half up (away from zero).
+A DECIMAL is a Decimal whose exponent is minus the scale of its type, and never a negative zero. Rounding is half up (away from zero).
 FLOAT is a Python float that float32 can hold.
 """
 
@@ -15,7 +15,7 @@ from typing import Final
 from deltic.schema import INTEGER_BITS, Type
 
 _WIDE: Final = Context(prec=200)
-_PRODUCT_DIGITS: Final = 39  # Java's MathContext under Spark's decimal product
+_PRODUCT_DIGITS: Final = 39  # Java's MathContext in Spark's decimal multiplication
 SIGN_DIGITS: Final = 34
 _QUOTIENT_SCALE: Final = 39  # the scale that Spark divides to before it rounds to the result's
 
@@ -29,7 +29,7 @@ def in_range(value: int, type: Type) -> bool:
 def single(value: Fraction | float | int) -> float:
     """The float32 nearest to `value`, ties to even; ±infinity beyond its range.
 
-    A double stands between: where it lies midway between two float32, the exact value decides.
+    The value is rounded to a double first; if that lies midway between two float32, the exact value decides.
     """
     if isinstance(value, float) and not math.isfinite(value):
         return value
@@ -82,22 +82,22 @@ def half_even(value: Fraction, scale: int) -> int:
 
 
 def fit(value: Fraction, type: Type) -> Decimal | None:
-    """`value` as a DECIMAL of `type`, rounded half up; None where it has too many digits."""
+    """`value` as a DECIMAL of `type`, rounded half up; None if it has too many digits."""
     return of_units(half_up(value, type.scale), type)
 
 
 def of_units(units: int, type: Type) -> Decimal | None:
-    """units·10^-scale as a DECIMAL of `type`; None where it has too many digits."""
+    """units·10^-scale as a DECIMAL of `type`; None if it has too many digits."""
     return Decimal(units).scaleb(-type.scale, _WIDE) if abs(units) < 10**type.precision else None
 
 
 def of_double(value: float) -> Fraction | None:
-    """The number that a double's shortest decimal form denotes (so Spark rounds and casts doubles); None for NaN and infinities."""
+    """The number denoted by a double's shortest decimal form, which Spark rounds and casts; None for NaN and infinities."""
     return Fraction(repr(value)) if math.isfinite(value) else None
 
 
 def product(left: Decimal, right: Decimal) -> Fraction:
-    """left·right, rounded half up to 39 significant digits where it has more."""
+    """left·right, rounded half up to 39 significant digits."""
     exact = Fraction(left) * Fraction(right)
     scale = -int(left.as_tuple().exponent) - int(right.as_tuple().exponent)
     surplus = len(str(abs(half_up(exact, scale)))) - _PRODUCT_DIGITS
@@ -107,7 +107,7 @@ def product(left: Decimal, right: Decimal) -> Fraction:
 
 
 def cut_units(units: int, digits: int = SIGN_DIGITS) -> int:
-    """Units with no more than `digits` significant digits, half even: so Spark negates decimals, and takes their absolute value."""
+    """Units rounded half even to `digits` significant digits, as Spark does in negation and absolute value."""
     surplus = len(str(abs(units))) - digits
     return units if surplus <= 0 else round(Fraction(units, 10**surplus)) * 10**surplus
 
@@ -170,7 +170,7 @@ def exponential(value: float) -> float:
 
 
 def saturated(value: float) -> int:
-    """Java's (long) value of a double that is whole: NaN is 0, what is too large is the largest."""
+    """Java's cast of an integral double to long: saturating; NaN becomes 0."""
     if math.isnan(value):
         return 0
     return int(max(-(2.0**63), min(value, 2.0**63))) if abs(value) < 2.0**63 else (2**63 - 1 if value > 0 else -(2**63))

@@ -1,4 +1,4 @@
-"""Equality and order of values of one type, as Spark has them: NaN equals NaN and is greatest, -0.0 equals 0.0, strings by UTF-8 bytes."""
+"""Spark's equality and order of values of one type: NaN equals NaN and is greatest, -0.0 equals 0.0, strings by UTF-8 bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def equal(left: Value, right: Value) -> bool:
 
 
 def normalized(value: Value) -> Value:
-    """The value as a key has it: 0.0 for -0.0, and one NaN."""
+    """The value in a key: -0.0 becomes 0.0, and every NaN the same NaN."""
     if isinstance(value, float):
         return math.nan if math.isnan(value) else value + 0.0
     return value
@@ -48,6 +48,6 @@ def order_key(value: Value) -> tuple[int, ...] | tuple[int, bytes] | tuple[int, 
 
 
 def total_key(value: Value) -> tuple[object, ...]:
-    """`order_key` refined so that only the same value ties: -0.0 before 0.0. MIN, MAX and the ties of top-k go by it."""
+    """`order_key`, refined so that only identical values are equal: -0.0 before 0.0. Used by MIN, MAX and the ties of top-k."""
     sign = math.copysign(1.0, value) if isinstance(value, float) else 0.0
     return (*order_key(value), sign if value == 0.0 else 0.0)

@@ -1,6 +1,6 @@
-"""Reading values from text as Spark's ANSI casts do. Every function gives None for what is malformed.
+"""Parses values from text as Spark's ANSI casts do. Every function returns None for malformed text.
 
-White space and control characters around the text do not count. Forms of Spark's that depend on the present day ('now', 'today',
+White space and control characters around the text are ignored. Spark's forms that depend on the current day ('now', 'today',
 a time without a date) are malformed here: a view must be a function of its tables. So are dates outside the years 1 to 9999.
 """
 
@@ -35,7 +35,7 @@ _SPECIAL: Final = {
     "-infinity": -math.inf,
     "nan": math.nan,
 }
-_MOST_EXPONENT: Final = 6000  # beyond it a number is zero or infinite in every type; the exact fraction would be huge
+_MOST_EXPONENT: Final = 6000  # beyond it a number is zero or infinite in every type, and its exact fraction would be huge
 _MOST_DIGITS: Final = 1000  # a tie between two doubles has at most 767 significant digits, one between two decimals 77
 
 
@@ -87,7 +87,7 @@ def _hexadecimal(word: str) -> float:
 
 
 def _fraction(word: str) -> Fraction:
-    """The number; of more than _MOST_DIGITS significant digits, one that lies on the same side of every value it could be rounded to."""
+    """The number. With more than _MOST_DIGITS significant digits, a shorter number that every type rounds to the same value."""
     mantissa, _, exponent = word.lower().partition("e")
     whole, _, places = mantissa.lstrip("+-").partition(".")
     digits = (whole + places).lstrip("0")
@@ -101,13 +101,13 @@ def _fraction(word: str) -> Fraction:
 
 
 def _exponent(word: str) -> int:
-    """An exponent, of any number of digits; those of more than nine are cut down to nine."""
+    """An exponent; only its first nine digits count."""
     size = int(word.lstrip("+-").lstrip("0")[:9] or 0)
     return -size if word.startswith("-") else size
 
 
 def parse_date(text: str) -> datetime.date | None:
-    """yyyy, yyyy-m, yyyy-m-d, the last also followed by a space or T and anything."""
+    """yyyy, yyyy-m or yyyy-m-d; the last may be followed by a space or T and any text."""
     match = _DATE.fullmatch(text.strip(_EDGE))
     return _date(match[1], match[2], match[3]) if match else None
 
@@ -120,7 +120,7 @@ def _date(year: str, month: str | None, day: str | None) -> datetime.date | None
 
 
 def parse_timestamp(text: str) -> datetime.datetime | None:
-    """A date as above, then optionally a space or T and h, h:m or h:m:s[.fraction][zone]; UTC where no zone is given."""
+    """A date as in `parse_date`, then optionally a space or T and h, h:m or h:m:s[.fraction][zone]; the default zone is UTC."""
     match = _TIMESTAMP.fullmatch(text.strip(_EDGE))
     if not match or (day := _date(match[1], match[2], match[3])) is None:
         return None

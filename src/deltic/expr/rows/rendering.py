@@ -1,7 +1,7 @@
-"""How values look as STRING: as Java prints them.
+"""Values as STRING, as Java prints them.
 
-Doubles and floats take the shortest form that reads back as the same number, of two digits at least (Java 19 and newer; an older
-Java prints one digit more for a few numbers).
+Doubles and floats have the shortest form of at least two digits that reads back as the same number (Java 19 and newer; older
+versions print one more digit for a few numbers).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def render(value: Value, type: Type) -> str:
 
 
 def render_timestamp(value: datetime.datetime) -> str:
-    """Seconds, then as many places as the fraction needs.
+    """With as many decimal places as the fraction needs.
 
     >>> render_timestamp(datetime.datetime(2020, 1, 1, 12, 0, 0, 120000))
     '2020-01-01 12:00:00.12'
@@ -78,7 +78,7 @@ def _special(value: float) -> str | None:
 
 
 def _digits(value: float, short: str, read: Callable[[str], float]) -> tuple[str, int]:
-    """The significant digits and the exponent of the first of them. Of two-digit forms the nearest one wins over a one-digit form."""
+    """(significant digits, exponent of the first). A two-digit form that is nearer to the value is preferred to a one-digit form."""
     two = f"{abs(value):.1e}"
     number = Decimal(short).copy_abs()
     if len(number.normalize().as_tuple().digits) == 1 and read(two) == abs(value):

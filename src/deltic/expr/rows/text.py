@@ -11,11 +11,11 @@ from deltic.errors import Span
 from deltic.expr.failures import invalid, too_long
 
 MAX_LENGTH: Final = 2**24
-"""Characters of a string that a function multiplies: REPEAT, LPAD, RPAD, REPLACE."""
+"""The most characters of a result of REPEAT, LPAD, RPAD or REPLACE."""
 
 
 def substring(text: str, position: int, length: int) -> str:
-    """Spark's SUBSTRING: from 1, 0 means 1, negative counts from the end; what lies before the text uses up length.
+    """Spark's SUBSTRING: positions count from 1, 0 means 1, negative ones count from the end; positions before the text use up length.
 
     >>> substring("hello", -3, 2), substring("hello", 0, 2), substring("hello", -10, 7)
     ('ll', 'he', 'he')
@@ -33,13 +33,13 @@ def right(text: str, length: int) -> str:
 
 
 def checked_length(function: str, length: int, span: Span | None) -> None:
-    """Raises EvaluationError where a function would make a string of more than MAX_LENGTH characters."""
+    """Raises EvaluationError if the function's result would have more than MAX_LENGTH characters."""
     if length > MAX_LENGTH:
         raise too_long(function, length, MAX_LENGTH, span)
 
 
 def replace(text: str, search: str, replacement: str, span: Span | None = None) -> str:
-    """Nothing is replaced where the search string is empty."""
+    """REPLACE; an empty search string replaces nothing."""
     if not search:
         return text
     if len(replacement) > len(search):
@@ -64,7 +64,7 @@ def _padding(function: str, text: str, length: int, pad: str, span: Span | None)
 
 
 def locate(search: str, text: str, position: int) -> int:
-    """Where `search` begins, at `position` or later; 0 where it is not, and where position is below 1."""
+    """The first position of `search` that is at least `position`; 0 if there is none or `position` is below 1."""
     if position < 1:
         return 0
     return 1 if not search else text.find(search, position - 1) + 1
@@ -85,19 +85,19 @@ def initcap(text: str) -> str:
 
 
 def _capitalized(word: str) -> str:
-    """The whole word is lowered: a sigma at its end has a form of its own."""
+    """Lowers the whole word: a final sigma has its own form."""
     return word[:1].title() + word.lower()[len(word[:1].lower()) :]
 
 
 def ascii_code(text: str) -> int:
-    """The code point of the first character, 0 for none."""
+    """The code point of the first character; 0 for empty text."""
     return ord(text[0]) if text else 0
 
 
 def split_part(text: str, delimiter: str, part: int, span: Span | None = None) -> str:
-    """The part counted from 1, or from the end where negative; empty where there is none. An empty delimiter splits nothing."""
+    """Part number `part`, counted from 1, or from the end if negative; empty if out of range. An empty delimiter splits nothing."""
     if part == 0:
-        raise invalid("split_part: the index 0 is invalid, parts are counted from 1, or from -1 backwards", span)
+        raise invalid("split_part: the index 0 is invalid; parts are counted from 1, or from -1 backwards", span)
     parts = text.split(delimiter) if delimiter else [text]
     index = part - 1 if part > 0 else len(parts) + part
     return parts[index] if 0 <= index < len(parts) else ""
@@ -109,7 +109,7 @@ def concat_ws(separator: str, parts: Sequence[str | None]) -> str:
 
 
 def like_regex(pattern: str, escape: str) -> str | None:
-    """A regular expression for all that a LIKE pattern matches; None where the pattern is malformed (see `like_fault`).
+    """A regular expression that matches the same text as a LIKE pattern; None if the pattern is malformed (see `like_fault`).
 
     >>> like_regex("a_%", "!")
     'a..*'
@@ -129,7 +129,7 @@ def like_regex(pattern: str, escape: str) -> str | None:
 
 
 def like_fault(pattern: str, escape: str) -> str | None:
-    """What is wrong with a LIKE pattern: the escape character may stand before _, % and itself only."""
+    """The fault of a malformed LIKE pattern: the escape character may only precede _, % and itself. None if it is well-formed."""
     i = 0
     while i < len(pattern):
         if pattern[i] == escape:

@@ -1,4 +1,4 @@
-"""How many whole units lie between two moments, as java.time.temporal.ChronoUnit counts them."""
+"""Whole units between two moments, as counted by java.time.temporal.ChronoUnit."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def _towards_zero(amount: int, size: int) -> int:
 
 
 def _months(start: datetime.datetime, end: datetime.datetime) -> int:
-    """Whole months: the last one is whole if its day and its time of day have been reached."""
+    """Whole months: the last month counts if its day and time of day have been reached."""
     months = (end.year - start.year) * 12 + end.month - start.month
-    reached, begun = (end.day, end.time()), (start.day, start.time())
-    if months > 0 and reached < begun:
+    start_of_day, end_of_day = (start.day, start.time()), (end.day, end.time())
+    if months > 0 and end_of_day < start_of_day:
         return months - 1
-    return months + 1 if months < 0 and reached > begun else months
+    return months + 1 if months < 0 and end_of_day > start_of_day else months

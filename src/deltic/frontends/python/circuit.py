@@ -133,7 +133,7 @@ class Circuit:
         given = function(*(Stream(Reference(name, schema)) for name, schema in schemas.items()))
         streams = given if isinstance(given, tuple) else (given,)
         if len(streams) != len(schemas) or not all(isinstance(stream, Stream) for stream in streams):
-            raise CircuitError(f"the recursion {', '.join(schemas)} gave {given!r}", expected="a Stream for each of its relations")
+            raise CircuitError(f"the recursion {', '.join(schemas)} returned {given!r}", expected="a Stream for each of its relations")
         for (name, schema), stream in zip(schemas.items(), streams, strict=True):
             _check_fits(name, schema, stream.schema)
         return {name: stream.plan for name, stream in zip(schemas, streams, strict=True)}

@@ -33,7 +33,7 @@ def _rows(function: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
     def rows(row: Any) -> tuple[Any, ...]:
         given = function(row)
         if not isinstance(given, Iterable):
-            raise EvaluationError(f"the function {name_of(function)} gave {shown(given)}", expected="an iterable of rows")
+            raise EvaluationError(f"the function {name_of(function)} returned {shown(given)}", expected="an iterable of rows")
         return tuple(given)
 
     return rows

@@ -76,7 +76,7 @@ def _parts(logic: Callable[..., Any], batch: pa.RecordBatch) -> dict[str, pa.Arr
     given = logic(batch)
     if not isinstance(given, pa.RecordBatch) or not set(UPDATE) <= set(given.schema.names):
         raise EvaluationError(
-            f"the function {name_of(logic)} gave {shown(given)}", expected=f"a record batch with the columns {', '.join(UPDATE)}"
+            f"the function {name_of(logic)} returned {shown(given)}", expected=f"a record batch with the columns {', '.join(UPDATE)}"
         )
     columns = dict(zip(given.schema.names, given.columns, strict=True))
     columns[TIME.name] = columns[TIME.name].cast(TIMESTAMP.arrow).cast(pa.int64())
