@@ -10,12 +10,12 @@ import pytest
 from deltic.dbsp import linear, nested
 from deltic.dbsp import operators as op
 from deltic.dbsp.circuit import ReferenceCircuit
-from deltic.dbsp.zset import IndexedZSet, Trace, ZSet
+from deltic.dbsp.zset import IndexedZSet, ZSet, ZSetTrace
 from deltic.errors import CircuitError
 
 A = ZSet.of([("a", None, 1)])
 UNDER_A = op.index_with(lambda row: row, A)
-TIMED = op.trace_append(UNDER_A, Trace(), (0, 1))
+TIMED = op.trace_append(UNDER_A, ZSetTrace(), (0, 1))
 
 
 def nothing(*rows: Any) -> Any:
@@ -36,16 +36,16 @@ def nothing(*rows: Any) -> Any:
         (lambda: linear.join_function(lambda row: [(row, (1, 2), 1)], ZSet.of([("a", 1, 1)])), r"joins the times \(1,\) and \(1, 2\)"),
         (lambda: op.plus(A, UNDER_A), r"invalid input IndexedZSet\(.*\) of plus"),
         (lambda: op.minus(UNDER_A, A), r"invalid input ZSet\(.*\) of minus"),
-        (lambda: op.map(nothing, TIMED), r"invalid input Trace\(.*\) of map"),
+        (lambda: op.map(nothing, TIMED), r"invalid input ZSetTrace\(.*\) of map"),
         (lambda: op.consolidate(A), r"invalid input ZSet\(.*\) of consolidate"),
         (lambda: op.aggregate(op.count, A), r"invalid input ZSet\(.*\) of aggregate"),
         (lambda: op.join_stream(nothing, UNDER_A, A), r"invalid input ZSet\(.*\) of join_stream"),
         (lambda: op.join_trace(nothing, UNDER_A, UNDER_A), r"invalid input IndexedZSet\(.*\) of join_trace"),
         (lambda: op.join_trace(nothing, UNDER_A, TIMED, (1,)), r"join_trace joins the times \(1,\) and \(0, 1\)"),
-        (lambda: op.trace_append(TIMED, TIMED, (1, 0)), r"invalid input Trace\(.*\) of trace_append"),
+        (lambda: op.trace_append(TIMED, TIMED, (1, 0)), r"invalid input ZSetTrace\(.*\) of trace_append"),
         (lambda: op.untimed_trace_append(A, A), r"invalid input ZSet\(.*\) of untimed_trace_append"),
-        (lambda: op.distinct_incremental(UNDER_A, Trace()), r"invalid input IndexedZSet\(.*\) of distinct_incremental"),
-        (lambda: op.distinct_trace(A, op.untimed_trace_append(A, Trace()), (0, 1)), "distinct_trace reads a trace with time None"),
+        (lambda: op.distinct_incremental(UNDER_A, ZSetTrace()), r"invalid input IndexedZSet\(.*\) of distinct_incremental"),
+        (lambda: op.distinct_trace(A, op.untimed_trace_append(A, ZSetTrace()), (0, 1)), "distinct_trace reads a trace with time None"),
         (lambda: op.distinct_trace(A, TIMED, (1,)), r"distinct_trace at time \(1,\)"),
     ],
 )
@@ -102,4 +102,4 @@ def test_an_import_of_an_import_is_called_by_what_it_imports() -> None:
 
 def test_an_empty_change_is_of_its_kind() -> None:
     assert op.plus(IndexedZSet(), UNDER_A) == UNDER_A
-    assert op.consolidate(Trace()) == IndexedZSet()
+    assert op.consolidate(ZSetTrace()) == IndexedZSet()

@@ -12,7 +12,7 @@ from deltic.dbsp import operators as op
 from deltic.dbsp.circuit import ReferenceCircuit
 from deltic.dbsp.nested import DistinctTrace, ReferenceDistinct
 from deltic.dbsp.streams import Delay, DelayTrace, Delta0, Differentiate, Integrate, ReferenceOperator, TraceAppend, UntimedTraceAppend
-from deltic.dbsp.zset import PAST, IndexedZSet, Trace, ZSet
+from deltic.dbsp.zset import PAST, IndexedZSet, ZSet, ZSetTrace
 from deltic.errors import ImpureFunction, WeightOverflow
 from deltic.trace.time import Time, less_equal
 
@@ -105,20 +105,20 @@ def test_operators_on_a_root_count_epochs() -> None:
 def test_trace_append_is_the_sum_with_the_time_of_now() -> None:
     """trace[t′] for t′ ≠ now is what it was; trace[now] grows by the delta."""
     rng = random.Random(7)
-    trace = Trace()
+    trace = ZSetTrace()
     whole: list[tuple[int, tuple[()], Time, int]] = []
     for epoch in range(4):
         delta = random_zset(rng)
         whole += [(element, (), (epoch,), weight) for element, _, weight in delta.triples()]
         trace = op.trace_append(delta, trace, (epoch,))
-        assert trace == Trace.of(whole)
+        assert trace == ZSetTrace.of(whole)
     indexed = IndexedZSet.of([(("k", "v"), None, 2)])
-    assert TraceAppend().evaluate((3,), indexed, Trace.of([("k", "v", 1, 1)])).rows() == [("k", "v", (1,), 1), ("k", "v", (3,), 2)]
+    assert TraceAppend().evaluate((3,), indexed, ZSetTrace.of([("k", "v", 1, 1)])).rows() == [("k", "v", (1,), 1), ("k", "v", (3,), 2)]
 
 
 def test_untimed_trace_append_adds_weights_up() -> None:
     rng = random.Random(8)
-    trace, total = Trace(), NOTHING
+    trace, total = ZSetTrace(), NOTHING
     for time in range(5):
         delta = random_zset(rng, time)
         total = op.plus(total, delta.untimed())
@@ -130,17 +130,17 @@ def test_delay_trace_is_the_trace_before_and_its_epoch_is_past() -> None:
     """out[k] = in[k - 1] in the order of times; once an epoch is over its coordinate is past, iterations stay."""
     operator = DelayTrace()
     operator.depth = 1
-    one, two = Trace.of([("a", (), (0, 0), 1)]), Trace.of([("a", (), (0, 0), 1), ("b", (), (0, 1), 1)])
-    assert operator.evaluate((0, 0), one) == Trace()
+    one, two = ZSetTrace.of([("a", (), (0, 0), 1)]), ZSetTrace.of([("a", (), (0, 0), 1), ("b", (), (0, 1), 1)])
+    assert operator.evaluate((0, 0), one) == ZSetTrace()
     operator.clock_end(0)
     assert operator.evaluate((0, 1), two) == one
     operator.clock_end(0)
     operator.clock_end(1)
-    assert operator.evaluate((1, 0), Trace()).rows() == [("a", (), (PAST, 0), 1), ("b", (), (PAST, 1), 1)]
+    assert operator.evaluate((1, 0), ZSetTrace()).rows() == [("a", (), (PAST, 0), 1), ("b", (), (PAST, 1), 1)]
 
 
 def test_past_epochs_add_up_and_iterations_do_not() -> None:
-    trace = Trace.of([("a", (), (0, 1), 1), ("a", (), (1, 1), 2), ("a", (), (1, 2), 1), ("b", (), (0, 0), 1), ("b", (), (1, 0), -1)])
+    trace = ZSetTrace.of([("a", (), (0, 1), 1), ("a", (), (1, 1), 2), ("a", (), (1, 2), 1), ("b", (), (0, 0), 1), ("b", (), (1, 0), -1)])
     assert trace.past().rows() == [("a", (), (PAST, 1), 3), ("a", (), (PAST, 2), 1)]
 
 
@@ -148,7 +148,7 @@ def test_distinct_at_nested_times_is_the_mixed_difference() -> None:
     """Σ out[t′ ≤ t] = distinct(Σ in[t′ ≤ t]) in the product order, of all three forms, as they are looked at again."""
     for seed in range(60):
         inputs = random_inputs(seed, 3, 4)
-        trace = Trace()
+        trace = ZSetTrace()
         raw = {}
         for now, delta in inputs.items():
             raw[now] = op.distinct_trace(delta, trace, now)
@@ -161,7 +161,7 @@ def test_distinct_at_nested_times_is_the_mixed_difference() -> None:
 
 
 def test_join_trace_gives_products_at_the_join_of_times() -> None:
-    trace = Trace.of([("a", 1, (0, 2), 3), ("a", 2, (PAST, 0), -1), ("b", 1, (0, 0), 1)])
+    trace = ZSetTrace.of([("a", 1, (0, 2), 3), ("a", 2, (PAST, 0), -1), ("b", 1, (0, 0), 1)])
     delta = IndexedZSet.of([(("a", 5), None, 2)])
     assert op.join_trace(lambda key, x, y: (x, y), delta, trace, (1, 1)).triples() == [((5, 1), (1, 2), 6), ((5, 2), (1, 1), -2)]
 
@@ -175,9 +175,9 @@ def test_join_trace_gives_products_at_the_join_of_times() -> None:
         ("map", lambda: op.map(lambda x: "r", ZSet.of([(1, None, BIG), (2, None, BIG)]))),
         ("explode", lambda: op.explode(lambda x: [("r", BIG)], ZSet.of([(1, None, 2)]))),
         ("join_stream", lambda: op.join_stream(lambda k, x, y: "r", *[IndexedZSet.of([((0, 0), None, 2**32)])] * 2)),
-        ("trace_append", lambda: op.trace_append(ZSet.of([("r", None, BIG)]), Trace.of([("r", (), 0, BIG)]), (0,))),
-        ("consolidate", lambda: op.consolidate(Trace.of([("r", (), 0, BIG), ("r", (), 1, BIG)]))),
-        ("distinct_incremental", lambda: op.distinct_incremental(ZSet.of([("r", None, BIG)]), Trace.of([("r", (), 0, BIG)]))),
+        ("trace_append", lambda: op.trace_append(ZSet.of([("r", None, BIG)]), ZSetTrace.of([("r", (), 0, BIG)]), (0,))),
+        ("consolidate", lambda: op.consolidate(ZSetTrace.of([("r", (), 0, BIG), ("r", (), 1, BIG)]))),
+        ("distinct_incremental", lambda: op.distinct_incremental(ZSet.of([("r", None, BIG)]), ZSetTrace.of([("r", (), 0, BIG)]))),
     ],
 )
 def test_a_weight_beyond_64_bits_is_an_error_that_names_row_and_operator(operator: str, run: Callable[[], object]) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltic.errors import CatalogError, QueryError, Span
-from deltic.frontends.statements import Catalog as Relations
-from deltic.frontends.statements import CreateTable, CreateView
+from deltic.frontends.statements import CreateTable, CreateView, Namespace
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Plan, Project, Table
 from deltic.schema import BIGINT, Field, Schema, TableSchema
@@ -19,7 +18,7 @@ def place(name: str) -> Span:
     return Span(name, 0, len(name), "<test>")
 
 
-def first_column(relations: Relations) -> Plan:
+def first_column(relations: Namespace) -> Plan:
     """What view `w` is: the column `a` of view `v`."""
     plan = relations.relation("v")
     assert isinstance(plan, Plan)

@@ -6,7 +6,7 @@ from deltic.dbsp import operators as op
 from deltic.dbsp.circuit import ReferenceCircuit
 from deltic.dbsp.nested import JoinTrace
 from deltic.dbsp.streams import DelayTrace, TraceAppend
-from deltic.dbsp.zset import IndexedZSet, Trace, ZSet
+from deltic.dbsp.zset import IndexedZSet, ZSet, ZSetTrace
 from deltic.trace.time import join, less_equal, meet
 
 A = ZSet.of([(0, 0, 1), (1, 0, 1), (2, 0, 2), (3, 0, 1)])
@@ -26,7 +26,7 @@ def test_clocks_of_a_root_and_of_a_child() -> None:
     times: list[tuple[int, ...]] = []
 
     class Watch(TraceAppend):
-        def evaluate(self, now: tuple[int, ...], *inputs: object) -> Trace:
+        def evaluate(self, now: tuple[int, ...], *inputs: object) -> ZSetTrace:
             times.append(now)
             return super().evaluate(now, *inputs)
 
@@ -51,7 +51,7 @@ def test_aggregate() -> None:
 def test_consolidate() -> None:
     """2.9.2."""
     rows = [(0, 0, 0, 1), (0, 0, 0, -1), (0, 1, 0, 1), (0, 1, 0, 1), (1, 2, 0, 2), (1, 3, 0, 1), (1, 3, 0, -1), (1, 4, 0, -1)]
-    trace = Trace.of([*rows, (2, 2, 0, 1), (2, 4, 0, 1)])
+    trace = ZSetTrace.of([*rows, (2, 2, 0, 1), (2, 4, 0, 1)])
     expected = [((0, 1), None, 2), ((1, 2), None, 2), ((1, 4), None, -1), ((2, 2), None, 1), ((2, 4), None, 1)]
     assert op.consolidate(trace).triples() == expected
 
@@ -100,7 +100,7 @@ def test_distinct_trace() -> None:
     b01 = ZSet.of([(5, (0, 1), 1)])
     b10 = ZSet.of([(5, (1, 0), 1)])
     b11 = ZSet.of([(0, (1, 1), 1), (1, (1, 1), 1), (2, (1, 1), -1), (3, (1, 1), 1), (4, (1, 1), -1)])
-    t00 = Trace()
+    t00 = ZSetTrace()
     t01 = op.trace_append(b00, t00, (0, 0))
     t10 = op.trace_append(b01, t01, (0, 1))
     t11 = op.trace_append(b10, t10, (1, 0))
@@ -121,7 +121,7 @@ def test_join_stream() -> None:
 def test_join_trace() -> None:
     """2.9.13, whose results lack the inner pair that its join function makes."""
     rows = IndexedZSet.of([(("a", 0), 0, 1), (("a", 0), 0, -1), (("a", 1), 0, 1), (("b", 2), 0, 2), (("c", 2), 0, 1)])
-    trace = Trace.of([("a", 1, 0, 1), ("b", -3, 0, -1), ("b", 3, 0, 1), ("b", 4, 0, -1), ("c", 4, 0, 1)])
+    trace = ZSetTrace.of([("a", 1, 0, 1), ("b", -3, 0, -1), ("b", 3, 0, 1), ("b", 4, 0, -1), ("c", 4, 0, 1)])
     expected = [
         (("a", (1, 1)), None, 1),
         (("b", (2, -3)), None, -2),
@@ -181,4 +181,4 @@ def test_plus() -> None:
 def test_distinct_incremental(trace: list[tuple[int, tuple[()], int, int]], expected: list[tuple[int, None, int]]) -> None:
     """2.9.18, whose three examples are right, and whose rule of opposite signs is not: H(old + w) - H(old)."""
     batch = ZSet.of([(0, None, 2), (2, None, 1), (3, None, -1)])
-    assert op.distinct_incremental(batch, Trace.of(trace)).triples() == expected
+    assert op.distinct_incremental(batch, ZSetTrace.of(trace)).triples() == expected

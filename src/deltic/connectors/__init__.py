@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from deltic.connectors.connector import SinkConnector, SinkSpec, SourceConnector, SourceSpec
 from deltic.connectors.sink import Owner, Sink
-from deltic.connectors.source import Batch, DeadLetter, Offsets, Source
+from deltic.connectors.source import DeadLetter, Offsets, Source, SourceBatch
 from deltic.options import Option, Options
 
 __all__ = [
-    "Batch",
     "DeadLetter",
     "Offsets",
     "Option",
@@ -21,6 +20,7 @@ __all__ = [
     "SinkConnector",
     "SinkSpec",
     "Source",
+    "SourceBatch",
     "SourceConnector",
     "SourceSpec",
 ]

@@ -44,7 +44,7 @@ class Offsets:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class SourceBatch:
     """The changes between two offsets: what one tick reads of a source.
 
     changes: the table's columns in its order and Arrow types, alone (all rows are inserts), or followed by `_op` or `_weight`; None if
@@ -77,8 +77,8 @@ class Source(Protocol):
     def pending(self) -> Sequence[str]:
         """The names of what was new at the last `refresh` and has not been committed, in the order in which it will be read."""
 
-    def read(self, limit_rows: int) -> Batch | None:
+    def read(self, limit_rows: int) -> SourceBatch | None:
         """The next batch, of at most `limit_rows` rows; None if there are no more. It is followed by `committed` or `restore`."""
 
-    def committed(self, batch: Batch) -> None:
+    def committed(self, batch: SourceBatch) -> None:
         """The batch and its offsets are part of the state."""

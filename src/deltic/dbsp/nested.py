@@ -13,7 +13,7 @@ from typing import Any
 from deltic.dbsp.operators import Group, Reduction, join_trace, positive, trace_append
 from deltic.dbsp.streams import ReferenceOperator
 from deltic.dbsp.weights import checked, summed
-from deltic.dbsp.zset import PAST, IndexedZSet, Row, Trace, ZSet, check_kind, order
+from deltic.dbsp.zset import PAST, IndexedZSet, Row, ZSet, ZSetTrace, check_kind, order
 from deltic.purity import pure
 from deltic.trace.time import Time, join, less_equal
 
@@ -84,7 +84,7 @@ class ReferenceJoin(TimedJoin):
         super().__init__("join")
         self.function = pure(function)
         self.flipped = lambda key, right, left: self.function(key, left, right)
-        self.left, self.right = Trace(), Trace()
+        self.left, self.right = ZSetTrace(), ZSetTrace()
 
     def evaluate(self, now: Time, *inputs: Any) -> ZSet:
         left, right = inputs

@@ -24,7 +24,7 @@ from deltic.dbsp import operators
 from deltic.dbsp.nested import ReferenceAggregate, ReferenceDistinct, ReferenceJoin, ReferenceTopK
 from deltic.dbsp.operators import Reduction, consolidate, trace_append
 from deltic.dbsp.streams import Apply, Changes, Delay, Delayed, Delta0, Differentiate, Integrate, ReferenceOperator, Value
-from deltic.dbsp.zset import IndexedZSet, Row, Trace, ZSet
+from deltic.dbsp.zset import IndexedZSet, Row, ZSet, ZSetTrace
 from deltic.errors import CircuitError, Divergence
 from deltic.purity import pure
 from deltic.trace.time import Time
@@ -293,7 +293,7 @@ class ChildNode(ReferenceNode):
             node.clock_end(scope + 1)
 
     def evaluate(self, now: Time) -> tuple[Value, ...]:
-        traces = [Trace() for _ in self.exports]
+        traces = [ZSetTrace() for _ in self.exports]
         indexed = [False for _ in self.exports]
         growth: list[dict[ReferenceNode, int]] = []
         for i in range(self.limit + 1):
@@ -320,7 +320,7 @@ class ChildNode(ReferenceNode):
         return Divergence(message, remedy="apply distinct in the cycle, or increase the limit of the child")
 
 
-def _exported(trace: Trace, indexed: bool) -> Changes:
+def _exported(trace: ZSetTrace, indexed: bool) -> Changes:
     """The sum of this step's iterations, as a value of the stream's kind."""
     total = consolidate(trace)
     return total if indexed else ZSet.of((element, None, weight) for (element, _), _, weight in total.triples())

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from deltic.dbsp.weights import checked
-from deltic.dbsp.zset import At, IndexedZSet, Row, Trace, ZSet, check_kind
+from deltic.dbsp.zset import At, IndexedZSet, Row, ZSet, ZSetTrace, check_kind
 from deltic.errors import CircuitError
 from deltic.purity import name_of, pure
 from deltic.trace.time import Time, join
@@ -131,13 +131,13 @@ def minus(left: Z, right: Z) -> Z:
     return type(left).sum(chain(left.weights.items(), ((entry, -weight) for entry, weight in right.weights.items())), "minus")
 
 
-def consolidate(trace: Trace) -> IndexedZSet:
+def consolidate(trace: ZSetTrace) -> IndexedZSet:
     """The sum of the trace over all times, untimed, as a child circuit exports it.
 
-    >>> consolidate(Trace.of([(0, 1, 0, 1), (0, 1, 1, 1), (1, 3, 0, 1), (1, 3, 0, -1)]))
+    >>> consolidate(ZSetTrace.of([(0, 1, 0, 1), (0, 1, 1, 1), (1, 3, 0, 1), (1, 3, 0, -1)]))
     IndexedZSet([((0, 1), None, 2)])
     """
-    check_kind("consolidate", trace, Trace)
+    check_kind("consolidate", trace, ZSetTrace)
     return IndexedZSet.sum(((((key, value), None), weight) for (key, value, _), weight in trace.weights.items()), "consolidate")
 
 
@@ -186,16 +186,16 @@ def join_stream(function: Callable[[Any, Any, Any], Row], left: IndexedZSet, rig
     return ZSet.sum(pairs(), "join_stream")
 
 
-def join_trace(function: Callable[[Any, Any, Any], Row], delta: IndexedZSet, trace: Trace, now: Time | None = None) -> ZSet:
+def join_trace(function: Callable[[Any, Any, Any], Row], delta: IndexedZSet, trace: ZSetTrace, now: Time | None = None) -> ZSet:
     """The delta at time `now` joined with the trace; each product is at the join of `now` and its time in the trace.
 
     Without `now` the products are untimed. O(trace); an index would make it O(pairs).
 
-    >>> join_trace(lambda key, x, y: (x, y), IndexedZSet.of([(("a", 1), None, 2)]), Trace.of([("a", 5, (0, 3), 1)]), (1, 2))
+    >>> join_trace(lambda key, x, y: (x, y), IndexedZSet.of([(("a", 1), None, 2)]), ZSetTrace.of([("a", 5, (0, 3), 1)]), (1, 2))
     ZSet([((1, 5), (1, 3), 2)])
     """
     check_kind("join_trace", delta, IndexedZSet)
-    check_kind("join_trace", trace, Trace)
+    check_kind("join_trace", trace, ZSetTrace)
     joined = pure(function)
     groups = delta.groups()
 
@@ -208,32 +208,32 @@ def join_trace(function: Callable[[Any, Any, Any], Row], delta: IndexedZSet, tra
     return ZSet.sum(pairs(), "join_trace")
 
 
-def trace_append(delta: ZSet | IndexedZSet, trace: Trace, now: Time) -> Trace:
+def trace_append(delta: ZSet | IndexedZSet, trace: ZSetTrace, now: Time) -> ZSetTrace:
     """The trace plus the delta at time `now`.
 
-    >>> trace_append(ZSet.of([("a", None, 1)]), Trace(), (0,))
-    Trace([('a', (), (0,), 1)])
+    >>> trace_append(ZSet.of([("a", None, 1)]), ZSetTrace(), (0,))
+    ZSetTrace([('a', (), (0,), 1)])
     """
     return _appended(delta, trace, now, "trace_append")
 
 
-def untimed_trace_append(delta: ZSet | IndexedZSet, trace: Trace) -> Trace:
+def untimed_trace_append(delta: ZSet | IndexedZSet, trace: ZSetTrace) -> ZSetTrace:
     """The trace plus the delta, untimed.
 
-    >>> untimed_trace_append(IndexedZSet.of([(("a", 1), 3, 1)]), Trace.of([("a", 1, None, 1)]))
-    Trace([('a', 1, None, 2)])
+    >>> untimed_trace_append(IndexedZSet.of([(("a", 1), 3, 1)]), ZSetTrace.of([("a", 1, None, 1)]))
+    ZSetTrace([('a', 1, None, 2)])
     """
     return _appended(delta, trace, None, "untimed_trace_append")
 
 
-def distinct_incremental(delta: ZSet, trace: Trace) -> ZSet:
+def distinct_incremental(delta: ZSet, trace: ZSetTrace) -> ZSet:
     """The change of the distinct elements: H(old + w) - H(old), where old is the weight in the trace over all times.
 
-    >>> distinct_incremental(ZSet.of([("a", None, 1), ("b", None, -1)]), Trace.of([("a", (), 0, 1), ("b", (), 0, 1)]))
+    >>> distinct_incremental(ZSet.of([("a", None, 1), ("b", None, -1)]), ZSetTrace.of([("a", (), 0, 1), ("b", (), 0, 1)]))
     ZSet([('b', None, -1)])
     """
     check_kind("distinct_incremental", delta, ZSet)
-    check_kind("distinct_incremental", trace, Trace)
+    check_kind("distinct_incremental", trace, ZSetTrace)
     old = {element: weight for ((element, _), _), weight in consolidate(trace).weights.items()}
     changes = ((element, w, old.get(element, 0)) for (element, _), w in delta.untimed("distinct_incremental").items())
     return ZSet.of(
@@ -241,19 +241,19 @@ def distinct_incremental(delta: ZSet, trace: Trace) -> ZSet:
     )
 
 
-def distinct_trace(delta: ZSet, trace: Trace, now: Time) -> ZSet:
+def distinct_trace(delta: ZSet, trace: ZSetTrace, now: Time) -> ZSet:
     """The change at `now` = (e, i) of the distinct elements of the sum of the trace and the delta at times ≤ now.
 
     With w1 = the weights at (e0 < e, i0 < i), w2 at (e0 < e, i), w3 at (e, i0 < i) and w the delta's:
     [H(w1 + w2 + w3 + w) - H(w1 + w3)] - [H(w1 + w2) - H(w1)].
     The trace must not contain the delta. Besides the elements of the delta, those with both w2 and w3 can change. O(trace).
 
-    >>> history = Trace.of([(5, (), (0, 1), 1), (5, (), (1, 0), 1)])
+    >>> history = ZSetTrace.of([(5, (), (0, 1), 1), (5, (), (1, 0), 1)])
     >>> distinct_trace(ZSet(), history, (1, 1))
     ZSet([(5, None, -1)])
     """
     check_kind("distinct_trace", delta, ZSet)
-    check_kind("distinct_trace", trace, Trace)
+    check_kind("distinct_trace", trace, ZSetTrace)
     weights = {element: weight for (element, _), weight in delta.untimed("distinct_trace").items()}
     elements = list(dict.fromkeys((*weights, *(key for key, _, _ in trace))))
     return ZSet.of((element, None, _distinct_change(weights.get(element, 0), trace.times(element), now)) for element in elements)
@@ -276,14 +276,14 @@ def _distinct_change(w: int, history: Mapping[At, int], now: Time) -> int:
     return positive(w1 + w2 + w3 + w) - positive(w1 + w3) - (positive(w1 + w2) - positive(w1))
 
 
-def _appended(delta: ZSet | IndexedZSet, trace: Trace, now: Time | None, operator: str) -> Trace:
+def _appended(delta: ZSet | IndexedZSet, trace: ZSetTrace, now: Time | None, operator: str) -> ZSetTrace:
     check_kind(operator, delta, ZSet, IndexedZSet)
-    check_kind(operator, trace, Trace)
+    check_kind(operator, trace, ZSetTrace)
     if isinstance(delta, ZSet):
         rows: list[tuple[Row, Row, int]] = [(element, (), weight) for (element, _), weight in delta.weights.items()]
     else:
         rows = [(key, value, weight) for ((key, value), _), weight in delta.weights.items()]
-    return Trace.sum(chain(trace.weights.items(), (((key, value, now), weight) for key, value, weight in rows)), operator)
+    return ZSetTrace.sum(chain(trace.weights.items(), (((key, value, now), weight) for key, value, weight in rows)), operator)
 
 
 Item = TypeVar("Item", bound=Hashable)

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from deltic.dbsp.operators import minus, plus, trace_append, untimed_trace_append
-from deltic.dbsp.zset import IndexedZSet, Trace, ZSet
+from deltic.dbsp.zset import IndexedZSet, ZSet, ZSetTrace
 from deltic.trace.time import Time
 
-Value = ZSet | IndexedZSet | Trace
+Value = ZSet | IndexedZSet | ZSetTrace
 Changes = ZSet | IndexedZSet
 
 
@@ -94,10 +94,10 @@ class DelayTrace(Delayed):
     """
 
     def __init__(self) -> None:
-        super().__init__("delay_trace", Trace())
+        super().__init__("delay_trace", ZSetTrace())
 
     def clock_end(self, scope: int) -> None:
-        if scope == self.depth and isinstance(self.held, Trace):
+        if scope == self.depth and isinstance(self.held, ZSetTrace):
             self.held = self.held.past()
 
 
@@ -107,7 +107,7 @@ class TraceAppend(ReferenceOperator):
     def __init__(self) -> None:
         super().__init__("trace_append")
 
-    def evaluate(self, now: Time, *inputs: Any) -> Trace:
+    def evaluate(self, now: Time, *inputs: Any) -> ZSetTrace:
         return trace_append(inputs[0], inputs[1], now)
 
 
@@ -117,7 +117,7 @@ class UntimedTraceAppend(ReferenceOperator):
     def __init__(self) -> None:
         super().__init__("untimed_trace_append")
 
-    def evaluate(self, now: Time, *inputs: Any) -> Trace:
+    def evaluate(self, now: Time, *inputs: Any) -> ZSetTrace:
         return untimed_trace_append(*inputs)
 
 

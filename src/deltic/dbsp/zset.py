@@ -132,7 +132,7 @@ class IndexedZSet(WeightedEntries[tuple[Pair, At]]):
         return f"IndexedZSet({self.triples()!r})"
 
 
-class Trace(WeightedEntries[tuple[Row, Row, At]]):
+class ZSetTrace(WeightedEntries[tuple[Row, Row, At]]):
     """The sum of many deltas: entries (key, value, time). An element of a Z-set is a key with value ()."""
 
     @classmethod
@@ -143,16 +143,16 @@ class Trace(WeightedEntries[tuple[Row, Row, At]]):
     def rows(self) -> list[tuple[Row, Row, At, int]]:
         return [(key, value, time, weight) for (key, value, time), weight in self.items()]
 
-    def past(self) -> Trace:
+    def past(self) -> ZSetTrace:
         """The trace after the end of the epoch: the weights of a row at an iteration are added over all epochs."""
-        return Trace.sum((((key, value, past(time)), weight) for (key, value, time), weight in self.weights.items()), "past")
+        return ZSetTrace.sum((((key, value, past(time)), weight) for (key, value, time), weight in self.weights.items()), "past")
 
     def times(self, key: Row) -> dict[At, int]:
         """The key's weights by time, over all its values."""
         return summed(((time, weight) for (other, _, time), weight in self.weights.items() if other == key), "times")
 
     def __repr__(self) -> str:
-        return f"Trace({self.rows()!r})"
+        return f"ZSetTrace({self.rows()!r})"
 
 
 def check_kind(operator: str, value: object, *kinds: type) -> None:
@@ -163,5 +163,5 @@ def check_kind(operator: str, value: object, *kinds: type) -> None:
         raise CircuitError(f"invalid input {value!r} of {operator}", expected=expected, remedy=remedy)
 
 
-MAKES: Final = {IndexedZSet: "use index_with to index elements by a key", Trace: "use trace_append to build a Trace"}
+MAKES: Final = {IndexedZSet: "use index_with to index elements by a key", ZSetTrace: "use trace_append to build a ZSetTrace"}
 """How to create values of these kinds."""

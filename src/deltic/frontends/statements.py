@@ -15,18 +15,18 @@ from deltic.plan.nodes import Plan
 from deltic.schema import Schema, TableSchema
 
 
-class Catalog(Protocol):
-    """The tables and views that there are. Names are found without regard to case."""
+class Namespace(Protocol):
+    """The tables and views that a query can name. Names are case-insensitive."""
 
     def relation(self, name: str) -> TableSchema | Plan | None:
-        """A table by its schema, a view by its plan, one that is declared recursive by a Reference, None where there is neither."""
+        """A table's schema, a view's plan, a Reference for a view that is declared recursive, or None for an unknown name."""
 
     def names(self) -> Iterable[str]:
-        """Every table and view, for "did you mean"."""
+        """The names of all tables and views, for suggestions."""
 
 
-Rebind: TypeAlias = Callable[[Catalog], Plan]
-"""Gives the plan of a query over another catalog. Raises QueryError where it does not fit any more."""
+Rebind: TypeAlias = Callable[[Namespace], Plan]
+"""Binds a query again over another namespace. Raises QueryError if it is no longer valid."""
 
 
 @dataclass(frozen=True, slots=True)

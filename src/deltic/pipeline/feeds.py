@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from deltic.connectors.frames import OP, WEIGHT
-from deltic.connectors.source import Batch, Json, Source
+from deltic.connectors.source import Json, Source, SourceBatch
 from deltic.errors import DataError
 from deltic.pipeline.notes import offset_notes, offsets_of
 from deltic.schema import TableSchema
@@ -19,7 +19,7 @@ class Load:
     """What one tick takes of one table."""
 
     table: TableSchema
-    batch: Batch
+    batch: SourceBatch
 
     @property
     def notes(self) -> dict[str, Json]:

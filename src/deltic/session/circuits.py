@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 
 from deltic.errors import CircuitError, Span
 from deltic.frontends.python import Circuit, check_unchanged, described
-from deltic.frontends.statements import Catalog, CreateTable, CreateView, Rebind, Statement
+from deltic.frontends.statements import CreateTable, CreateView, Namespace, Rebind, Statement
 from deltic.plan.nodes import Plan, Table, references
 from deltic.plan.recursion import bound_to
 from deltic.plan.walk import nodes, tables
 from deltic.schema import Schema, TableSchema
 
 
-def circuit_statements(circuit: Circuit, known: Mapping[str, TableSchema], catalog: Catalog) -> Iterator[Statement]:
+def circuit_statements(circuit: Circuit, known: Mapping[str, TableSchema], catalog: Namespace) -> Iterator[Statement]:
     """A table for each input that is not just so in `known`, by names in lower case, and a materialized view for each output.
 
     Raises CircuitError where an output reads the input of a circuit that is not installed, a view that is missing or has other columns, or
@@ -41,13 +41,13 @@ def circuit_statements(circuit: Circuit, known: Mapping[str, TableSchema], catal
 def _rebinding(plan: Plan, views: Mapping[str, Schema]) -> Rebind:
     """What gives an output's plan over a catalog. views: those that it reads, with the columns that the circuit declares."""
 
-    def rebind(catalog: Catalog) -> Plan:
+    def rebind(catalog: Namespace) -> Plan:
         return bound_to(plan, {name: _view(catalog, name, schema) for name, schema in views.items()})
 
     return rebind
 
 
-def _view(catalog: Catalog, name: str, schema: Schema) -> Plan:
+def _view(catalog: Namespace, name: str, schema: Schema) -> Plan:
     """What the view means. Raises CircuitError."""
     plan = catalog.relation(name)
     if plan is None or isinstance(plan, TableSchema):

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from deltic.connectors.files.portions import Column, Fault
+from deltic.connectors.files.portions import Fault, ParsedColumn
 
 _FEW: Final = 32
 
@@ -25,7 +25,7 @@ class Conversion:
     fast: Callable[[pa.Array], pa.Array]
     slow: Callable[[pa.Scalar[Any]], object | Fault]
 
-    def column(self, array: pa.Array) -> Column:
+    def column(self, array: pa.Array) -> ParsedColumn:
         """The values, and the rows of `array` that have none."""
         parts: list[pa.Array] = []
         faults: dict[int, Fault] = {}
@@ -41,7 +41,7 @@ class Conversion:
                 else:
                     half = length // 2
                     left += [(start + half, length - half), (start, half)]
-        return Column(parts[0] if len(parts) == 1 else pa.concat_arrays(parts), faults)
+        return ParsedColumn(parts[0] if len(parts) == 1 else pa.concat_arrays(parts), faults)
 
     def _each(self, part: pa.Array, start: int, faults: dict[int, Fault]) -> pa.Array:
         values: list[object] = []

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.csv import ConvertOptions, InvalidRow, ParseOptions, ReadOptions, open_csv
 
-from deltic.connectors.files.portions import Block, Column, Fault, in_table_order, remedy_for_extra
+from deltic.connectors.files.portions import Fault, ParsedBlock, ParsedColumn, in_table_order, remedy_for_extra
 from deltic.connectors.files.text import from_text
 from deltic.errors import SourceError
 from deltic.schema import STRING, Field, TableSchema
@@ -53,7 +53,7 @@ class CsvFiles:
         self._header, self._sep, self._null = header, sep, null_value
         self._listed = "the columns " + ", ".join(field.name for field in fields)
 
-    def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[Block]:
+    def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[ParsedBlock]:
         """Blocks of at most 65,536 records after the first `start`, plus torn ones. A file without a byte needs no header."""
         if file.read(4) in (b"", codecs.BOM_UTF8):
             return
@@ -67,15 +67,15 @@ class CsvFiles:
                 yield self._block(part, order, first, above)
                 first = part.last - above + 1
 
-    def _block(self, records: _Records, order: Sequence[int], first: int, above: int) -> Block:
+    def _block(self, records: _Records, order: Sequence[int], first: int, above: int) -> ParsedBlock:
         batch = records.fields
         columns = [self._column(batch.column(i), field) for field, i in zip(self._fields, order, strict=True)]
         torn = {number - above: (self._fault(row), row.text) for number, row in records.torn.items()}
-        return Block(first, records.last - above - first + 1, records.numbers - above, columns, torn, lambda i: self._text(batch, i))
+        return ParsedBlock(first, records.last - above - first + 1, records.numbers - above, columns, torn, lambda i: self._text(batch, i))
 
-    def _column(self, texts: pa.Array, field: Field) -> Column:
+    def _column(self, texts: pa.Array, field: Field) -> ParsedColumn:
         if field.type == STRING:
-            return Column(texts, {})
+            return ParsedColumn(texts, {})
         null = pc.equal(texts, self._null)
         if pc.any(null).as_py():  # in quotes: no number, date or time looks like this
             texts = pc.if_else(null, pa.scalar(None, pa.string()), texts)

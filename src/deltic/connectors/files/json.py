@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.json import ParseOptions, ReadOptions, read_json
 
-from deltic.connectors.files.portions import Block, Column, Fault, quoted, remedy_for_extra
+from deltic.connectors.files.portions import Fault, ParsedBlock, ParsedColumn, quoted, remedy_for_extra
 from deltic.connectors.files.text import MOST_DIGITS, expected_text, from_text, is_no_number, parse
 from deltic.errors import SourceError
 from deltic.schema import DATE, TIMESTAMP, Field, TableSchema, Type
@@ -51,7 +51,7 @@ class JsonFiles:
         self._places = {field.name.lower(): i for i, field in enumerate(fields)}
         self._listed = "one JSON object on each line, with the fields " + ", ".join(field.name for field in fields)
 
-    def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[Block]:
+    def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[ParsedBlock]:
         """Blocks of at most 65,536 lines after the first `start`."""
         at = 0
         for lines in self._chunks(file, name):
@@ -80,7 +80,7 @@ class JsonFiles:
         lines = b"".join(rest).split(b"\n")
         yield lines if lines[-1] else lines[:-1]
 
-    def _block(self, lines: list[bytes], first: int) -> Block:
+    def _block(self, lines: list[bytes], first: int) -> ParsedBlock:
         stripped = [line.strip(_WHITE) for line in lines]
         texts = [line for line in stripped if line]
         if len(texts) == len(lines):
@@ -92,11 +92,11 @@ class JsonFiles:
         broken = {int(numbers[i]): (fault, _shown(texts[i])) for i, fault in torn.items()}
         if torn:
             numbers = numbers[np.array(whole, np.int64)]
-        return Block(first, len(lines), numbers, columns, broken, lambda i: _shown(texts[whole[i]]))
+        return ParsedBlock(first, len(lines), numbers, columns, broken, lambda i: _shown(texts[whole[i]]))
 
-    def _read(self, texts: Sequence[bytes]) -> tuple[list[Column], dict[int, Fault]]:
+    def _read(self, texts: Sequence[bytes]) -> tuple[list[ParsedColumn], dict[int, Fault]]:
         """The columns of the lines that are objects of these fields, and why the others are not."""
-        parts: list[list[Column]] = []
+        parts: list[list[ParsedColumn]] = []
         torn: dict[int, Fault] = {}
         left = [(0, len(texts))]
         while left:
@@ -112,10 +112,10 @@ class JsonFiles:
                     left += [(start + half, length - half), (start, half)]
         return [_joined([part[i] for part in parts]) for i in range(len(self._fields))], torn
 
-    def _fast(self, texts: Sequence[bytes]) -> list[Column]:
+    def _fast(self, texts: Sequence[bytes]) -> list[ParsedColumn]:
         """All lines at once. Raises pa.ArrowException where one of them needs to be looked at."""
         if not texts:
-            return [Column(pa.array([], field.type.arrow), {}) for field in self._fields]
+            return [ParsedColumn(pa.array([], field.type.arrow), {}) for field in self._fields]
         if not all(text[0] == ord("{") and text[-1] == ord("}") for text in texts):
             raise pa.ArrowInvalid("not an object on each line")
         spelled = self._spelling(texts[0])
@@ -150,7 +150,7 @@ class JsonFiles:
                 names[place] = name
         return names
 
-    def _each(self, texts: Sequence[bytes], start: int, torn: dict[int, Fault]) -> list[Column]:
+    def _each(self, texts: Sequence[bytes], start: int, torn: dict[int, Fault]) -> list[ParsedColumn]:
         rows: list[_Row] = []
         for i, text in enumerate(texts):
             found = self._row(text)
@@ -190,17 +190,17 @@ def _read_type(wanted: Type) -> pa.DataType:
     return pa.string() if wanted in (DATE, TIMESTAMP) else wanted.arrow
 
 
-def _fitted(read: pa.ChunkedArray[Any], wanted: Type) -> Column:
+def _fitted(read: pa.ChunkedArray[Any], wanted: Type) -> ParsedColumn:
     """A column as Arrow reads it. Raises pa.ArrowInvalid where that may be more than JSON allows."""
     array = pa.concat_arrays(read.chunks)
     if wanted.is_decimal or wanted.name in _IN_STRINGS:
         array.validate(full=True)
     if wanted.is_float and pc.any(pc.is_inf(array)).as_py():
         raise pa.ArrowInvalid("a number may be beyond the range")
-    return from_text(wanted).column(array) if wanted in (DATE, TIMESTAMP) else Column(array, {})
+    return from_text(wanted).column(array) if wanted in (DATE, TIMESTAMP) else ParsedColumn(array, {})
 
 
-def _joined(parts: list[Column]) -> Column:
+def _joined(parts: list[ParsedColumn]) -> ParsedColumn:
     if len(parts) == 1:
         return parts[0]
     faults: dict[int, Fault] = {}
@@ -208,12 +208,12 @@ def _joined(parts: list[Column]) -> Column:
     for part in parts:
         faults.update({at + i: fault for i, fault in part.faults.items()})
         at += len(part.array)
-    return Column(pa.concat_arrays([part.array for part in parts]), faults)
+    return ParsedColumn(pa.concat_arrays([part.array for part in parts]), faults)
 
 
-def _gathered(values: list[object], wanted: Type) -> Column:
+def _gathered(values: list[object], wanted: Type) -> ParsedColumn:
     faults = {i: value for i, value in enumerate(values) if isinstance(value, Fault)}
-    return Column(pa.array([None if isinstance(value, Fault) else value for value in values], wanted.arrow), faults)
+    return ParsedColumn(pa.array([None if isinstance(value, Fault) else value for value in values], wanted.arrow), faults)
 
 
 def _decoded(text: bytes) -> object:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from deltic.connectors.source import Json, Offsets
 from deltic.errors import SourceError
 
-_Record = TypeVar("_Record", "ConsumedFile", "Cursor")
+_Record = TypeVar("_Record", "ConsumedFile", "FilePosition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ConsumedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class FilePosition:
     """A file that was read in part. rows: how many of its rows. prefix: CRC-32 of their content, which tells whether they have changed
     when the file has.
     """
@@ -47,9 +47,9 @@ def consumed_files(table: str, parts: Mapping[str, Json]) -> dict[str, ConsumedF
     return {name: _record(ConsumedFile, table, value) for name, value in parts.items() if value is not None}
 
 
-def cursor_of(table: str, offsets: Offsets) -> Cursor | None:
+def position_of(table: str, offsets: Offsets) -> FilePosition | None:
     """How far the file in progress is. Raises SourceError for what is not such a record."""
-    return None if offsets.cursor is None else _record(Cursor, table, offsets.cursor)
+    return None if offsets.cursor is None else _record(FilePosition, table, offsets.cursor)
 
 
 def _record(kind: type[_Record], table: str, value: Json) -> _Record:

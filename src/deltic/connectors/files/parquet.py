@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltic.connectors.files.converting import Conversion
-from deltic.connectors.files.portions import Block, Column, Fault, in_table_order, remedy_for_extra
+from deltic.connectors.files.portions import Fault, ParsedBlock, ParsedColumn, in_table_order, remedy_for_extra
 from deltic.connectors.fitting import cast, may_become, shown, without_dictionary
 from deltic.errors import SourceError
 from deltic.schema import Field, TableSchema
@@ -31,7 +31,7 @@ class ParquetFiles:
     def __init__(self, table: TableSchema, fields: Sequence[Field]) -> None:
         self._table, self._fields = table.name, fields
 
-    def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[Block]:
+    def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[ParsedBlock]:
         """Blocks of at most 65,536 rows after the first `start`. check: raises if the file is no longer what was opened."""
         self._check_ends(file, name)
         try:
@@ -52,7 +52,7 @@ class ParquetFiles:
             what = f"is cut short, at {size:,} bytes: it does not end as Parquet does" if begins else "is not a Parquet file"
             self._fail(name, what, "a complete Parquet file", "write it again, under a name that starts with '.' until it is complete")
 
-    def _blocks(self, parquet: pq.ParquetFile, name: str, start: int) -> Iterator[Block]:
+    def _blocks(self, parquet: pq.ParquetFile, name: str, start: int) -> Iterator[ParsedBlock]:
         order = self._order(parquet.schema_arrow, name)
         groups, skipped = list(range(parquet.num_row_groups)), 0
         while groups and skipped + (rows := parquet.metadata.row_group(groups[0]).num_rows) <= start:
@@ -67,11 +67,11 @@ class ParquetFiles:
             if rest.num_rows:
                 yield self._block(rest, at - rest.num_rows + 1)
 
-    def _block(self, batch: pa.RecordBatch, first: int) -> Block:
+    def _block(self, batch: pa.RecordBatch, first: int) -> ParsedBlock:
         numbers = np.arange(first, first + batch.num_rows)
         named = {column.lower(): i for i, column in enumerate(batch.schema.names)}
         columns = [_column(batch.column(named[field.name.lower()]), field) for field in self._fields]
-        return Block(first, batch.num_rows, numbers, columns, {}, lambda i: _text(batch.slice(i, 1)))
+        return ParsedBlock(first, batch.num_rows, numbers, columns, {}, lambda i: _text(batch.slice(i, 1)))
 
     def _order(self, schema: pa.Schema, name: str) -> list[int]:
         """Where each field stands in the file. Raises SourceError if a column is missing, too much, or of a type that does not fit."""
@@ -95,16 +95,16 @@ class ParquetFiles:
         raise SourceError(f"table {self._table}: the file {name}{joint}{what}", expected=expected, remedy=remedy) from None
 
 
-def _column(array: pa.Array, field: Field) -> Column:
+def _column(array: pa.Array, field: Field) -> ParsedColumn:
     if pa.types.is_dictionary(array.type):
         array = without_dictionary(pa.chunked_array([array])).chunk(0)
     if array.type == field.type.arrow:
-        return _checked_text(array, field) if pa.types.is_string(array.type) else Column(array, {})
+        return _checked_text(array, field) if pa.types.is_string(array.type) else ParsedColumn(array, {})
     conversion = Conversion(field.type.arrow, lambda part: cast(part, field.type), lambda scalar: _one(scalar, field))
     return conversion.column(array)
 
 
-def _checked_text(array: pa.Array, field: Field) -> Column:
+def _checked_text(array: pa.Array, field: Field) -> ParsedColumn:
     """Nothing that writes Parquet promises that its text is UTF-8."""
     return Conversion(pa.string(), _validated, lambda scalar: _one(scalar, field)).column(array)
 

@@ -50,7 +50,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ParsedColumn:
     """A column of its field's Arrow type, and the rows, counted from 0, that have no value of it: these are NULL in `array`."""
 
     array: pa.Array
@@ -58,7 +58,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ParsedBlock:
     """What a format makes of rows `first` to `first + rows - 1`, unjudged.
 
     columns: one for each of `fields_of`. numbers: int64[n], of each row. torn: records that are not rows at all, by number, with
@@ -68,7 +68,7 @@ class Block:
     first: int
     rows: int
     numbers: npt.NDArray[np.int64]
-    columns: Sequence[Column]
+    columns: Sequence[ParsedColumn]
     torn: Mapping[int, tuple[Fault, str]]
     text: Callable[[int], str]
 
@@ -88,7 +88,7 @@ class Sieve:
         self._schema = pa.schema([(name, field.type.arrow) for name, field in zip(names, self._fields, strict=True)])
         self._others = [i for i in range(len(table.schema)) if i not in table.key]
 
-    def portion(self, file: str, block: Block) -> Portion:
+    def portion(self, file: str, block: ParsedBlock) -> Portion:
         """Raises FrameError or ConstraintViolation for the first bad row, if strict."""
         columns = self._judged(block)
         bad = self._bad(block, columns)
@@ -101,7 +101,7 @@ class Sieve:
             return Portion(changes, block.rows, block.first, letters, block.numbers)
         return Portion(changes.filter(pa.array(good)), block.rows, block.first, letters, block.numbers[good])
 
-    def _bad(self, block: Block, columns: Sequence[Column]) -> dict[int, tuple[str | None, Fault, str]]:
+    def _bad(self, block: ParsedBlock, columns: Sequence[ParsedColumn]) -> dict[int, tuple[str | None, Fault, str]]:
         """By row number: the first column that is wrong, why, and the row's text."""
         found: dict[int, tuple[str | None, Fault, str]] = {row: (None, *torn) for row, torn in block.torn.items()}
         first: dict[int, tuple[str, Fault]] = {}
@@ -112,7 +112,7 @@ class Sieve:
             found[int(block.numbers[i])] = (name, fault, block.text(i))
         return found
 
-    def _judged(self, block: Block) -> list[Column]:
+    def _judged(self, block: ParsedBlock) -> list[ParsedColumn]:
         """The columns, with faults also for what the table does not allow."""
         columns = list(block.columns)
         bare: npt.NDArray[np.bool_] | None = None
@@ -124,7 +124,7 @@ class Sieve:
                 columns[i] = _without_nulls(columns[i], field, bare)
         return columns
 
-    def _judged_ops(self, column: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
+    def _judged_ops(self, column: ParsedColumn) -> tuple[ParsedColumn, npt.NDArray[np.bool_]]:
         """The operations, and which rows delete."""
         encoded = column.array.dictionary_encode(null_encoding="encode")
         words = encoded.dictionary.to_pylist()
@@ -132,7 +132,7 @@ class Sieve:
         deletes = np.array([word is not None and OPERATIONS.get(word.lower()) is Op.DELETE_ROW for word in words], bool)
         codes = encoded.indices.to_numpy()
         wrong = {i: fault for i, code in enumerate(codes.tolist()) if (fault := faults[code])} if any(faults) else {}
-        return Column(column.array, {**wrong, **column.faults}), deletes[codes] if len(words) else np.zeros(0, bool)
+        return ParsedColumn(column.array, {**wrong, **column.faults}), deletes[codes] if len(words) else np.zeros(0, bool)
 
     def _op_fault(self, word: str | None) -> Fault | None:
         op = None if word is None else OPERATIONS.get(word.lower())
@@ -143,7 +143,7 @@ class Sieve:
             return Fault(f"{word}, but the table has no PRIMARY KEY", "insert or delete", remedy)
         return None
 
-    def _bare(self, columns: Sequence[Column], deletes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_] | None:
+    def _bare(self, columns: Sequence[ParsedColumn], deletes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_] | None:
         """Deletes that give the key alone."""
         if not self._table.key or not deletes.any():
             return None
@@ -164,11 +164,11 @@ class Sieve:
         return error
 
 
-def _without_nulls(column: Column, field: Field, bare: npt.NDArray[np.bool_] | None) -> Column:
+def _without_nulls(column: ParsedColumn, field: Field, bare: npt.NDArray[np.bool_] | None) -> ParsedColumn:
     nulls = column.array.is_null().to_numpy(zero_copy_only=False)
     wrong = np.flatnonzero(nulls if bare is None else nulls & ~bare)
     fault = Fault("NULL in a NOT NULL column", field.type.values, out=True)
-    return Column(column.array, {**dict.fromkeys(wrong.tolist(), fault), **column.faults})
+    return ParsedColumn(column.array, {**dict.fromkeys(wrong.tolist(), fault), **column.faults})
 
 
 def _letter(file: str, row: int, column: str | None, fault: Fault, text: str) -> DeadLetter:

@@ -9,12 +9,12 @@ from deltic.connectors.files.csv import CsvFiles
 from deltic.connectors.files.folder import Entry, Folder
 from deltic.connectors.files.json import JsonFiles
 from deltic.connectors.files.parquet import ParquetFiles
-from deltic.connectors.files.portions import Block, Portion, Sieve, fields_of
+from deltic.connectors.files.portions import ParsedBlock, Portion, Sieve, fields_of
 from deltic.schema import Field, TableSchema
 
 
 class _Format(Protocol):
-    def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[Block]: ...
+    def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[ParsedBlock]: ...
 
 
 class FileReader:

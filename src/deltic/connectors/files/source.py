@@ -23,10 +23,10 @@ import pyarrow as pa
 from pyarrow import csv
 
 from deltic.connectors.files.folder import Entry
-from deltic.connectors.files.offsets import ConsumedFile, Cursor, consumed_files, cursor_of
+from deltic.connectors.files.offsets import ConsumedFile, FilePosition, consumed_files, position_of
 from deltic.connectors.files.portions import Portion
 from deltic.connectors.files.reader import FileReader
-from deltic.connectors.source import Batch, DeadLetter, Json, Offsets
+from deltic.connectors.source import DeadLetter, Json, Offsets, SourceBatch
 from deltic.errors import SourceError
 from deltic.schema import TableSchema
 
@@ -52,10 +52,10 @@ class _Gathering:
     files: list[str] = field(default_factory=list)
     rows: int = 0
 
-    def batch(self, offsets: Offsets, folder: Path) -> Batch:
+    def batch(self, offsets: Offsets, folder: Path) -> SourceBatch:
         parts = [piece.changes for piece in self.pieces if piece.changes.num_rows]
         changes = pa.concat_tables(parts) if parts else None
-        return Batch(changes, offsets, self.rows, tuple(self.files), self.dead_letters, lambda row: self._origin(row, folder))
+        return SourceBatch(changes, offsets, self.rows, tuple(self.files), self.dead_letters, lambda row: self._origin(row, folder))
 
     def _origin(self, row: int, folder: Path) -> str:
         ends = list(accumulate(len(piece.lines) for piece in self.pieces))
@@ -70,7 +70,7 @@ class FileSource:
     def __init__(self, table: TableSchema, reader: FileReader) -> None:
         self._table, self._reader, self._folder = table.name, reader, reader.folder
         self._consumed: dict[str, ConsumedFile] = {}
-        self._cursor: Cursor | None = None
+        self._cursor: FilePosition | None = None
         self._touched: dict[str, ConsumedFile] = {}
         """Files that have another modification time and the same bytes."""
         self._reading: _Reading | None = None
@@ -87,7 +87,7 @@ class FileSource:
 
     def restore(self, offsets: Offsets) -> None:
         """O(files)."""
-        self._consumed, self._cursor = consumed_files(self._table, offsets.parts), cursor_of(self._table, offsets)
+        self._consumed, self._cursor = consumed_files(self._table, offsets.parts), position_of(self._table, offsets)
         self._touched, self._reading = {}, None
         self._listing = (0, 0)
 
@@ -113,7 +113,7 @@ class FileSource:
         """A file that was read in part, then the others by name."""
         return ([self._cursor.name] if self._cursor else []) + list(self._upcoming)
 
-    def read(self, limit_rows: int) -> Batch | None:
+    def read(self, limit_rows: int) -> SourceBatch | None:
         gathering, done = _Gathering(), dict[str, ConsumedFile]()
         while gathering.rows < limit_rows and (reading := self._reading or self._next(done)) is not None:
             self._reading = reading
@@ -125,12 +125,12 @@ class FileSource:
             return None
         return gathering.batch(self._offsets(gathering, done), self._folder)
 
-    def committed(self, batch: Batch) -> None:
+    def committed(self, batch: SourceBatch) -> None:
         for name in self._removed:
             del self._consumed[name]
         self._removed = []
         self._consumed |= consumed_files(self._table, batch.offsets.parts)
-        self._cursor = cursor_of(self._table, batch.offsets)
+        self._cursor = position_of(self._table, batch.offsets)
         self._touched = {}
 
     def _next(self, done: Mapping[str, ConsumedFile]) -> _Reading | None:
@@ -161,7 +161,7 @@ class FileSource:
             )
         return replace(known, mtime_ns=entry.mtime_ns)
 
-    def _check_split(self, cursor: Cursor) -> None:
+    def _check_split(self, cursor: FilePosition) -> None:
         """A file that was read in part may be corrected after that part."""
         entry = self._listed.get(cursor.name)
         if entry is None:
@@ -172,7 +172,7 @@ class FileSource:
         if self._reading is None and (cursor.size_bytes, cursor.mtime_ns) != (entry.size_bytes, entry.mtime_ns):
             self._reading = self._resumed(cursor, entry)
 
-    def _resumed(self, cursor: Cursor, entry: Entry) -> _Reading:
+    def _resumed(self, cursor: FilePosition, entry: Entry) -> _Reading:
         reading = _Reading(self._reader, entry, self._reader.checksum(entry))
         again = _Gathering()
         while again.rows < cursor.rows and not reading.over:
@@ -219,12 +219,12 @@ class _Reading:
             gathering.rows += portion.rows
             self._rows += portion.rows
 
-    def cursor(self, gathering: _Gathering) -> Cursor:
+    def cursor(self, gathering: _Gathering) -> FilePosition:
         """How far the file is after the batch. O(rows of the batch)."""
         for piece in gathering.pieces:
             if piece.name == self.entry.name:
                 self._prefix = _checksum(piece, self._prefix)
-        return Cursor(self.entry.name, self._rows, self.entry.size_bytes, self.entry.mtime_ns, self._checksum, self._prefix)
+        return FilePosition(self.entry.name, self._rows, self.entry.size_bytes, self.entry.mtime_ns, self._checksum, self._prefix)
 
 
 def _changed_ns(folder: Path) -> int:

@@ -22,7 +22,6 @@ from deltic.frontends.sql.form import Form, check_form
 from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.parse_statement import Parsed, QueryStatement, TableStatement, parse
 from deltic.frontends.statements import (
-    Catalog,
     CreateSink,
     CreateTable,
     CreateView,
@@ -30,6 +29,7 @@ from deltic.frontends.statements import (
     DropSink,
     DropTable,
     DropView,
+    Namespace,
     Statement,
     Timed,
 )
@@ -38,7 +38,6 @@ from deltic.plan.signs import as_view
 
 __all__ = [
     "DELAY_FORM",
-    "Catalog",
     "CreateSink",
     "CreateTable",
     "CreateView",
@@ -47,6 +46,7 @@ __all__ = [
     "DropTable",
     "DropView",
     "Form",
+    "Namespace",
     "Statement",
     "Timed",
     "bind_query",
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 
-def parse_script(text: str, name: str, catalog: Catalog) -> Iterator[Statement]:
+def parse_script(text: str, name: str, catalog: Namespace) -> Iterator[Statement]:
     """The statements of a script, each bound when it is read, so that the caller can put it into the catalog first.
 
     name: what messages call the script. All statements are parsed, and unsupported ones refused, before the
@@ -67,7 +67,7 @@ def parse_script(text: str, name: str, catalog: Catalog) -> Iterator[Statement]:
     return (_statement(one, catalog) for one in parsed)
 
 
-def bind_query(text: str, name: str, catalog: Catalog, form: Form | None = None, *, final: bool = True) -> Plan:
+def bind_query(text: str, name: str, catalog: Namespace, form: Form | None = None, *, final: bool = True) -> Plan:
     """The plan of one query; of CREATE VIEW, the plan of its query under the view's column names. form: restricts its clauses.
 
     final: whether it is a view, or read as one, and so refuses negative weights; otherwise it is part of a larger plan.
@@ -75,20 +75,20 @@ def bind_query(text: str, name: str, catalog: Catalog, form: Form | None = None,
     with shallow(None):
         parsed = parse(text, name)
     one = parsed[0] if len(parsed) == 1 else None
-    if not isinstance(one, QueryStatement | tree.ViewDefinition):
+    if not isinstance(one, QueryStatement | tree.NamedQuery):
         span = _place(parsed[-1]) if parsed else None
         raise SyntaxFailure("expected one query", span=span, expected="SELECT …")
     if form is not None:
         check_form(one.query, form)
     env = Environment(catalog)
     with shallow(one.span):
-        if isinstance(one, tree.ViewDefinition):
+        if isinstance(one, tree.NamedQuery):
             return bind_view(one, env)
         plan = bind_tree(one.query, env)
         return as_view(plan) if final else plan
 
 
-def _statement(parsed: Parsed, catalog: Catalog) -> Statement:
+def _statement(parsed: Parsed, catalog: Namespace) -> Statement:
     with shallow(_place(parsed)):
         return bind_statement(parsed, Environment(catalog))
 

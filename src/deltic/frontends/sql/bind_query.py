@@ -16,7 +16,7 @@ from deltic.frontends.sql.base_terms import reads
 from deltic.frontends.sql.bind_condition import Inner
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_recursive import bind_recursive
-from deltic.frontends.sql.bind_select import Block, bind_block, bind_order, onto_outputs
+from deltic.frontends.sql.bind_select import SelectBlock, bind_block, bind_order, onto_outputs
 from deltic.frontends.sql.bind_values import bind_values
 from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.scope import relation
@@ -149,7 +149,7 @@ def _has_one_row(plan: Plan) -> bool:
             return False
 
 
-def _distinct(plan: Plan, block: Block, limit: int | None, node: tree.WholeQuery) -> Plan:
+def _distinct(plan: Plan, block: SelectBlock, limit: int | None, node: tree.WholeQuery) -> Plan:
     terms = []
     for term, written in zip(block.order, node.order, strict=True):
         expr = onto_outputs(term.expr, block.outputs)
@@ -165,7 +165,7 @@ def _distinct(plan: Plan, block: Block, limit: int | None, node: tree.WholeQuery
     return TopK(plan, tuple(terms), limit) if terms else _first_rows(plan, limit, node)
 
 
-def _top_k(block: Block, limit: int) -> Plan:
+def _top_k(block: SelectBlock, limit: int) -> Plan:
     """The order's expressions that are not selected ride along, and are dropped after it."""
     outputs, terms = list(block.outputs), []
     for term in block.order:

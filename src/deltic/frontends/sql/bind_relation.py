@@ -17,7 +17,7 @@ from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.bind_table_function import bind_from_function, bind_lateral, bind_lateral_view
 from deltic.frontends.sql.bind_values import bind_values
 from deltic.frontends.sql.environment import BindQuery, Environment
-from deltic.frontends.sql.scope import Relation, Scope, ScopeColumn, moved, relation
+from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation, moved, relation
 from deltic.plan.columns import conjunction, conjuncts, reference, shift
 from deltic.plan.nodes import Join, JoinKind, Plan, Project, Reference, Table, Values
 from deltic.schema import Schema, TableSchema
@@ -37,19 +37,19 @@ _KINDS: Final[dict[str, JoinKind]] = {
     "ANTI": "anti",
 }
 
-NOTHING: Final = Relation(Values(((),), Schema(())), Scope((), Schema(())))
+NOTHING: Final = ScopedRelation(Values(((),), Schema(())), Scope((), Schema(())))
 """SELECT without FROM: one row without columns."""
 
 
-def bind_from(select: tree.SelectQuery, env: Environment, bind_query: BindQuery) -> Relation:
+def bind_from(select: tree.SelectQuery, env: Environment, bind_query: BindQuery) -> ScopedRelation:
     """The relation of FROM and its joins, in a scope inside that of the query around."""
     joined = NOTHING if select.source is None else _item(select.source, env, bind_query)
     for view in select.laterals:
         joined = bind_lateral_view(view, joined)
-    return Relation(joined.plan, replace(joined.scope, outer=env.outer))
+    return ScopedRelation(joined.plan, replace(joined.scope, outer=env.outer))
 
 
-def _item(node: tree.Source, env: Environment, bind_query: BindQuery) -> Relation:
+def _item(node: tree.Source, env: Environment, bind_query: BindQuery) -> ScopedRelation:
     match node:
         case tree.TableName():
             return _aliased(_lookup(node, env), node.name.text, node.alias)
@@ -64,7 +64,7 @@ def _item(node: tree.Source, env: Environment, bind_query: BindQuery) -> Relatio
             return joined if node.alias is None else _as_one(joined, node.alias)
 
 
-def _joined(left: Relation, joins: Sequence[tree.JoinClause], env: Environment, bind_query: BindQuery) -> Relation:
+def _joined(left: ScopedRelation, joins: Sequence[tree.JoinClause], env: Environment, bind_query: BindQuery) -> ScopedRelation:
     for join in joins:
         right = join.right
         if isinstance(right, tree.TableCall) and right.lateral:
@@ -75,7 +75,7 @@ def _joined(left: Relation, joins: Sequence[tree.JoinClause], env: Environment, 
     return left
 
 
-def _check_reach(right: tree.Source, left: Relation) -> None:
+def _check_reach(right: tree.Source, left: ScopedRelation) -> None:
     """Raises UnknownName where a function in FROM reads a relation before it without LATERAL."""
     call = right.call if isinstance(right, tree.TableCall) else None
     for node in tree.walk(call) if call is not None else ():
@@ -86,7 +86,7 @@ def _check_reach(right: tree.Source, left: Relation) -> None:
                 raise UnknownName(message, span=node.span, remedy=f"LATERAL {call.name}(…)")
 
 
-def _as_one(inner: Relation, alias: tree.TableAlias) -> Relation:
+def _as_one(inner: ScopedRelation, alias: tree.TableAlias) -> ScopedRelation:
     """(a JOIN b …) under a name of its own."""
     shown = inner.scope.star(None)
     return _aliased(Project(inner.plan, tuple((c.name, inner.scope.column(c)) for c in shown)), None, alias)
@@ -108,7 +108,7 @@ def _placed(plan: Plan, span: Span) -> Plan:
     return replace(plan, span=span) if isinstance(plan, Reference) else plan
 
 
-def _aliased(plan: Plan, name: str | None, alias: tree.TableAlias | None) -> Relation:
+def _aliased(plan: Plan, name: str | None, alias: tree.TableAlias | None) -> ScopedRelation:
     """Under its alias, where there is one, and with the alias's column names."""
     if alias is None:
         return relation(plan, name)
@@ -118,7 +118,7 @@ def _aliased(plan: Plan, name: str | None, alias: tree.TableAlias | None) -> Rel
     return relation(plan, alias.name.text, [column.text for column in alias.columns] or None)
 
 
-def _join(left: Relation, right: Relation, node: tree.JoinClause, env: Environment) -> Relation:
+def _join(left: ScopedRelation, right: ScopedRelation, node: tree.JoinClause, env: Environment) -> ScopedRelation:
     kind = _KINDS.get(node.kind)
     if kind is None or (node.natural and node.kind == "CROSS"):
         words = " ".join(word for word in ("NATURAL" * node.natural, node.kind) if word)
@@ -135,11 +135,11 @@ def _join(left: Relation, right: Relation, node: tree.JoinClause, env: Environme
     return _beside(left, right, Join(left.plan, right.plan, kind, keys, residual, hint=hint))
 
 
-def _beside(left: Relation, right: Relation, plan: Join) -> Relation:
+def _beside(left: ScopedRelation, right: ScopedRelation, plan: Join) -> ScopedRelation:
     if plan.kind in ("semi", "anti"):
-        return Relation(plan, replace(left.scope, schema=plan.schema))
+        return ScopedRelation(plan, replace(left.scope, schema=plan.schema))
     columns = left.scope.columns + moved(right.scope.columns, len(left.plan.schema))
-    return Relation(plan, Scope(columns, plan.schema))
+    return ScopedRelation(plan, Scope(columns, plan.schema))
 
 
 Keys = tuple[tuple[Expr, Expr], ...]
@@ -186,12 +186,14 @@ def with_equality(plan: Plan, condition: Expr) -> Plan | None:
     return None
 
 
-def _common_names(left: Relation, right: Relation) -> list[tuple[str, Span | None]]:
+def _common_names(left: ScopedRelation, right: ScopedRelation) -> list[tuple[str, Span | None]]:
     right_columns = {column.name.lower() for column in right.scope.star(None)}
     return [(column.name, None) for column in left.scope.star(None) if column.name.lower() in right_columns]
 
 
-def _join_using(left: Relation, right: Relation, kind: JoinKind, names: Sequence[tuple[str, Span | None]], env: Environment) -> Relation:
+def _join_using(
+    left: ScopedRelation, right: ScopedRelation, kind: JoinKind, names: Sequence[tuple[str, Span | None]], env: Environment
+) -> ScopedRelation:
     """The columns of `names` are keys and come out once, first."""
     left_columns = [_using(left, name, span, "left") for name, span in names]
     right_columns = [_using(right, name, span, "right") for name, span in names]
@@ -208,12 +210,14 @@ def _join_using(left: Relation, right: Relation, kind: JoinKind, names: Sequence
     hidden_columns = moved(right_columns, width) if kept_left else left_columns
     rest = [c for c in left.scope.columns if c not in left_columns]
     if kind in ("semi", "anti"):
-        return Relation(plan, Scope((*shown, *rest), plan.schema))
+        return ScopedRelation(plan, Scope((*shown, *rest), plan.schema))
     rest += [c for c in moved(right.scope.columns, width) if c not in moved(right_columns, width)]
-    return Relation(plan, Scope((*shown, *rest, *(replace(c, hidden=True) for c in hidden_columns)), plan.schema))
+    return ScopedRelation(plan, Scope((*shown, *rest, *(replace(c, hidden=True) for c in hidden_columns)), plan.schema))
 
 
-def _merged(left: Relation, right: Relation, plan: Join, left_columns: list[ScopeColumn], right_columns: list[ScopeColumn]) -> Relation:
+def _merged(
+    left: ScopedRelation, right: ScopedRelation, plan: Join, left_columns: list[ScopeColumn], right_columns: list[ScopeColumn]
+) -> ScopedRelation:
     """FULL JOIN USING: the key is that of whichever side is there."""
     width, schema = len(left.plan.schema), plan.schema
     columns: list[tuple[str, Expr]] = [(field.name, reference(schema, i)) for i, field in enumerate(schema)]
@@ -226,10 +230,10 @@ def _merged(left: Relation, right: Relation, plan: Join, left_columns: list[Scop
     keys = {c.index for c in (*left_columns, *moved(right_columns, width))}
     rest = [c for c in both if c.index not in keys]
     hidden = [replace(c, hidden=True) for c in both if c.index in keys]
-    return Relation(project, Scope((*shown, *rest, *hidden), project.schema))
+    return ScopedRelation(project, Scope((*shown, *rest, *hidden), project.schema))
 
 
-def _using(side: Relation, name: str, span: Span | None, which: str) -> ScopeColumn:
+def _using(side: ScopedRelation, name: str, span: Span | None, which: str) -> ScopeColumn:
     found = side.scope.find(name, None)
     if len(found) > 1:
         raise AmbiguousName(f"the name {name!r} is ambiguous on the {which} side", span=span, remedy="JOIN … ON with qualified names")

@@ -17,13 +17,13 @@ from deltic.frontends.sql.bind_time import Timely
 from deltic.frontends.sql.environment import BindQuery, Environment
 from deltic.frontends.sql.hints import check_followed, join_hint
 from deltic.frontends.sql.naming import output_name
-from deltic.frontends.sql.scope import AGGREGATED, OUTER, Relation, reads_outer
+from deltic.frontends.sql.scope import AGGREGATED, OUTER, ScopedRelation, reads_outer
 from deltic.plan.columns import map_columns, reference
 from deltic.plan.nodes import Aggregate, Order, Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class SelectBlock:
     """Rows, the select list and the order over them.
 
     correlated: conditions over (these rows, the outer row from OUTER on) that are left to the join with the outer query.
@@ -44,7 +44,7 @@ class _Select:
 
     node: tree.SelectQuery
     terms: tuple[tree.OrderTerm, ...]
-    relation: Relation
+    relation: ScopedRelation
     collector: Collector | None
     made: Made | None = None
     keys: list[Expr] = field(default_factory=list)
@@ -62,7 +62,7 @@ class _Select:
 
 def bind_block(
     node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: Environment, bind_query: BindQuery, bind_inner: BindInner
-) -> Block:
+) -> SelectBlock:
     """The SELECT bound. terms: of its ORDER BY."""
     hint = join_hint(node)
     relation = bind_from(node, replace(env, hint=hint), bind_query)
@@ -79,11 +79,11 @@ def bind_block(
     if select.made is not None:
         plan = select.made.over(plan)
     if select.collector is None:
-        return Block(plan, tuple(select.outputs), order, tuple(correlated))
+        return SelectBlock(plan, tuple(select.outputs), order, tuple(correlated))
     return _aggregated(select, plan, having, order, correlated)
 
 
-def _where(node: tree.SelectQuery, relation: Relation, env: Environment, bind_inner: BindInner) -> list[Conjunct]:
+def _where(node: tree.SelectQuery, relation: ScopedRelation, env: Environment, bind_inner: BindInner) -> list[Conjunct]:
     binder = ExpressionBinder(relation.scope, "WHERE", outer=env.outer is not None)
     return [] if node.where is None else bind_conjuncts(node.where, binder, env, bind_inner)
 
@@ -190,7 +190,7 @@ def bind_order(terms: tuple[tree.OrderTerm, ...], binder: ExpressionBinder, outp
     return tuple(bound)
 
 
-def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], order: tuple[Order, ...], correlated: list[Expr]) -> Block:
+def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], order: tuple[Order, ...], correlated: list[Expr]) -> SelectBlock:
     """The block over an Aggregate: every expression brought onto its keys and aggregates."""
     assert select.collector is not None
     keys = [*select.keys, *_correlated_keys(select, correlated)]
@@ -205,7 +205,7 @@ def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], order: tupl
     def over(clause: str, expr: Expr) -> Expr:
         return onto(expr, keys, references, clause)
 
-    return Block(
+    return SelectBlock(
         apply(node, having, lambda expr: over("HAVING", expr)),
         tuple((name, over("SELECT", expr)) for name, expr in select.outputs),
         tuple(replace(term, expr=over("ORDER BY", term.expr)) for term in order),

@@ -15,7 +15,7 @@ from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_c
 from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.parse_query import TABLE_FUNCTIONS
-from deltic.frontends.sql.scope import Relation, Scope, ScopeColumn
+from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation
 from deltic.plan.nodes import FlatMap, Plan, TableFunction
 from deltic.schema import BIGINT, DATE, INT, NULL
 
@@ -65,7 +65,7 @@ def bind_item(item: tree.SelectItem, binder: ExpressionBinder) -> Made:
     return made.named([name.text for name in item.names], item.span)
 
 
-def bind_lateral_view(node: tree.LateralView, left: Relation) -> Relation:
+def bind_lateral_view(node: tree.LateralView, left: ScopedRelation) -> ScopedRelation:
     """LATERAL VIEW [OUTER] f(…) v AS x, y: the rows of `left`, each with the rows that the function returns for it."""
     if node.name is None and not node.columns and node.call.name in EXPLODES:
         raise SyntaxFailure("LATERAL VIEW without a name", span=node.span, expected="LATERAL VIEW f(…) v AS x")
@@ -77,22 +77,22 @@ def bind_lateral_view(node: tree.LateralView, left: Relation) -> Relation:
     return _beside(left, made, None if node.name is None else node.name.text)
 
 
-def bind_lateral(node: tree.TableCall, left: Relation) -> Relation:
+def bind_lateral(node: tree.TableCall, left: ScopedRelation) -> ScopedRelation:
     """LATERAL f(…) AS v(x, y): the rows of `left`, each with the rows that the function returns for it."""
     columns = () if node.alias is None else node.alias.columns
     made = bind_made(node.call, ExpressionBinder(left.scope, "LATERAL")).named([name.text for name in columns], node.span)
     return _beside(left, made, None if node.alias is None else node.alias.name.text)
 
 
-def bind_from_function(node: tree.FunctionCall, start: Relation) -> Relation:
+def bind_from_function(node: tree.FunctionCall, start: ScopedRelation) -> ScopedRelation:
     """A function in FROM, over `start`, one row without columns."""
     return _beside(start, bind_made(node, ExpressionBinder(start.scope, "FROM")), None)
 
 
-def _beside(left: Relation, made: Made, qualifier: str | None) -> Relation:
+def _beside(left: ScopedRelation, made: Made, qualifier: str | None) -> ScopedRelation:
     plan, width = made.over(left.plan), len(left.plan.schema)
     columns = tuple(ScopeColumn(name, qualifier, width + i) for i, name in enumerate(made.names))
-    return Relation(plan, Scope(left.scope.columns + columns, plan.schema, left.scope.outer))
+    return ScopedRelation(plan, Scope(left.scope.columns + columns, plan.schema, left.scope.outer))
 
 
 def bind_made(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from deltic.errors import QueryError, Span, SyntaxFailure
-from deltic.frontends.sql.cursor import NO_NAMES, Cursor
+from deltic.frontends.sql.cursor import NO_NAMES, TokenCursor
 from deltic.frontends.sql.lexer import NUMBER, QUOTED, STRING, WORD, Token
 from deltic.frontends.sql.refusals import AFTER_TABLE, refuse
 from deltic.options import Option, Options
@@ -15,7 +15,7 @@ OPENING: Final = ("USING", "OPTIONS", "LOCATION")
 _VALUE: Final = "a string, a number, TRUE or FALSE"
 
 
-class ClauseParser(Cursor):
+class ClauseParser(TokenCursor):
     """The rules for these clauses."""
 
     def clauses(self, bare: Sequence[str] = ()) -> Options:

@@ -20,7 +20,7 @@ _SECOND_WORDS: Final = ("TABLE", "VIEW", "SINK", "OR", "MATERIALIZED", "TEMPORAR
 Item = TypeVar("Item")
 
 
-class Cursor:
+class TokenCursor:
     """The tokens of one statement, and how many of them have been read."""
 
     def __init__(self, text: str, name: str, tokens: Sequence[Token]) -> None:

@@ -16,7 +16,17 @@ from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.options import check_timed
 from deltic.frontends.sql.parse_statement import Parsed, QueryStatement, TableStatement
 from deltic.frontends.sql.sql_types import sql_type
-from deltic.frontends.statements import Catalog, CreateSink, CreateTable, CreateView, DeclareView, DropSink, DropTable, DropView, Statement
+from deltic.frontends.statements import (
+    CreateSink,
+    CreateTable,
+    CreateView,
+    DeclareView,
+    DropSink,
+    DropTable,
+    DropView,
+    Namespace,
+    Statement,
+)
 from deltic.plan.nodes import ITERATION_LIMIT, Plan, Reference
 from deltic.plan.signs import as_view
 from deltic.schema import NULL, Field, Schema, TableSchema
@@ -29,7 +39,7 @@ def bind_statement(parsed: Parsed, env: Environment) -> Statement:
     match parsed:
         case TableStatement():
             return _create_table(parsed)
-        case tree.ViewDefinition():
+        case tree.NamedQuery():
             return _create_view(parsed, env)
         case tree.ViewDeclaration():
             name = parsed.table.name
@@ -91,18 +101,18 @@ def _key(node: tree.KeyDefinition, fields: Sequence[Field]) -> tuple[int, ...]:
     return tuple(positions)
 
 
-def _create_view(node: tree.ViewDefinition, env: Environment) -> CreateView:
+def _create_view(node: tree.NamedQuery, env: Environment) -> CreateView:
     plan = bind_view(node, env)
     reads = tuple(sorted(env.reads))
 
-    def rebind(catalog: Catalog) -> Plan:
+    def rebind(catalog: Namespace) -> Plan:
         with shallow(node.name.span):
             return bind_view(node, Environment(catalog))
 
     return CreateView(node.name.text, plan, node.materialized, node.or_replace, node.if_not_exists, rebind, node.name.span, reads)
 
 
-def bind_view(node: tree.ViewDefinition, env: Environment) -> Plan:
+def bind_view(node: tree.NamedQuery, env: Environment) -> Plan:
     """The plan of a view's query, its columns called as the view says; of one that is declared recursive, as it is declared."""
     plan = renamed(bind_tree(node.query, env), node.columns)
     _check_view(plan, node)
@@ -110,7 +120,7 @@ def bind_view(node: tree.ViewDefinition, env: Environment) -> Plan:
     return as_view(declared_body(plan, declared, node.name.span) if isinstance(declared, Reference) else plan)
 
 
-def _check_view(plan: Plan, node: tree.ViewDefinition) -> None:
+def _check_view(plan: Plan, node: tree.NamedQuery) -> None:
     """A view's columns have different names, and types."""
     seen: set[str] = set()
     for field in plan.schema:
@@ -123,7 +133,7 @@ def _check_view(plan: Plan, node: tree.ViewDefinition) -> None:
             raise TypeMismatch(f"the column {field.name!r} is only NULL and has no type", span=span, remedy="CAST(NULL AS type)")
 
 
-def _place(name: str, node: tree.ViewDefinition, nth: int) -> Span:
+def _place(name: str, node: tree.NamedQuery, nth: int) -> Span:
     """Where the nth column of that name is named; a star may give several."""
     places = [column.span for column in node.columns if column.text.lower() == name.lower()]
     if not node.columns:

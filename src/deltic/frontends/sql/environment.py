@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.scope import Scope
-from deltic.frontends.statements import Catalog
+from deltic.frontends.statements import Namespace
 from deltic.plan.nodes import Hint, Plan, Reference
 
 
@@ -18,7 +18,7 @@ class Environment:
     hint: for the joins of the SELECT that is bound.
     """
 
-    catalog: Catalog
+    catalog: Namespace
     ctes: Mapping[str, Plan] = field(default_factory=dict)
     outer: Scope | None = None
     reads: set[str] = field(default_factory=set)

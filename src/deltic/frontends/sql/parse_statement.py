@@ -46,7 +46,7 @@ class QueryStatement:
     span: Span
 
 
-Parsed = TableStatement | tree.ViewDefinition | tree.ViewDeclaration | QueryStatement | CreateSink | DropSink | DropTable | DropView
+Parsed = TableStatement | tree.NamedQuery | tree.ViewDeclaration | QueryStatement | CreateSink | DropSink | DropTable | DropView
 
 
 def parse(text: str, name: str) -> list[Parsed]:
@@ -177,7 +177,7 @@ class _Parser(QueryParser, ClauseParser):
                 raise self.failure(COLUMN_FORM)
         return tree.ColumnDefinition(name, type, required, key, self.since(start))
 
-    def _create_view(self, replaces: bool, materialized: bool) -> tree.ViewDefinition:
+    def _create_view(self, replaces: bool, materialized: bool) -> tree.NamedQuery:
         if_not_exists = self._exists("NOT")
         name = self.simple_name("view")
         if replaces and if_not_exists:
@@ -193,7 +193,7 @@ class _Parser(QueryParser, ClauseParser):
         if self.word not in ("SELECT", "VALUES", "WITH", "FROM", "("):
             raise self.failure("a query: SELECT, VALUES or WITH")
         query = self.query()
-        return tree.ViewDefinition(name, columns, materialized, replaces, if_not_exists, query, self.statement)
+        return tree.NamedQuery(name, columns, materialized, replaces, if_not_exists, query, self.statement)
 
     def _view_column(self) -> tree.Name:
         name = self.identifier("the name of a column")

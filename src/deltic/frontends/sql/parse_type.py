@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from deltic.frontends.sql import tree
-from deltic.frontends.sql.cursor import Cursor
+from deltic.frontends.sql.cursor import TokenCursor
 from deltic.frontends.sql.lexer import NUMBER, WORD
 
 _MORE: Final = {
@@ -15,7 +15,7 @@ _MORE: Final = {
 }
 
 
-class TypeParser(Cursor):
+class TypeParser(TokenCursor):
     """The rule for types."""
 
     def type_name(self) -> tree.TypeName:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from deltic.errors import Span, Unsupported
 
 if TYPE_CHECKING:
-    from deltic.frontends.sql.cursor import Cursor
+    from deltic.frontends.sql.cursor import TokenCursor
 
 LEAVE_OUT: Final = "leave it out"
 _LIMITED = "ORDER BY … LIMIT n keeps the first n rows"
@@ -195,7 +195,7 @@ AFTER_VIEW: Final[Refusals] = _by_first(
 )
 
 
-def refuse(cursor: Cursor, refusals: Refusals, start: int | None = None) -> None:
+def refuse(cursor: TokenCursor, refusals: Refusals, start: int | None = None) -> None:
     """Raises Unsupported if one of these comes next. start: where the place begins; None is at the words."""
     for words, message, remedy in refusals.get(cursor.word, ()):
         if cursor.sees(*words):

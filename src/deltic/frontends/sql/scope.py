@@ -61,17 +61,17 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
-    """What FROM gives: a plan and the names of its columns."""
+class ScopedRelation:
+    """A relation of FROM: a plan and the names of its columns."""
 
     plan: Plan
     scope: Scope
 
 
-def relation(plan: Plan, qualifier: str | None, names: Iterable[str] | None = None) -> Relation:
+def relation(plan: Plan, qualifier: str | None, names: Iterable[str] | None = None) -> ScopedRelation:
     """A table, view or derived table under the name `qualifier`; `names` are its columns' new names."""
     called = plan.schema.names if names is None else tuple(names)
-    return Relation(plan, Scope(tuple(ScopeColumn(name, qualifier, i) for i, name in enumerate(called)), plan.schema))
+    return ScopedRelation(plan, Scope(tuple(ScopeColumn(name, qualifier, i) for i, name in enumerate(called)), plan.schema))
 
 
 def moved(columns: Iterable[ScopeColumn], by: int) -> tuple[ScopeColumn, ...]:

@@ -444,8 +444,8 @@ class ViewDeclaration:
 
 
 @dataclass(frozen=True, slots=True)
-class ViewDefinition:
-    """CREATE VIEW, and what it is written as."""
+class NamedQuery:
+    """CREATE VIEW: a name for a query. span: the statement's."""
 
     name: Name
     columns: tuple[Name, ...]
