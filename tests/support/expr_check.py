@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,30 +13,35 @@ from deltic.expr.columns import evaluate_columns
 from deltic.expr.failing import can_fail
 from deltic.expr.failures import row_of
 from deltic.expr.nodes import Value
-from expr_terms import SCHEMA, Term, alike, outcome, table_of
+from expr_terms import alike, outcome, table_of
+
+Table = Callable[[Sequence[tuple[Value, ...]]], pa.Table]
 
 
-def check(term: Term, rows: Sequence[tuple[Value, ...]]) -> None:
-    """Columns and interpreter agree: on the first row that fails and how, and on the values of all rows that do not."""
+def check(term: Any, rows: Sequence[tuple[Value, ...]], table: Table = table_of) -> None:
+    """Columns and interpreter agree on the first row that fails and how, and on the values of all rows that do not.
+
+    term: has `sql`, and `expr` over the columns of `table`.
+    """
     outcomes = [outcome(term.expr, row) for row in rows]
     failed = {k: error for k, error in enumerate(outcomes) if isinstance(error, EvaluationError)}
     if failed:
         assert can_fail(term.expr), term.sql
         with pytest.raises(EvaluationError) as caught:
-            evaluate_columns(term.expr, columns_of(rows), len(rows))
+            evaluate_columns(term.expr, columns_of(rows, table), len(rows))
         first = min(failed)
         found = (type(caught.value), str(caught.value), row_of(caught.value))
         assert found == (type(failed[first]), str(failed[first]), first), term.sql
     good = [row for k, row in enumerate(rows) if k not in failed]
-    result = evaluate_columns(term.expr, columns_of(good), len(good))
+    result = evaluate_columns(term.expr, columns_of(good, table), len(good))
     assert isinstance(result, pa.Array) and result.type == term.expr.type.arrow, (term.sql, result.type)
     result.validate(full=True)
     expected = [value for value in outcomes if not isinstance(value, EvaluationError)]
     for row, got, wanted in zip(good, result.to_pylist(), expected, strict=True):
-        assert alike(got, wanted), (term.sql, dict(zip(SCHEMA.names, row, strict=True)), got, wanted)
+        assert alike(got, wanted), (term.sql, row, got, wanted)
         assert wanted is not None or term.expr.nullable, (term.sql, "is NULL and said not to be")
 
 
-def columns_of(rows: Sequence[tuple[Value, ...]]) -> list[pa.Array]:
+def columns_of(rows: Sequence[tuple[Value, ...]], table: Table = table_of) -> list[pa.Array]:
     """The rows' columns, one array each."""
-    return [column.combine_chunks() for column in table_of(rows).columns]
+    return [column.combine_chunks() for column in table(rows).columns]

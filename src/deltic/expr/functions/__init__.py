@@ -6,8 +6,8 @@ is_not_false, extract(field, source), plus_months (adds an interval of months; `
 
 Deliberate differences from Spark 4.2: dates and timestamps outside the years 1 to 9999 are errors, and text of such a year is
 malformed; text that depends on the current day ('now', 'today', a time alone) and Java's short zone names (PST) are malformed;
-a DIV of decimals out of BIGINT's range is an overflow, where Spark wraps around; EXP, POWER and logarithms may differ in the last
-place; a LIKE constant with a bad escape is refused at definition.
+a DIV of decimals out of BIGINT's range is an overflow, where Spark wraps around; EXP, POWER, logarithms and
+trigonometric functions may differ in the last place; a LIKE constant with a bad escape is refused at definition.
 """
 
 from __future__ import annotations
@@ -16,7 +16,24 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from deltic.expr.functions import calendar, casts, comparison, dates, logic, lookup, numbers, operators, search, text, units
+from deltic.expr.functions import (
+    bits,
+    calendar,
+    casts,
+    comparison,
+    dates,
+    hashes,
+    logic,
+    lookup,
+    numbers,
+    operators,
+    pieces,
+    search,
+    text,
+    tries,
+    trigonometry,
+    units,
+)
 from deltic.expr.functions.calendar import add_interval
 from deltic.expr.registry import Function, Rewrite, known_functions, register, resolve
 
@@ -24,8 +41,9 @@ __all__ = ["TOPICS", "add_interval", "known_functions", "resolve"]
 
 TOPICS: Final[Mapping[str, tuple[Function | Rewrite, ...]]] = MappingProxyType(
     {
-        "numbers": (*operators.FUNCTIONS, *numbers.FUNCTIONS),
-        "text": (*text.FUNCTIONS, *search.FUNCTIONS),
+        "numbers": (*operators.FUNCTIONS, *numbers.FUNCTIONS, *tries.FUNCTIONS, *trigonometry.FUNCTIONS, *bits.FUNCTIONS),
+        "text": (*text.FUNCTIONS, *search.FUNCTIONS, *pieces.FUNCTIONS),
+        "hashes": hashes.FUNCTIONS,
         "dates": (*dates.FUNCTIONS, *calendar.FUNCTIONS, *units.FUNCTIONS),
         "conditions": (*comparison.FUNCTIONS, *logic.FUNCTIONS, *lookup.FUNCTIONS),
         "casts": casts.FUNCTIONS,

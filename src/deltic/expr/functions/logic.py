@@ -13,12 +13,12 @@ from deltic.expr.arrays.datum import Datum, nulls_of, truths
 from deltic.expr.columns import Frame, value_of, value_where
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.comparison import common_arguments
-from deltic.expr.functions.signature import CONDITION, accept, any_nullable, check_count, flattened, takes
+from deltic.expr.functions.signature import CONDITION, REAL, accept, any_nullable, check_count, flattened, takes
 from deltic.expr.interpreter import Row, evaluate
 from deltic.expr.nodes import Call, Expr, Literal, Value
 from deltic.expr.registry import Builder, Function, Nulls, Rewrite, Signature, Typed, resolve
-from deltic.expr.typing import case, common_type
-from deltic.schema import BOOLEAN, NULL, STRING
+from deltic.expr.typing import case, cast, common_type
+from deltic.schema import BOOLEAN, FLOAT, INT, NULL, STRING
 
 
 def _conditions(function: str) -> Signature:
@@ -124,7 +124,28 @@ def _nullif(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     return case([(equal, Literal(None, NULL))], arguments[0], span)
 
 
+def _nanvl(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """The second argument where the first is NaN; both are FLOAT, or are cast to DOUBLE."""
+    check_count(name, arguments, 2, 2, span)
+    singles = arguments[0].type == FLOAT and arguments[1].type in (FLOAT, NULL)
+    value, other = (cast(a, FLOAT) if singles else accept(name, i, a, REAL, span) for i, a in enumerate(arguments, 1))
+    return case([(resolve("isnan", [value], span), other)], value, span)
+
+
+def _nullifzero(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    check_count(name, arguments, 1, 1, span)
+    return resolve("nullif", [arguments[0], Literal(0, INT)], span, written=name)
+
+
+def _zeroifnull(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    check_count(name, arguments, 1, 1, span)
+    return resolve("coalesce", [arguments[0], Literal(0, INT)], span, written=name)
+
+
 FUNCTIONS: Final = (
+    Rewrite(name="nanvl", build=_nanvl),
+    Rewrite(name="nullifzero", build=_nullifzero),
+    Rewrite(name="zeroifnull", build=_zeroifnull),
     Function(
         name="and",
         named=False,

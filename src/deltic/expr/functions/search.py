@@ -13,7 +13,7 @@ from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.failing import is_nonzero_number
 from deltic.expr.functions.signature import INTEGER, TEXT, accept, check_count, constant, takes
 from deltic.expr.nodes import Call, Expr, Literal
-from deltic.expr.registry import Function, Rewrite, Typed
+from deltic.expr.registry import Function, Rewrite, Typed, resolve
 from deltic.expr.rows import text as rows
 from deltic.expr.typing import case
 from deltic.schema import BOOLEAN, INT, STRING
@@ -50,6 +50,13 @@ def _like(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     if known is not None and isinstance(known.value, str) and (fault := rows.like_fault(known.value, escape.value)):
         raise TypeMismatch(fault, span=pattern.span or span, expected=f"{escape.value!r} before _, % or itself only")
     return Typed((value, known or pattern, escape), BOOLEAN, value.nullable or pattern.nullable)
+
+
+def _ilike(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """LIKE of the lower case of both; the escape stays."""
+    check_count(name, arguments, 2, 3, span)
+    lowered = [resolve("lower", [argument], argument.span) for argument in arguments[:2]]
+    return resolve("like", [*lowered, *arguments[2:]], span, written=name)
 
 
 def _lengthens(call: Call) -> bool:
@@ -135,12 +142,12 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="like",
-        named=False,
         signature=_like,
         can_fail=lambda call: not isinstance(call.arguments[1], Literal),
         rows=lambda call, s, pattern, escape: rows.like(s, pattern, escape, call.span),
         arrays=arrays.with_constants(arrays.like),
     ),
+    Rewrite(name="ilike", build=_ilike),
     Function(
         name="replace",
         signature=takes([TEXT, TEXT, TEXT], STRING, defaults=[EMPTY]),

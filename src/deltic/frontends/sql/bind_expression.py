@@ -106,7 +106,9 @@ class ExpressionBinder:
                 bound = resolve("in", [self._placed(part) for part in (node.operand, *node.values)], node.span)
             case tree.LikeTest():
                 escape = () if node.escape is None else (node.escape,)
-                bound = resolve("like", [self._placed(part) for part in (node.operand, node.pattern, *escape)], node.span)
+                bound = resolve(
+                    "ilike" if node.folded else "like", [self._placed(part) for part in (node.operand, node.pattern, *escape)], node.span
+                )
             case tree.DistinctTest():
                 same = resolve("<=>", [self._placed(node.left), self._placed(node.right)], node.span)
                 return same if node.negated else resolve("not", [same], node.span)

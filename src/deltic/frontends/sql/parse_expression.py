@@ -30,7 +30,7 @@ _TABLE: Final = {
 LEVELS: Final = {operator: level for level, operators in _TABLE.items() for operator in operators.split()}
 UNARY: Final = 12
 _ENDS: Final = frozenset({",", ")", "AND", "OR", "THEN"})
-_PREDICATES: Final = frozenset({"NOT", "IS", "IN", "BETWEEN", "LIKE"})
+_PREDICATES: Final = frozenset({"NOT", "IS", "IN", "BETWEEN", "LIKE", "ILIKE"})
 _SAME: Final = {"==": "=", "!=": "<>", "!>": "<=", "!<": ">="}
 
 NO_OPERANDS: Final = frozenset((
@@ -130,11 +130,12 @@ class ExpressionParser(TypeParser):
             if not self.passes("AND"):
                 raise SyntaxFailure("BETWEEN without AND", span=self.since(start), expected="x BETWEEN a AND b")
             return tree.BetweenTest(left, low, self.expression(COMPARISON), negated, self.since(start))
-        if self.passes("LIKE"):
+        if self.word in ("LIKE", "ILIKE"):
+            folded = self.take().word == "ILIKE"
             refuse(self, PATTERNS, self.token.start)
             pattern = self.expression(COMPARISON)
             escape = tree.StringText(self.string("one character, as a string"), self.since(start)) if self.passes("ESCAPE") else None
-            return tree.LikeTest(left, pattern, escape, negated, self.since(start))
+            return tree.LikeTest(left, pattern, escape, negated, folded, self.since(start))
         if self.sees("NULL"):
             raise SyntaxFailure("IS is missing", span=self.span, expected="x IS NULL, x IS NOT NULL")
         refuse(self, AFTER_OPERAND, start)

@@ -58,9 +58,7 @@ AFTER_VALUE: Final[Refusals] = _by_first(
 AFTER_OPERAND: Final[Refusals] = _by_first(
     {
         "PLACING": ("OVERLAY … PLACING is not supported", "concat() of substrings"),
-        "ILIKE": ("ILIKE is not supported", "lower(x) LIKE 'pattern'"),
         **dict.fromkeys(("RLIKE", "REGEXP"), _RLIKE),
-        **dict.fromkeys(("<<", ">>", ">>>"), ("shifts by << and >> are not supported", "shiftleft(a, b), shiftright(a, b)")),
     }
 )
 """Where an operator could stand; the place is the left operand and the word."""

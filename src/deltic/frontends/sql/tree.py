@@ -158,12 +158,13 @@ class InQuery:
 
 @dataclass(frozen=True, slots=True)
 class LikeTest:
-    """[NOT] LIKE pattern [ESCAPE '…']."""
+    """[NOT] LIKE pattern [ESCAPE '…']; ILIKE if `folded`."""
 
     operand: Expression
     pattern: Expression
     escape: Expression | None
     negated: bool
+    folded: bool
     span: Span
 
 

@@ -1,0 +1,161 @@
+"""Compares a term of SQL between Deltic and Spark, row by row: the same type, the same values, and errors on the same rows."""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from benchmarks.function_samples import SCHEMA, Row
+from deltic.errors import EvaluationError, QueryError
+from deltic.expr import Expr, Value
+from deltic.expr.interpreter import evaluate
+from deltic.frontends.sql import bind_query
+from deltic.plan.nodes import Plan, Project
+from deltic.schema import TableSchema
+
+Ask = Callable[[str], pa.Table]
+"""Spark's answer to a query over the view `samples`, which has the columns of SCHEMA and `row`, an INT."""
+SAMPLED_ERRORS: Final = 2
+"""Rows on which Deltic fails that Spark is asked about, one query each."""
+BEYOND: Final = object()
+"""A date or time outside the years 1 to 9999."""
+LAST_PLACE: Final = 4.5e-16
+"""How far functions of the C library may be from Java's, relatively."""
+APPROXIMATE: Final = frozenset((
+    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "cot", "csc", "sec", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+    *("cbrt", "hypot", "expm1", "log1p", "exp", "ln", "log", "log2", "log10", "power", "pow"),
+))  # fmt: skip
+
+
+class Samples:
+    """The catalog of the one table `samples`."""
+
+    def relation(self, name: str) -> TableSchema | Plan | None:
+        return TableSchema("samples", SCHEMA) if name.lower() == "samples" else None
+
+    def names(self) -> Iterable[str]:
+        return ("samples",)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term that Deltic accepts: the function that it is about, its SQL, and its expression over the columns of the samples."""
+
+    function: str
+    sql: str
+    expr: Expr
+
+
+def bound(function: str, sql: str) -> Term:
+    """The term of this SQL. Raises QueryError if Deltic refuses it."""
+    plan = bind_query(f"SELECT {sql} AS c FROM samples", "term", Samples())
+    assert isinstance(plan, Project), plan
+    return Term(function, sql, plan.columns[0][1])
+
+
+def accepted(function: str, texts: Iterable[str]) -> tuple[list[Term], list[tuple[str, QueryError]]]:
+    """The terms that Deltic accepts, and the texts that it refuses."""
+    terms, refused = [], []
+    for sql in texts:
+        try:
+            terms.append(bound(function, sql))
+        except QueryError as error:
+            refused.append((sql, error))
+    return terms, refused
+
+
+def outcome(expr: Expr, row: Row) -> Value | EvaluationError:
+    """The oracle's value, or the error that it raises."""
+    try:
+        return evaluate(expr, row)
+    except EvaluationError as error:
+        return error
+
+
+def differences(terms: Sequence[Term], rows: Sequence[Row], ask: Ask) -> Iterator[tuple[Term, str]]:
+    """What differs, in words; all terms in one query, and one more for each of a few rows that fail."""
+    outcomes = [[outcome(term.expr, row) for row in rows] for term in terms]
+    try:
+        answer = _answer([_guarded(term, found) for term, found in zip(terms, outcomes, strict=True)], ask)
+    except Exception:
+        for term, found in zip(terms, outcomes, strict=True):
+            yield from _alone(term, found, rows, ask)
+    else:
+        for k, (term, found) in enumerate(zip(terms, outcomes, strict=True)):
+            yield from ((term, words) for words in _compared(term, found, rows, answer.column(f"c{k}")))
+    for term, found in zip(terms, outcomes, strict=True):
+        yield from ((term, words) for words in _errors(term, found, rows, ask))
+
+
+def _guarded(term: Term, outcomes: Sequence[Value | EvaluationError]) -> str:
+    """The term on the rows where Deltic has a value."""
+    good = [str(k) for k, value in enumerate(outcomes) if not isinstance(value, EvaluationError)]
+    if len(good) == len(outcomes):
+        return term.sql
+    return f"CASE WHEN row IN ({', '.join(good)}) THEN {term.sql} END" if good else f"CASE WHEN row < 0 THEN {term.sql} END"
+
+
+def _answer(texts: Sequence[str], ask: Ask) -> pa.Table:
+    columns = ", ".join(f"{text} AS c{k}" for k, text in enumerate(texts))
+    return ask(f"SELECT row, {columns} FROM samples").sort_by("row")
+
+
+def _alone(term: Term, outcomes: Sequence[Value | EvaluationError], rows: Sequence[Row], ask: Ask) -> Iterator[tuple[Term, str]]:
+    try:
+        answer = _answer([_guarded(term, outcomes)], ask)
+    except Exception as error:
+        yield term, f"{term.sql}: Spark says {str(error).strip().splitlines()[0][:300]}"
+    else:
+        yield from ((term, words) for words in _compared(term, outcomes, rows, answer.column("c0")))
+
+
+def _compared(term: Term, outcomes: Sequence[Value | EvaluationError], rows: Sequence[Row], column: Any) -> Iterator[str]:
+    if column.type != term.expr.type.arrow:
+        yield f"{term.sql}: Spark's type is {column.type}, ours {term.expr.type}"
+        return
+    for row, scalar, ours in zip(rows, column.combine_chunks(), outcomes, strict=True):
+        if not isinstance(ours, EvaluationError) and not agrees(term, theirs := _python(scalar), ours):
+            yield f"{term.sql}: Spark {theirs!r}, ours {ours!r} at {_inputs(term, row)}"
+
+
+def _errors(term: Term, outcomes: Sequence[Value | EvaluationError], rows: Sequence[Row], ask: Ask) -> Iterator[str]:
+    failing = [k for k, value in enumerate(outcomes) if isinstance(value, EvaluationError) and not ours_alone(value)]
+    for k in random.Random(term.sql).sample(failing, min(SAMPLED_ERRORS, len(failing))):
+        try:
+            found = ask(f"SELECT {term.sql} AS c FROM samples WHERE row = {k}").column("c")
+        except Exception:
+            continue
+        yield f"{term.sql}: Spark {found.to_pylist()}, ours {outcomes[k]!r} at {_inputs(term, rows[k])}"
+
+
+def agrees(term: Term, theirs: Any, ours: Value) -> bool:
+    """Equal bit for bit; within the last place for functions of the C library."""
+    if isinstance(theirs, float) and isinstance(ours, float):
+        if struct.pack("d", theirs) == struct.pack("d", ours) or (math.isnan(theirs) and math.isnan(ours)):
+            return True
+        return term.function in APPROXIMATE and math.isclose(theirs, ours, rel_tol=LAST_PLACE)
+    return type(theirs) is type(ours) and bool(theirs == ours)
+
+
+def ours_alone(error: EvaluationError) -> bool:
+    """An error that Spark does not have: a date outside the years 1 to 9999."""
+    return "years 1 to 9999" in error.message
+
+
+def _python(scalar: Any) -> Any:
+    """The value, or BEYOND for a date that Python cannot hold."""
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        return BEYOND
+
+
+def _inputs(term: Term, row: Row) -> dict[str, Value]:
+    words = set("".join(c if c.isalnum() else " " for c in term.sql).split())
+    return {name: value for name, value in zip(SCHEMA.names, row, strict=True) if name in words}

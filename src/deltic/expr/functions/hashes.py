@@ -1,0 +1,83 @@
+"""Hashes: of a string's UTF-8 bytes, and of any values as Spark partitions them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from deltic.errors import Span
+from deltic.expr.arrays import hashes as arrays
+from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.functions.signature import INTEGER, Parameter, check_count, takes
+from deltic.expr.nodes import Call, Expr, Value
+from deltic.expr.registry import Function, Nulls, Signature, Typed
+from deltic.expr.rows import hashes as rows
+from deltic.schema import BIGINT, INT, NULL, STRING, Type
+
+BYTES: Final = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
+_SHA2: Final = {0: hashlib.sha256, 224: hashlib.sha224, 256: hashlib.sha256, 384: hashlib.sha384, 512: hashlib.sha512}
+
+
+def _digest(name: str, run: Callable[[bytes], str], aliases: tuple[str, ...] = ()) -> Function:
+    return Function(
+        name=name,
+        aliases=aliases,
+        signature=takes([BYTES], STRING),
+        can_fail=False,
+        rows=lambda call, text: run(text.encode()),
+        arrays=per_distinct,
+    )
+
+
+def _sha2(call: Call, text: str, bits: int) -> str | None:
+    """NULL for a number of bits that SHA-2 does not have."""
+    return _SHA2[bits](text.encode()).hexdigest() if bits in _SHA2 else None
+
+
+def _of_values(type: Type) -> Signature:
+    """Any arguments, at least one; the hash is never NULL."""
+
+    def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+        check_count(name, arguments, 1, None, span)
+        return Typed(tuple(arguments), type, False)
+
+    return rule
+
+
+def _folded(run: Callable[[Value, Type, int], int]) -> Callable[..., int]:
+    def of_row(call: Call, *values: Value) -> int:
+        seed = rows.SEED
+        for argument, value in zip(call.arguments, values, strict=True):
+            if value is not None:
+                seed = run(value, argument.type, seed)
+        return seed
+
+    return of_row
+
+
+FUNCTIONS: Final = (
+    _digest("md5", lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest()),
+    _digest("sha1", lambda data: hashlib.sha1(data, usedforsecurity=False).hexdigest(), ("sha",)),
+    Function(name="sha2", signature=takes([BYTES, INTEGER], STRING, nullable="always"), can_fail=False, rows=_sha2, arrays=per_distinct),
+    _digest("base64", lambda data: base64.b64encode(data).decode()),
+    Function(
+        name="hash",
+        signature=_of_values(INT),
+        nulls=Nulls.SEEN,
+        can_fail=False,
+        rows=_folded(rows.murmur3),
+        arrays=arrays.folded(rows.murmur3),
+        ignores_sign_of_zero=True,
+    ),
+    Function(
+        name="xxhash64",
+        signature=_of_values(BIGINT),
+        nulls=Nulls.SEEN,
+        can_fail=False,
+        rows=_folded(rows.xxhash64),
+        arrays=arrays.folded(rows.xxhash64),
+        ignores_sign_of_zero=True,
+    ),
+)

@@ -1,0 +1,153 @@
+"""Strings by their parts and characters: cut at delimiters, masked, quoted, looked up in lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltic.errors import Span, TypeMismatch
+from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.failures import invalid
+from deltic.expr.functions.signature import INTEGER, LONG, TEXT, Parameter, accept, check_count, constant, takes
+from deltic.expr.nodes import Call, Expr, Literal
+from deltic.expr.registry import Function, Rewrite, Typed, resolve
+from deltic.expr.rows import pieces as rows
+from deltic.expr.rows.bases import convert
+from deltic.expr.typing import case
+from deltic.schema import BOOLEAN, INT, NULL, STRING
+
+PLAIN: Final = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
+
+
+def _btrim(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """(text), or (text, characters)."""
+    check_count(name, arguments, 1, 2, span)
+    return resolve("trim", arguments[::-1], span, written=name)
+
+
+def _space(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    check_count(name, arguments, 1, 1, span)
+    return resolve("repeat", [Literal(" ", STRING), *arguments], span, written=name)
+
+
+def _elt(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """(position, text, …): a CASE, so that only the text that is chosen is evaluated."""
+    check_count(name, arguments, 2, None, span)
+    position = accept(name, 1, arguments[0], INTEGER, span)
+    texts = [accept(name, i, a, TEXT, span) for i, a in enumerate(arguments[1:], 2)]
+    count = Literal(len(texts), INT)
+    outside = Call("no_element", (position, count), STRING, position.nullable, span)
+    return case([(resolve("=", [position, Literal(i, INT)]), text) for i, text in enumerate(texts, 1)], outside, span)
+
+
+def _outside(call: Call, position: int, count: int) -> str:
+    raise invalid(f"elt: there is no text {position}, they are counted from 1 to {count}", call.span)
+
+
+def _valid(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """The argument: a STRING is valid UTF-8 always."""
+    check_count(name, arguments, 1, 1, span)
+    return accept(name, 1, arguments[0], PLAIN, span)
+
+
+def _mask(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """(text, for upper case, for lower case, for digits, for others): constants of one character, NULL to keep the character."""
+    check_count(name, arguments, 1, 5, span)
+    text = accept(name, 1, arguments[0], PLAIN, span)
+    masks = "".join(_mask_character(name, i, a, span) for i, a in enumerate(arguments[1:], 2))
+    return Typed((text, Literal(masks + rows.MASKS[len(masks) :], STRING)), STRING, text.nullable)
+
+
+def _mask_character(name: str, position: int, argument: Expr, span: Span | None) -> str:
+    known = constant(accept(name, position, argument, PLAIN, span))
+    if known is not None and known.value is None:
+        return rows.KEPT
+    if known is None or not isinstance(known.value, str) or len(known.value) != 1 or not rows.KEPT < known.value <= "\uffff":
+        expected = "a constant, one character of the Basic Multilingual Plane, or NULL"
+        raise TypeMismatch(f"argument {position} of {name} is not one character", span=argument.span or span, expected=expected)
+    return known.value
+
+
+def _typeof(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    check_count(name, arguments, 1, 1, span)
+    return Literal(arguments[0].type.sql.lower(), STRING, span)
+
+
+FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
+    Rewrite(name="btrim", build=_btrim),
+    Rewrite(name="space", build=_space),
+    Rewrite(name="elt", build=_elt),
+    Rewrite(name="typeof", build=_typeof),
+    Function(
+        name="no_element", named=False, signature=takes([INTEGER, INTEGER], STRING), can_fail=True, rows=_outside, arrays=per_distinct
+    ),
+    Function(
+        name="bit_length",
+        signature=takes([TEXT], INT),
+        can_fail=False,
+        rows=lambda call, text: len(text.encode()) * 8,
+        arrays=lambda call, length, text: pc.multiply(pc.binary_length(text), pa.scalar(8, pa.int32())),
+    ),
+    Function(
+        name="char",
+        aliases=("chr",),
+        signature=takes([LONG], STRING),
+        can_fail=False,
+        rows=lambda call, n: rows.char(n),
+        arrays=per_distinct,
+    ),
+    Function(
+        name="find_in_set",
+        signature=takes([TEXT, TEXT], INT),
+        can_fail=False,
+        rows=lambda call, text, texts: rows.find_in_set(text, texts),
+        arrays=per_distinct,
+    ),
+    Function(
+        name="luhn_check",
+        signature=takes([TEXT], BOOLEAN),
+        can_fail=False,
+        rows=lambda call, text: rows.luhn_check(text),
+        arrays=per_distinct,
+    ),
+    Function(name="mask", signature=_mask, can_fail=False, rows=lambda call, text, masks: rows.mask(text, masks), arrays=per_distinct),
+    Function(
+        name="quote",
+        signature=takes([TEXT], STRING),
+        can_fail=False,
+        rows=lambda call, text: "'" + text.replace("'", "\\'") + "'",
+        arrays=per_distinct,
+    ),
+    Function(
+        name="substring_index",
+        signature=takes([TEXT, TEXT, INTEGER], STRING),
+        can_fail=False,
+        rows=lambda call, text, delimiter, count: rows.substring_index(text, delimiter, count),
+        arrays=per_distinct,
+    ),
+    Function(
+        name="bin",
+        signature=takes([LONG], STRING),
+        can_fail=False,
+        rows=lambda call, n: f"{n % 2**64:b}",
+        arrays=per_distinct,
+    ),
+    Function(
+        name="conv",
+        signature=takes([TEXT, INTEGER, INTEGER], STRING, nullable="always"),
+        can_fail=True,
+        rows=lambda call, text, source, target: convert(text, source, target, call.span),
+        arrays=per_distinct,
+    ),
+    Function(
+        name="is_valid_utf8",
+        signature=takes([PLAIN], BOOLEAN),
+        can_fail=False,
+        rows=lambda call, text: True,
+        arrays=lambda call, length, text: pc.equal(text, text),
+    ),
+    *(Rewrite(name=name, build=_valid) for name in ("make_valid_utf8", "validate_utf8", "try_validate_utf8")),
+)

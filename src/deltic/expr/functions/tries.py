@@ -1,0 +1,64 @@
+"""Arithmetic that is NULL where the operator of its name fails: TRY_ADD and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from deltic.errors import EvaluationError, Span, TypeMismatch
+from deltic.expr.arrays.datum import Datum
+from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.functions.operators import FUNCTIONS as OPERATORS
+from deltic.expr.functions.signature import check_count
+from deltic.expr.nodes import Call, Expr
+from deltic.expr.registry import Function, Nulls, Typed
+from deltic.schema import NULL
+
+_OPERATORS: Final = {record.name: record for record in OPERATORS if isinstance(record, Function)}
+
+
+def _signature(operator: Function) -> Callable[[str, Sequence[Expr], Span | None], Typed]:
+    def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+        check_count(name, arguments, 2, 2, span)
+        for argument in arguments:
+            if not (argument.type.is_numeric or argument.type == NULL):
+                found = argument.type.sql
+                raise TypeMismatch(f"{name} does not accept {found}", span=argument.span or span, expected="numbers", remedy="try_cast it")
+        typed = operator.signature(name, arguments, span)
+        assert isinstance(typed, Typed)
+        if len(typed.arguments) > 2:  # a sum on the left has become part of this one, though its own errors stay errors
+            typed = typed._replace(arguments=(arguments[0], typed.arguments[-1]))
+        return typed._replace(nullable=True)
+
+    return rule
+
+
+def try_function(name: str, operator: str) -> Function:
+    """The operator's function, but NULL instead of its error; the errors of its arguments stay."""
+    record = _OPERATORS[operator]
+
+    def rows(call: Call, *values: Any) -> Any:
+        try:
+            return record.rows(replace(call, function=operator), *values)
+        except EvaluationError:
+            return None
+
+    def arrays(call: Call, length: int, *columns: Datum) -> Datum:
+        try:
+            result: Datum = record.arrays(replace(call, function=operator), length, *columns)
+        except EvaluationError:
+            return per_distinct(call, length, *columns)
+        return result
+
+    nulls = Nulls.STRICT if record.nulls is Nulls.FOLDED else record.nulls
+    return Function(name=name, signature=_signature(record), nulls=nulls, can_fail=False, rows=rows, arrays=arrays)
+
+
+FUNCTIONS: Final = (
+    try_function("try_add", "add"),
+    try_function("try_subtract", "subtract"),
+    try_function("try_multiply", "multiply"),
+    try_function("try_divide", "divide"),
+    try_function("try_mod", "remainder"),
+)

@@ -1,0 +1,64 @@
+"""The terms of the report on functions: columns give what rows give, and Spark gives the same; the bulk of the latter is slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from benchmarks.function_comparison import Ask, Term, bound, differences
+from benchmarks.function_samples import SCHEMA, sample_rows, table_of
+from benchmarks.function_terms import TERMS
+from deltic.expr import can_fail
+from expr_check import check
+
+ROWS = sample_rows()
+CHUNK = 40
+BOUND = [bound(name, sql) for name, texts in TERMS.items() for sql in texts]
+FIRST = list({term.function: term for term in reversed(BOUND)}.values())
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_columns_equal_rows(name: str) -> None:
+    for term in BOUND:
+        if term.function == name:
+            check(term, ROWS, table_of)
+            check(term, [], table_of)
+            check(term, ROWS[7:8], table_of)
+            check(term, [(None,) * len(SCHEMA)] * 2, table_of)
+
+
+@pytest.fixture(scope="module")
+def ask(request: pytest.FixtureRequest) -> Iterator[Ask]:
+    """Queries over the samples in the shared Spark."""
+    pytest.importorskip("pyspark")
+    session: Any = request.getfixturevalue("spark").newSession()
+    for setting, value in {"session.timeZone": "UTC", "ansi.enabled": "true", "codegen.wholeStage": "false"}.items():
+        session.conf.set(f"spark.sql.{setting}", value)
+    table = table_of(ROWS).append_column("row", pa.array(range(len(ROWS)), pa.int32()))
+    samples = session.createDataFrame(table).coalesce(1).cache()
+    samples.createOrReplaceTempView("samples")
+    yield lambda query: session.sql(query).toArrow()
+    samples.unpersist()
+
+
+def report(terms: list[Term], ask: Ask) -> str:
+    return "\n".join(words for _, words in differences(terms, ROWS, ask))
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore")
+def test_one_term_of_each_function_on_spark(ask: Ask) -> None:
+    terms = [term for term in FIRST if not can_fail(term.expr)]
+    assert len(terms) > len(TERMS) / 2
+    assert not report(terms, ask)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("start", range(0, len(BOUND), CHUNK))
+def test_every_term_on_spark(ask: Ask, start: int) -> None:
+    assert not report(BOUND[start : start + CHUNK], ask)
