@@ -11,6 +11,7 @@ from engines import durable, embedded, restarts, run
 from grouped_programs import calls, grouped_case, source
 from program_plans import built_in
 from programs import expected
+from seeds import rotating
 
 FAST = 12
 SLOW = 2_000
@@ -43,7 +44,7 @@ def test_random_groups_with_restarts_from_state(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_many_random_groups(tmp_path: Path) -> None:
-    for seed in range(10_000, 10_000 + SLOW):
+    for seed in rotating(SLOW):
         check(seed, tmp_path / str(seed) if seed % 8 == 0 else None)
 
 

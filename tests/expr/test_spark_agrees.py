@@ -17,11 +17,12 @@ import pytest
 from deltic.errors import ArithmeticOverflow, EvaluationError
 from deltic.expr.nodes import Value
 from expr_terms import SCHEMA, Term, alike, all_terms, edge_rows, outcome, table_of
+from seeds import ROTATION
 
 pyspark = pytest.importorskip("pyspark")
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
-ROWS = edge_rows(120, seed=2)
+ROWS = edge_rows(120, seed=ROTATION)
 TERMS = all_terms()
 CHUNK = 60
 SAMPLE = 2  # failing rows of each chunk's every seventh term that Spark is asked about, one query each

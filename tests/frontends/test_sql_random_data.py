@@ -19,6 +19,7 @@ from test_sql_spark import _multiset, spark  # noqa: F401  the fixture
 import deltic
 from deltic.errors import EvaluationError, QueryError
 from linear_queries import linear_queries
+from seeds import ROTATION, rotating
 from sql_data import TABLES
 from sql_queries import queries
 from timed import QUERIES as TIMED
@@ -87,7 +88,7 @@ def ddl(name: str) -> str:
     return f"CREATE TABLE {name} ({columns}{key})"
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", rotating(SEEDS))
 def test_views_equal_spark_on_random_data(spark: Any, seed: int) -> None:  # noqa: F811
     rng = Random(seed)
     tables: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
@@ -132,7 +133,7 @@ def compare(spark: Any, session: deltic.Session, view: str, query: str) -> int: 
     return found.num_rows
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", rotating(SEEDS))
 def test_functions_that_make_rows_equal_spark_on_random_data(spark: Any, seed: int) -> None:  # noqa: F811
     rng = Random(seed)
     tables: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
@@ -160,7 +161,7 @@ def test_functions_that_make_rows_equal_spark_on_random_data(spark: Any, seed: i
 
 
 def test_views_of_the_time_equal_spark_with_a_literal(spark: Any) -> None:  # noqa: F811
-    rng = Random(1)
+    rng = Random(ROTATION)
     with deltic.Session() as session:
         timed = Timed(session, TABLE + ";".join(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in TIMED.items()))
         seen = 0

@@ -19,6 +19,7 @@ from deltic.frontends.sql.lexer import tokenize
 from deltic.plan.evaluate import evaluate
 from linear_queries import linear_queries
 from random_options import random_source, written_options, written_string
+from seeds import ROTATION, rotating
 from sql_data import ROWS, TABLES, TestCatalog, weighted
 from sql_queries import queries
 
@@ -94,7 +95,7 @@ def _outcome(run: Callable[[], Iterable[tuple[Iterable[Any], int]]]) -> Counter[
 @pytest.mark.parametrize(("pool", "wanted"), [("all", 400), ("those that make rows", 200)])
 def test_mutated_queries_mean_the_same_or_are_refused(spark: Any, pool: str, wanted: int) -> None:
     accepted, stricter = 0, []
-    for query in islice(_mutations(7, queries() if pool == "all" else linear_queries()), 20_000):
+    for query in islice(_mutations(ROTATION, queries() if pool == "all" else linear_queries()), 20_000):
         try:
             plan = bind_query(query, "test", TestCatalog())
         except QueryError:
@@ -189,7 +190,7 @@ def _spark_table(spark: Any, sql: str) -> tuple[str, dict[str, str]]:
 
 
 def test_options_are_read_as_spark_reads_them(spark: Any) -> None:
-    for seed in range(100):
+    for seed in rotating(100):
         chance = random.Random(seed)
         format, options = random_source(chance)
         clauses = [f"OPTIONS{written_options(options, chance)}", "COMMENT 'x'"]

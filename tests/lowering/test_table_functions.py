@@ -20,6 +20,7 @@ from deltic.plan.relation import Relation
 from deltic.plan.signs import as_view
 from deltic.schema import BIGINT, DATE, INT, STRING, TIMESTAMP, Field, Schema, TableSchema, Type
 from engines import Engine, embedded
+from seeds import rotating
 
 FIELDS = {"a": BIGINT, "b": BIGINT, "d": DATE, "e": DATE, "s": STRING, "t": TIMESTAMP, "u": TIMESTAMP, "n": BIGINT}
 SCHEMA = TableSchema("r", Schema((*(Field(name, type) for name, type in FIELDS.items()), Field("k", BIGINT, False))))
@@ -155,7 +156,7 @@ def test_views_are_as_from_scratch(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
 def test_views_are_as_from_scratch_at_length(name: str) -> None:
-    for seed in range(40):
+    for seed in rotating(40):
         run(name, seed, shards=1 + seed % 3, ticks=25)
 
 

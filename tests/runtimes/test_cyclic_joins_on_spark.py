@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from test_spark_differential import check
 
 from cyclic_programs import consumed, cyclic, recursive
+from seeds import rotating
 
 pytestmark = pytest.mark.spark
 FEW = 1
@@ -22,5 +23,5 @@ def test_cyclic_programs_on_spark(spark: SparkSession, tmp_path: Path, seed: int
 
 @pytest.mark.slow
 def test_many_cyclic_programs_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    for seed in range(200, 200 + MANY):
+    for seed in rotating(MANY):
         check(spark, tmp_path, (recursive, cyclic, consumed)[seed % 3](seed))

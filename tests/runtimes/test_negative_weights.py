@@ -20,6 +20,7 @@ from deltic.plan.relation import Relation
 from deltic.schema import BIGINT, Field, Schema, TableSchema
 from engines import embedded
 from programs import applied, empty, expected
+from seeds import rotating
 from signed_programs import repeated, signed
 
 
@@ -48,7 +49,7 @@ def test_optimized_programs_with_negative_weights_mean_the_same() -> None:
 
 @pytest.mark.slow
 def test_many_random_programs_with_negative_weights(tmp_path: Path) -> None:
-    for seed in range(43_000, 43_600):
+    for seed in rotating(600):
         check_case(signed(seed), shards=1 + 2 * (seed % 2), row_by_row=seed % 3 == 0)
         if seed % 5 == 0:
             check_durable(signed(seed), tmp_path)

@@ -10,6 +10,7 @@ import pytest
 
 import deltic
 from python_ticks import Build, Ticking, random_stream
+from seeds import rotating
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +46,7 @@ def test_ticks_pass_on_spark_as_here(spark: SparkSession, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", rotating(20))
 def test_random_circuits_over_ticks_on_spark(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     number = rng.random()

@@ -12,6 +12,7 @@ from deltic.runtimes.embedded import DurableEmbedded
 from deltic.runtimes.spark import SparkRuntime
 from engines import Engine, restarts, run
 from programs import Case, Mix, case, expected, mixed
+from seeds import rotating
 
 pytestmark = pytest.mark.spark
 FEW = 3
@@ -54,7 +55,7 @@ def test_random_recursive_programs_on_spark(spark: SparkSession, tmp_path: Path,
 @pytest.mark.slow
 def test_many_random_recursive_programs_on_spark(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mix = Mix()
-    for seed in range(RECURSIVE):
+    for seed in rotating(RECURSIVE):
         check(spark, tmp_path, mixed(seed), mix)
     with capsys.disabled():
         print(f"\non Spark: {mix}")
@@ -64,7 +65,7 @@ def test_many_random_recursive_programs_on_spark(spark: SparkSession, tmp_path: 
 @pytest.mark.slow
 def test_many_random_programs_on_spark(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mix = Mix()
-    for seed in range(MANY):
+    for seed in rotating(MANY):
         check(spark, tmp_path, case(seed), mix)
     with capsys.disabled():
         print(f"\non Spark: {mix}")

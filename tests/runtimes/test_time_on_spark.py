@@ -11,6 +11,7 @@ import pytest
 
 import deltic
 from deltic.errors import ClockError, NegativeWeight
+from seeds import rotating
 from timed import QUERIES, START, TABLE, Timed
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def test_what_waits_goes_on_waiting_after_a_restart(spark: SparkSession, tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", rotating(3))
 def test_every_condition_after_restarts(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     script = TABLE + ";".join(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in QUERIES.items())
     run(spark, tmp_path / "state", script, seed, steps=12)
