@@ -226,7 +226,7 @@ def test_errors_in_changes_that_stay_on_spark(spark: SparkSession, runtime: Open
     one.install(spend_circuit())
     epoch = one.epoch
     twice = spark.createDataFrame([(1, "a", "upsert"), (1, "b", "upsert")], "id bigint, region string, _op string").repartition(2)
-    with pytest.raises(DataError, match="changed twice in one tick under id=1, in no known order"):
+    with pytest.raises(DataError, match="has two changes of id=1 in one tick, in no known order"):
         one.tick({"customers": SparkChanges(twice, CUSTOMERS)})
     wrong = spark.createDataFrame([(1, "a", "put")], "id bigint, region string, _op string")
     with pytest.raises(FrameError, match="_op is 'put'"):

@@ -1,4 +1,4 @@
-"""Puts circuits together, node by node, so that equal nodes on equal inputs are one node."""
+"""Builds dataflows node by node; equal operators on equal inputs become one node."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from deltic.circuit.pending import PendingRows
 from deltic.schema import Field, TableSchema
 
 NAMED = (TableSchema, ReduceOperator, InspectOperator)
-"""In these the names of columns count."""
+"""Classes in whose ids the names of columns count."""
 
 STATE_NAMES = {"PrefixFilter": "Filter", "RuleAtom": "Atom", "SumSource": "Source"}
-"""Classes that count in the ids of states under another name than their own; a class that is renamed is added, so that ids stay."""
+"""Class name → the name that ids of states use. A class that is renamed is listed here, so that existing states keep their ids."""
 
 ARRANGEMENT = re.compile("[a-z_0-9]+-[0-9a-f]{32}")
-"""What arrangements are called."""
+"""Matches the id of an arrangement."""
 
 
 class CircuitBuilder:
-    """Mutable while a program is lowered; `finish` gives the frozen circuit."""
+    """Mutable while a program is lowered; `finish` returns the frozen dataflow."""
 
     depth = 0
-    """How many scopes lie around its nodes."""
+    """The number of scopes around its nodes."""
 
     def __init__(self, *, several: bool = True) -> None:
         self.several = several
-        """Whether the circuit may run on several shards."""
+        """Whether the dataflow may run on several shards."""
         self.nodes: list[Node] = []
         self.arrangements: dict[str, ArrangementSpec] = {}
         self.depths: dict[str, int] = {}
-        """In how many scopes each arrangement lies."""
+        """The number of scopes around each arrangement."""
         self.contents: dict[str, str] = {}
-        """What each arrangement is of: the content of the node that owns it."""
+        """For each arrangement the content of the node that owns it."""
         self.tables: dict[str, str] = {}
         self.views: dict[str, str] = {}
         self._known: dict[str, int] = {}
@@ -62,61 +62,61 @@ class CircuitBuilder:
         meaning: str | None = None,
         content: str | None = None,
     ) -> int:
-        """The id of the node; the one that is there already if an equal one is.
+        """The id of the node: a new one, or that of an equal node added before.
 
-        meaning: its fingerprint and content, where these must not depend on how its inputs are spread over the shards. content: by itself,
-        where the operator says more than that, such as which of two arrangements it reads.
+        meaning: its fingerprint and content, if these must not depend on how its inputs are spread over the shards. content: its content
+        alone, if the operator has details that do not belong to it, such as which of two arrangements it reads.
         """
         text = repr(canonical(operator))
-        mark = owns or meaning or self.digest(text, *(self.nodes[i].fingerprint for i in inputs))
-        if mark in self._known:
-            return self._known[mark]
+        identity = owns or meaning or self.digest(text, *(self.nodes[i].fingerprint for i in inputs))
+        if identity in self._known:
+            return self._known[identity]
         content = meaning or content or self._content(operator, text, inputs, owns)
         path = (len(self.nodes),)
         inner: tuple[str, ...] = ()
         if isinstance(operator, Child):
             operator, inner = operator.within(path), operator.owned
         level = max((self.nodes[i].level for i in inputs), default=0) + isinstance(operator, Exchange)
-        self.nodes.append(Node(path, kind, operator, inputs, shape, partition, level, mark, content, owns, tuple(reads), inner))
-        self._known[mark] = path[0]
+        self.nodes.append(Node(path, kind, operator, inputs, shape, partition, level, identity, content, owns, tuple(reads), inner))
+        self._known[identity] = path[0]
         if owns is not None:
             self.depths[owns], self.contents[owns] = self.depth, content
         return path[0]
 
     def _content(self, operator: Operator, text: str, inputs: tuple[int, ...], owns: str | None) -> str:
-        """What relation a node's stream is a change of, wherever its rows lie and whatever its columns are called."""
+        """The identity of the relation whose change a node's stream carries, regardless of shards and of the names of columns."""
         contents = [self.nodes[i].content for i in inputs]
         if isinstance(operator, Exchange | Arrange | NestedArrange):
             return contents[0]
 
-        def of(name: re.Match[str]) -> str:
+        def content_of(name: re.Match[str]) -> str:
             return "" if name.group() == owns else self.contents.get(name.group(), name.group())
 
-        return self.digest(ARRANGEMENT.sub(of, text), *contents)
+        return self.digest(ARRANGEMENT.sub(content_of, text), *contents)
 
     def digest(self, *parts: object) -> str:
         """A hash of frozen data that is the same in every process."""
         return hashlib.sha256(repr([canonical(part) for part in parts]).encode()).hexdigest()[:32]
 
     def name(self, role: str, *parts: object) -> str:
-        """An arrangement's id, from all that determines its content."""
+        """An arrangement's id: a hash of everything that determines its content."""
         return f"{role}-{self.digest(*parts)}"
 
     def placed(self, node: int, partition: tuple[int, ...] | None) -> str:
-        """What names the state of the node's stream, its rows on the shards that `partition` says; None: on any shard."""
+        """The identity of the node's stream as state, its rows spread over the shards by `partition`; None: on any shard."""
         return self.digest(self.nodes[node].content, partition)
 
     def fingerprint(self, node: int) -> str:
-        """What names the state of the node's stream, its rows where they lie: on any shard, that is where they have come to lie."""
-        made = self.nodes[node]
-        anywhere = made.partition is None and self.several
-        return self.digest(made.content, made.fingerprint) if anywhere else self.placed(node, made.partition)
+        """The identity of the node's stream as state, its rows where the node leaves them."""
+        producer = self.nodes[node]
+        anywhere = producer.partition is None and self.several
+        return self.digest(producer.content, producer.fingerprint) if anywhere else self.placed(node, producer.partition)
 
     def specify(self, spec: ArrangementSpec) -> None:
         self.arrangements.setdefault(spec.id, spec)
 
     def finish(self, nodes: tuple[Node, ...] | None = None) -> Dataflow:
-        """The circuit of the nodes, or of as many as do the same; nothing of the builder changes."""
+        """The dataflow of the nodes added so far, or of equivalent ones, as after fusion. Does not change the builder."""
         nodes = tuple(self.nodes) if nodes is None else nodes
         ports = _ports(nodes)
         levels = []
@@ -131,26 +131,26 @@ class CircuitBuilder:
         return Dataflow(nodes, tuple(levels), whole, self._specified(nodes), dict(self.tables), dict(self.views), _routes(nodes))
 
     def _specified(self, nodes: Sequence[Node]) -> dict[str, ArrangementSpec]:
-        """The arrangements, each at the level of the node that owns it, and partitioned as that is unless the spec says how."""
+        """The arrangements, each at the level of the node that owns it, and partitioned like it unless the spec has a partition."""
         owners = {name: node for node in nodes for name in node.owned}
-        found = {}
+        specified = {}
         for name, spec in self.arrangements.items():
             partition = owners[name].partition if spec.partition is None else spec.partition
-            found[name] = replace(spec, level=owners[name].level, partition=partition)
-        return found
+            specified[name] = replace(spec, level=owners[name].level, partition=partition)
+        return specified
 
 
-def _whole(all_nodes: Sequence[Node], asked: tuple[Port, ...]) -> Level:
-    """All nodes as one level, each exchange left out: what reads it reads what it exchanges."""
-    behind: dict[int, int] = {}
+def _whole(all_nodes: Sequence[Node], pending: tuple[Port, ...]) -> Level:
+    """All nodes as one level without exchanges: readers of an exchange read its input. pending: the ports of the tables."""
+    producers: dict[int, int] = {}
     nodes = []
     for node in all_nodes:
-        inputs = tuple(behind[i] for i in node.inputs)
-        behind[node.id] = inputs[0] if isinstance(node.operator, Exchange) else node.id
+        inputs = tuple(producers[i] for i in node.inputs)
+        producers[node.id] = inputs[0] if isinstance(node.operator, Exchange) else node.id
         if not isinstance(node.operator, Exchange):
             nodes.append(replace(node, inputs=inputs, level=0))
     owned = tuple(name for n in nodes for name in n.owned)
-    return Level(0, tuple(nodes), asked, (), owned, owned)
+    return Level(0, tuple(nodes), pending, (), owned, owned)
 
 
 def _routes(nodes: Sequence[Node]) -> dict[str, tuple[int, ...]]:
@@ -159,7 +159,7 @@ def _routes(nodes: Sequence[Node]) -> dict[str, tuple[int, ...]]:
 
 
 def _ports(nodes: Sequence[Node]) -> list[Port]:
-    """What crosses levels: pending rows to their table, exchanged streams, and streams that a later level reads again."""
+    """The ports between levels: pending rows to their tables, exchanged streams, and streams that later levels read too."""
     ports: dict[str, Port] = {}
     for node in nodes:
         if isinstance(node.operator, TableInput):
@@ -177,9 +177,9 @@ def _ports(nodes: Sequence[Node]) -> list[Port]:
 
 
 def canonical(value: object, *, named: bool = False) -> object:
-    """Frozen data as nested tuples of text, without what takes no part in equality (spans, derived fields).
+    """Frozen data as nested tuples of text, without fields that equality ignores (spans, derived fields).
 
-    named: whether the names of columns count, as they do for tables and for functions that see them. A class counts by its name in
+    named: whether the names of columns count, as they do for tables and for functions that see them. A class is represented by its name in
     STATE_NAMES, or by its own name without "Operator".
     """
     if isinstance(value, Field) and not named:

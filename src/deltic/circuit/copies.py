@@ -1,4 +1,4 @@
-"""Which arrangements hold the rows of a table, in which order: its own, and those by which joins and views have them otherwise."""
+"""The arrangements that hold the rows of each table: its own, and those in the orders of joins and views."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deltic.expr.nodes import Column
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """An arrangement of rows of a table. columns: those that it has, in the order by which it is sorted."""
+    """An arrangement of the rows of a table. columns: those that it holds, in its sort order."""
 
     arrangement: str
     table: str
@@ -27,19 +27,19 @@ class Copy:
 
 
 def copies(circuit: Dataflow) -> tuple[Copy, ...]:
-    """All of them, over the whole program. What is computed of rows, or summed up, is no copy."""
-    held: dict[int, tuple[str, tuple[str, ...]]] = {}
-    found = []
+    """All copies in the program. Arrangements of computed or aggregated rows do not count."""
+    rows_of: dict[int, tuple[str, tuple[str, ...]]] = {}
+    result = []
     for node in circuit.nodes:
-        if (rows := _rows(node, [held.get(i) for i in node.inputs])) is not None:
-            held[node.id] = rows
+        if (rows := _rows(node, [rows_of.get(i) for i in node.inputs])) is not None:
+            rows_of[node.id] = rows
             if node.owns is not None:
-                found.append(Copy(node.owns, *rows))
-    return tuple(found)
+                result.append(Copy(node.owns, *rows))
+    return tuple(result)
 
 
 def _rows(node: Node, inputs: Sequence[tuple[str, tuple[str, ...]] | None]) -> tuple[str, tuple[str, ...]] | None:
-    """The table and the columns of the rows that a node passes on; None where it passes on something else."""
+    """The table and columns of the rows that a node passes on; None if it computes others."""
     operator = node.operator
     if isinstance(operator, TableInput):
         return operator.table.name, node.shape.schema.names

@@ -1,9 +1,9 @@
-"""HyperCube: which shards get a row of a multiway join, so that every result is made on exactly one of them and each row travels once.
+"""HyperCube: the shards that receive a row of a multiway join, so that each result is computed on exactly one, in a single exchange.
 
-The shards are the cells of a grid with a dimension for each shared variable. A result belongs to the cell of its variables' hashes; a row
-goes to every cell that agrees with the variables that it has, so that it meets there all that it can be joined with, however often a
-value comes (Afrati and Ullman, EDBT 2010). A shard may hold rows that are there for another part of the join; what it makes of those
-belongs to other cells, and is left to them.
+The shards are the cells of a grid with a dimension for each shared variable. A result belongs to the cell of its variables' hashes. A row
+goes to every cell that agrees with the variables that it has, and meets there everything it joins with, however frequent a value is
+(Afrati and Ullman, EDBT 2010). A shard may also hold rows that it received for another part of the join; it does not compute results of
+other cells from them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from deltic.trace.share import Share
 
 Words = npt.NDArray[np.int64]
 Placement = tuple[int | None, ...]
-"""For each dimension the word of a row that says its coordinate; None where the row is in all of them."""
+"""For each dimension the word of a row that determines its coordinate; None if the row has all coordinates."""
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
@@ -30,13 +30,13 @@ _MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 @dataclass(frozen=True, slots=True)
 class Cube:
-    """The dimensions of a join's grid. relations: of each occurrence, its dimensions and its size, one for all where none is known."""
+    """The dimensions of a join's grid. relations: the dimensions and the size of each occurrence; all sizes are 1 if they are unknown."""
 
     dimensions: int
     relations: tuple[tuple[tuple[int, ...], float], ...]
 
     def shares(self, shards: int) -> tuple[int, ...]:
-        """How many coordinates each dimension has: of all grids of at most `shards` cells, that whose fullest cell gets fewest rows.
+        """The number of coordinates of each dimension, in the grid of at most `shards` cells that minimizes the rows of the fullest cell.
 
         >>> edges = tuple((pair, 1.0) for pair in ((0, 1), (0, 2), (1, 2)))
         >>> Cube(3, edges).shares(8), Cube(3, edges).shares(4), Cube(3, edges).shares(1)
@@ -45,9 +45,9 @@ class Cube:
         return _shares(self, shards)
 
     def cell(self, shard: int, shards: int, placed: Sequence[Sequence[Placement]] = ()) -> Cell:
-        """The cell of a shard. placed: the placements of each arrangement, if results may drift from cell to cell; () if not."""
+        """The cell of a shard. placed: the placements of each arrangement, if results may be removed on another shard than added; or ()."""
         shares = self.shares(shards)
-        whole = bool(placed) and all(any(is_everywhere(each, shares) for each in mine) for mine in placed)
+        whole = bool(placed) and all(any(is_everywhere(each, shares) for each in placements) for placements in placed)
         return Cell(shares, tuple(int(c) for c in np.unravel_index(shard % prod(shares), shares)), whole)
 
 
@@ -60,7 +60,7 @@ def _shares(cube: Cube, shards: int) -> tuple[int, ...]:
 
 
 def _grids(dimensions: int, cells: int) -> Iterator[tuple[int, ...]]:
-    """All grids of at most so many cells."""
+    """All grids of at most `cells` cells."""
     if dimensions == 0:
         yield ()
         return
@@ -70,11 +70,10 @@ def _grids(dimensions: int, cells: int) -> Iterator[tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of a grid of `shares`, by its coordinates.
+    """One cell of a grid, by its coordinates. shares: the number of coordinates of each dimension.
 
-    whole: whether all cells have all rows, as where one relation stands on every side of a small grid, and results may drift. Then a
-    result belongs to the cell that the changed row hashes to, and nothing that is bound later needs to be asked where it belongs; but
-    what comes with a row of one relation may go with one of another, and then belongs to another cell.
+    whole: every cell has all rows, as for a self-join on a small grid. Then a result belongs to the cell of the changed row, and words
+    bound later need no check. It may be removed by a row of another relation, and then belongs to another cell.
     """
 
     shares: tuple[int, ...]
@@ -86,19 +85,19 @@ class Cell:
         return not self.whole and dimension is not None and self.shares[dimension] > 1
 
     def started(self, change: Sequence[Words], dimensions: Sequence[int | None]) -> Words:
-        """Which rows of a change a rule starts from here, ascending. dimensions: that of each of its words."""
+        """Positions of the rows of a change that a rule starts from in this cell, sorted. dimensions: that of each word."""
         n = len(change[0])
         if self.whole:
             number = int(np.ravel_multi_index(self.coordinates, self.shares))
             return Share(number, prod(self.shares), tuple(range(len(change)))).places(change)
-        mine = np.ones(n, np.bool_)
+        own = np.ones(n, np.bool_)
         for words, dimension in zip(change, dimensions, strict=True):
             if dimension is not None and self.divides(dimension):
-                mine &= self._agrees(words, dimension)
-        return np.flatnonzero(mine)
+                own &= self._agrees(words, dimension)
+        return np.flatnonzero(own)
 
     def own(self, words: Words, dimension: int) -> Words:
-        """Which of n words have this cell's coordinate, ascending."""
+        """Positions of the words that have this cell's coordinate, ascending."""
         return np.flatnonzero(self._agrees(words, dimension))
 
     def _agrees(self, words: Words, dimension: int) -> npt.NDArray[np.bool_]:
@@ -107,7 +106,7 @@ class Cell:
 
 
 def coordinates(words: Words, dimension: int, share: int) -> npt.NDArray[np.uint64]:
-    """The coordinate of each word: uint64[n], each below `share`, the same in every process, and independent of other dimensions'."""
+    """The coordinate of each word: uint64[n], each below `share`; the same in every process, and independent of other dimensions."""
     state: npt.NDArray[np.uint64] = words.astype(np.uint64) + np.full(1, (dimension + 1) * _GOLDEN % 2**64, np.uint64)
     for shift, factor in zip((30, 27), _MIX, strict=True):
         state = (state ^ (state >> np.uint64(shift))) * np.uint64(factor)
@@ -115,13 +114,13 @@ def coordinates(words: Words, dimension: int, share: int) -> npt.NDArray[np.uint
 
 
 def is_everywhere(placement: Placement, shares: Sequence[int]) -> bool:
-    """Whether a row so placed is in every cell."""
+    """Whether a row with this placement is in every cell."""
     return all(word is None or share == 1 for word, share in zip(placement, shares, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Replicate(Exchange):
-    """Sends each row to every shard where one of its placements in the cube wants it."""
+    """Sends each row to every shard that one of its placements in the cube names."""
 
     cube: Cube
     placements: tuple[Placement, ...]
@@ -131,14 +130,14 @@ class Replicate(Exchange):
         return "replicate"
 
     def route(self, rows: Rows, shards: int) -> list[Rows]:
-        """The rows for each shard, in their order."""
+        """The rows of each shard, in input order."""
         shares = self.cube.shares(shards)
         divided = [[(word, d) for d, word in enumerate(each) if word is not None and shares[d] > 1] for each in self.placements]
-        at = {(word, d): coordinates(rows.columns[word], d, shares[d]) for pairs in divided for word, d in pairs}
-        found = []
+        of_rows = {(word, d): coordinates(rows.columns[word], d, shares[d]) for pairs in divided for word, d in pairs}
+        routed = []
         for cell in np.ndindex(shares):
-            wanted = np.zeros(len(rows), np.bool_)
+            chosen = np.zeros(len(rows), np.bool_)
             for pairs in divided:
-                wanted |= np.logical_and.reduce([np.ones(len(rows), np.bool_), *(at[word, d] == cell[d] for word, d in pairs)])
-            found.append(rows if wanted.all() else rows.take(np.flatnonzero(wanted)))
-        return [*found, *([rows.take(np.zeros(0, np.int64))] * (shards - len(found)))]
+                chosen |= np.logical_and.reduce([np.ones(len(rows), np.bool_), *(of_rows[word, d] == cell[d] for word, d in pairs)])
+            routed.append(rows if chosen.all() else rows.take(np.flatnonzero(chosen)))
+        return [*routed, *([rows.take(np.zeros(0, np.int64))] * (shards - len(routed)))]

@@ -12,10 +12,10 @@ from deltic.trace.strings import StringTable
 
 
 class DecodedChange:
-    """Decodes each field of a change at its first use, and keeps the array. Its memory: that of the arrays, until the tick ends.
+    """Decodes each field of a change at its first use, and keeps the Arrow array until the tick ends.
 
-    The stage makes one for each stream that several operators read. All of them read it by the same schema, so that a field's position
-    says which words it has.
+    The stage creates one for each stream that several operators read. All of them read it with the same schema, so a field's position
+    determines its words.
     """
 
     __slots__ = ("_columns", "_distinct")
@@ -38,6 +38,6 @@ class DecodedChange:
 
 
 def distinct_strings(ids: npt.NDArray[np.int64], field: Field, strings: StringTable) -> tuple[pa.Array, pa.Array]:
-    """The different strings of a column, and for each row the position of its string among them: O(n log n)."""
-    different, inverse = np.unique(ids, return_inverse=True)
-    return decode((different,), field, strings), pa.array(inverse)
+    """The distinct strings of a column, and for each row the position of its string among them. O(n log n)."""
+    distinct, inverse = np.unique(ids, return_inverse=True)
+    return decode((distinct,), field, strings), pa.array(inverse)

@@ -1,6 +1,6 @@
-"""Queues of what is due later in a tick, at times in nested scopes, and the calendar that says when a scope has to go on.
+"""Queues of rows that are due later in a tick, at times in nested scopes, and the calendar of the iterations that they require.
 
-A time here is a tuple of iterations, the outermost scope's first; the epoch is that of the tick. Queues live within one tick.
+A time is a tuple of iterations here, the outermost scope's first; the epoch is that of the tick. Queues live for one tick.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from deltic.trace.rows import Rows
 from deltic.trace.time import Time
 
 Path = tuple[int, ...]
-"""The global id of a node; that of a scope is its child node's."""
+"""The global id of a node; a scope has that of its child node."""
 Words = tuple[np.ndarray, ...]
 
 
 class Due:
-    """Rows for nodes at later times. Each put costs O(depth · log times)."""
+    """Rows for nodes at later times. A put costs O(depth · log times)."""
 
     __slots__ = ("_calendar", "_rows")
 
@@ -29,7 +29,7 @@ class Due:
         self._calendar: dict[tuple[Path, Time], list[int]] = {}
 
     def put(self, node: Path, time: Time, rows: Rows) -> None:
-        """The node, which lies in a scope of depth len(time), has to look at these rows at `time`."""
+        """Queues rows that the node, in a scope of depth len(time), must process at `time`."""
         waiting = self._rows.get((node, time))
         if waiting is not None:
             waiting.append(rows)
@@ -43,11 +43,11 @@ class Due:
         return (node, time) in self._rows
 
     def take(self, node: Path, time: Time) -> list[Rows]:
-        """What is due for the node now; it is due no longer."""
+        """Removes and returns the rows that are due for the node at `time`."""
         return self._rows.pop((node, time), [])
 
     def next(self, scope: Path, prefix: Time, after: int) -> int | None:
-        """The least iteration of the scope greater than `after` at which something in it is due, its own scopes included."""
+        """The least iteration of the scope after `after` at which rows are due in it or in its inner scopes; None if there is none."""
         times = self._calendar.get((scope, prefix))
         while times:
             if times[0] > after:
@@ -62,9 +62,9 @@ class Due:
 
 
 def split_by_time(times: Sequence[np.ndarray], now: Time) -> tuple[np.ndarray | None, Iterator[tuple[Time, np.ndarray]]]:
-    """Sorts rows by when their product with something at `now` is due: (positions due now, or None for all; (time, positions) later).
+    """Groups rows by the time when their product with a row at `now` is due: (positions due now, None for all; (time, positions) later).
 
-    times: the rows' own iterations, of as many scopes as there are arrays; 0 in deeper ones.
+    times: the rows' iterations, int64[n] for each scope; in deeper scopes they are 0.
     """
     later = np.zeros(len(times[0]), bool) if times else None
     for time, coordinate in zip(times, now, strict=False):

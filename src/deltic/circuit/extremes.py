@@ -1,9 +1,8 @@
-"""The first row of a group in an order, under deletions: MIN, MAX, and the values that go with them.
+"""The first row of each group in an order, under deletions: MIN, MAX, and the values that go with them.
 
-The rows of each group lie sorted in an arrangement (group, order words) → weight; a descending order flips the bits of the words, so
-that the extreme is always the first row that is present. Before the old extreme nothing was present, so the search starts at the lesser
-of the old extreme and the least row inserted now: rows that cancelled before it are never stepped over twice, however often
-the extreme is deleted.
+The rows of each group are sorted in an arrangement (group, order words) → weight. A descending order flips the bits of the words, so the
+extreme is always the first row that is present. No row was present before the old extreme, so the search starts at the lesser of the old
+extreme and the least row inserted now. Cancelled rows before it are never scanned again, however often the extreme is deleted.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ Words = tuple[np.ndarray, ...]
 class Extreme:
     """The first row of a group by `terms`. arrangement: (key words, order words of each term) → weight.
 
-    fields: those of the terms as a group's row has them. The first is never NULL in the arrangement; NULL in a group's row, where its
-    field allows that, says that the group has no row there.
+    fields: the terms' fields in the row of a group. The first term is never NULL in the arrangement; NULL in the group's row, if its field
+    allows it, means that the arrangement has no row of the group.
     """
 
     arrangement: str
@@ -46,49 +45,52 @@ class Extreme:
 
     @property
     def width(self) -> int:
-        """Order words of a row."""
+        """The number of order words of a row."""
         return sum(term.width for term in self.terms)
 
     @property
     def texts(self) -> dict[int, bool]:
-        """The order words that are ids of strings, and whether those descend."""
+        """The positions of the order words that are string ids → whether the term descends."""
         ends = np.cumsum([term.width for term in self.terms]).tolist()
         return {end - 1: t.descending for t, end in zip(self.terms, ends, strict=True) if t.field.type.has_bytes}
 
 
 def new_extremes(
-    extreme: Extreme, groups: Words, old: Sequence[Words], there: np.ndarray, filled: np.ndarray, delta: Batch, context: Context
+    extreme: Extreme, groups: Words, old: Sequence[Words], existed: np.ndarray, filled: np.ndarray, delta: Batch, context: Context
 ) -> Sequence[Words]:
-    """The words of each field for each group after `delta`, given those before (`old`, where `there`). filled: which groups have rows."""
+    """The words of each field for each group after `delta`.
+
+    old: the words before, valid for groups that `existed`. existed, filled: bool[groups], whether a group had rows before, and has now.
+    """
     nulls = [_null_words(field) for field in extreme.fields]
-    old = [tuple(np.where(there, w, null) for w, null in zip(words, n, strict=True)) for words, n in zip(old, nulls, strict=True)]
+    old = [tuple(np.where(existed, w, null) for w, null in zip(words, n, strict=True)) for words, n in zip(old, nulls, strict=True)]
     if not len(delta):
         return old
     key, width = extreme.key, extreme.width
     now = context.old(extreme.arrangement, key + width, 1).with_batch(delta)
     source, columns, weights = probe(Spine.of(delta), groups, range(key, key + width), context.counters)
-    looked = source[first_of_each(source)]
-    present = there & ~_is_null(old[0], extreme.fields[0])
+    changed = source[first_of_each(source)]
+    present = existed & ~_is_null(old[0], extreme.fields[0])
     starts = _known_starts(extreme, old, present, context.strings)
     _lower_to(starts, present, source[weights[0] > 0], [c[weights[0] > 0] for c in columns])
-    searched = looked[(present & filled)[looked]]
-    at, found, _ = first(now, [g[searched] for g in groups], [s[searched] for s in starts], 1, context.counters)
-    rows = searched[at]
-    settled = _settled(extreme, now, [g[rows] for g in groups], found[key:], context)
-    return [_replaced(words, null, looked, rows, value) for words, null, value in zip(old, nulls, _values(extreme, settled), strict=True)]
+    searched = changed[(present & filled)[changed]]
+    matched, order_words, _ = first(now, [g[searched] for g in groups], [s[searched] for s in starts], 1, context.counters)
+    rows = searched[matched]
+    settled = _settled(extreme, now, [g[rows] for g in groups], order_words[key:], context)
+    return [_replaced(words, null, changed, rows, value) for words, null, value in zip(old, nulls, _values(extreme, settled), strict=True)]
 
 
-def _replaced(words: Words, nulls: Sequence[np.int64], looked: np.ndarray, rows: np.ndarray, values: Words) -> Words:
-    """The words with `values` at `rows`, and NULL at the other rows that were looked at."""
+def _replaced(words: Words, nulls: Sequence[np.int64], changed: np.ndarray, rows: np.ndarray, values: Words) -> Words:
+    """The words with `values` for the groups `rows`, and NULL for the other changed groups."""
     result = [np.array(word) for word in words]
     for word, null, value in zip(result, nulls, values, strict=True):
-        word[looked] = null
+        word[changed] = null
         word[rows] = value
     return tuple(result)
 
 
 def _values(extreme: Extreme, order: Words) -> list[Words]:
-    """The words of each field, of rows that are there, from their order words."""
+    """The words of each field, from the order words of rows that exist."""
     values, start = [], 0
     for term, field in zip(extreme.terms, extreme.fields, strict=True):
         words = term.values(order[start : start + term.width])
@@ -99,9 +101,9 @@ def _values(extreme: Extreme, order: Words) -> list[Words]:
 
 
 def _known_starts(extreme: Extreme, values: Sequence[Words], present: np.ndarray, strings: StringTable) -> Words:
-    """The order words of the present rows, zeros elsewhere: rows that sort like them or later begin there.
+    """The order words at which to start the search: those of the present rows, zeros elsewhere.
 
-    From the id of a long string on they say nothing, since ids do not order strings whose first bytes are equal.
+    After the first bytes of a long string they are the least words, since ids do not order strings whose first bytes are equal.
     """
     starts: list[np.ndarray] = []
     unsure = np.zeros(int(present.sum()), bool)
@@ -124,7 +126,7 @@ def _is_null(words: Words, field: Field) -> np.ndarray:
 
 
 def _null_words(field: Field) -> list[np.int64]:
-    """The words of NULL; of zeros where the field cannot be NULL."""
+    """The words of NULL; zeros if the field cannot be NULL."""
     width = words_of(field.type, field.nullable)
     if not field.nullable or width > words_of(field.type, False):
         return [np.int64(0)] * width
@@ -132,9 +134,9 @@ def _null_words(field: Field) -> list[np.int64]:
 
 
 def _lower_to(starts: Words, present: np.ndarray, source: np.ndarray, columns: Sequence[np.ndarray]) -> None:
-    """Moves each start down to the least inserted value of its group (in place), and marks the group as present.
+    """Lowers each start to the least inserted value of its group, and marks the group as present; both in place.
 
-    source, columns: group and value of each row inserted, in order.
+    source, columns: group and value of each inserted row, sorted.
     """
     heads = first_of_each(source)
     group = source[heads]
@@ -149,29 +151,29 @@ def _lower_to(starts: Words, present: np.ndarray, source: np.ndarray, columns: S
     present[group] = True
 
 
-def _settled(extreme: Extreme, spine: Spine, groups: Sequence[np.ndarray], found: Words, context: Context) -> Words:
+def _settled(extreme: Extreme, spine: Spine, groups: Sequence[np.ndarray], order_words: Words, context: Context) -> Words:
     """The order words of the extremes: among rows that agree up to a long string, the bytes of the strings decide.
 
-    groups, found: key and order words of the first row of each group, as its words sort.
+    groups, order_words: key and order words of the first row of each group in word order.
     """
-    result = [np.array(word) for word in found]
-    unsettled = np.ones(len(found[0]), bool)
-    for at in extreme.texts:
+    result = [np.array(word) for word in order_words]
+    unsettled = np.ones(len(order_words[0]), bool)
+    for position in extreme.texts:
         rows = np.flatnonzero(unsettled)
-        rows = rows[context.strings.exceeds(found[at][rows], PREFIX_BYTES)]
+        rows = rows[context.strings.exceeds(order_words[position][rows], PREFIX_BYTES)]
         unsettled[rows] = False
         if len(rows):
-            prefix = [*(g[rows] for g in groups), *(w[rows] for w in found[:at])]
+            prefix = [*(g[rows] for g in groups), *(w[rows] for w in order_words[:position])]
             for word, best in zip(result, _first_by_bytes(extreme, spine, prefix, context), strict=True):
                 word[rows] = best
     return tuple(result)
 
 
 def _first_by_bytes(extreme: Extreme, spine: Spine, prefix: Sequence[np.ndarray], context: Context) -> Sequence[np.ndarray]:
-    """Of each prefix the order words of the first row that is present, strings by their bytes. O(rows with the prefixes)."""
+    """The order words of the first present row with each prefix, strings in order of their bytes. O(rows with the prefixes)."""
     source, columns, weights = probe(spine, prefix, range(extreme.key, extreme.key + extreme.width), context.counters)
     tied = consolidate(Rows((source, *columns), (weights[0],)))
     live = tied.take(np.flatnonzero(tied.weights[0] > 0))
-    order = exact_order(live.columns, {1 + at: descending for at, descending in extreme.texts.items()}, context.strings)
+    order = exact_order(live.columns, {1 + position: descending for position, descending in extreme.texts.items()}, context.strings)
     best = order[first_of_each(live.columns[0][order])]
     return [column[best] for column in live.columns[1:]]

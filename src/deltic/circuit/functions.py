@@ -1,4 +1,4 @@
-"""Which users' functions a circuit computes with. Those that only look at what flows by are none of them."""
+"""The user functions that a dataflow computes with; functions that only inspect streams do not count."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from deltic.schema import Schema
 from deltic.trace.encoding import Layout
 
 WITHOUT: Final = (InspectOperator, Schema, Layout)
-"""What has no function that a view is computed with."""
+"""Classes whose fields contain no function that a view is computed with."""
 
 
 def functions_of(circuit: Dataflow) -> Mapping[str, list[str]]:
-    """By name the digests of the functions that it has of this name, sorted."""
-    found: dict[str, set[str]] = {}
+    """Name → the sorted digests of the functions of this name."""
+    digests_of: dict[str, set[str]] = {}
     for node in circuit.nodes:
         for function in user_functions(node.operator, WITHOUT):
-            found.setdefault(function.name, set()).add(function.digest)
-    return {name: sorted(digests) for name, digests in sorted(found.items())}
+            digests_of.setdefault(function.name, set()).add(function.digest)
+    return {name: sorted(digests) for name, digests in sorted(digests_of.items())}

@@ -1,8 +1,8 @@
-"""Linear aggregates as weights: what SUM, COUNT, AVG and others add up.
+"""Linear aggregates as weights: the sums behind SUM, COUNT, AVG and others.
 
-A measure maps a row to a few int64 words that add (w·measure is linear in w), so sums ride along the weight through joins,
-merges and shards (factorised IVM's ring; F-IVM, Nikolic and Olteanu 2018). Wide numbers are split into limbs of 32 bits,
-so that a sum has 128 bits though each word has 64: x = Σ limb_i · 2^(32·i), all limbs but the highest in [0, 2^32).
+A measure maps a row to a few int64 words. w · measure is linear in the weight w, so sums travel as weights through joins, merges and
+shards (the ring of factorised IVM; F-IVM, Nikolic and Olteanu 2018). Wide numbers are split into limbs of 32 bits, which gives sums
+128 bits: x = Σ limb_i · 2^(32·i), all limbs but the highest in [0, 2^32).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from deltic.trace.sums import carry, decimal_limbs, split64
 from deltic.trace.weights import multiply
 
 LIGHT = 1 << 30
-"""Weights below this times a limb (at most 2^32) stay within 64 bits."""
+"""A weight below this times a limb (at most 2^32) stays within 64 bits."""
 
 
 def measure_weights(measure: Measure, values: pa.Array | np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
-    """weight · measure for each row: int64[n] for each of the measure's words. values: the argument's; an int64[n] has no NULL."""
+    """weight · measure for each row: int64[n] for each word of the measure. values: of the argument; an int64[n] has no NULL."""
     if isinstance(values, pa.Array):
         if measure.kind == "count":
             return (weight if not values.null_count else weight * pc.is_valid(values).to_numpy(zero_copy_only=False),)
@@ -42,7 +42,7 @@ def measure_weights(measure: Measure, values: pa.Array | np.ndarray, weight: np.
 def carry_pairs(
     limbs: Sequence[tuple[int, int]], pairs: Sequence[tuple[int, int]], left: tuple[np.ndarray, ...], right: tuple[np.ndarray, ...]
 ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-    """Carries in the factor that holds each (high, low) pair of output weights, so that products stay small."""
+    """Both factors, with limbs carried in the factor that holds each (high, low) pair of output weights, so that products stay small."""
     sides = [list(left), list(right)]
     for high, low in limbs:
         side = 0 if pairs[high][0] != pairs[low][0] else 1
@@ -52,7 +52,7 @@ def carry_pairs(
 
 
 def _split_rounded(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The limbs of each number rounded to the nearest double (2^63 included, which is no int64)."""
+    """The limbs of each number rounded to the nearest double (which may be 2^63, outside int64)."""
     rounded = numbers.astype(np.float64)
     high = np.floor(rounded / 2.0**32)
     return high.astype(np.int64), (rounded - high * 2.0**32).astype(np.int64)

@@ -1,7 +1,7 @@
-"""Puts scopes together: operators are given in their flat form, and become nodes in the form that is right at nested times.
+"""Builds scopes: operators are given in their flat form, and become nodes in the form that is correct at nested times.
 
-A node's state is named by the scope's seed, which has to determine the program of the whole scope: its cycles leave no order in which
-one node's hash could rest on another's. So a scope whose program changes is filled anew as a whole.
+A node's state is named by the scope's seed, which must determine the program of the whole scope: in a cycle no node's hash can be computed
+before the others. So a scope whose program changes is backfilled as a whole.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from deltic.circuit.spreading import spread
 from deltic.schema import BIGINT, Field, Schema
 
 NOWHERE = -1
-"""The source of a feedback that is not connected yet."""
+"""The source of a feedback that is not yet connected."""
 
 
 class ScopeBuilder(CircuitBuilder):
-    """A scope within the circuit, or scope, that `parent` puts together. `close` makes it a node there."""
+    """A scope within the circuit or scope that `parent` builds. `close` adds it there as a node."""
 
     def __init__(self, parent: CircuitBuilder, seed: str) -> None:
         super().__init__(several=parent.several)
@@ -67,13 +67,13 @@ class ScopeBuilder(CircuitBuilder):
         meaning: str | None = None,
         content: str | None = None,
     ) -> int:
-        """As in a circuit; the operator in its flat form. Where a scope is spread, `close` says by what."""
-        inside = nested(operator, self.depth, self.depths)
-        owned = None if isinstance(inside, NestedReduce) else owns
-        return super().add(inside, inputs, shape, (), kind=kind, owns=owned, meaning=meaning, content=content)
+        """As CircuitBuilder.add, with the operator in its flat form. All nodes are on the home shard until `close` spreads the scope."""
+        inner_form = nested(operator, self.depth, self.depths)
+        owned = None if isinstance(inner_form, NestedReduce) else owns
+        return super().add(inner_form, inputs, shape, (), kind=kind, owns=owned, meaning=meaning, content=content)
 
     def attach(self, stream: int, arrangement: str | None = None) -> int:
-        """The parent's stream in this scope. arrangement: it is read as the change of this one."""
+        """The parent's stream in this scope. arrangement: the one whose change the stream is; None: that of its node, if any."""
         node = self.parent.nodes[stream]
         if stream not in self._imports:
             self._imports.append(stream)
@@ -81,24 +81,24 @@ class ScopeBuilder(CircuitBuilder):
         return super().add(operator, (), node.shape, (), kind=NodeKind.IMPORT)
 
     def imported(self, stream: int) -> int:
-        """The parent's stream that an import of this scope attaches."""
+        """The parent's stream that an import of this scope reads."""
         operator = self.nodes[stream].operator
         assert isinstance(operator, Import)
         return self._imports[operator.position]
 
     def feedback(self, shape: Shape, relation: str = "") -> int:
-        """The stream that `connect` will say, one iteration later."""
+        """A stream that repeats, one iteration later, the stream given to `connect`."""
         number = sum(node.kind is NodeKind.FEEDBACK for node in self.nodes)
         return super().add(Feedback(NOWHERE - number, relation), (), shape, (), kind=NodeKind.FEEDBACK)
 
     def connect(self, feedback: int, source: int) -> None:
-        """Says what a feedback delays."""
+        """Sets the stream that a feedback delays."""
         operator = self.nodes[feedback].operator
         assert isinstance(operator, Feedback) and self.nodes[source].shape.kinds == self.nodes[feedback].shape.kinds
         self.nodes[feedback] = replace(self.nodes[feedback], operator=replace(operator, source=source))
 
     def specify(self, spec: ArrangementSpec) -> None:
-        """Rows have the iterations of the scopes behind their own words."""
+        """Rows have the iterations of the scopes after their own words."""
         iterations = tuple(Field(f"_iteration{k}", BIGINT, False) for k in range(self.depth))
         shape = Shape(Schema(spec.shape.schema.fields + iterations), spec.shape.weights)
         super().specify(replace(spec, shape=shape))
@@ -110,10 +110,10 @@ class ScopeBuilder(CircuitBuilder):
         placed: Callable[[int], int] = lambda stream: stream,
         partition: tuple[int, ...] = (),
     ) -> int:
-        """The scope as a node of the parent, whose stream is that of node `export`; nodes that nothing reads are left out.
+        """The id of the scope as a node of the parent, with the stream of node `export`. Nodes that nothing reads are left out.
 
-        placed: brings a stream of the parent to the shards that read it. partition: the words by which the relation, there is one, is
-        spread over the shards; () leaves all on the home shard.
+        placed: moves a stream of the parent to the shards that read it. partition: the words by which the scope's only relation is spread
+        over the shards; () keeps everything on the home shard.
         """
         nodes, export = self._live(export)
         if partition:
@@ -122,19 +122,19 @@ class ScopeBuilder(CircuitBuilder):
             self.arrangements.update({name: replace(s, partition=where[name]) for name, s in self.arrangements.items() if name in where})
         used = sorted({n.operator.position for n in nodes if isinstance(n.operator, Import)})
         nodes = [_moved(n, used) for n in nodes]
-        given = [self._imports[position] for position in used]
+        streams = [self._imports[position] for position in used]
         owned = {name for n in nodes for name in n.owned}
         self.parent.arrangements.update({name: spec for name, spec in self.arrangements.items() if name in owned})
         imported = (n.operator.arrangement for n in nodes if isinstance(n.operator, Import))
         reads = [name for name in dict.fromkeys(imported) if name is not None] if self.depth == 1 else []
         shape = nodes[export].shape
         operator = Child(tuple(nodes), export, limit)
-        inputs = tuple(map(placed, given))
+        inputs = tuple(map(placed, streams))
         content = self.parent.digest("child", self.seed, sorted({self.parent.nodes[i].content for i in inputs}))
         return CircuitBuilder.add(self.parent, operator, inputs, shape, partition, kind=NodeKind.CHILD, reads=reads, content=content)
 
     def _live(self, export: int) -> tuple[list[Node], int]:
-        """The nodes that the export or a feedback rests on or that somebody inspects, numbered anew, and the export's number."""
+        """The nodes that the export, a feedback or an inspection depends on, renumbered, and the new number of the export."""
         feedback = [n for n in self.nodes if isinstance(n.operator, Feedback)]
         waiting = [export, *(n.id for n in feedback), *(n.id for n in self.nodes if isinstance(n.operator, InspectOperator))]
         live = set(waiting)
@@ -155,14 +155,14 @@ class ScopeBuilder(CircuitBuilder):
 
 
 def _moved(node: Node, used: list[int]) -> Node:
-    """An import with its position among the imports that are used."""
+    """An import with its position among the used imports; other nodes unchanged."""
     if not isinstance(node.operator, Import):
         return node
     return replace(node, operator=replace(node.operator, position=used.index(node.operator.position)))
 
 
 def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operator:
-    """The operator as it is right at times in `depth` scopes; linear ones are as they are. depths: those of arrangements."""
+    """The form of the operator that is correct at times in `depth` scopes; linear operators stay. depths: those of arrangements."""
     match operator:
         case Arrange():
             return NestedArrange(operator, depth)
@@ -195,7 +195,7 @@ def _nested_aggregate(operator: AggregateOperator, depth: int) -> NestedReduce:
 
 
 def _arrangement(node: Node) -> str | None:
-    """The arrangement whose change the node's stream is."""
+    """The arrangement whose change the node's stream is; None if there is none."""
     match node.operator:
         case Arrange():
             return node.operator.arrangement

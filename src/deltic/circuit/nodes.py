@@ -1,10 +1,9 @@
-"""Circuits as data: nodes with ids, scopes, levels, and what crosses from one level to the next.
+"""Dataflows as data: nodes with ids, scopes, levels, and the ports between levels.
 
-A circuit is a scope of nodes in topological order. Edges are the ids of the nodes that they connect; a stream is never an
-object of its own, it is the cell that holds its producer's value at the current time. Every node has a local id (its index
-in its scope) and a global id (the path of local ids from the root). Everything here is frozen and picklable; the state that
-a node owns is named by its arrangement id, a Merkle hash of all that determines its content, so that a changed program finds
-the state that did not change.
+A dataflow is a scope of nodes in topological order. Edges are the ids of the nodes that they connect; a stream is not an object, but the
+value of its producer at the current time. Every node has a local id (its index in its scope) and a global id (the path of local ids from
+the root). Everything here is frozen and picklable. The state of a node is named by an arrangement id, a Merkle hash of everything that
+determines its content, so that a changed program finds the state that did not change.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from deltic.trace.rows import Rows
 
 
 class NodeKind(Enum):
-    """What a node is to its scope (inputs, outputs)."""
+    """The role of a node in its scope. Comments give the number of inputs and outputs."""
 
     OPERATOR = "operator"  # n, 1
     CHILD = "child"  # 0, n: a scope run to its fixed point in each step of its parent
-    FEEDBACK = "feedback"  # 1, 1: what it got in the previous iteration
+    FEEDBACK = "feedback"  # 1, 1: its input of the previous iteration
     IMPORT = "import"  # 1, 1: a parent's stream, whole at iteration 0 and empty afterwards
     SOURCE = "source"  # 0, 1
     SINK = "sink"  # n, 0
@@ -34,7 +33,7 @@ class NodeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What flows along an edge: rows of `schema` as words, with `weights` weights a row (more than one: a ring of sums)."""
+    """The rows on an edge: words of `schema`, with `weights` weights each (more than one for a ring of sums)."""
 
     schema: Schema
     weights: int = 1
@@ -51,13 +50,12 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One vertex.
+    """A node of a dataflow.
 
-    inputs: local ids. partition: the word columns whose hash gives a row's shard; () is the home shard, None any shard.
-    level: how many exchanges lie before it. fingerprint: of all that it is computed by, moves between shards included.
-    content: of the relation whose change it gives, on whichever shards. owns: the arrangement that it appends to.
-    reads: arrangements whose old version it reads.
-    inner: of a child, the arrangements that nodes in it append to.
+    inputs: local ids. partition: the word columns whose hash determines a row's shard; () is the home shard, None any shard.
+    level: the number of exchanges before it. fingerprint: a hash of its whole computation, exchanges included. content: a hash of the
+    relation whose change it computes, on whichever shards. owns: the arrangement that it appends to. reads: the arrangements whose old
+    version it reads. inner: the arrangements that the nodes of a child append to.
     """
 
     path: tuple[int, ...]
@@ -80,7 +78,7 @@ class Node:
 
     @property
     def owned(self) -> tuple[str, ...]:
-        """The arrangements that a step of it appends to."""
+        """The arrangements that its step appends to."""
         return self.inner if self.owns is None else (self.owns, *self.inner)
 
     @property
@@ -90,14 +88,14 @@ class Node:
 
 
 class Shaped:
-    """What has a shape."""
+    """Base of classes with a shape."""
 
     __slots__ = ()
     shape: Shape
 
     @property
     def columns(self) -> int:
-        """Words of a row."""
+        """The number of words of a row."""
         return self.shape.layout.width
 
     @property
@@ -106,17 +104,18 @@ class Shaped:
 
     @property
     def strings(self) -> tuple[int, ...]:
-        """The words that are string ids."""
+        """The positions of the words that are string ids."""
         return self.shape.layout.strings
 
 
 @dataclass(frozen=True, slots=True)
 class ArrangementSpec(Shaped):
-    """State of one node: a spine of rows of `shape`, sorted by their words.
+    """The state of one node: a spine of rows of `shape`, sorted by their words.
 
-    key: how many leading fields readers look up by. view: the view whose content it is. table: the table whose content it is.
-    order: for views and tables, the position in the user's schema of each stored field.
-    partition: the stored words whose hash gives a row's shard; () is the home shard, None any shard. replicated: every shard has all rows.
+    key: the number of leading fields that readers look up by. view, table: the view or table whose content it is.
+    order: for views and tables, the position of each stored field in the user's schema.
+    partition: the stored words whose hash determines a row's shard; () is the home shard, None any shard. replicated: every shard has all
+    rows.
     """
 
     id: str
@@ -132,7 +131,7 @@ class ArrangementSpec(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Port(Shaped):
-    """Rows that cross from the node `node` at level `source_level` (-1: from outside) to `target_level`."""
+    """Rows sent from node `node` at level `source_level` (-1: from outside) to `target_level`."""
 
     name: str
     node: int
@@ -143,7 +142,7 @@ class Port(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """A node as the stage function needs it, in every tick. source: its input is the pending rows of a table."""
+    """The parts of a node that the stage function needs in every tick. source: its input is the pending rows of a table."""
 
     id: int
     name: str
@@ -167,7 +166,7 @@ def _no_rows(columns: int, weights: int) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The nodes between two exchanges: what one task runs on one shard."""
+    """The nodes between two exchanges, run by one task on one shard."""
 
     index: int
     nodes: tuple[Node, ...]
@@ -177,7 +176,7 @@ class Level:
     reads: tuple[str, ...]
     instructions: tuple[Instruction, ...] = field(init=False, compare=False, repr=False)
     shared: frozenset[int] = field(init=False, compare=False, repr=False)
-    """The inputs of several nodes."""
+    """Local ids of the nodes that several nodes read."""
 
     def __post_init__(self) -> None:
         readers = Counter(i for node in self.nodes for i in node.inputs)
@@ -187,10 +186,10 @@ class Level:
 
 @dataclass(frozen=True)
 class Dataflow:
-    """A whole program. `tables` maps a table to its arrangement, `views` a view to its.
+    """A whole program. tables, views: name → arrangement.
 
-    whole: all levels as one, for a single shard, where an exchange has nothing to do. routes: for each table the word columns, in the
-    user's order, whose hash says on which shard a row lives.
+    whole: all levels as one without exchanges, for a single shard. routes: for each table the word columns, in the user's order, whose
+    hash determines a row's shard.
     """
 
     nodes: tuple[Node, ...]
@@ -203,16 +202,16 @@ class Dataflow:
 
     @classmethod
     def empty(cls) -> Dataflow:
-        """A program of nothing."""
+        """The program without tables and views."""
         return cls((), (), Level(0, (), (), (), (), ()), {}, {}, {}, {})
 
     def upstream(self, arrangements: frozenset[str]) -> frozenset[int]:
-        """Local ids of the nodes that own one of `arrangements`, or that such a node depends on."""
-        wanted: set[int] = set()
+        """Local ids of the nodes that own one of `arrangements`, and of all nodes that these depend on."""
+        needed: set[int] = set()
         owners = {name: node.id for node in self.nodes for name in node.owned}
         for node in reversed(self.nodes):
-            if node.id in wanted or not arrangements.isdisjoint(node.owned):
-                wanted.add(node.id)
-                wanted.update(node.inputs)
-                wanted.update(owners[name] for name in node.reads)
-        return frozenset(wanted)
+            if node.id in needed or not arrangements.isdisjoint(node.owned):
+                needed.add(node.id)
+                needed.update(node.inputs)
+                needed.update(owners[name] for name in node.reads)
+        return frozenset(needed)

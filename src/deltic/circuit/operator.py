@@ -1,8 +1,8 @@
-"""The protocol of an operator, and what it is given in one step.
+"""The protocol of an operator, and the context of one step.
 
-An operator is frozen data with one function: from the changes of its inputs and the old versions of the arrangements that it
-reads to the change of its output. It keeps nothing between steps. What it appends to its own arrangement it gives to the
-context, and the runtime makes it real at the commit, so that a tick that fails leaves no trace.
+An operator is frozen data with one function: it computes the change of its output from the changes of its inputs and the old versions
+of the arrangements that it reads. It keeps nothing between steps. It hands the rows for its own arrangement to the context, and the
+runtime appends them when the tick commits, so a failed tick has no effect.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
 HOME = 0
-"""The shard of everything that is not partitioned by a key: global aggregates, top-k, cross joins."""
+"""The shard of all relations that are not partitioned by a key: global aggregates, top-k, cross joins."""
 
 Delta = Rows | Batch
-"""A change of a relation: rows with weights, consolidated (Batch) or as they came (Rows)."""
+"""A change of a relation: rows with weights, consolidated (Batch) or not (Rows)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What the driver decides for a tick, the same on every shard.
+    """The parameters of a tick, the same on every shard.
 
-    epoch: its number. now_us: its time, microseconds since 1970 UTC, None without a clock. before_us: that of the tick before; the same in
-    a backfill, and in the first tick that has a time.
-    fresh: None in an ordinary tick. In a backfill, the arrangements to fill: tables give their whole content, every other
-    arrangement is read as empty, and only those in `fresh` are appended to.
+    epoch: its number. now_us: its time in microseconds since 1970 UTC; None without a clock. before_us: the time of the tick before; equal
+    to now_us in a backfill and in the first tick that has a time.
+    fresh: None in an ordinary tick. In a backfill, the arrangements to fill: tables emit their whole content, every other arrangement is
+    read as empty, and only those in `fresh` are appended to.
     """
 
     epoch: int
@@ -44,9 +44,9 @@ class Tick:
 
 @dataclass(slots=True)
 class Context:
-    """One shard's side of a step: its state as of the last commit, and where results go.
+    """One shard's part of a tick: its state as of the last commit, and the rows to append.
 
-    counters: of the node that runs. inner: of nodes in its scopes, by name. decoded: by the `id` of a change that several operators read.
+    counters: those of the running node. inner: those of nodes in scopes, by name. decoded: by the `id()` of a change with several readers.
     """
 
     shard: int
@@ -68,7 +68,7 @@ class Context:
         return Spine(columns, weights) if self.tick.fresh is not None else self.state[arrangement]
 
     def append(self, arrangement: str, batch: Batch) -> None:
-        """Makes `batch` part of the arrangement when the tick commits."""
+        """Appends `batch` to the arrangement when the tick commits."""
         fresh = self.tick.fresh
         if len(batch) and (fresh is None or arrangement in fresh):
             assert arrangement not in self.appended
@@ -76,7 +76,7 @@ class Context:
 
 
 def as_batch(delta: Delta) -> Batch:
-    """The change sorted and consolidated; itself if it is so."""
+    """The change sorted and consolidated; itself if it is a batch."""
     return delta if isinstance(delta, Batch) else consolidate(delta)
 
 
@@ -85,12 +85,12 @@ class Operator(Protocol):
 
     @property
     def name(self) -> str:
-        """The standard name, as `explain` shows it."""
+        """The operator's name in `explain`."""
         ...
 
     @property
     def eager(self) -> bool:
-        """Whether it must step though all of its inputs are empty."""
+        """Whether it must step even if all of its inputs are empty."""
         ...
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:

@@ -1,4 +1,4 @@
-"""Which row and operator it was, when a weight has left 64 bits. Only run once that has happened, so it may be slow."""
+"""Errors for weights that exceed 64 bits, with the row and the operator. Runs only after an overflow, so it may be slow."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ LARGEST = 2**63 - 1
 def named_overflow(
     node: Node, sources: Sequence[Node], inputs: Sequence[Delta], strings: StringTable, relations: Sequence[str] = ()
 ) -> WeightOverflow:
-    """The error, with the operator and, of the rows that came to it from `sources`, the one with the greatest weight.
+    """The error, naming the operator and its input row with the greatest weight. sources: the nodes of the inputs.
 
-    relations: the recursive relations that the operator is a part of, which are named instead of it.
+    relations: the recursive relations that the operator belongs to; they are named instead of it.
     """
     where, remedy = f"weight overflow in operator {node.name} ({node.operator.name})", "keep fewer copies of a row, or smaller weights"
     if relations:

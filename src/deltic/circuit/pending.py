@@ -1,11 +1,11 @@
-"""Pending rows: changes of a table as they reach its node, not yet checked against the table.
+"""Pending rows: the changes of a table that its node receives, not yet checked against the table.
 
-One row is the table's words in the user's column order, then two more words, with one weight:
+A row has one weight, the table's words in the user's column order, and then two more words:
 
-- op: what the change is, a code of `deltic.schema.Op`;
-- ordinal: its place among the tick's changes, by which changes of one key are ordered, and errors name a row; or UNORDERED.
+- op: the kind of change, a code of `deltic.schema.Op`;
+- ordinal: its position among the tick's changes, which orders the changes of a key and identifies the row in errors; or UNORDERED.
 
-They travel to the table's shard as plain Rows. This module alone knows where the two words are.
+They are sent to the table's shard as plain Rows. Only this module knows the position of the two words.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from deltic.trace.entries import Words
 from deltic.trace.rows import Rows
 
 UNORDERED: Final = -1
-"""The ordinal of a row whose place in the tick is unknown."""
+"""The ordinal of a row whose position in the tick is unknown."""
 
 _SUFFIX: Final = (Field("_op", BIGINT, False), Field("_ordinal", BIGINT, False))
 _ADDING: Final = (Op.INSERT, Op.UPSERT, Op.UPDATE)
@@ -30,13 +30,13 @@ _ADDING: Final = (Op.INSERT, Op.UPSERT, Op.UPDATE)
 
 @dataclass(frozen=True, slots=True)
 class PendingRows:
-    """Rows in this format; nothing is copied."""
+    """Rows in this format; a view without copies."""
 
     rows: Rows
 
     @classmethod
     def of(cls, words: tuple[Words, ...], ops: Words, ordinals: Words, weights: Words) -> PendingRows:
-        """words: the table's, int64[n] each. ops, ordinals, weights: int64[n]; weights are 1 except where the op is WEIGHT."""
+        """words: those of the table, int64[n] each. ops, ordinals, weights: int64[n]; the weight is 1 unless the op is WEIGHT."""
         return cls(Rows((*words, ops, ordinals), (weights,)))
 
     @staticmethod
@@ -66,7 +66,7 @@ class PendingRows:
 
     @staticmethod
     def concat(parts: Sequence[PendingRows]) -> PendingRows:
-        """All rows of one or more parts of one table."""
+        """All rows of one or more parts of the same table."""
         return PendingRows(Rows.concat([part.rows for part in parts]))
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
-"""How the value of an aggregate is read off what its group has summed.
+"""The values of aggregates, from the sums of their groups.
 
-A count, a total and a mean are computed for all groups at once; what an aggregate finishes by itself (deltic.aggregates), group by group,
-from the exact sums.
+Counts, totals and means are computed for all groups at once; aggregates with a finish function of their own (deltic.aggregates) group by
+group, from the exact sums.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FEWER_DIGITS = "cast the values to a DECIMAL of a smaller scale, or to DOUBLE"
 
 @dataclass(frozen=True, slots=True)
 class SumSource:
-    """Where a sum of the groups stands: `width` weights from `slot` on, or, for digits, the rows of `slot`. scale: of a decimal sum."""
+    """The location of a sum: `width` weights from `slot` on or, for digits, the rows of `slot`. scale: that of a decimal sum."""
 
     kind: MeasureKind | DigitKind
     slot: int
@@ -45,8 +45,8 @@ class SumSource:
 class Result:
     """One aggregate of a group.
 
-    counted: the weight that says over how many rows it is taken; a count of 0 gives NULL. sources: its sums; of an extreme none.
-    extreme, part: the extreme, and the value of it. function, arguments: the aggregate that computes it, and the types of its arguments.
+    counted: the weight that counts its rows; a count of 0 gives NULL. sources: its sums; none for an extreme. extreme, part: the number of
+    the extreme, and of its value. function, arguments: the aggregate function that computes it, and the types of its arguments.
     """
 
     kind: ResultKind
@@ -61,27 +61,27 @@ class Result:
 
 
 class SlotDigits(NamedTuple):
-    """The digits of one slot: those of group g stand from starts[g] to starts[g + 1]."""
+    """The digits of one slot: those of group g are from starts[g] to starts[g + 1]."""
 
     starts: np.ndarray
     positions: np.ndarray
     digits: np.ndarray
 
     def by_group(self) -> list[Mapping[int, int]]:
-        """Of each group, position → digit."""
+        """For each group, position → digit."""
         positions, digits = self.positions.tolist(), self.digits.tolist()
         return [dict(zip(positions[a:b], digits[a:b], strict=True)) for a, b in pairwise(self.starts.tolist())]
 
 
 def slot_digits(source: np.ndarray, columns: Words, digit: np.ndarray, groups: int, slots: int) -> list[SlotDigits]:
-    """The digits of each slot, from rows (source group, slot, position) with digits for weights."""
+    """The digits of each slot, from rows (group, slot, position) with digits as weights."""
     rows = consolidate(Rows((source, *columns), (digit,)))
-    found = []
+    by_slot = []
     for slot in range(slots):
         own = rows.columns[1] == slot
         group, position, words = rows.columns[0][own], rows.columns[2][own], rows.weights[0][own]
-        found.append(SlotDigits(np.searchsorted(group, np.arange(groups + 1)), position, words))
-    return found
+        by_slot.append(SlotDigits(np.searchsorted(group, np.arange(groups + 1)), position, words))
+    return by_slot
 
 
 def result_words(
@@ -103,12 +103,12 @@ def result_words(
 
 
 def _total_words(result: Result, source: SumSource, sums: Words, digits: Sequence[SlotDigits], none: np.ndarray) -> Words:
-    at = source.slot
+    slot = source.slot
     match source.kind:
         case "count" | "int":
-            return _nullable(sums[at], none, result.target)
+            return _nullable(sums[slot], none, result.target)
         case "bigint":
-            total, overflow = join64(*sums[at : at + 2])
+            total, overflow = join64(*sums[slot : slot + 2])
             if overflow.any() and (overflow & ~none).any():
                 raise ArithmeticOverflow(
                     "arithmetic overflow: SUM of BIGINT",
@@ -118,44 +118,44 @@ def _total_words(result: Result, source: SumSource, sums: Words, digits: Sequenc
                 )
             return _nullable(total, none, result.target)
         case "decimal":
-            value, overflow = join_decimal(sums[at : at + source.width], result.target.type)
+            value, overflow = join_decimal(sums[slot : slot + source.width], result.target.type)
             if (overflow & ~none).any():
                 raise ArithmeticOverflow(
                     f"arithmetic overflow: SUM of {result.target.type}",
                     span=result.span,
-                    expected=f"a sum of at most {result.target.type.precision} digits, {result.target.type.scale} of them behind the point",
+                    expected=f"a sum of at most {result.target.type.precision} digits, {result.target.type.scale} of them after the point",
                     remedy=_FEWER_DIGITS,
                 )
             return encode_words(_masked(value, none), result.target)
         case "real":
-            return encode_words(pa.array(_rounded_reals(digits[at]), mask=none), result.target)
+            return encode_words(pa.array(_rounded_reals(digits[slot]), mask=none), result.target)
         case _:
             raise AssertionError(f"no total of {source.kind}")
 
 
 def _mean_words(result: Result, source: SumSource, sums: Words, digits: Sequence[SlotDigits], none: np.ndarray) -> Words:
-    at, counts = source.slot, sums[result.counted]
+    slot, counts = source.slot, sums[result.counted]
     match source.kind:
         case "decimal":
             try:
-                value = divide_decimal(sums[at : at + source.width], counts, source.scale, result.target.type)
+                value = divide_decimal(sums[slot : slot + source.width], counts, source.scale, result.target.type)
             except ArithmeticOverflow as error:
                 raise ArithmeticOverflow(error.message, span=result.span, remedy=_FEWER_DIGITS) from error
             return encode_words(_masked(value, none), result.target)
         case "int":
-            number = sums[at].astype(np.float64)
+            number = sums[slot].astype(np.float64)
         case "rounded":
-            number = _rounded(sums[at], sums[at + 1])
+            number = _rounded(sums[slot], sums[slot + 1])
         case "real":
-            number = _rounded_reals(digits[at])
+            number = _rounded_reals(digits[slot])
         case _:
             raise AssertionError(f"no mean of {source.kind}")
-    divisors = np.where(none | (number == 0), 1, counts)  # the mean is 0.0 where the total is, whatever the sign of the count
+    divisors = np.where(none | (number == 0), 1, counts)  # a total of 0.0 has the mean 0.0, whatever the sign of the count
     return encode_words(pa.array(number / divisors, mask=none), result.target)
 
 
 def _computed_words(result: Result, sums: Words, digits: Sequence[SlotDigits], strings: StringTable) -> Words:
-    """What the aggregate's own finish makes of the sums of each group; NULL over no rows."""
+    """The results of the aggregate's finish function for each group; NULL over no rows."""
     state = aggregate_function(result.function).state
     assert isinstance(state, Linear) and callable(state.finish)
     signature = Signature(result.arguments, result.target.type, result.target.nullable)
@@ -173,7 +173,7 @@ def _computed_words(result: Result, sums: Words, digits: Sequence[SlotDigits], s
 
 
 def _by_group(source: SumSource, sums: Words, digits: Sequence[SlotDigits]) -> Sequence[Mapping[int, int]]:
-    """Of each group, position → digit of the sum, whose limbs stand from high to low."""
+    """For each group, position → digit of the sum, whose limbs are ordered from high to low."""
     if source.kind in ("real", "product", "bits"):
         return digits[source.slot].by_group()
     limbs = zip(*(word.tolist() for word in sums[source.slot : source.slot + source.width]), strict=True)

@@ -1,8 +1,8 @@
-"""What operators in nested scopes are given: the time, their traces of this tick, and their queues.
+"""The context of operators in nested scopes: the time, their traces in this tick, and their queues.
 
 An arrangement in a scope of depth d is an ordinary one whose rows have d more words at the end: the iterations, the outermost scope's
-first. Between ticks all epochs are the past, so that weights of equal rows at equal iterations add. What a tick appends is kept in
-memory until it ends, and appended to the state as one batch.
+first. Past epochs are merged into one: the weights of equal rows at equal iterations are added. Rows added during a tick are held in memory
+until it ends, and appended to the state as one batch.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from deltic.trace.time import Time
 
 
 class ScopedTrace:
-    """An arrangement while a tick runs. Rows have their words, then `depth` iterations.
+    """An arrangement during a tick. Rows have their words, then `depth` iterations.
 
-    past: as of the last commit. added: what this tick has appended so far. now, before: both together, with and without the last append.
+    past: as of the last commit. added: the rows appended in this tick. now, before: past and added, with and without the last append.
     """
 
     __slots__ = ("added", "before", "depth", "now", "past")
@@ -41,21 +41,21 @@ class ScopedTrace:
         self.now = self.before = past
 
     def append(self, batch: Batch, time: Time) -> None:
-        """Adds rows (without iterations) at `time`."""
+        """Appends rows (without iterations) at `time`."""
         if self.depth:
-            at = [np.full(len(batch), coordinate, np.int64) for coordinate in time[: self.depth]]
-            batch = Batch.trusted((*batch.columns, *at), batch.weights)
+            iterations = [np.full(len(batch), coordinate, np.int64) for coordinate in time[: self.depth]]
+            batch = Batch.trusted((*batch.columns, *iterations), batch.weights)
         self.append_timed(batch)
 
     def append_timed(self, batch: Batch) -> None:
-        """Adds rows with their iterations."""
+        """Appends rows with their iterations."""
         self.added = self.added.appended(batch)
         self.before, self.now = self.now, self.past.beside(self.added)
 
 
 @dataclass(slots=True)
 class Nest(Context):
-    """The context of all scopes below one node of the root, in one tick. path: the node that runs."""
+    """The context of all scopes below one node of the root, in one tick. path: the running node."""
 
     clock: Clock = field(default_factory=Clock)
     due: Due = field(default_factory=Due)
@@ -68,38 +68,38 @@ class Nest(Context):
 
     @property
     def time(self) -> Time:
-        """The iterations now, the outermost scope's first."""
+        """The current iterations, the outermost scope's first."""
         return self.clock.time[1:]
 
     @property
     def first(self) -> bool:
-        """Whether no scope has gone on to a second iteration."""
+        """Whether all scopes are in their first iteration."""
         return not any(self.time)
 
     def trace(self, arrangement: str, columns: int, weights: int, depth: int) -> ScopedTrace:
-        """The arrangement; columns: words of its rows, iterations included."""
-        found = self.traces.get(arrangement)
-        if found is None:
-            found = self.traces[arrangement] = ScopedTrace(self.old(arrangement, columns, weights), depth)
-        return found
+        """The arrangement's trace in this tick. columns: the number of words of a row, iterations included."""
+        trace = self.traces.get(arrangement)
+        if trace is None:
+            trace = self.traces[arrangement] = ScopedTrace(self.old(arrangement, columns, weights), depth)
+        return trace
 
     def postpone(self, time: Time, rows: Rows) -> None:
-        """The running node has to look at the rows at a later time of this tick."""
+        """Queues rows that the running node must process at a later time of this tick."""
         self.due.put(self.path, time, rows)
 
     def awaited(self) -> list[Rows]:
-        """What the running node has been waiting for until now."""
+        """Removes and returns the queued rows that are due for the running node now."""
         return self.due.take(self.path, self.time)
 
 
 def nest_of(context: Context) -> Nest:
-    """The context as an operator in a scope has it."""
+    """The context of an operator in a scope."""
     assert isinstance(context, Nest)
     return context
 
 
 def distinct_rows(parts: list[Rows], columns: int) -> tuple[np.ndarray, ...]:
-    """The words of the different rows of all parts, by their first `columns` words, in order; weights are not looked at."""
+    """The first `columns` words of the rows of all parts, distinct and sorted; weights are ignored."""
     if not columns:
         return ()
     if len(parts) == 1 and isinstance(parts[0], Batch) and len(parts[0].columns) == columns:
@@ -109,10 +109,10 @@ def distinct_rows(parts: list[Rows], columns: int) -> tuple[np.ndarray, ...]:
 
 
 def divergence(feedback: Node, limit: int, growth: Sequence[int], change: Rows, nest: Nest) -> Divergence:
-    """The error for the relation of a feedback, whose change in the last iteration this is. growth: rows that changed, by iteration."""
+    """The error for the relation of a feedback. growth: its changed rows by iteration. change: its change in the last iteration."""
     words = [column[:SAMPLES] for column in change.columns]
     fields = zip(feedback.shape.schema, feedback.shape.layout.slices, strict=True)
-    columns = [decode(words[at], f, nest.strings).to_pylist() for f, at in fields]
+    columns = [decode(words[part], f, nest.strings).to_pylist() for f, part in fields]
     rows = list(zip(*columns, strict=True)) if columns else [()]
     assert isinstance(feedback.operator, Feedback)
     return diverged(feedback.operator.relation or feedback.name, limit, growth[-GROWTH:], rows)

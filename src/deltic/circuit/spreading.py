@@ -1,7 +1,8 @@
-"""Scopes that are spread: where the words that say a row's shard stand in the stream of each node.
+"""Spread scopes: the position, in the stream of each node, of the words that determine a row's shard.
 
-A recursion whose steps all pass some columns on as they are is many recursions that do not meet, one for each value of these columns. So
-each shard runs those of its values. What the relation starts from comes to the shard of its row; what the steps join is on every shard.
+If all steps of a recursion pass some columns on unchanged, it consists of independent recursions, one for each value of these columns, and
+each shard runs those of its values. The base rows of the relation are sent to their shards; the relations that the steps join are on every
+shard.
 """
 
 from __future__ import annotations
@@ -19,61 +20,63 @@ from deltic.circuit.operators.nested_reweigh import NestedReweigh
 from deltic.trace.encoding import Layout
 
 Places = tuple[frozenset[int], ...]
-"""For each of the words, where it stands; it may do so several times."""
+"""For each word its positions; there may be several."""
 
 
 def spread(nodes: Sequence[Node], partition: tuple[int, ...]) -> list[Node]:
-    """The nodes of a scope of one relation with their partitions, where that relation's is `partition`.
+    """The nodes of a scope of one relation with their partitions. partition: that of the relation.
 
-    None is the partition of an import that is on every shard. The steps must pass the words on.
+    Imports that are on every shard have the partition None. The steps must pass the words on.
     """
-    found: list[Places | None] = []
+    placed: list[Places | None] = []
     for node in nodes:
-        found.append(_places(node, found, tuple(frozenset({word}) for word in partition)))
+        placed.append(_places(node, placed, tuple(frozenset({word}) for word in partition)))
     for node in nodes:
         if isinstance(node.operator, Feedback):
-            places = found[node.operator.source]
-            assert places is not None and all(word in at for word, at in zip(partition, places, strict=True)), "a step moves the words"
-    where = (None if places is None else tuple(map(min, places)) for places in found)
-    return [replace(node, partition=words) for node, words in zip(nodes, where, strict=True)]
+            places = placed[node.operator.source]
+            assert places is not None and all(word in of for word, of in zip(partition, places, strict=True)), "a step moves the words"
+    partitions = (None if places is None else tuple(map(min, places)) for places in placed)
+    return [replace(node, partition=words) for node, words in zip(nodes, partitions, strict=True)]
 
 
-def _places(node: Node, found: Sequence[Places | None], start: Places) -> Places | None:
-    given = [found[i] for i in node.inputs]
+def _places(node: Node, placed: Sequence[Places | None], start: Places) -> Places | None:
+    inputs = [placed[i] for i in node.inputs]
     match node.operator:
         case Import(arrangement=None) | Feedback():
             return start
         case Import():
             return None
         case Map():
-            return _moved(node.operator, given[0])
+            return _moved(node.operator, inputs[0])
         case NestedJoin():
-            return _joined(node.operator, given)
+            return _joined(node.operator, inputs)
         case Plus():
-            return tuple(frozenset.intersection(*at) for at in zip(*(_there(places) for places in given), strict=True))
+            return tuple(frozenset.intersection(*of) for of in zip(*(_known(places) for places in inputs), strict=True))
         case NestedArrange() | NestedReweigh():
-            return given[0]
+            return inputs[0]
         case _:
-            raise AssertionError(f"{node.operator.name} has no place in a scope that is spread")
+            raise AssertionError(f"{node.operator.name} cannot be in a spread scope")
 
 
-def _moved(operator: Map, given: Places | None) -> Places:
-    """Columns that are copied; one that may be NULL has the same words behind one that says so."""
+def _moved(operator: Map, inputs: Places | None) -> Places:
+    """The places after a map, for the columns that it copies; a nullable column has the same words after its flag."""
     places: dict[int, set[int]] = {}
     for move, target in zip(operator.moves, Layout.of(operator.target).slices, strict=True):
         if move is not None:
             for back in range(1, min(move.stop - move.start, target.stop - target.start) + 1):
                 places.setdefault(move.stop - back, set()).add(target.stop - back)
-    return tuple(frozenset(to for word in at for to in places.get(word, ())) for at in _there(given))
+    return tuple(frozenset(to for word in of for to in places.get(word, ())) for of in _known(inputs))
 
 
-def _joined(operator: NestedJoin, given: Sequence[Places | None]) -> Places:
-    """One side is spread, the other one is on every shard."""
-    (side,) = (i for i, places in enumerate(given) if places is not None)
+def _joined(operator: NestedJoin, inputs: Sequence[Places | None]) -> Places:
+    """The places after a join: one side is spread, the other is on every shard."""
+    (side,) = (i for i, places in enumerate(inputs) if places is not None)
     output = operator.flat.output
-    return tuple(frozenset(to for to, (of, word) in enumerate(output) if of == side and word in at) for at in _there(given[side]))
+    return tuple(
+        frozenset(to for to, (from_side, word) in enumerate(output) if from_side == side and word in of) for of in _known(inputs[side])
+    )
 
 
-def _there(places: Places | None) -> Places:
-    assert places is not None, "what is on every shard is only joined"
+def _known(places: Places | None) -> Places:
+    assert places is not None, "a relation on every shard may only be joined"
     return places

@@ -1,7 +1,7 @@
 """The stage function: what every runtime runs, for one shard of one level.
 
-It is pure: from the shard's state as of the last commit and the changes that arrived, it gives the changes that leave and the
-batches to append. It does no I/O and keeps nothing. A user's error is a value, not an exception, so that no runtime retries it.
+It is pure: from the shard's state as of the last commit and the changes that arrived, it computes the changes that leave and the batches to
+append. It does no I/O and keeps no state. A user's error is a value, not an exception, so that no runtime retries it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from deltic.trace.strings import StringTable
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A user's error as data. Of several, the least by (table, ordinal, message) is reported, whatever the number of shards."""
+    """A user's error as data. The least by (table, ordinal, message) is reported, which does not depend on the number of shards."""
 
     table: str
     ordinal: int
@@ -50,18 +50,18 @@ class Failure:
         return (self.table, self.ordinal, self.message)
 
     def error(self) -> DelticError:
-        """The exception that it stands for."""
+        """The exception that it represents."""
         kind = getattr(errors, self.kind, None)
         assert isinstance(kind, type) and issubclass(kind, DelticError)
-        found = kind(self.message, span=self.span, expected=self.expected, remedy=self.remedy)
-        if isinstance(found, DataError):
-            found.table, found.ordinal = self.table, self.ordinal
-        return found
+        error = kind(self.message, span=self.span, expected=self.expected, remedy=self.remedy)
+        if isinstance(error, DataError):
+            error.table, error.ordinal = self.table, self.ordinal
+        return error
 
 
 @dataclass(slots=True)
 class LevelResult:
-    """sent: for each port its rows for each shard. appended: by arrangement. counters: by node name. failure: nothing else counts."""
+    """sent: port → rows for each shard. appended: arrangement → batch. counters: by node name. failure: if set, the rest is void."""
 
     sent: dict[str, list[Delta]] = field(default_factory=dict)
     appended: dict[str, Batch] = field(default_factory=dict)
@@ -79,9 +79,9 @@ def run_level(
     arrived: Mapping[str, Delta],
     tick: Tick,
 ) -> LevelResult:
-    """Runs one level on one shard; None is the whole circuit, where there is just one shard.
+    """Runs one level on one shard. level: None is the whole dataflow, for a single shard.
 
-    state: arrangement → its old version, asked only for what is read. arrived: port → rows; a port that is not there is empty.
+    state: arrangement → its old version; only those that are read are looked up. arrived: port → rows; absent ports are empty.
     """
     plan = circuit.whole if level is None else circuit.levels[level]
     context = Context(shard, shards, tick, state, strings)
@@ -132,7 +132,7 @@ def _arrived(port: Port, arrived: Mapping[str, Delta]) -> Delta:
 
 
 def _send(node: Node, port: Port, values: Mapping[int, Delta], shard: int, shards: int) -> list[Delta]:
-    """The port's rows for each shard: by the hash of the key through an exchange, else for this shard."""
+    """The port's rows for each shard: by the hash of the key at an exchange, otherwise all for this shard."""
     exchange = port.source_level < node.level
     rows = values[node.inputs[0] if exchange else node.id]
     if shards == 1:
@@ -149,7 +149,7 @@ def _send(node: Node, port: Port, values: Mapping[int, Delta], shard: int, shard
 
 
 def route(rows: Delta, key: tuple[int, ...] | None, shards: int) -> list[Delta]:
-    """Rows for each shard by the hash of the `key` words; () is all for the home shard, None all for each."""
+    """Rows for each shard by the hash of the `key` words; () sends all to the home shard, None all to every shard."""
     if shards == 1:
         return [rows]
     if key is None:

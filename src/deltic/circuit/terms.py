@@ -1,4 +1,4 @@
-"""What rows are sorted by: words that sort like values, and the exact order where long strings leave it open."""
+"""Sort terms: words that sort like values, and the exact order of long strings, whose words may tie."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MARKER = np.int64(np.iinfo(np.int64).min)
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """The field whose words begin at `start`, in one direction. Flagged terms have a word that puts NULLs first or last.
+    """The field whose words begin at `start`, in one direction. Flagged terms have a word that sorts NULLs first or last.
 
-    A string's id follows its order words; it tells strings apart whose first bytes are equal, without ordering them.
+    A string's id follows its order words; it distinguishes strings whose first bytes are equal, but does not order them.
     """
 
     start: int
@@ -34,7 +34,7 @@ class Term:
 
     @property
     def width(self) -> int:
-        """Order words."""
+        """The number of order words."""
         value = BYTES_WORDS + 1 if self.field.type.has_bytes else words_of(self.field.type, False)
         return self.flagged + value
 
@@ -47,11 +47,11 @@ class Term:
 
     @property
     def is_split(self) -> bool:
-        """Whether a word of its own says that there is a value."""
+        """Whether a separate flag word distinguishes NULL."""
         return words_of(self.field.type, self.field.nullable) > words_of(self.field.type, False)
 
     def words(self, columns: Words, strings: StringTable) -> Words:
-        """The order words of the field of rows."""
+        """The order words of the field."""
         value = columns[self.start : self.start + words_of(self.field.type, self.field.nullable)]
         flags: Words = ()
         if self.flagged:
@@ -61,7 +61,7 @@ class Term:
         return (*flags, *_order_words(value, self.field, self.descending, strings))
 
     def values(self, order: Words) -> Words:
-        """Back from order words to the field's words."""
+        """The field's words, from its order words."""
         value = order[self.flagged :]
         if self.field.type.has_bytes:
             return (value[-1],)
@@ -77,8 +77,10 @@ def _order_words(words: Words, field: Field, descending: bool, strings: StringTa
 
 
 def exact_order(columns: Sequence[np.ndarray], texts: Mapping[int, bool], strings: StringTable) -> np.ndarray:
-    """Positions of the rows in the order of their columns. texts: the columns that are ids of strings, whose bytes decide, and whether
-    they descend. O(rows · log rows) in Python: for the few rows that first bytes do not tell apart."""
+    """Positions of the rows in the order of their columns. O(rows · log rows) in Python, for the few rows whose first bytes tie.
+
+    texts: the columns that are string ids, which sort by the bytes of the strings → whether they descend.
+    """
     order = list(range(len(columns[0])))
     for i in reversed(range(len(columns))):
         if i in texts:

@@ -58,16 +58,16 @@ def _fused(inner: Node, outer: Node) -> Node | None:
         chain = Chain((*steps, outer.operator), weights=weights)
     if chain is None:
         return None
-    operator = replace(inner.operator, behind=chain) if isinstance(inner.operator, JoinOperator) else chain
+    operator = replace(inner.operator, chain=chain) if isinstance(inner.operator, JoinOperator) else chain
     return replace(outer, operator=operator, inputs=inner.inputs, reads=(*inner.reads, *outer.reads))
 
 
 def _steps(node: Node) -> tuple[Step, ...] | None:
     """What a linear operator does to each row by itself; None for others."""
     match node.operator:
-        case JoinOperator(behind=None):
+        case JoinOperator(chain=None):
             return ()
-        case JoinOperator(behind=Chain(last=None) as chain):
+        case JoinOperator(chain=Chain(last=None) as chain):
             return chain.steps
         case Chain(last=None) as chain:
             return chain.steps

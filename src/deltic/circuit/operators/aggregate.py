@@ -1,8 +1,7 @@
-"""aggregate: GROUP BY over changes. Reads the sums, digits and extremes of the groups that changed, and nothing else.
+"""aggregate: GROUP BY over changes. Reads only the sums, digits and extremes of the groups that changed.
 
-The inputs are arranged by group before they come here: the sums (count first, then each measure's words), the digits of wide
-sums, and the values of each extreme. A group is there if its count is not 0. Its old row is retracted and its new one emitted where they
-differ.
+The inputs are arranged by group: the sums (count first, then each measure's words), the digits of wide sums, and the values of each
+extreme. A group exists if its count is not 0. If its row changes, the old row is retracted and the new one emitted.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ from deltic.trace.weights import sums
 Words = tuple[np.ndarray, ...]
 
 ONE_GROUP, REPLACED = np.zeros(2, np.int64), np.array([-1, 1], np.int64)
-"""The group of all rows, before and after, and the weights of a row that goes and one that comes."""
+"""The words of the only group, before and after, and the weights of a retracted and a new row."""
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateOperator:
     """One row per group: its `key` words, then the words of `results`.
 
-    sums: the arrangement group → weights, of `weights` words. digits: the arrangement (group, slot, position) → digit, if any
-    sum is kept so. extremes: one per first row of a group in an order. memory: this node's own arrangement of the rows that it has
-    emitted, kept where the old row cannot be read off the sums. always: a group without rows has a row too (there are no GROUP BY columns).
-    Inputs: the changes of sums, of digits if there are any, then of the extremes.
+    sums: the arrangement group → weights, of `weights` words. digits: the arrangement (group, slot, position) → digit, if any sum is kept
+    as digits. extremes: the first rows of a group, one for each order. memory: the arrangement of the rows that this node has emitted, kept
+    if the old row cannot be computed from the sums. always: an empty group has a row too, since there are no GROUP BY columns.
+    Inputs: the changes of the sums, of the digits if there are any, then of the extremes.
     """
 
     key: int
@@ -76,45 +75,45 @@ class AggregateOperator:
         else:
             change = lookup(Spine.of(as_batch(arranged)), groups, context.counters)
         after = sums(before, change)
-        there, filled = before[0] != 0, after[0] != 0
-        here = filled
+        existed, filled = before[0] != 0, after[0] != 0
+        exists = filled
         if self.always:
-            here = np.ones(len(here), bool)
-            there = np.full(len(here), not context.backfill)
+            exists = np.ones(len(exists), bool)
+            existed = np.full(len(exists), not context.backfill)
         else:
-            before, after = _of_groups(before, there), _of_groups(after, here)
+            before, after = _of_groups(before, existed), _of_groups(after, exists)
         if self.memory is None:
             both = self._rendered(tuple(np.concatenate(pair) for pair in zip(before, after, strict=True)), (), (), context)
         else:
             old = self._remembered(groups, context)
             digits = self._slot_digits(groups, inputs, context)
-            new = self._rendered(after, digits, self._extremes(groups, old, there, filled, inputs, context), context)
+            new = self._rendered(after, digits, self._extremes(groups, old, existed, filled, inputs, context), context)
             both = tuple(np.concatenate(pair) for pair in zip(old, new, strict=True))
-        return self._emit(groups, both, there, here, context)
+        return self._emit(groups, both, existed, exists, context)
 
     @property
     def _width(self) -> int:
         return sum(s.stop - s.start for s in self.offsets)
 
     def _groups(self, inputs: Sequence[Delta], context: Context) -> Words | None:
-        """The words of the groups to look at again, each once; None if there are none."""
+        """The words of the changed groups, each once; None if there are none."""
         if self.always:
             if context.shard != HOME or (not context.backfill and not any(len(d) for d in inputs)):
                 return None
             return (np.zeros(1, np.int64),)
-        some = [d for d in inputs if len(d)]
+        nonempty = [d for d in inputs if len(d)]
         if len(inputs) == 1 and isinstance(inputs[0], Batch):
-            return inputs[0].columns if some else None
-        if not some:
+            return inputs[0].columns if nonempty else None
+        if not nonempty:
             return None
-        keys = tuple(np.concatenate([d.columns[i] for d in some]) for i in range(self.key))
+        keys = tuple(np.concatenate([d.columns[i] for d in nonempty]) for i in range(self.key))
         return consolidate(Rows(keys, (np.ones(len(keys[0]), np.int64),))).columns
 
     def _rendered(self, sums: Words, digits: Sequence[SlotDigits], extremes: Sequence[Sequence[Words]], context: Context) -> Words:
         return tuple(w for r in self.results for w in result_words(r, sums, digits, extremes, context.strings))
 
     def _remembered(self, groups: Words, context: Context) -> Words:
-        """The result words that stand for each group now; zeros where it has none."""
+        """The result words emitted for each group; zeros if it has none."""
         assert self.memory is not None
         n, width = len(groups[0]), self._width
         spine = context.old(self.memory, self.key + width, 1)
@@ -135,24 +134,24 @@ class AggregateOperator:
         return slot_digits(source, columns, weights[0], len(groups[0]), self.slots)
 
     def _extremes(
-        self, groups: Words, old: Words, there: np.ndarray, filled: np.ndarray, inputs: Sequence[Delta], context: Context
+        self, groups: Words, old: Words, existed: np.ndarray, filled: np.ndarray, inputs: Sequence[Delta], context: Context
     ) -> list[Sequence[Words]]:
-        """Of each extreme the words of its fields."""
+        """The words of the fields of each extreme."""
         delta = inputs[len(inputs) - len(self.extremes) :]
         return [
-            new_extremes(extreme, groups, self._remembered_extreme(i, old), there, filled, as_batch(delta[i]), context)
+            new_extremes(extreme, groups, self._remembered_extreme(i, old), existed, filled, as_batch(delta[i]), context)
             for i, extreme in enumerate(self.extremes)
         ]
 
     def _remembered_extreme(self, extreme: int, old: Words) -> list[Words]:
-        """Of each field of the extreme the words that stood in the groups' rows."""
+        """The words of each field of the extreme in the groups' old rows."""
         first = self.offsets[0].start
         slices = {r.part: s for r, s in zip(self.results, self.offsets, strict=True) if r.kind == "extreme" and r.extreme == extreme}
         return [old[s.start - first : s.stop - first] for _, s in sorted(slices.items())]
 
-    def _emit(self, groups: Words, both: Words, there: np.ndarray, here: np.ndarray, context: Context) -> Delta:
-        """The retracted and the new rows. both: result words of all groups before, then of all groups after."""
-        rows = self._replaced(both) if self.always and not context.backfill else _differing(groups, both, there, here)
+    def _emit(self, groups: Words, both: Words, existed: np.ndarray, exists: np.ndarray, context: Context) -> Delta:
+        """The retracted and the new rows. both: the result words of all groups before, then of all groups after."""
+        rows = self._replaced(both) if self.always and not context.backfill else _differing(groups, both, existed, exists)
         if self.memory is None:
             return rows
         batch = consolidate(rows)
@@ -160,26 +159,26 @@ class AggregateOperator:
         return batch
 
     def _replaced(self, both: Words) -> Rows:
-        """The change of the one row that is always there."""
+        """The change of the row that always exists."""
         if all(words[0] == words[1] for words in both):
             return Rows.empty(self.key + self._width, 1)
         return Rows((ONE_GROUP, *both), (REPLACED,))
 
 
 def _of_groups(sums: Words, present: np.ndarray) -> Words:
-    """The sums, zeros where there is no group: rows of weights that cancel may have left some, which are not to be read."""
+    """The sums, with zeros where no group exists: rows whose weights cancel may leave sums that must be ignored."""
     return sums if present.all() else tuple(np.where(present, word, 0) for word in sums)
 
 
-def _differing(groups: Words, both: Words, there: np.ndarray, here: np.ndarray) -> Rows:
-    """The rows that are no longer so, then those that are so now. both: as `_emit` has it."""
-    n = len(there)
-    differs = there != here
+def _differing(groups: Words, both: Words, existed: np.ndarray, exists: np.ndarray) -> Rows:
+    """The old rows that changed, with weight -1, then the new ones. both: as in `_emit`."""
+    n = len(existed)
+    differs = existed != exists
     for words in both:
         differs |= words[:n] != words[n:]
-    gone, come = (differs & there).nonzero()[0], (differs & here).nonzero()[0]
-    at = np.concatenate((gone, come + n))
-    columns = tuple(words[at] for words in (*(np.concatenate((g, g)) for g in groups), *both))
-    weights = np.ones(len(at), np.int64)
-    weights[: len(gone)] = -1
+    retracted, emitted = (differs & existed).nonzero()[0], (differs & exists).nonzero()[0]
+    positions = np.concatenate((retracted, emitted + n))
+    columns = tuple(words[positions] for words in (*(np.concatenate((g, g)) for g in groups), *both))
+    weights = np.ones(len(positions), np.int64)
+    weights[: len(retracted)] = -1
     return Rows(columns, (weights,))

@@ -1,4 +1,4 @@
-"""trace_append: a change becomes a sorted batch, and part of an arrangement when the tick commits."""
+"""trace_append: sorts a change into a batch, which joins an arrangement when the tick commits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deltic.trace.probe import lookup
 from deltic.trace.weights import add_checked, heaviest
 
 LARGE = 1 << 40
-"""Weights below this cannot add up to an overflow in eight million ticks; larger ones are checked against the old version."""
+"""Weights below this cannot overflow within eight million ticks; larger ones are checked against the old version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Arrange:
 
 
 def check_sums(batch: Batch, arrangement: str, context: Context) -> None:
-    """Raises WeightOverflow if appending the batch would take a weight out of 64 bits: never later, at some merge."""
+    """Raises WeightOverflow if appending the batch would take a weight out of 64 bits, so that no later merge does."""
     if heaviest(batch) >= LARGE:
         old = lookup(context.old(arrangement, len(batch.columns), len(batch.weights)), batch.columns, context.counters)
-        for had, weight in zip(old, batch.weights, strict=True):
-            add_checked(had, weight)
+        for old_weight, weight in zip(old, batch.weights, strict=True):
+            add_checked(old_weight, weight)

@@ -1,6 +1,6 @@
-"""Linear operators one behind the other, fused into one pass: `followed_by`, as often as it takes.
+"""Consecutive linear operators, fused into one pass.
 
-Each row of the change is touched once, however many steps there are; no word is written between them, and no expression is evaluated
+Each row of the change is touched once, however many steps there are. No word is written between steps, and no expression is evaluated
 twice. A temporal filter may be the last step.
 """
 
@@ -26,7 +26,7 @@ Step = Map | FlatMapOperator | GenerateOperator
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """steps: each reads what the one before it makes. last: the temporal filter behind them. weights: how many a row has at the end."""
+    """steps: each reads the result of the one before. last: the temporal filter after them. weights: the number of weights of a result."""
 
     steps: tuple[Step, ...]
     last: TemporalFilterOperator | None = None
@@ -37,9 +37,9 @@ class Chain:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fallible", any(step.fallible for step in self.steps))
-        made = Layout.of(self.steps[-1].target)
+        target = Layout.of(self.steps[-1].target)
         object.__setattr__(self, "layout", Layout.of(self.source))
-        object.__setattr__(self, "_nothing", Rows.empty(made.width, self.weights))
+        object.__setattr__(self, "_nothing", Rows.empty(target.width, self.weights))
 
     @property
     def name(self) -> str:
@@ -60,7 +60,7 @@ class Chain:
         return self.steps[0].source
 
     def applied(self, parts: Sequence[SelectionVector], context: Context) -> Rows:
-        """The rows behind all steps, of several parts of one change. What can fail is evaluated on them as they are."""
+        """The rows after all steps. parts: together one change; if a step can fail, they must be consolidated."""
         passed = [self._passed(part, context) for part in parts] or [self._none()]
         if self.last is not None:
             return self.last.filtered(passed, context)
@@ -79,8 +79,8 @@ class Chain:
 
 
 def temporal_filter(operator: Operator) -> TemporalFilterOperator | None:
-    """The temporal filter that an operator is, or ends with."""
-    chain = getattr(operator, "behind", operator)
+    """The operator if it is a temporal filter, or the one that it ends with; else None."""
+    chain = getattr(operator, "chain", operator)
     if isinstance(chain, Chain):
         return chain.last
     return operator if isinstance(operator, TemporalFilterOperator) else None

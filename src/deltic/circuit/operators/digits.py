@@ -1,4 +1,4 @@
-"""digits: takes values apart into rows of (position, digit), whose sums are exact. Linear."""
+"""digits: splits values into rows of (position, digit), whose sums are exact. Linear."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from deltic.trace.rows import Rows
 from deltic.trace.sums import bit_counts, float_limbs, normalise_limbs, product_limbs
 
 ROWS_AT_ONCE = 1 << 16
-"""Rows that are taken apart before what they gave is added up: each gives up to 64 rows."""
+"""Rows that are split before their digits are added up; each yields up to 64 rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakeApart:
-    """(group words, values) becomes (group words, slot, position) with digits as weights. values: the fields, none NULL."""
+    """Maps (group words, values) to (group words, slot, position) with digits as weights. values: the fields, none nullable."""
 
     key: int
     slot: int
@@ -66,7 +66,7 @@ class TakeApart:
                 assert_never(self.kind)
 
     def _carried(self, rows: Rows) -> Delta:
-        """Consolidated, with limbs that have grown large carried into the next position, so that sums of batches do not overflow."""
+        """The rows consolidated, with large limbs carried into the next position, so that sums of batches do not overflow."""
         batch = as_batch(rows)
         if self.kind == "bits":
             return batch

@@ -1,4 +1,4 @@
-"""How streams get into a scope, and around in it: import and feedback."""
+"""Import and feedback: streams into a scope, and from one iteration to the next."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from deltic.circuit.operator import Context, Delta
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """Attaches the parent's stream at `position` among the child's inputs: whole at iteration 0, empty afterwards.
+    """The child's input at `position`: whole at iteration 0, empty afterwards.
 
-    arrangement: the parent's, if the stream is the change of one that operators of the scope read.
+    arrangement: that of the parent whose change the stream is, if operators of the scope read it.
     """
 
     position: int
@@ -32,9 +32,9 @@ class Import:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """z⁻¹ in the innermost scope: what node `source` (a local id, perhaps a later one) gave in the previous iteration.
+    """z⁻¹ in the innermost scope: the value of node `source` (a local id, possibly a later one) in the previous iteration.
 
-    relation: what it is called in errors.
+    relation: its name in errors.
     """
 
     source: int

@@ -1,6 +1,6 @@
-"""flat_map: each row once for each element that a table function makes of it, and explode: a row's weight times a count. Linear.
+"""flat_map: each row once for each element that a table function returns for it; explode: a row's weight times a count. Linear.
 
-What can fail runs on consolidated rows, as in a Map.
+Expressions that can fail run on consolidated rows, as in a Map.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from deltic.trace.weights import multiply
 
 @dataclass(frozen=True, slots=True)
 class FlatMapOperator:
-    """Rows of `source` to the fields `carried` of each, then those of `made`: the element, the position before it if `position`.
+    """Maps rows of `source` to their fields `carried` and then those of `made`: the element, preceded by its position if `position`.
 
-    function, arguments, outer: as of the plan node.
+    function, arguments, outer: as in the plan node.
     """
 
     source: Schema
@@ -57,36 +57,36 @@ class FlatMapOperator:
         return self.passed(whole, context).rows()
 
     def passed(self, rows: SelectionVector, context: Context) -> SelectionVector:
-        """The rows behind this operator, as a part of a pass. What can fail is evaluated on them as they are."""
-        there, values = self._arguments(rows, context)
+        """The rows after this operator, as a part of a pass. If an argument can fail, the pass started with consolidated rows."""
+        applicable, values = self._arguments(rows, context)
         if not self.made:
-            return self._repeated(rows if len(there) == rows.length else rows.taken(there), values[0])
+            return self._repeated(rows if len(applicable) == rows.length else rows.taken(applicable), values[0])
         counts = np.zeros(rows.length, np.int64)
-        counts[there], found = elements_of(self.function, values, self.made[-1].type, len(there))
+        counts[applicable], elements = elements_of(self.function, values, self.made[-1].type, len(applicable))
         copies = np.maximum(counts, 1) if self.outer else counts
         source = np.repeat(np.arange(rows.length), copies)
         within = np.arange(len(source)) - np.repeat(np.cumsum(copies) - copies, copies)
         if self.outer:
             missing = (counts == 0)[source]
-            place = np.repeat(np.cumsum(counts) - counts, copies) + within
-            found = found.take(pa.array(place, mask=missing))
+            numbers = np.repeat(np.cumsum(counts) - counts, copies) + within
+            elements = elements.take(pa.array(numbers, mask=missing))
             positions = pa.array(within.astype(np.int32), mask=missing)
         else:
             positions = pa.array(within.astype(np.int32))
-        return self._laid_out(rows.taken(source), positions, found, context)
+        return self._laid_out(rows.taken(source), positions, elements, context)
 
     def _arguments(self, rows: SelectionVector, context: Context) -> tuple[np.ndarray, list[pa.Array]]:
-        """The rows on which no argument is NULL (all, for array), and the arguments there, each evaluated where those before it are not."""
-        there = np.arange(rows.length)
+        """(positions of the rows on which no argument is NULL (all, for array), the arguments on them), evaluated from left to right."""
+        applicable = np.arange(rows.length)
         values: list[pa.Array] = []
         for argument in self.arguments:
-            part = rows if len(there) == rows.length else rows.taken(there)
+            part = rows if len(applicable) == rows.length else rows.taken(applicable)
             value = part.array(argument, context.strings)
             values.append(value)
             if value.null_count and self.function != "array":
                 kept = np.flatnonzero(~value.is_null().to_numpy(zero_copy_only=False))
-                there, values = there[kept], [v.take(pa.array(kept)) for v in values]
-        return there, values
+                applicable, values = applicable[kept], [v.take(pa.array(kept)) for v in values]
+        return applicable, values
 
     def _repeated(self, rows: SelectionVector, count: pa.Array) -> SelectionVector:
         times = count.to_numpy(zero_copy_only=False)
@@ -95,11 +95,11 @@ class FlatMapOperator:
         weights = tuple(multiply(weight, times[kept]) for weight in rows.all_weights())
         return rows.with_fields(self.target, [rows.fields[i] for i in self.carried], (weights, rows.here()))
 
-    def _laid_out(self, rows: SelectionVector, positions: pa.Array, found: pa.Array, context: Context) -> SelectionVector:
+    def _laid_out(self, rows: SelectionVector, positions: pa.Array, elements: pa.Array, context: Context) -> SelectionVector:
         here = rows.here()
         fields = [rows.fields[i] for i in self.carried]
         if self.position:
             assert self.made[0].type == INT
             fields.append((encode(positions, self.made[0], context.strings), here))
-        fields.append((encode(found, self.made[-1], context.strings), here))
+        fields.append((encode(elements, self.made[-1], context.strings), here))
         return rows.with_fields(self.target, fields)

@@ -1,4 +1,4 @@
-"""flat_map by a user's table function: the rows that it gives for each row, with weights multiplied. Linear.
+"""flat_map by a user's table function: the rows that it returns for each row, with weights multiplied. Linear.
 
 The function is called once for each consolidated row of the change, so nothing is fused before this operator.
 """
@@ -22,7 +22,7 @@ from deltic.trace.weights import multiply
 
 @dataclass(frozen=True, slots=True)
 class GenerateOperator:
-    """Rows of `source` to rows of `target`. function, made, weighted: as of the plan node."""
+    """Maps rows of `source` to rows of `target`. function, made, weighted: as in the plan node."""
 
     source: Schema
     function: UserFunction
@@ -54,12 +54,12 @@ class GenerateOperator:
         """The rows after this operator, as a part of a pass over consolidated rows."""
         arguments = [decode(rows.words(i), field, context.strings) for i, field in enumerate(self.source)]
         positions, columns = arrays_of_table_function(self.function, self.made, arguments, rows.length)
-        made = rows.taken(positions.to_numpy())
+        repeated = rows.taken(positions.to_numpy())
         weights = None
         if self.weighted:
             times = columns.pop().to_numpy()
-            weights = (tuple(multiply(weight, times) for weight in made.all_weights()), made.here())
-        here = made.here()
+            weights = (tuple(multiply(weight, times) for weight in repeated.all_weights()), repeated.here())
+        here = repeated.here()
         fields = [(encode(column, field, context.strings), here) for column, field in zip(columns, self.target, strict=True)]
-        found = made.with_fields(self.target, fields, weights)
-        return found if weights is None else found.taken(np.flatnonzero(weights[0][0]))
+        generated = repeated.with_fields(self.target, fields, weights)
+        return generated if weights is None else generated.taken(np.flatnonzero(weights[0][0]))

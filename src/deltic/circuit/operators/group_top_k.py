@@ -1,4 +1,4 @@
-"""top_k of each group: the first rows in an order, of every group that changed. Costs the groups' first rows, under deletions too."""
+"""top_k of each group: the first rows, in an order, of every group that changed. O(first rows of these groups), under deletions too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Words = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True, slots=True)
 class GroupTopK(TopKOperator):
-    """As TopK, but that the arrangement's words begin with the `key` words of the group."""
+    """As TopKOperator, but the words of the arrangement begin with the `key` words of the group."""
 
     key: int = 1
 
@@ -46,15 +46,15 @@ class GroupTopK(TopKOperator):
         if not self.texts or not len(rows):
             return rows
         uncertain = self._uncertain(rows, heads, context)
-        mended = [self._by_bytes(now, rows.take(np.arange(heads[g], heads[g + 1])), context) for g in uncertain]
-        return Rows.concat([rows.take(np.flatnonzero(~np.isin(source, uncertain))), *mended])
+        resolved = [self._by_bytes(now, rows.take(np.arange(heads[g], heads[g + 1])), context) for g in uncertain]
+        return Rows.concat([rows.take(np.flatnonzero(~np.isin(source, uncertain))), *resolved])
 
     def _uncertain(self, rows: Rows, heads: np.ndarray, context: Context) -> list[int]:
-        """The groups whose last row has a long string, so that it may tie with others."""
-        some = np.flatnonzero(heads[1:] > heads[:-1])
-        last = heads[some + 1] - 1
+        """The groups whose last row has a long string, and may tie with rows after it."""
+        nonempty = np.flatnonzero(heads[1:] > heads[:-1])
+        last = heads[nonempty + 1] - 1
         long = np.zeros(len(last), bool)
-        for at, _ in self.texts:
-            long |= context.strings.exceeds(rows.columns[at][last], PREFIX_BYTES)
-        found: list[int] = some[long].tolist()
-        return found
+        for position, _ in self.texts:
+            long |= context.strings.exceeds(rows.columns[position][last], PREFIX_BYTES)
+        uncertain: list[int] = nonempty[long].tolist()
+        return uncertain

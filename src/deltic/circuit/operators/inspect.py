@@ -1,4 +1,4 @@
-"""inspect: a user's function sees each change, where the operator runs. It changes nothing: what it reads flows on past it."""
+"""inspect: calls a user's function with each change, on the shard where the operator runs. The output is the input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deltic.trace.encoding import decode_rows
 
 @dataclass(frozen=True, slots=True)
 class InspectOperator:
-    """The function gets rows of `schema`, in order, with their weights. It is not told what a backfill brings, which is no change."""
+    """The function gets rows of `schema`, sorted, with their weights. It is not called in a backfill, which changes no view."""
 
     schema: Schema
     function: UserFunction

@@ -1,7 +1,7 @@
 """join_trace: Δ(A ⋈ B) = ΔA ⋈ (B + ΔB) + A ⋈ ΔB over the old versions of two arrangements. Bilinear.
 
-Work is in proportion to the changes and their matches: only the changes' keys are looked up. Linear operators behind a join are applied to
-the matches before these are written out.
+Only the keys of the changes are looked up: O(changes + matches). Linear operators after the join run on the matches before these are
+written.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Words = tuple[np.ndarray, ...]
 
 
 class Match(NamedTuple):
-    """What a change of a side meets: its row rows[i] with match i of the other side, whose words of the output are `found`."""
+    """The matches of a side's change: its row rows[i] with match i of the other side. matches: the output words of the other side."""
 
     delta: Delta
     side: int
     rows: np.ndarray
-    found: Sequence[np.ndarray]
+    matches: Sequence[np.ndarray]
     weights: Words
 
 
@@ -39,10 +39,10 @@ class Match(NamedTuple):
 class JoinOperator:
     """Rows of two arrangements whose first `key` words are equal.
 
-    output: (side, word) for each output word; side 0 is left. weights: (left weight, right weight) whose product each output
-    weight is. widths: (columns, weights) of the two arrangements. limbs: pairs (high, low) of *output* weights that stand for
-    high·2^32 + low; where a product of a low limb would leave 64 bits its carry moves into the high limb first. behind: what is applied to
-    the matches; nothing of it can fail, since matches are not consolidated.
+    output: (side, word) for each output word; side 0 is left. weights: for each output weight its factors (left weight, right weight).
+    widths: (columns, weights) of the two arrangements. limbs: pairs (high, low) of *output* weights whose value is high·2^32 + low; if a
+    product of a low limb would leave 64 bits, its carry first moves into the high limb. chain: the operators applied to the matches; none
+    of them can fail, since matches are not consolidated.
     """
 
     left: str
@@ -52,15 +52,15 @@ class JoinOperator:
     output: tuple[tuple[int, int], ...]
     weights: tuple[tuple[int, int], ...] = ((0, 0),)
     limbs: tuple[tuple[int, int], ...] = ()
-    behind: Chain | None = None
+    chain: Chain | None = None
 
     @property
     def name(self) -> str:
-        return "join_trace" if self.behind is None else f"join_trace{ARROW}{self.behind.name}"
+        return "join_trace" if self.chain is None else f"join_trace{ARROW}{self.chain.name}"
 
     @property
     def eager(self) -> bool:
-        return self.behind is not None and self.behind.eager
+        return self.chain is not None and self.chain.eager
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         left, right = inputs
@@ -69,46 +69,46 @@ class JoinOperator:
             found.append(self._match(left, 0, context.old(self.right, *self.widths[1]).with_batch(as_batch(right)), context))
         if len(right):
             found.append(self._match(right, 1, context.old(self.left, *self.widths[0]), context))
-        if self.behind is not None:
-            return self.behind.applied([self._gathered(match, self.behind) for match in found if len(match.rows)], context)
+        if self.chain is not None:
+            return self.chain.applied([self._gathered(match, self.chain) for match in found if len(match.rows)], context)
         parts = [self.matched(*match) for match in found if len(match.rows)]
         if len(parts) == 1:
             return parts[0]
         return Rows.concat(parts) if parts else Rows.empty(len(self.output), len(self.weights))
 
     def _match(self, delta: Delta, side: int, spine: Spine, context: Context) -> Match:
-        """Rows of `delta`, which is the change of `side`, with what `spine`, the other side, has under their keys."""
-        theirs = [word for other, word in self.output if other != side]
-        return Match(delta, side, *probe(spine, delta.columns[: self.key], theirs, context.counters))
+        """The matches of `delta`, the change of `side`, in `spine`, the trace of the other side."""
+        other_words = [word for other, word in self.output if other != side]
+        return Match(delta, side, *probe(spine, delta.columns[: self.key], other_words, context.counters))
 
-    def _gathered(self, match: Match, behind: Chain) -> SelectionVector:
-        """The joined rows, as what is behind takes them."""
+    def _gathered(self, match: Match, chain: Chain) -> SelectionVector:
+        """The joined rows as input of the chain."""
         rows, side = match.rows, match.side
         positions = None if _each_once(rows, len(match.delta)) else rows
-        mine = match.delta.weights if positions is None else tuple(weight[positions] for weight in match.delta.weights)
-        found = iter(match.found)
-        words = tuple(next(found) if other != side else match.delta.columns[word] for other, word in self.output)
-        fields = [(words[at], int(self.output[at.start][0] != side)) for at in behind.layout.slices]
-        return SelectionVector(behind.source, fields, (self._weighed(mine, side, match.weights), 1), [positions, None], len(rows))
+        weights = match.delta.weights if positions is None else tuple(weight[positions] for weight in match.delta.weights)
+        matches = iter(match.matches)
+        words = tuple(next(matches) if other != side else match.delta.columns[word] for other, word in self.output)
+        fields = [(words[part], int(self.output[part.start][0] != side)) for part in chain.layout.slices]
+        return SelectionVector(chain.source, fields, (self._weighed(weights, side, match.weights), 1), [positions, None], len(rows))
 
-    def matched(self, delta: Delta, side: int, source: np.ndarray, found: Sequence[np.ndarray], their_weights: Words) -> Rows:
-        """The joined rows of `delta`, which is the change of `side`: its row source[i] with match i of the other side.
+    def matched(self, delta: Delta, side: int, source: np.ndarray, matches: Sequence[np.ndarray], other_weights: Words) -> Rows:
+        """The joined rows of `delta`, the change of `side`: its row source[i] with match i of the other side.
 
-        found: the other side's words of the output, in its order.
+        matches: the output words of the other side, in output order.
         """
         if not len(source):
             return Rows.empty(len(self.output), len(self.weights))
         if not _each_once(source, len(delta)):
             delta = delta.take(source)
-        found_words = iter(found)
-        columns = tuple(next(found_words) if other != side else delta.columns[word] for other, word in self.output)
-        return Rows(columns, self._weighed(delta.weights, side, their_weights))
+        other_words = iter(matches)
+        columns = tuple(next(other_words) if other != side else delta.columns[word] for other, word in self.output)
+        return Rows(columns, self._weighed(delta.weights, side, other_weights))
 
-    def _weighed(self, mine: Words, side: int, theirs: Words) -> Words:
-        """The weights of joined rows, from those of both sides; `mine` are those of `side`."""
-        if len(theirs) == 1 and (theirs[0] == 1).all():
-            return tuple(mine[pair[side]] for pair in self.weights)
-        return self._products(mine, theirs) if side == 0 else self._products(theirs, mine)
+    def _weighed(self, weights: Words, side: int, other: Words) -> Words:
+        """The weights of joined rows. weights: those of `side`. other: those of the other side."""
+        if len(other) == 1 and (other[0] == 1).all():
+            return tuple(weights[pair[side]] for pair in self.weights)
+        return self._products(weights, other) if side == 0 else self._products(other, weights)
 
     def _products(self, left: Words, right: Words) -> Words:
         try:
@@ -124,5 +124,5 @@ class JoinOperator:
 
 
 def _each_once(source: np.ndarray, length: int) -> bool:
-    """Whether every key has just one match, as where a foreign key finds its primary key."""
+    """Whether every key has exactly one match, as when a foreign key matches a primary key."""
     return len(source) == length and bool((source[1:] > source[:-1]).all())

@@ -1,4 +1,4 @@
-"""The small linear operators: plus, negate, exchange, constant rows, and weights laid side by side."""
+"""The small linear operators: plus, negate, place (weights in a direct sum), exchange, and constant rows."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Plus:
         return False
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
-        some = [delta for delta in inputs if len(delta)]
-        return some[0] if len(some) == 1 else Rows.concat(some)
+        nonempty = [delta for delta in inputs if len(delta)]
+        return nonempty[0] if len(nonempty) == 1 else Rows.concat(nonempty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def negated(rows: Delta) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Weight i of the input becomes weight positions[i] of `weights` weights, the rest are 0 (a place in a direct sum); None drops it."""
+    """Moves input weight i to position positions[i] of `weights` weights, the others being 0 (a direct sum); None drops it."""
 
     positions: tuple[int | None, ...]
     weights: int
@@ -79,9 +79,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Sends each row to the shard that the hash of its `key` words names; () is the home shard, None every shard.
+    """Sends each row to the shard determined by the hash of its `key` words; () is the home shard, None every shard.
 
-    The runtime moves the rows, so a step has nothing to do.
+    The runtime moves the rows; the step itself passes them on.
     """
 
     key: tuple[int, ...] | None
@@ -100,7 +100,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Rows that are there from the start: they are emitted when they fill something, once, on the home shard."""
+    """Constant rows, emitted once, in the backfill, on the home shard."""
 
     schema: Schema
     rows: tuple[tuple[Value, ...], ...]

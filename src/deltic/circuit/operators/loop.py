@@ -1,7 +1,6 @@
 """A scope that is one linear recursion, run as one kernel call: distinct over imports and joins of the recursive relation with imports.
 
-What such a scope keeps is what its operators would keep, to the row and the iteration, so that either way of running it goes on from the
-state of the other.
+The kernel keeps the same state as the operators would, to the row and the iteration, so either can resume from the state of the other.
 """
 
 from __future__ import annotations
@@ -27,18 +26,22 @@ from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
 VERIFIED_AT_ONCE = 1 << 26
-"""Bytes of mapped state that are verified as a whole, so that the kernel may read it; beyond, operators verify what they read."""
+"""Bytes of mapped state that are verified as a whole before the kernel reads it; with more, operators verify the pages that they read."""
 
 Moves = tuple[int, ...]
-"""For each word of a row, which word of another it is."""
+"""For each word of a row, its position in another row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One join: its node, that of the recursive relation as arranged, its words there, the other's import, the words that it derives."""
+    """One join of the recursive relation with an import.
+
+    join: its node. recursive: the arranged recursive relation. arranged: the order of its words there. other: the import.
+    derived: (side, word) for each word of a derived row, side 0 being the recursive relation.
+    """
 
     join: Node
-    mine: Node
+    recursive: Node
     arranged: Moves
     other: Node
     derived: tuple[tuple[int, int], ...]
@@ -46,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """The recursion: the nodes of its feedback, of its distinct and of what that reads, its imports at iteration 0, its joins."""
+    """The recursion: its feedback, its distinct, the input of that (derived), its imports at iteration 0 (base), and its joins (steps)."""
 
     feedback: Node
     distinct: Node
@@ -55,9 +58,9 @@ class Loop:
     steps: tuple[Step, ...]
 
     def applies(self, nest: Nest) -> bool:
-        """Whether the kernel may run: not where much state would have to be verified before, or somebody listens to the clock.
+        """Whether the kernel may run: not if much state must first be verified, or if the clock has hooks.
 
-        Nor after resharding, as long as there are rows of other shards beside a shard's own: the kernel cannot tell them apart.
+        Nor after resharding while batches still contain rows of other shards, which the kernel cannot distinguish.
         """
         state = self._state(nest)
         if nest.clock.hooks or any(spine.share is not None for spine in state):
@@ -65,50 +68,50 @@ class Loop:
         return sum(spine.unverified for spine in state) <= VERIFIED_AT_ONCE
 
     def _state(self, nest: Nest) -> list[Spine]:
-        """All that the kernel reads, as of the last commit."""
-        names = [_owned(self.derived), *(name for step in self.steps for name in (_owned(step.mine), _arrangement(step.other)))]
+        """The arrangements that the kernel reads, as of the last commit."""
+        names = [_owned(self.derived), *(name for step in self.steps for name in (_owned(step.recursive), _arrangement(step.other)))]
         return [] if nest.backfill else [nest.state[name] for name in names]
 
     def run(self, inputs: Sequence[Delta], limit: int, nest: Nest) -> Delta:
-        """The sum of what the iterations change."""
+        """The sum of the changes of all iterations."""
         for spine in self._state(nest):
             spine.expect(())
         width = self.distinct.shape.layout.width
         base = Rows.concat([Rows.empty(width, 1), *(inputs[_position(node)] for node in self.base)])
         past = nest.trace(_owned(self.derived), width + 1, 1, 1)
         rows, joins = Counters(), Counters()
-        done = fixpoint(base, past.past, [self._chain(step, inputs, nest) for step in self.steps], limit, rows, joins)
+        result = fixpoint(base, past.past, [self._chain(step, inputs, nest) for step in self.steps], limit, rows, joins)
         nest.inner[self.distinct.name] = rows
         nest.inner[self.steps[0].join.name] = joins
-        if done.diverged:
-            change = consolidate(Rows(done.changes.columns[:-1], done.changes.weights))
-            raise divergence(self.feedback, limit, done.growth, change, nest)
-        if len(done.derivations):
-            past.append_timed(consolidate(done.derivations))
-        if len(done.changes):
-            self._append_changes(done, nest)
-        return consolidate(done.sums)
+        if result.diverged:
+            change = consolidate(Rows(result.changes.columns[:-1], result.changes.weights))
+            raise divergence(self.feedback, limit, result.growth, change, nest)
+        if len(result.derivations):
+            past.append_timed(consolidate(result.derivations))
+        if len(result.changes):
+            self._append_changes(result, nest)
+        return consolidate(result.sums)
 
     def _chain(self, step: Step, inputs: Sequence[Delta], nest: Nest) -> LinearJoin:
-        mine = nest.trace(_owned(step.mine), len(step.arranged) + 1, 1, 1)
+        recursive = nest.trace(_owned(step.recursive), len(step.arranged) + 1, 1, 1)
         shape = step.other.shape
         other = nest.trace(_arrangement(step.other), shape.layout.width, shape.weights, 0)
         change = inputs[_position(step.other)]
         if not isinstance(change, Batch):
             change = Batch.empty(shape.layout.width, 1)
         assert isinstance(step.join.operator, NestedJoin)
-        return LinearJoin(step.join.operator.flat.key, mine.past, step.arranged, other.now, change, step.derived)
+        return LinearJoin(step.join.operator.flat.key, recursive.past, step.arranged, other.now, change, step.derived)
 
-    def _append_changes(self, done: Fixpoint, nest: Nest) -> None:
-        """Adds the changes to every arrangement of the recursive relation."""
-        for step in {_owned(step.mine): step for step in self.steps}.values():
-            columns = done.changes.columns
-            arranged = Rows([columns[word] for word in (*step.arranged, len(columns) - 1)], done.changes.weights)
-            nest.traces[_owned(step.mine)].append_timed(consolidate(arranged))
+    def _append_changes(self, result: Fixpoint, nest: Nest) -> None:
+        """Appends the changes to every arrangement of the recursive relation."""
+        for step in {_owned(step.recursive): step for step in self.steps}.values():
+            columns = result.changes.columns
+            arranged = Rows([columns[word] for word in (*step.arranged, len(columns) - 1)], result.changes.weights)
+            nest.traces[_owned(step.recursive)].append_timed(consolidate(arranged))
 
 
 def find_loop(nodes: Sequence[Node], export: int) -> Loop | None:
-    """The scope as a loop, if that is all that it is."""
+    """The scope as a loop; None if it is anything else."""
     feedback = [n for n in nodes if n.kind is NodeKind.FEEDBACK]
     distinct = nodes[export]
     operator = distinct.operator
@@ -131,37 +134,37 @@ def find_loop(nodes: Sequence[Node], export: int) -> Loop | None:
     return Loop(feedback[0], distinct, derived, tuple(base), tuple(steps))
 
 
-def _terms(nodes: Sequence[Node], at: int, seen: set[int]) -> list[Node]:
-    """What is added up."""
-    seen.add(at)
-    if isinstance(nodes[at].operator, Plus):
-        return [term for i in nodes[at].inputs for term in _terms(nodes, i, seen)]
-    return [nodes[at]]
+def _terms(nodes: Sequence[Node], node: int, seen: set[int]) -> list[Node]:
+    """The terms of a sum."""
+    seen.add(node)
+    if isinstance(nodes[node].operator, Plus):
+        return [term for i in nodes[node].inputs for term in _terms(nodes, i, seen)]
+    return [nodes[node]]
 
 
 def _step(nodes: Sequence[Node], term: Node, feedback: Node, seen: set[int]) -> Step | None:
-    """The term as moved words of a join of the arranged feedback with an import."""
-    found = _moved(nodes, term, seen)
-    if found is None:
+    """The term as a join of the arranged feedback with an import, followed by moves of words; None if it is anything else."""
+    moved = _moved(nodes, term, seen)
+    if moved is None:
         return None
-    join, moves = found
+    join, moves = moved
     operator = join.operator
     if not isinstance(operator, NestedJoin) or operator.flat.weights != ((0, 0),) or sorted(operator.depths) != [0, 1]:
         return None
     side = operator.depths.index(1)
-    mine, other = nodes[join.inputs[side]], nodes[join.inputs[1 - side]]
-    if not isinstance(mine.operator, NestedArrange) or other.kind is not NodeKind.IMPORT or other.shape.weights != 1:
+    recursive, other = nodes[join.inputs[side]], nodes[join.inputs[1 - side]]
+    if not isinstance(recursive.operator, NestedArrange) or other.kind is not NodeKind.IMPORT or other.shape.weights != 1:
         return None
-    arranged = _moved(nodes, nodes[mine.inputs[0]], seen)
+    arranged = _moved(nodes, nodes[recursive.inputs[0]], seen)
     if arranged is None or arranged[0].id != feedback.id:
         return None
-    seen |= {join.id, mine.id, other.id}
+    seen |= {join.id, recursive.id, other.id}
     pairs = [operator.flat.output[word] for word in moves]
-    return Step(join, mine, arranged[1], other, tuple((int(of != side), word) for of, word in pairs))
+    return Step(join, recursive, arranged[1], other, tuple((int(of != side), word) for of, word in pairs))
 
 
 def _moved(nodes: Sequence[Node], node: Node, seen: set[int]) -> tuple[Node, Moves] | None:
-    """(the node behind maps that only move words, which of its words each word of `node` is)."""
+    """(the node below maps that only move words, the position in it of each word of `node`); None if a map does more."""
     moves = tuple(range(node.shape.layout.width))
     while isinstance(node.operator, Map):
         here = _moves(node.operator)
@@ -175,15 +178,15 @@ def _moved(nodes: Sequence[Node], node: Node, seen: set[int]) -> tuple[Node, Mov
 
 
 def _moves(operator: Map) -> Moves | None:
-    """Which word of its input each word of the output is; None if it does more than moving words."""
+    """The position in the input of each output word; None if it does more than move words."""
     if operator.predicate is not None or operator.measures:
         return None
-    found: list[int] = []
+    moves: list[int] = []
     for move, target in zip(operator.moves, operator.target, strict=True):
         if move is None or move.stop - move.start != words_of(target.type, target.nullable):
             return None
-        found += range(move.start, move.stop)
-    return tuple(found)
+        moves += range(move.start, move.stop)
+    return tuple(moves)
 
 
 def _owned(node: Node) -> str:

@@ -1,9 +1,9 @@
 """map, filter and explode into weights: one pass over the rows of a change. Linear.
 
-A Map first keeps the rows on which `predicate` is TRUE, then computes its columns, then its weights. Columns that are passed
-on as they are cost nothing: their arrays are shared. Expressions over one string column run once per distinct string.
-A change may hold rows that cancel and were never there (a join of two changes makes such), so what can fail runs on consolidated rows;
-in a pass of several operators (`chain`) it is what comes into the first that is consolidated.
+A Map first keeps the rows on which `predicate` is TRUE, then computes its columns, then its weights. Columns that are passed on cost
+nothing: their arrays are shared. Expressions over one string column run once per distinct string.
+A change may contain rows that cancel and never existed (a join of two changes produces such rows), so expressions that can fail run on
+consolidated rows. In a pass of several operators (`chain`) the input of the first is consolidated.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from deltic.trace.encoding import Layout, encode, words_of
 from deltic.trace.rows import Rows
 
 Place = tuple[int | None, int]
-"""A word of the result: where it stands in the input, or else (None, the constant that it is)."""
+"""A word of the result: (its position in the input, 0), or (None, its constant value)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """(predicate, columns, measures) over rows of `source`; the result's fields are `target`'s, in type and nullability.
+    """(predicate, columns, measures) over rows of `source`; the result has the types and nullability of `target`.
 
     measures: () keeps the weights as they are; otherwise the input has one weight w, and the output has
     (w, w·measure for each word of each measure).
@@ -71,7 +71,7 @@ class Map:
         return False
 
     def _is_identity(self) -> bool:
-        """Whether the columns are the input's, unchanged but for their names."""
+        """Whether the columns are those of the input, except for their names."""
         same = [(f.type, f.nullable) for f in self.source] == [(f.type, f.nullable) for f in self.target]
         return same and all(isinstance(e, Column) and e.index == i for i, e in enumerate(self.columns))
 
@@ -88,7 +88,7 @@ class Map:
         return self.passed(SelectionVector.of(rows, self.source, self.layout, context.decoded.get(id(rows))), context).rows()
 
     def passed(self, rows: SelectionVector, context: Context) -> SelectionVector:
-        """The rows behind this operator, as a part of a pass. What can fail is evaluated on them as they are."""
+        """The rows after this operator, as a part of a pass. If an expression can fail, the pass started with consolidated rows."""
         if self.predicate is not None and rows.length:
             rows = _filtered(rows, self.predicate, context)
         if not rows.length:
@@ -107,24 +107,24 @@ class Map:
         if self.moves[i] is None or not isinstance(expr, Column):
             return encode(rows.array(expr, context.strings), target, context.strings), rows.here()
         words, source = rows.fields[expr.index]
-        wanted = words_of(target.type, target.nullable)
-        if len(words) < wanted:  # NOT NULL BIGINT becomes nullable: the flag says that there is a value
+        width = words_of(target.type, target.nullable)
+        if len(words) < width:  # NOT NULL BIGINT becomes nullable: the flag word is 1
             return (np.ones(rows.length, np.int64), *rows.words(expr.index)), rows.here()
-        return words[len(words) - wanted :], source
+        return words[len(words) - width :], source
 
     def _places(self) -> tuple[Place, ...] | None:
-        """What each word of the result is; None if any must be computed."""
-        found: list[Place] = []
+        """The origin of each word of the result; None if any must be computed."""
+        places: list[Place] = []
         for expr, target, move in zip(self.columns, self.target, self.moves, strict=True):
             if (value := _constant(expr, target)) is not None:
-                found.append((None, value))
+                places.append((None, value))
             elif move is None:
                 return None
             else:
-                wanted = words_of(target.type, target.nullable)
-                found += [(None, 1)] * (wanted - (move.stop - move.start))  # the flag, as in `_column`
-                found += [(at, 0) for at in range(max(move.start, move.stop - wanted), move.stop)]
-        return tuple(found)
+                width = words_of(target.type, target.nullable)
+                places += [(None, 1)] * (width - (move.stop - move.start))  # the flag, as in `_column`
+                places += [(word, 0) for word in range(max(move.start, move.stop - width), move.stop)]
+        return tuple(places)
 
     def _weighed(self, rows: SelectionVector, context: Context) -> Part:
         weight = rows.all_weights()[0]
@@ -132,22 +132,22 @@ class Map:
         return (weight, *measured), rows.here()
 
     def _measured(self, expr: Expr, rows: SelectionVector, context: Context) -> pa.Array | np.ndarray:
-        """The values of a measure's argument; words as they are where they are the numbers."""
+        """The values of a measure's argument; the words themselves for BIGINT NOT NULL."""
         if isinstance(expr, Column) and self.source[expr.index].type is BIGINT and not self.source[expr.index].nullable:
             return rows.words(expr.index)[0]
         return rows.array(expr, context.strings)
 
 
 def _constant(expr: Expr, target: Field) -> int | None:
-    """The word that the value always is; None if it must be computed."""
+    """The word of a constant; None if the value must be computed."""
     if isinstance(expr, Literal) and expr.type is BIGINT and isinstance(expr.value, int) and not target.nullable:
         return expr.value
     return None
 
 
 def _placed(rows: Delta, places: Sequence[Place]) -> Rows:
-    """Rows of words that stand in the input, whose arrays are shared, and of constants."""
-    return Rows([np.full(rows.length, value, np.int64) if at is None else rows.columns[at] for at, value in places], rows.weights)
+    """Rows of input words, whose arrays are shared, and of constants."""
+    return Rows([np.full(rows.length, value, np.int64) if word is None else rows.columns[word] for word, value in places], rows.weights)
 
 
 def _filtered(rows: SelectionVector, predicate: Expr, context: Context) -> SelectionVector:
@@ -160,7 +160,7 @@ def _filtered(rows: SelectionVector, predicate: Expr, context: Context) -> Selec
 
 
 def _move(expr: Expr, source: Schema, target: Field, layout: Layout) -> slice | None:
-    """Where the words of a bare column stand in the input; None for what must be computed."""
+    """The words of a bare column in the input; None for an expression that must be computed."""
     if not isinstance(expr, Column) or source[expr.index].type != target.type:
         return None
     return layout.slices[expr.index]

@@ -1,4 +1,4 @@
-"""multiset: passes a change on, and fails where a row would be there less than 0 times."""
+"""multiset: passes a change on, and fails if the weight of a row would fall below 0."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deltic.trace.weights import add_checked
 
 @dataclass(frozen=True, slots=True)
 class MultisetOperator:
-    """Its input is the change of `arrangement`, whose rows are of `schema`."""
+    """Its input is the change of `arrangement`, which has rows of `schema`. place: names the relation in the error."""
 
     arrangement: str
     schema: Schema
@@ -36,9 +36,9 @@ class MultisetOperator:
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         delta = inputs[0]
         width = Layout.of(self.schema).width
-        less = np.flatnonzero(delta.weights[0] < 0)
-        if len(less):
-            rows = delta.take(less)
+        decreased = np.flatnonzero(delta.weights[0] < 0)
+        if len(decreased):
+            rows = delta.take(decreased)
             (old,) = lookup(context.old(self.arrangement, width, 1), rows.columns, context.counters)
             self.check(rows.columns, add_checked(old, rows.weights[0]), context)
         return delta
@@ -47,8 +47,8 @@ class MultisetOperator:
         """Raises NegativeWeight for the first row whose weight is below 0."""
         if not (below := weights < 0).any():
             return
-        at = int(below.argmax())
-        words = [column[at : at + 1] for column in columns]
+        first = int(below.argmax())
+        words = [column[first : first + 1] for column in columns]
         fields = zip(self.schema, Layout.of(self.schema).slices, strict=True)
         row = [decode(words[part], f, context.strings)[0].as_py() for f, part in fields]
-        raise negative_weight(row, int(weights[at]), self.place, self.span)
+        raise negative_weight(row, int(weights[first]), self.place, self.span)

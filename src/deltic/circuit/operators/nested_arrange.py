@@ -1,4 +1,4 @@
-"""trace_append in nested scopes: a change becomes a sorted batch, and part of an arrangement at the present time."""
+"""trace_append in nested scopes: sorts a change into a batch, which joins an arrangement at the current time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deltic.trace.consolidate import consolidate
 
 @dataclass(frozen=True, slots=True)
 class NestedArrange:
-    """Sorts and consolidates its input and adds it to the arrangement, with the `depth` iterations of now. The output is the change."""
+    """Sorts and consolidates its input and appends it to the arrangement with the `depth` current iterations. The output is the change."""
 
     flat: Arrange
     depth: int

@@ -1,7 +1,7 @@
-"""join_trace in nested scopes: every pair of changes is joined once, and its product leaves at the join of their times.
+"""join_trace in nested scopes: every pair of changes is joined once, and its product is due at the join of their times.
 
-A change of one side meets all that the other side has had so far, later iterations of past epochs included. A product is due at the
-greater of both iterations, in each scope; what is due later than now waits.
+A change of one side is joined with all changes of the other side so far, later iterations of past epochs included. A product is due at the
+greater of both iterations, in each scope; products that are due later wait in a queue.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Words = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True, slots=True)
 class NestedJoin:
-    """`flat` at times in scopes. depths: of the scopes in which the two arrangements lie, this one's or one around it."""
+    """`flat` at times in scopes. depths: those of the scopes of the two arrangements: this scope or one around it."""
 
     flat: JoinOperator
     depths: tuple[int, int]
@@ -56,24 +56,24 @@ class NestedJoin:
         return nest.trace((flat.left, flat.right)[side], columns + depth, weights, depth)
 
     def _match(self, delta: Delta, side: int, spine: Spine, nest: Nest) -> Rows:
-        """What is due now of `delta`, which is the change of `side`, with what the other side has; the rest is put off."""
+        """The products of `delta`, the change of `side`, that are due now; the others are postponed. spine: the other side."""
         flat, width, depth = self.flat, self.flat.widths[1 - side][0], self.depths[1 - side]
-        theirs = [word for other, word in flat.output if other != side]
-        wanted = (*theirs, *range(width, width + depth))
-        source, found, weights = _probed(spine, delta.columns[: flat.key], wanted, nest.counters)
-        rows = flat.matched(delta, side, source, found[: len(theirs)], weights)
-        now, later = split_by_time(found[len(theirs) :], nest.time)
-        for time, at in later:
-            nest.postpone(time, rows.take(at))
+        other_words = [word for other, word in flat.output if other != side]
+        words = (*other_words, *range(width, width + depth))
+        source, matches, weights = _probed(spine, delta.columns[: flat.key], words, nest.counters)
+        rows = flat.matched(delta, side, source, matches[: len(other_words)], weights)
+        now, later = split_by_time(matches[len(other_words) :], nest.time)
+        for time, positions in later:
+            nest.postpone(time, rows.take(positions))
         return rows if now is None else rows.take(now)
 
 
-def _probed(spine: Spine, keys: Sequence[np.ndarray], wanted: tuple[int, ...], counters: Counters) -> tuple[np.ndarray, Words, Words]:
-    """As probe(), without rows that are other shards': in a scope that is spread, what is joined has keys of every shard."""
+def _probed(spine: Spine, keys: Sequence[np.ndarray], words: tuple[int, ...], counters: Counters) -> tuple[np.ndarray, Words, Words]:
+    """As probe(), without the rows of other shards: in a scope that is spread, the joined relation has keys of every shard."""
     share = spine.share
     if share is None:
-        return probe(spine, keys, wanted, counters)
-    source, found, weights = probe(spine, keys, (*wanted, *share.key), counters)
-    behind = range(1 + len(wanted), 1 + len(found))
-    own = share._replace(key=tuple(behind)).of(Rows((source, *found), weights))
-    return own.columns[0], tuple(own.columns[1 : behind.start]), tuple(own.weights)
+        return probe(spine, keys, words, counters)
+    source, matches, weights = probe(spine, keys, (*words, *share.key), counters)
+    shard_key = range(1 + len(words), 1 + len(matches))
+    own = share._replace(key=tuple(shard_key)).of(Rows((source, *matches), weights))
+    return own.columns[0], tuple(own.columns[1 : shard_key.start]), tuple(own.weights)

@@ -1,4 +1,4 @@
-"""multiset in nested scopes: passes a change on, and fails where a row would be there less than 0 times at an iteration."""
+"""multiset in nested scopes: passes a change on, and fails if the weight of a row would fall below 0 at any iteration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deltic.trace.rows import Rows
 
 @dataclass(frozen=True, slots=True)
 class NestedMultiset:
-    """`flat` at times in `depth` scopes. A row is looked at again at each later iteration at which it has changed before."""
+    """`flat` at times in `depth` scopes. A row is checked again at each later iteration at which it has changed before."""
 
     flat: MultisetOperator
     depth: int

@@ -1,7 +1,7 @@
-"""Any function of groups in nested scopes: aggregates and top-k, as the change over the corners of now (corners.py).
+"""Functions of groups in nested scopes: aggregates and top-k, as a mixed difference over the corners of the current time (corners.py).
 
-The function is its flat operator run from scratch: over empty state, with the content of a corner as the change. Aggregates are run once
-for all corners, whose number is then the last word of a group. What is read is the whole history of the groups that changed.
+The function is computed by its flat operator over empty state, with the content of a corner as the change. Aggregates run once for all
+corners, with the number of the corner as the last word of a group. The whole history of the groups that changed is read.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from deltic.trace.rows import Rows
 
 @dataclass(frozen=True, slots=True)
 class NestedReduce:
-    """`flat` at times in scopes. key: the words of a group, the first of each arrangement.
+    """`flat` at times in scopes. key: the number of words of a group, the first of each arrangement.
 
-    arrangements: of its inputs, (id, words without iterations, weights). output: its words. always: there is one group, which has a row
-    also if it is empty.
+    arrangements: those of its inputs, as (id, number of words without iterations, number of weights). output: the number of output words.
+    always: there is one group, which has a row even if it is empty.
     """
 
     flat: AggregateOperator | TopKOperator
@@ -54,26 +54,26 @@ class NestedReduce:
         if not parts and not self.always:
             return Rows.empty(self.output, 1)
         groups = distinct_rows(parts, self.key) if parts else (np.zeros(1, np.int64),) * self.key
-        found = []
+        histories = []
         for arrangement, columns, weights in self.arrangements:
             trace = nest.trace(arrangement, columns + self.depth, weights, self.depth)
-            found.append(look(trace, groups, range(columns), nest))
-        chosen = _different(found, nest)
+            histories.append(look(trace, groups, range(columns), nest))
+        chosen = _different(histories, nest)
         if self.stacked is not None:
-            return self._at_once(self.stacked, chosen, found, nest)
-        changes = [self._at(corner, factor, found, nest) for corner, factor in chosen]
+            return self._at_once(self.stacked, chosen, histories, nest)
+        changes = [self._at_corner(corner, factor, histories, nest) for corner, factor in chosen]
         return consolidate(Rows.concat([Rows.empty(self.output, 1), *changes]))
 
-    def _at_once(self, flat: AggregateOperator, chosen: Sequence[tuple[int, int]], found: Sequence[KeyHistory], nest: Nest) -> Delta:
-        """The sum over the corners of the rows of the groups, times the factors."""
+    def _at_once(self, flat: AggregateOperator, chosen: Sequence[tuple[int, int]], histories: Sequence[KeyHistory], nest: Nest) -> Delta:
+        """The sum over the corners of the groups' rows, multiplied by the factors."""
         key = self.key
-        rows = flat.step([_contents(history, key, [corner for corner, _ in chosen]) for history in found], _scratch(nest))
+        rows = flat.step([_contents(history, key, [corner for corner, _ in chosen]) for history in histories], _scratch(nest))
         factors = np.array([factor for _, factor in chosen], np.int64)[rows.columns[key]]
         return consolidate(Rows((*rows.columns[:key], *rows.columns[key + 1 :]), (factors * rows.weights[0],)))
 
-    def _at(self, corner: int, factor: int, found: Sequence[KeyHistory], nest: Nest) -> Rows:
-        """The rows of the groups as they are in the corner, times the factor."""
-        content = [_content(history, corner) for history in found]
+    def _at_corner(self, corner: int, factor: int, histories: Sequence[KeyHistory], nest: Nest) -> Rows:
+        """The rows of the groups in the corner, multiplied by the factor."""
+        content = [_content(history, corner) for history in histories]
         if not self.always and not any(map(len, content)):
             return Rows.empty(self.output, 1)
         rows = self.flat.step(content, _scratch(nest))
@@ -81,7 +81,7 @@ class NestedReduce:
 
 
 def _stacked(flat: AggregateOperator) -> AggregateOperator:
-    """The operator over groups with one word more, their last."""
+    """The operator over groups with one more word at the end."""
     extremes = tuple(replace(extreme, key=extreme.key + 1) for extreme in flat.extremes)
     return replace(flat, key=flat.key + 1, extremes=extremes)
 
@@ -92,9 +92,9 @@ def _scratch(nest: Nest) -> Context:
     return Context(HOME, 1, tick, {}, nest.strings, nest.counters)
 
 
-def _different(found: Sequence[KeyHistory], nest: Nest) -> list[tuple[int, int]]:
-    """The corners of now that differ in content, each with the sum of the signs of those like it, if that is not 0."""
-    classes = {c for history in found for c in np.flatnonzero(np.bincount(history.classes)).tolist()}
+def _different(histories: Sequence[KeyHistory], nest: Nest) -> list[tuple[int, int]]:
+    """One corner for each distinct content, with the sum of the signs of all corners of that content, if it is not 0."""
+    classes = {c for history in histories for c in np.flatnonzero(np.bincount(history.classes)).tolist()}
     factors: dict[frozenset[int], tuple[int, int]] = {}
     for corner, sign in corners(nest):
         content = frozenset(c for c in classes if c | corner == corner)
@@ -103,15 +103,15 @@ def _different(found: Sequence[KeyHistory], nest: Nest) -> list[tuple[int, int]]
 
 
 def _content(history: KeyHistory, corner: int) -> Batch:
-    """What counts in the corner."""
-    at = history.at(corner)
-    return consolidate(Rows([c[at] for c in history.columns], [w[at] for w in history.weights]))
+    """The changes that count in the corner."""
+    counted = history.counted(corner)
+    return consolidate(Rows([c[counted] for c in history.columns], [w[counted] for w in history.weights]))
 
 
 def _contents(history: KeyHistory, key: int, chosen: Sequence[int]) -> Batch:
-    """What counts in each of the corners, whose number among them follows the `key` words of the group."""
-    places = [history.at(corner) for corner in chosen]
-    number = np.repeat(np.arange(len(places)), [len(at) for at in places])
-    at = np.concatenate([np.empty(0, np.int64), *places])
-    columns = [column[at] for column in history.columns]
-    return consolidate(Rows((*columns[:key], number, *columns[key:]), [weight[at] for weight in history.weights]))
+    """The changes that count in each corner; the number of the corner follows the `key` words of the group."""
+    counted = [history.counted(corner) for corner in chosen]
+    number = np.repeat(np.arange(len(counted)), [len(positions) for positions in counted])
+    positions = np.concatenate([np.empty(0, np.int64), *counted])
+    columns = [column[positions] for column in history.columns]
+    return consolidate(Rows((*columns[:key], number, *columns[key:]), [weight[positions] for weight in history.weights]))

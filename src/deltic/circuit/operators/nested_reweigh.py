@@ -1,4 +1,4 @@
-"""distinct and its kin in nested scopes: the change of the weight of each row, over the corners of now (corners.py)."""
+"""distinct and the set operations in nested scopes: the change of each row's weight over the corners of the current time (corners.py)."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class NestedReweigh:
         trace = nest.trace(flat.arrangement, flat.width + self.depth, flat.weights, self.depth)
         count = len(rows[0]) if rows else 1
         change = self._change(look(trace, rows, (), nest), count, nest)
-        at = np.flatnonzero(change)
-        return Rows([word[at] for word in rows], (change[at],))
+        changed = np.flatnonzero(change)
+        return Rows([word[changed] for word in rows], (change[changed],))
 
     def _change(self, history: KeyHistory, count: int, nest: Nest) -> np.ndarray:
         """The change of each row's weight."""

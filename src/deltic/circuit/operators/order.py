@@ -1,4 +1,4 @@
-"""Lays rows out so that their words sort in a given order, for top-k and for the first rows of groups."""
+"""order: lays rows out so that their words sort in a given order, for top-k and the extremes of groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deltic.trace.rows import Rows
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """Words of the result, part by part: a word of the input as it is, or those of a term. `constant` puts a 0 before them."""
+    """The words of the result, part by part: an input word, or the order words of a term. constant: a 0 precedes them."""
 
     parts: tuple[int | Term, ...]
     constant: bool = False

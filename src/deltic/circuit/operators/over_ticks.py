@@ -1,7 +1,7 @@
-"""delay, integrate, delta0 and stamp at the root: what a relation was in other ticks, as changes. See the plan node for what each denotes.
+"""delay, integrate, delta0 and stamp at the root: a relation in other ticks, as changes. The plan node defines what each denotes.
 
-Each keeps in an arrangement of its own what the next tick needs. In a backfill no tick passes for those whose state is there: they give
-what they hold. For those that are filled it is the first tick.
+Each keeps in its own arrangement what the next tick needs. A backfill is not a tick for those whose state exists: they emit what they hold.
+For those that are being filled it is the first tick.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Function = OneOf["delay", "integrate", "delta0", "stamp"]
 
 @dataclass(frozen=True, slots=True)
 class OverTicksOperator:
-    """Of rows of `width` words. arrangement: of the input, for integrate and stamp.
+    """width: the number of words of an input row. arrangement: that of the input, for integrate and stamp.
 
     memory: for delay the last change of the input; for the others what they denote now.
     """
@@ -45,13 +45,13 @@ class OverTicksOperator:
 
     @property
     def columns(self) -> int:
-        """Words of a row that it gives."""
+        """The number of words of an output row."""
         return self.width + (self.function == "stamp")
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         fresh = context.tick.fresh
         if fresh is not None and self.memory not in fresh:
-            return self._as_it_is(inputs[0], context)
+            return self._unchanged(inputs[0], context)
         held = context.old(self.memory, self.columns, 1).scan(context.counters)
         match self.function:
             case "delay":
@@ -69,7 +69,7 @@ class OverTicksOperator:
                 assert_never(self.function)
 
     def _content(self, delta: Delta, context: Context) -> Batch:
-        """The input as it is now: costs all of it."""
+        """The content of the input now. O(content)."""
         assert self.arrangement is not None
         return context.old(self.arrangement, self.width, 1).with_batch(as_batch(delta)).scan(context.counters)
 
@@ -79,7 +79,7 @@ class OverTicksOperator:
         context.append(self.memory, batch)
         return batch
 
-    def _as_it_is(self, whole: Delta, context: Context) -> Delta:
-        """What it denotes since the last tick, where `whole` is what its input does."""
+    def _unchanged(self, whole: Delta, context: Context) -> Delta:
+        """What it has denoted since the last tick. whole: what its input denotes."""
         held = context.state[self.memory].scan(context.counters)
         return Rows.concat([whole, negated(held)]) if self.function == "delay" else held

@@ -1,6 +1,6 @@
-"""aggregate by a user's function: of each group that changed, its whole multiset of rows makes the group's new rows.
+"""aggregate by a user's function, which computes the rows of each changed group from all rows of the group.
 
-Costs the rows of the groups that changed, and a call for each.
+Costs O(rows of the changed groups) and one call for each group.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Row = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class ReduceOperator:
-    """arrangement: rows of `key` words and the words of `values`. memory: this node's own, of the key and the words of `made`."""
+    """arrangement: rows of `key` words and the words of `values`. memory: the emitted rows, of the key and the words of `made`."""
 
     arrangement: str
     memory: str
@@ -50,30 +50,30 @@ class ReduceOperator:
         delta = as_batch(inputs[0])
         groups = distinct_rows([delta], self.key)
         now = context.old(self.arrangement, self.key + Layout.of(self.values).width, 1).with_batch(delta)
-        source, rows = self._made(self._read(now, groups, Layout.of(self.values).width, context), context)
+        source, rows = self._reduced(self._read(now, groups, Layout.of(self.values).width, context), context)
         old = self._read(context.old(self.memory, self.key + Layout.of(self.made).width, 1), groups, Layout.of(self.made).width, context)
         new = encode_rows(rows, self.made, context.strings)
-        at = np.concatenate((np.array(source, np.int64), old.columns[0]))
+        positions = np.concatenate((np.array(source, np.int64), old.columns[0]))
         words = [np.concatenate(pair) for pair in zip(new, old.columns[1:], strict=True)]
         weights = np.concatenate((np.ones(len(source), np.int64), -old.weights[0]))
-        change = consolidate(Rows((*(word[at] for word in groups), *words), (weights,)))
+        change = consolidate(Rows((*(word[positions] for word in groups), *words), (weights,)))
         context.append(self.memory, change)
         return change
 
     def _read(self, spine: Spine, groups: Words, width: int, context: Context) -> Batch:
-        """(number of the group, words) of all rows of the groups."""
+        """(position of the group, words) of all rows of the groups."""
         source, columns, weights = probe(spine, groups, range(self.key, self.key + width), context.counters)
         return consolidate(Rows((source, *columns), (weights[0],)))
 
-    def _made(self, content: Batch, context: Context) -> tuple[list[int], list[Row]]:
-        """The rows that the function makes, each with the number of its group."""
+    def _reduced(self, content: Batch, context: Context) -> tuple[list[int], list[Row]]:
+        """(the position of each row's group, the rows that the function returns)."""
         source: list[int] = []
-        made: list[Row] = []
+        reduced: list[Row] = []
         for group, pairs in self._grouped(content, context):
             rows = rows_of_reduction(self.function, self.made, pairs)
             source += [group] * len(rows)
-            made += rows
-        return source, made
+            reduced += rows
+        return source, reduced
 
     def _grouped(self, content: Batch, context: Context) -> Iterator[tuple[int, list[tuple[Row, int]]]]:
         rows = decode_rows(content.columns[1:], self.values, context.strings, len(content))

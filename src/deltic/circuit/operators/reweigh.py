@@ -1,6 +1,6 @@
-"""distinct_incremental and its kin: operators that only change the weight of each row.
+"""distinct_incremental and the set operations: operators that only change the weight of each row.
 
-out = f(old + Δ) − f(old) for every row that Δ names, where old are the row's weights in the arrangement.
+out = f(old + Δ) − f(old) for every row of Δ, where old are the row's weights in the arrangement.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Rule = OneOf["distinct", "except", "except_all", "intersect", "intersect_all"]
 
 @dataclass(frozen=True, slots=True)
 class Reweigh:
-    """f is `rule` of the weight of a row, or of its (left, right) weights for the set operations."""
+    """f is `rule`, of the weight of a row, or of its (left, right) weights for the set operations."""
 
     arrangement: str
     width: int
@@ -44,8 +44,8 @@ class Reweigh:
         old = lookup(context.old(self.arrangement, self.width, self.weights), delta.columns, context.counters)
         new = sums(old, delta.weights)
         change = weigh(self.rule, new) - weigh(self.rule, old)
-        at = np.flatnonzero(change)
-        return Rows(tuple(c[at] for c in delta.columns), (change[at],))
+        changed = np.flatnonzero(change)
+        return Rows(tuple(c[changed] for c in delta.columns), (change[changed],))
 
 
 def weigh(rule: Rule, weights: Sequence[np.ndarray]) -> np.ndarray:

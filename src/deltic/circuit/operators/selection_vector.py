@@ -1,7 +1,7 @@
-"""Rows in the making: what a pass of linear operators has so far, each word gathered from where it stands only when it is read.
+"""Intermediate rows of a pass of linear operators: each word is gathered from its source only when it is read.
 
-A step keeps some rows, repeats some, and adds columns; the words that it passes on stay where they are, and the positions of the rows
-among them are composed. So a chain of steps reads of its input what its expressions read, and writes its output once.
+A step drops rows, repeats rows and adds columns. Words that it passes on are not copied; the positions of the rows in their source are
+composed instead. So a chain of steps reads only the words that its expressions use, and writes its output once.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 
 Positions = np.ndarray
-"""int64[n]: where each row stands among the words of a source."""
+"""int64[n]: the position of each row in a source."""
 Part = tuple[Words, int]
-"""Words, and the number of their source."""
+"""(words, the number of their source)."""
 
 
 class SelectionVector:
-    """n rows of `schema`. fields: for each field its words, and the number of their source; weights likewise.
+    """n rows of `schema`. fields: for each field (words, the number of their source); weights likewise.
 
-    sources: the positions of the rows in each source; None is all of it as it is. whole: the rows, if they are a change as it came.
-    ordered: they are some of a Batch's, in its order and with all of its words. answers: what users' functions gave for the rows, and by
-    text columns for the different texts in them.
+    sources: the positions of the rows in each source; None if the rows are exactly the source. whole: the rows, if they are a whole change.
+    ordered: they are rows of a Batch in its order, with all its words. answers: the results of user functions on the rows, and by
+    string column for its distinct strings.
     """
 
     __slots__ = ("answers", "decoded", "fields", "length", "ordered", "schema", "sources", "weights", "whole")
@@ -46,11 +46,11 @@ class SelectionVector:
 
     @classmethod
     def of(cls, rows: Rows, schema: Schema, layout: Layout, decoded: DecodedChange | None = None) -> SelectionVector:
-        """All of a change. layout: of `schema`, whose lookup costs more than all else on a small change. decoded: see `Context.decoded`."""
+        """A whole change. layout: that of `schema`, a parameter since its lookup dominates on small changes. decoded: as in Context."""
         columns = rows.columns
-        found = cls(schema, [(columns[at], 0) for at in layout.slices], (rows.weights, 0), [None], rows.length)
-        found.whole, found.ordered, found.decoded = rows, isinstance(rows, Batch), decoded
-        return found
+        vector = cls(schema, [(columns[part], 0) for part in layout.slices], (rows.weights, 0), [None], rows.length)
+        vector.whole, vector.ordered, vector.decoded = rows, isinstance(rows, Batch), decoded
+        return vector
 
     def words(self, i: int) -> Words:
         """The words of field i; gathered once."""
@@ -58,9 +58,9 @@ class SelectionVector:
         positions = self.sources[source]
         if positions is None:
             return words
-        found = tuple(word[positions] for word in words)
-        self.fields[i] = (found, self.here())
-        return found
+        gathered = tuple(word[positions] for word in words)
+        self.fields[i] = (gathered, self.here())
+        return gathered
 
     def all_weights(self) -> Words:
         words, source = self.weights
@@ -71,7 +71,7 @@ class SelectionVector:
         return words
 
     def here(self) -> int:
-        """The source of words that are in the order of the rows."""
+        """The number of the source whose words are in the order of the rows."""
         for number, positions in enumerate(self.sources):
             if positions is None:
                 return number
@@ -79,22 +79,22 @@ class SelectionVector:
         return len(self.sources) - 1
 
     def taken(self, positions: Positions) -> SelectionVector:
-        """These rows: some left out, some repeated. O(positions) for each source."""
+        """The rows at these positions, in any order and number. O(positions) for each source."""
         sources: list[Positions | None] = [positions if old is None else old[positions] for old in self.sources]
         return SelectionVector(self.schema, [*self.fields], self.weights, sources, len(positions))
 
     def filtered(self, positions: Positions) -> SelectionVector:
         """The rows at ascending positions."""
-        found = self.taken(positions)
-        found.ordered = self.ordered
-        return found
+        kept = self.taken(positions)
+        kept.ordered = self.ordered
+        return kept
 
     def with_fields(self, schema: Schema, fields: list[Part], weights: Part | None = None) -> SelectionVector:
-        """The same rows with other columns, and other weights if they are given."""
+        """The same rows with other columns, and with `weights` if given."""
         return SelectionVector(schema, fields, self.weights if weights is None else weights, self.sources, self.length)
 
     def array(self, expr: Expr, strings: StringTable) -> pa.Array:
-        """The expression's value on every row. Over one string column it is evaluated once for each different string."""
+        """The expression's value on every row. Over one string column it is evaluated once for each distinct string."""
         if isinstance(expr, Column):
             return self._decoded(expr.index, strings)
         used = columns_of(expr)
@@ -103,9 +103,9 @@ class SelectionVector:
         answered = isinstance(expr, PythonFunction) and bool(answers.get(call_of(expr)))
         columns: list[pa.Array | None] = [None] * len(self.schema)
         if only is not None:
-            different, inverse = self._distinct(only, strings)
-            columns[only] = None if answered else different
-            return evaluate_columns(expr, columns, len(different), answers).take(inverse)
+            distinct, inverse = self._distinct(only, strings)
+            columns[only] = None if answered else distinct
+            return evaluate_columns(expr, columns, len(distinct), answers).take(inverse)
         for i in () if answered else used:
             columns[i] = self._decoded(i, strings)
         return evaluate_columns(expr, columns, self.length, answers)
@@ -121,7 +121,7 @@ class SelectionVector:
         return self.decoded.distinct(i, self.words(i)[0], self.schema[i], strings)
 
     def rows(self) -> Rows:
-        """The rows, written out: a Batch if they are some of a Batch's."""
+        """The rows, gathered; a Batch if they are `ordered`."""
         if self.whole is not None:
             return self.whole
         columns = tuple(word for i in range(len(self.fields)) for word in self.words(i))

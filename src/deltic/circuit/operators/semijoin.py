@@ -1,7 +1,7 @@
-"""Semijoin and antijoin: left rows with, or without, a match on the right.
+"""semijoin and antijoin: left rows with, or without, a match on the right.
 
 With R(k) the weight of key k on the right and H(x) = 1 if x > 0 else 0, the semijoin is L ⋈ H(R), and its change is
-ΔL ⋈ H(R′) + L ⋈ (H(R′) − H(R)): left rows of the past are read only under keys whose presence flips.
+ΔL ⋈ H(R′) + L ⋈ (H(R′) − H(R)): the left arrangement is read only under keys whose presence flips.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from deltic.trace.weights import add_checked
 
 @dataclass(frozen=True, slots=True)
 class SemiJoin:
-    """Left rows whose first `key` words are, or (`anti`) are not, the first words of a row of the right arrangement.
+    """Left rows whose first `key` words are (or are not, if `anti`) the first words of a row of the right arrangement.
 
-    output: the left words to pass on. left_width, right_width: columns of the arrangements.
+    output: the left words to pass on. left_width, right_width: the number of words of a row of each arrangement.
     """
 
     left: str
@@ -64,8 +64,8 @@ class SemiJoin:
         (before,) = lookup(present, right.columns, context.counters)
         after = add_checked(before, right.weights[0])
         flip = (after > 0).astype(np.int64) - (before > 0)
-        at = np.flatnonzero(flip)
-        sign = -flip[at] if self.anti else flip[at]
+        flipped = np.flatnonzero(flip)
+        sign = -flip[flipped] if self.anti else flip[flipped]
         old = context.old(self.left, self.left_width, 1)
-        source, columns, weights = probe(old, tuple(c[at] for c in right.columns), self.output, context.counters)
+        source, columns, weights = probe(old, tuple(c[flipped] for c in right.columns), self.output, context.counters)
         return Rows(tuple(columns), (weights[0] * sign[source],))

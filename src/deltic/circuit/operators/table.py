@@ -1,7 +1,7 @@
-"""A base table: turns pending rows (circuit/pending.py) into an exact delta, or refuses them all.
+"""source: a base table, which turns pending rows (circuit/pending.py) into an exact change, or rejects them all.
 
-The output is the table's change, sorted with the primary key first. Every check happens here: a delete of a row that is absent, a
-primary key that is already present.
+The output is the table's change, sorted with the primary key first. All checks happen here: deletes of absent rows, and primary keys that
+are already present.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Words = Sequence[np.ndarray]
 class TableInput:
     """The source node of a table.
 
-    order: the word columns of the user's schema in stored order, primary key first. key: how many of them are the key
-    (0: a multiset, whose rows are their own key).
+    order: the word columns of the user's schema in stored order, primary key first. key: the number of words of the key (0: a multiset,
+    whose rows are their own key).
     """
 
     table: TableSchema
@@ -69,13 +69,13 @@ class TableInput:
         return delta
 
     def _check_weights(self, delta: Batch, stored: Spine, pending: PendingRows, context: Context) -> None:
-        """After the tick every row must be there at least 0 times, and every key at most once."""
+        """Checks that after the tick no row has a negative weight, and no key has two rows."""
         (weights,) = delta.weights
-        gone = (weights < 0).nonzero()[0]
-        if len(gone):
-            (had,) = lookup(stored, [c[gone] for c in delta.columns], context.counters)
-            if (short := had + weights[gone] < 0).any():
-                raise self._absent([c[gone[short][:1]] for c in delta.columns], context, pending, gone=True)
+        removed = (weights < 0).nonzero()[0]
+        if len(removed):
+            (old,) = lookup(stored, [c[removed] for c in delta.columns], context.counters)
+            if (short := old + weights[removed] < 0).any():
+                raise self._absent([c[removed[short][:1]] for c in delta.columns], context, pending)
         if not self.key:
             return
         first = firsts(delta.columns[: self.key])
@@ -83,12 +83,12 @@ class TableInput:
         new = (net > 0).nonzero()[0]
         if len(new):
             keys = [c[first[new]] for c in delta.columns[: self.key]]
-            (had,) = lookup(stored, keys, context.counters)
-            if (twice := had + net[new] > 1).any():
+            (old,) = lookup(stored, keys, context.counters)
+            if (twice := old + net[new] > 1).any():
                 raise self._duplicate([c[twice][:1] for c in keys], context, pending)
 
     def _resolve(self, columns: Words, pending: PendingRows, stored: Spine, context: Context) -> Batch:
-        """The delta of a sequence of operations, each seeing those before it."""
+        """The change made by a sequence of operations, each of which sees those before it."""
         ops, ordinals = pending.ops, pending.ordinals
         key = columns[: self.key] if self.key else columns
         by_key = np.lexsort((ordinals, *reversed(key)))
@@ -97,11 +97,11 @@ class TableInput:
         first = np.zeros(len(ops), bool)
         first[firsts(key)] = True
         tied = ~first[1:] & (ordinals[1:] == ordinals[:-1])
-        if not self.key:  # where a row comes or goes several times, only the order of the one and the other matters
+        if not self.key:  # inserts of a row commute, and so do deletes; only the order of an insert and a delete matters
             tied &= ops[1:] != ops[:-1]
         if tied.any():
-            at = int(np.flatnonzero(tied)[0])
-            raise self._unordered([c[at : at + 1] for c in key], int(ordinals[at]), context)
+            row = int(np.flatnonzero(tied)[0])
+            raise self._unordered([c[row : row + 1] for c in key], int(ordinals[row]), context)
         if self.key:
             return self._resolve_keyed(rows, key, ops, ordinals, first, stored, context)
         return self._resolve_multiset(rows, ops, ordinals, first, stored, context)
@@ -111,13 +111,13 @@ class TableInput:
     ) -> Batch:
         change = np.where(ops == Op.INSERT, 1, -1)
         starts = np.flatnonzero(first)
-        (had,) = lookup(stored, [c[starts] for c in rows], context.counters)
+        (old,) = lookup(stored, [c[starts] for c in rows], context.counters)
         group = np.cumsum(first) - 1
         running = np.cumsum(change)
-        running = running - (running[starts] - change[starts])[group] + had[group]
+        running = running - (running[starts] - change[starts])[group] + old[group]
         if (bad := np.flatnonzero(running < 0)).size:
-            at = bad[np.argmin(ordinals[bad])]
-            raise self._absent([c[at : at + 1] for c in rows], context, ordinal=int(ordinals[at]))
+            row = bad[np.argmin(ordinals[bad])]
+            raise self._absent([c[row : row + 1] for c in rows], context, ordinal=int(ordinals[row]))
         return consolidate(Rows(tuple(rows), (change.astype(np.int64),)))
 
     def _resolve_keyed(
@@ -132,71 +132,69 @@ class TableInput:
         differs = np.logical_or.reduce([a != b for a, b in zip(rows, before, strict=True)])
         absent |= (ops == Op.DELETE_ROW) & differs
         if (bad := np.flatnonzero(duplicate | absent)).size:
-            at = bad[np.argmin(ordinals[bad])]
-            if duplicate[at]:
-                raise self._duplicate([c[at : at + 1] for c in key], context, ordinal=int(ordinals[at]))
-            place = [c[at : at + 1] for c in (rows if ops[at] == Op.DELETE_ROW else key)]
-            raise self._absent(place, context, ordinal=int(ordinals[at]))
+            row = bad[np.argmin(ordinals[bad])]
+            if duplicate[row]:
+                raise self._duplicate([c[row : row + 1] for c in key], context, ordinal=int(ordinals[row]))
+            words = [c[row : row + 1] for c in (rows if ops[row] == Op.DELETE_ROW else key)]
+            raise self._absent(words, context, ordinal=int(ordinals[row]))
         last = np.flatnonzero(np.append(first[1:], True) & ~removes)
-        gone, old_rows = old
-        columns = tuple(np.concatenate([a[gone], b[last]]) for a, b in zip(old_rows, rows, strict=True))
-        weights = np.concatenate([np.full(int(gone.sum()), -1, np.int64), np.ones(len(last), np.int64)])
+        existed, old_rows = old
+        columns = tuple(np.concatenate([a[existed], b[last]]) for a, b in zip(old_rows, rows, strict=True))
+        weights = np.concatenate([np.full(int(existed.sum()), -1, np.int64), np.ones(len(last), np.int64)])
         return consolidate(Rows(columns, (weights,)))
 
     def _stored_rows(self, stored: Spine, key: Words, context: Context) -> tuple[np.ndarray, list[np.ndarray]]:
-        """(bool[n]: the key is there, the stored row's words or zeros) for distinct keys."""
+        """(bool[n]: whether each key exists, the words of its stored row or zeros). key: distinct keys."""
         n, width = len(key[0]), len(self.order)
         source, columns, weights = probe(stored, key, range(width), context.counters)
-        found = consolidate(Rows((source, *columns), (weights[0],)))
+        matches = consolidate(Rows((source, *columns), (weights[0],)))
         exists, rows = np.zeros(n, bool), [np.zeros(n, np.int64) for _ in range(width)]
-        at = found.columns[0]
-        exists[at] = True
-        for row, column in zip(rows, found.columns[1:], strict=True):
-            row[at] = column
+        positions = matches.columns[0]
+        exists[positions] = True
+        for row, column in zip(rows, matches.columns[1:], strict=True):
+            row[positions] = column
         return exists, rows
 
     def _before(
         self, rows: Words, ops: np.ndarray, first: np.ndarray, old: tuple[np.ndarray, list[np.ndarray]]
     ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """What stands under each operation's key when its turn comes."""
-        there, old_rows = old
+        """(whether the key of each operation exists when the operation is applied, the words of its row)."""
+        existed, old_rows = old
         group = np.cumsum(first) - 1
         kept = np.append(True, (ops != Op.DELETE_ROW) & (ops != Op.DELETE_KEY))[:-1]
-        exists = np.where(first, there[group], kept)
+        exists = np.where(first, existed[group], kept)
         before = [np.where(first, a[group], np.append(0, b)[:-1]) for a, b in zip(old_rows, rows, strict=True)]
         return exists, before
 
     def _show(self, words: Words, context: Context) -> str:
-        """'id=3, customer=7' for one row given by its first words in stored order."""
+        """The row as 'id=3, customer=7'. words: its first words in stored order."""
         layout = Layout.of(self.table.schema)
-        place = {word: words[i] for i, word in enumerate(self.order[: len(words)])}
+        by_word = {word: words[i] for i, word in enumerate(self.order[: len(words)])}
         shown = []
         for i, field in enumerate(self.table.schema):
-            cells = [place.get(w) for w in range(layout.slices[i].start, layout.slices[i].stop)]
+            cells = [by_word.get(w) for w in range(layout.slices[i].start, layout.slices[i].stop)]
             if all(cell is not None for cell in cells):
                 value = decode([c for c in cells if c is not None], field, context.strings)[0].as_py()
                 shown.append(f"{field.name}={'NULL' if value is None else repr(value) if isinstance(value, str) else value}")
         return ", ".join(shown)
 
-    def _find(self, words: Words, pending: PendingRows, gone: bool) -> int:
-        """The least ordinal of a pending row that begins with `words` (and takes rows away, where `gone`)."""
+    def _find(self, words: Words, pending: PendingRows, *, removed: bool) -> int:
+        """The least ordinal of a pending row that begins with `words`, and removes (if `removed`) or adds rows."""
         mask = np.logical_and.reduce([pending.words[self.order[i]] == word[0] for i, word in enumerate(words)])
-        mask &= pending.weights < 0 if gone else pending.weights > 0
+        mask &= pending.weights < 0 if removed else pending.weights > 0
         ordinals = pending.ordinals[mask]
         return int(ordinals.min()) if len(ordinals) else 0
 
-    def _absent(
-        self, words: Words, context: Context, pending: PendingRows | None = None, *, ordinal: int = 0, gone: bool = True
-    ) -> DataError:
+    def _absent(self, words: Words, context: Context, pending: PendingRows | None = None, *, ordinal: int = 0) -> DataError:
         if pending is not None:
-            ordinal = self._find(words, pending, gone)
+            ordinal = self._find(words, pending, removed=True)
         return located(
             AbsentRow(
                 f"table {self.table.name} has no row {self._show(words, context)}",
-                expected="deletes and updates of rows that are there" if self.key else "a row deleted at most as often as it is there",
-                remedy="use upsert where a row may be new, and delete by key where only the key is known"
+                expected="deletes and updates of existing rows" if self.key else "no more deletes of a row than it has copies",
+                remedy="use upsert if a row may be new, and delete by key if only the key is known"
                 if self.key
-                else f"a PRIMARY KEY on {self.table.name} would allow upsert, and delete by key",
+                else f"declare a PRIMARY KEY on {self.table.name} to use upsert and delete by key",
             ),
             self.table.name,
             ordinal,
@@ -204,7 +202,7 @@ class TableInput:
 
     def _duplicate(self, words: Words, context: Context, pending: PendingRows | None = None, *, ordinal: int = 0) -> DataError:
         if pending is not None:
-            ordinal = self._find(words, pending, gone=False)
+            ordinal = self._find(words, pending, removed=False)
         return located(
             DuplicateKey(
                 f"table {self.table.name} already has a row with primary key {self._show(words, context)}",
@@ -216,23 +214,23 @@ class TableInput:
         )
 
     def _unordered(self, words: Words, ordinal: int, context: Context) -> DataError:
-        twice = f"table {self.table.name} is changed twice in one tick under {self._show(words, context)}"
+        twice = f"table {self.table.name} has two changes of {self._show(words, context)} in one tick"
         error = DataError(
             f"{twice}, in no known order",
-            expected="each key once in a Spark DataFrame of changes",
+            expected="one change of each key in a Spark DataFrame of changes",
             remedy="name the column that orders the changes: session.apply(…, sequence='column')",
         )
         if ordinal != UNORDERED:
             error = DataError(
-                f"{twice}, with one value of the sequence column",
-                expected="a sequence whose values differ among the changes of a key",
-                remedy="order the changes by a column that tells them apart",
+                f"{twice}, with equal values of the sequence column",
+                expected="different values of the sequence column for the changes of a key",
+                remedy="use a sequence column that orders all changes of a key",
             )
         return located(error, self.table.name, 0)
 
 
 def firsts(key: Words) -> np.ndarray:
-    """Positions of the first row of each key, in sorted rows."""
+    """Positions of the first row of each key. key: the key words of sorted rows."""
     if not len(key[0]):
         return np.zeros(0, np.int64)
     differs = np.ones(len(key[0]), bool)
@@ -243,6 +241,6 @@ def firsts(key: Words) -> np.ndarray:
 
 
 def located(error: DataError, table: str, ordinal: int) -> DataError:
-    """The error with its place among the tick's changes, by which the least of several is chosen."""
+    """The error with its position among the tick's changes, which selects the first of several errors."""
     error.table, error.ordinal = table, ordinal
     return error

@@ -1,7 +1,7 @@
 """temporal_filter: rows while lower ≤ now < upper, as changes at these instants. Linear, with a queue.
 
-A change (row, weight) is (row, weight) from lower on and (row, -weight) from upper on. What is due later waits in an arrangement whose
-leading word is when; a tick reads of it what has come due since the tick before, and takes it out.
+A change (row, weight) becomes (row, weight) at lower and (row, -weight) at upper. Changes that are due later wait in an arrangement whose
+leading word is the time when they are due; a tick reads and removes those that have come due since the tick before.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ ALWAYS = np.int64(np.iinfo(np.int64).min)
 NEVER = np.int64(np.iinfo(np.int64).max)
 
 Bounds = tuple[tuple[int, int], ...]
-"""The word of each bound and the microseconds to add to it."""
+"""(the word of each bound, the microseconds to add to it)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TemporalFilterOperator:
-    """Rows of `source` without its last fields, which are the bounds, a word each. width: the words of the others.
+    """Passes rows of `source` without its last fields, the bounds, one word each. width: the number of the other words.
 
-    queue: rows (due, words of the row), with what happens to their weights then; `due` in microseconds.
+    queue: the arrangement (due, words of the row) → the change of the row's weight then; `due` in microseconds since 1970 UTC.
     """
 
     source: Schema
@@ -49,12 +49,12 @@ class TemporalFilterOperator:
 
     @property
     def optional(self) -> tuple[int, ...]:
-        """The words of the bounds that are satisfied where they are NULL."""
+        """The words of the bounds that are satisfied if they are NULL."""
         return ()
 
     @property
     def needs_clock(self) -> bool:
-        """Whether it has no meaning without a time, whatever the rows are."""
+        """Whether it requires a time for any rows."""
         return any(word not in self.optional for word, _ in (*self.lower, *self.upper))
 
     @property
@@ -66,7 +66,7 @@ class TemporalFilterOperator:
         return self.filtered([SelectionVector.of(inputs[0], self.source, Layout.of(self.source))], context)
 
     def filtered(self, parts: Sequence[SelectionVector], context: Context) -> Rows:
-        """The rows behind this operator, as the end of a pass; of several parts of one change."""
+        """The rows after this operator, as the end of a pass. parts: together one change."""
         scheduled = [self._scheduled(part, context.tick.now_us) for part in parts]
         current, later = (Rows.concat([pair[i] for pair in scheduled]) for i in (0, 1))
         due = self._due(context)
@@ -77,51 +77,51 @@ class TemporalFilterOperator:
         return Rows.concat([current, Rows(due.columns[1:], due.weights)])
 
     def _due(self, context: Context) -> Batch:
-        """What has come due since the last tick; in a backfill, which has the time of the last tick, nothing has."""
+        """The queued changes that have come due since the last tick. None are in a backfill, which has the time of the last tick."""
         before, now = context.tick.before_us, context.tick.now_us
         if now is None or before is None or now == before:
             return Batch.empty(self.width + 1, 1)
         return between(context.old(self.queue, self.width + 1, 1), before, now, context.counters)
 
-    def _given(self, word: int, bound: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """On which rows the bound is not NULL. Where one that must not be is, the row leaves `there`."""
-        given: np.ndarray = bound != MARKER
+    def _not_null(self, word: int, bound: np.ndarray, passing: np.ndarray) -> np.ndarray:
+        """bool[n]: whether the bound is not NULL. Clears `passing` for rows where a bound that is not optional is NULL."""
+        not_null: np.ndarray = bound != MARKER
         if word not in self.optional:
-            there &= given
-        return given
+            passing &= not_null
+        return not_null
 
     def _scheduled(self, rows: SelectionVector, now: int | None) -> tuple[Rows, Rows]:
-        """The rows that count now, and entries for the queue."""
-        there = np.ones(rows.length, bool)
+        """(the rows that pass now, entries for the queue)."""
+        passing = np.ones(rows.length, bool)
         low, high = np.full(rows.length, ALWAYS), np.full(rows.length, NEVER)
-        fields = {at.start: i for i, at in enumerate(Layout.of(self.source).slices)}
+        fields = {part.start: i for i, part in enumerate(Layout.of(self.source).slices)}
         for word, offset in self.lower:
             (bound,) = rows.words(fields[word])
-            given = self._given(word, bound, there)
-            low = np.where(given, np.maximum(low, bound + offset), low)
+            not_null = self._not_null(word, bound, passing)
+            low = np.where(not_null, np.maximum(low, bound + offset), low)
         for word, offset in self.upper:
             (bound,) = rows.words(fields[word])
-            given = self._given(word, bound, there)
-            high = np.where(given, np.minimum(high, bound + offset), high)
+            not_null = self._not_null(word, bound, passing)
+            high = np.where(not_null, np.minimum(high, bound + offset), high)
         if now is None:
             _check_timeless(low, high)
             now = int(ALWAYS)
-        there &= (low < high) & (high > now)
-        now_there, comes, goes = (np.flatnonzero(there & mask) for mask in (low <= now, low > now, high != NEVER))
+        passing &= (low < high) & (high > now)
+        current, starting, ending = (np.flatnonzero(passing & mask) for mask in (low <= now, low > now, high != NEVER))
         kept = Schema(self.source.fields[: len(self.source) - len(self.lower) - len(self.upper)])
         whole = rows.with_fields(kept, rows.fields[: len(kept)])
-        return whole.taken(now_there).rows(), Rows.concat([_at(low, whole, comes), negated(_at(high, whole, goes))])
+        return whole.taken(current).rows(), Rows.concat([_at(low, whole, starting), negated(_at(high, whole, ending))])
 
 
 @dataclass(frozen=True, slots=True)
 class OptionalTemporalFilter(TemporalFilterOperator):
-    """One of whose bounds some are satisfied where they are NULL. If all are, it needs no clock until a row has a bound."""
+    """A temporal filter with bounds that are satisfied if they are NULL. If all are, it requires no clock until a row has a bound."""
 
     optional: tuple[int, ...] = ()
 
 
 def _check_timeless(low: np.ndarray, high: np.ndarray) -> None:
-    """Raises EvaluationError, with the row, if one counts from or until some time."""
+    """Raises EvaluationError for the first row that has a bound."""
     bounded = np.flatnonzero((low != ALWAYS) | (high != NEVER))
     if len(bounded):
         first = int(bounded[0])
@@ -129,6 +129,6 @@ def _check_timeless(low: np.ndarray, high: np.ndarray) -> None:
 
 
 def _at(moments: np.ndarray, rows: SelectionVector, positions: np.ndarray) -> Rows:
-    """These rows behind their moments."""
-    found = rows.taken(positions).rows()
-    return Rows((moments[positions], *found.columns), found.weights)
+    """The rows at `positions`, preceded by their moments."""
+    chosen = rows.taken(positions).rows()
+    return Rows((moments[positions], *chosen.columns), chosen.weights)

@@ -1,8 +1,8 @@
 """top_k: the first rows in an order, under deletions.
 
-All rows lie sorted in an arrangement whose words begin with a constant, go on with the order's words, and end with the row.
-The search starts at the lesser of the first row that was in the result and the first row inserted now, since nothing before
-it is present; a change behind a full result costs nothing.
+All rows are sorted in an arrangement whose words are a constant, the order words, and the row. The search starts at the lesser of the first
+row of the old result and the first row inserted now, since no row before it is present. A change after the end of a full result costs
+nothing.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from deltic.trace.strings import PREFIX_BYTES
 
 Words = tuple[np.ndarray, ...]
 NO_WORD = int(np.iinfo(np.int64).min)
-"""Not greater than any word."""
+"""The least word."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopKOperator:
     """The first `limit` rows of `arrangement`.
 
-    width: its words. output: those to pass on. memory: this node's own arrangement of the present result.
-    texts: (position of a string's id, whether it sorts descending), in order; the id's order words stand before it.
+    width: the number of its words. output: the words to pass on. memory: the arrangement of the current result.
+    texts: (position of a string id, whether it sorts descending), in order; the string's order words precede its id.
     """
 
     arrangement: str
@@ -53,7 +53,7 @@ class TopKOperator:
         delta = inputs[0]
         assert isinstance(delta, Batch)
         old = context.old(self.memory, self.width, 1).scan(context.counters)
-        if self.limit == 0 or (self._full(old) and self._behind(delta, old, context)):
+        if self.limit == 0 or (self._full(old) and self._after_the_end(delta, old, context)):
             return Rows.empty(len(self.output), 1)
         new = self._first_rows(delta, old, context)
         change = consolidate(
@@ -68,25 +68,25 @@ class TopKOperator:
     def _full(self, old: Batch) -> bool:
         return int(old.weights[0].sum()) == self.limit
 
-    def _behind(self, delta: Batch, old: Batch, context: Context) -> bool:
-        """Whether all of the change sorts after the last row of the result, whatever the bytes of long strings are."""
+    def _after_the_end(self, delta: Batch, old: Batch, context: Context) -> bool:
+        """Whether all rows of the change sort after the last row of the result, whatever the bytes of long strings are."""
         sure = self._sure([c[-1] for c in old.columns], context)
         return [int(c[0]) for c in delta.columns[:sure]] > [int(c[-1]) for c in old.columns[:sure]]
 
     def _sure(self, row: Sequence[np.int64], context: Context) -> int:
-        """How many words of a row are in order: all, or those before the id of the first long string."""
-        for at, _ in self.texts:
-            if context.strings.exceeds(np.array([row[at]]), PREFIX_BYTES)[0]:
-                return at
+        """The number of words of a row that determine its order: all, or those before the id of the first long string."""
+        for position, _ in self.texts:
+            if context.strings.exceeds(np.array([row[position]]), PREFIX_BYTES)[0]:
+                return position
         return self.width
 
     def _first_rows(self, delta: Batch, old: Batch, context: Context) -> Rows:
         spine = context.old(self.arrangement, self.width, 1)
         now = spine.with_batch(delta)
         heads = [self._start([c[0] for c in old.columns], context)] if len(old) else []
-        come = np.flatnonzero(delta.weights[0] > 0)
-        if len(come):
-            heads.append(self._start([c[come[0]] for c in delta.columns], context))
+        inserted = np.flatnonzero(delta.weights[0] > 0)
+        if len(inserted):
+            heads.append(self._start([c[inserted[0]] for c in delta.columns], context))
         if not heads:
             return Rows.empty(self.width, 1)
         start = [np.array([word], np.int64) for word in min(heads)]
@@ -95,19 +95,19 @@ class TopKOperator:
         return self._by_bytes(now, rows, context) if self.texts and len(rows) else rows
 
     def _start(self, row: Sequence[np.int64], context: Context) -> tuple[int, ...]:
-        """Where rows that sort like this one or later begin."""
+        """The least words of rows that sort like this one or later."""
         sure = self._sure(row, context)
         return tuple(int(word) if i < sure else NO_WORD for i, word in enumerate(row))
 
     @staticmethod
     def _cut(weights: np.ndarray, limit: int) -> np.ndarray:
-        """The weights with no more than `limit` copies in all."""
+        """The weights, cut to `limit` copies in total."""
         before = np.cumsum(weights) - weights
         cut: np.ndarray = np.clip(limit - before, 0, weights)
         return cut
 
     def _by_bytes(self, now: Spine, rows: Rows, context: Context) -> Rows:
-        """Mends the end of the result where a long string leaves it open which rows come first."""
+        """Corrects the end of the result by the bytes of long strings, which decide among rows with equal first bytes."""
         cut = self._sure([c[-1] for c in rows.columns], context)
         if cut == self.width or not self._full_rows(rows):
             return rows

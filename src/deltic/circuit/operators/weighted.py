@@ -1,4 +1,4 @@
-"""weighted: each row once, with its weight as its last word: out = (row, new weight) − (row, old weight)."""
+"""weighted: each row once, followed by its weight as a word: out = (row, new weight) − (row, old weight)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deltic.trace.weights import sums
 
 @dataclass(frozen=True, slots=True)
 class WeightedOperator:
-    """Its input is the change of `arrangement`, of `width` words."""
+    """Its input is the change of `arrangement`, whose rows have `width` words."""
 
     arrangement: str
     width: int
@@ -32,7 +32,7 @@ class WeightedOperator:
         delta = inputs[0]
         old = lookup(context.old(self.arrangement, self.width, 1), delta.columns, context.counters)
         (before,), (after,) = old, sums(old, delta.weights)
-        gone, come = np.flatnonzero(before), np.flatnonzero(after)
-        at = np.concatenate((gone, come))
-        columns = (*(word[at] for word in delta.columns), np.concatenate((before[gone], after[come])))
-        return Rows(columns, (np.repeat(np.array([-1, 1], np.int64), (len(gone), len(come))),))
+        retracted, emitted = np.flatnonzero(before), np.flatnonzero(after)
+        positions = np.concatenate((retracted, emitted))
+        columns = (*(word[positions] for word in delta.columns), np.concatenate((before[retracted], after[emitted])))
+        return Rows(columns, (np.repeat(np.array([-1, 1], np.int64), (len(retracted), len(emitted))),))
