@@ -1,4 +1,4 @@
-"""Plan to circuit: the only room that knows both."""
+"""Plans to dataflows: the only room that knows both."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""GROUP BY: sums and counts as weights, wide sums as digits, first rows as sorted values, DISTINCT arguments as relations of their own.
+"""GROUP BY: sums and counts as weights, wide sums as digits, first rows as sorted values, DISTINCT arguments as separate relations.
 
-What a function needs, its definition says (deltic.aggregates). All measures of one GROUP BY meet in a single arrangement
-group → (count, words of every measure): each part fills its own words.
+The definition of a function (deltic.aggregates) states the sums that it needs. All measures of one GROUP BY share one arrangement
+group → (count, words of every measure), in which each part fills its own words.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from deltic.plan.nodes import Aggregate, AggregateCall
 from deltic.schema import BIGINT, Field, Schema
 
 Part = tuple[Expr, ...] | None
-"""The distinct tuple over which a call is taken, as expressions over the plan's input; None where it is taken over all rows."""
+"""The arguments of a DISTINCT call, as expressions over the plan's input; None for a call over all rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """Rows of a group by `values`, the first of which is not NULL.
+    """The rows of a group in the order of `values`; rows whose first value is NULL are left out.
 
-    shown: the value that is the result, and `nullable` whether that may be NULL. fields: what a group's row has of its first one.
+    shown: the position of the value that is the result. nullable: whether the result may be NULL. fields: those of the first row in the
+    group's row.
     """
 
     values: tuple[Expr, ...]
@@ -49,7 +50,7 @@ class _Order:
 
     @property
     def stored(self) -> tuple[Field, ...]:
-        """The fields of the rows that are sorted."""
+        """The fields of the sorted rows."""
         return tuple(Field(f"v{i}", value.type, i > 0 and value.nullable) for i, value in enumerate(self.values))
 
 
@@ -58,7 +59,7 @@ def lower_aggregate(lowering: PlanLowering, plan: Aggregate) -> int:
 
 
 class _Grouping:
-    """Lowers one GROUP BY. First every call says what it needs, then weights are numbered, then nodes are made."""
+    """Lowers one GROUP BY: collects the sums that the calls need, numbers the weights, then adds nodes."""
 
     def __init__(self, lowering: PlanLowering, plan: Aggregate) -> None:
         self.lowering, self.plan, self.streams = lowering, plan, lowering.streams
@@ -90,7 +91,7 @@ class _Grouping:
         return self._aggregate(inputs, reads, sums.id, digits, tuple(extremes))
 
     def _aggregate(self, inputs: list[int], reads: list[str], sums: str, digits: str | None, extremes: tuple[Extreme, ...]) -> int:
-        """The operator over its arranged inputs, and what it knows beyond the plan's columns left out: what first rows are sorted by."""
+        """The operator over its arranged inputs, without the columns that the plan does not have: those by which first rows are sorted."""
         fields = self.plan.schema.fields[len(self.plan.keys) :]
         results = [self._result(call, f) for (_, call), f in zip(self.plan.aggregates, fields, strict=True)]
         shown = len(results)
@@ -111,7 +112,7 @@ class _Grouping:
         return self.streams.map(node, [reference(target, first + i) for i in range(len(self.plan.schema))], self.plan.schema)
 
     def _remaining_parts(self) -> list[Result]:
-        """The parts of extremes that no result of a call gives, since the next search starts from the whole row that was first."""
+        """The values of first rows that are not the result of a call: the next search starts from the whole first row."""
         parts = ((i, order, j, field) for i, order in enumerate(self.orders) for j, field in enumerate(order.fields))
         return [Result("extreme", field, extreme=i, part=j) for i, order, j, field in parts if j != order.shown]
 
@@ -125,12 +126,12 @@ class _Grouping:
 
     def _slot(self, part: Part, measure: Measure) -> int:
         """The first weight of a measure."""
-        at = 1
+        slot = 1
         for name, measures in ((None, self.main), *self.branches.items()):
             for m in measures:
                 if (name, m) == (part, measure):
-                    return at
-                at += m.width
+                    return slot
+                slot += m.width
         raise AssertionError(measure)
 
     def _need(self, call: AggregateCall) -> None:
@@ -154,7 +155,7 @@ class _Grouping:
         return tuple(normalized(guarded(a, call.filter)) for a in call.arguments) if call.distinct else None
 
     def _arguments(self, call: AggregateCall) -> tuple[Expr, ...]:
-        """What is added up, over the input of the call's part: NULL in all arguments where the row does not count."""
+        """The summed expressions over the input of the call's part; all are NULL on rows that do not count."""
         part = self._part(call)
         if part is not None:
             return tuple(self._part_reference(part, i) for i in range(len(part)))
@@ -171,7 +172,7 @@ class _Grouping:
         return Schema((*self.key_fields, *(Field(f"v{i}", e.type, False) for i, e in enumerate(part))))
 
     def _counted(self, call: AggregateCall) -> Measure | None:
-        """The measure that counts the rows that the call is taken over; None where it is every row."""
+        """The measure that counts the rows of the call; None if all rows count."""
         part = self._part(call)
         if part is not None:
             return Measure("count", TRUE)
@@ -183,15 +184,15 @@ class _Grouping:
         return Measure("count", guarded(TRUE, conjunction(c for c in (call.filter, present) if c is not None)))
 
     def _order(self, call: AggregateCall, state: First) -> _Order:
-        """By what the rows of the call are sorted. Where the row does not count, the first value is NULL."""
+        """The order of the call. The first value is NULL on rows that do not count."""
         first, *rest = state.order
         values = (guarded(call.arguments[first], call.filter), *(call.arguments[i] for i in rest))
         return _Order(values, state.descending, state.order.index(0), call.nullable)
 
     def _sum_streams(self) -> list[int]:
-        """One stream of (group, weights) for the input and each distinct part, every one with all the weights."""
-        wanted = Weighing(tuple(self.keys), tuple(self.main))
-        streams = [weigh(self.lowering, self.plan.input, wanted, Schema(tuple(self.key_fields)))]
+        """One stream of (group, weights) for the input and for each distinct part, each with all weights."""
+        weighing = Weighing(tuple(self.keys), tuple(self.main))
+        streams = [weigh(self.lowering, self.plan.input, weighing, Schema(tuple(self.key_fields)))]
         if not self.branches:
             return streams
         streams = [self._placed(streams[0], 0, self.main, None)]
@@ -233,7 +234,7 @@ class _Grouping:
         return streams
 
     def _ordered(self, order: _Order) -> int:
-        """(group, order words of the values): what is searched for the first row."""
+        """The stream (group, order words of the values), in which the first row is searched."""
         schema = Schema((*self.key_fields, *order.stored))
         stream = self.lowering.relation(self.plan.input)
         rows = self.streams.map(stream, [*self.keys, *order.values], schema, is_not_null(order.values[:1]))
@@ -254,7 +255,7 @@ class _Grouping:
         return self.streams.builder.add(Sort((*range(self._key_words), *terms)), (rows,), shape, self._kept(rows))
 
     def _local_extremes(self, rows: int, schema: Schema, order: _Order) -> int:
-        """Each shard's own first row, so that the home shard holds one row of each."""
+        """The first row of each shard, so that the home shard holds one row per shard."""
         sums = self.streams.arrange(self.streams.map(rows, [reference(schema, 0)], Schema(schema.fields[:1])), 1, "sums")
         values = self.streams.arrange(self._sorted(rows, order), 1, "extreme")
         builder = self.streams.builder
@@ -268,7 +269,7 @@ class _Grouping:
         return node
 
     def _kept(self, rows: int) -> tuple[int, ...] | None:
-        """The partition, if it is by group words: all others are replaced."""
+        """The partition, if it is by words of the group; None otherwise, since the other words are replaced."""
         partition = self.streams.partition(rows)
         return partition if partition is not None and all(w < self._key_words for w in partition) else None
 

@@ -1,14 +1,14 @@
-"""How a multiway join is kept exact: a delta rule for each occurrence of a relation, and the arrangements that the rules read.
+"""The maintenance of a multiway join: a delta rule for each occurrence of a relation, and the arrangements that the rules read.
 
 Rule j starts from the rows of its input's change, which bind that input's variables. Then it binds the other shared variables one by one,
-and fetches of each other input what is its own alone.
+and fetches from each other input the variables that only this input has.
 
-The order of the variables is the one of least cost, whose cost is the sum, over its prefixes, of how many there may be: the AGM bound of
-the variables bound since the start. A relation of n rows, k of whose m shared variables are bound by the start, counts as n^(1 - k/m)
-there: each variable is taken to narrow it down alike. n is the number of rows where the plan alone tells it (a constant relation), else
-the same for all: what a plan becomes must not depend on what tables hold, or state would be lost as they grow. Of orders of one cost that
-one is taken whose last variable is not part of the result, since it is summed over without being listed; then the first.
-Of more than SEARCHED variables not all orders are compared.
+The order of the variables is the cheapest. Its cost is the sum over its prefixes of their maximum number: the AGM bound of the variables
+bound since the start. A relation of n rows, k of whose m shared variables are bound by the start, counts as n^(1 - k/m): each variable is
+assumed to narrow it down equally. n is the number of rows of a constant relation, and the same for all others: the circuit must not depend
+on the content of tables, or state would be lost as they grow. Among orders of equal cost, one whose last variable is not part of the result
+is preferred, since that variable is summed over without being listed; then the first.
+With more than SEARCHED variables not all orders are compared.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from deltic.lowering.keys import unique_key
 from deltic.plan.nodes import MultiwayJoin, Plan, Values
 
 UNKNOWN: Final = 20.0
-"""The logarithm of the size of a relation of which nothing is known."""
+"""The logarithm of the size of a relation whose size is unknown."""
 DIGITS: Final = 6
-"""To which bounds are rounded, so that equal ones are equal on every machine."""
+"""Decimal digits to which bounds are rounded, so that ties are the same on every machine."""
 SEARCHED: Final = 7
-"""Up to so many variables all orders are compared; of more the next one is each time the one with the least bound."""
+"""Up to this number of variables all orders are compared; beyond, the next variable is always the one with the least bound."""
 BOUNDED: Final = 10
-"""Beyond so many the next one is each time the one that most relations connect with what is bound: bounds would take too long."""
+"""Beyond this number the next variable is the one that most relations connect with bound variables, since bounds would take too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An arrangement: the columns of `source` in the order `order`, the `shared` ones first, without rows that have a NULL in these.
+    """An arrangement: the columns of `source` in the order `order`, the first `shared` of which are not NULL.
 
-    measures: what of each row is summed as further weights.
+    measures: sums of each row that are further weights.
     """
 
     source: Plan
@@ -49,7 +49,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What of a join is needed. kept: the variables that are bound. listed: those of the result. measures: by input, what is summed."""
+    """The parts of a join that are used. kept: the bound variables. listed: those of the result. measures: the sums of each input."""
 
     kept: frozenset[int]
     listed: frozenset[int]
@@ -57,14 +57,14 @@ class Need:
 
     @staticmethod
     def of(plan: MultiwayJoin) -> Need:
-        """All of it."""
+        """The whole join."""
         listed = frozenset(plan.flat[i] for i in plan.output)
         return Need(frozenset(plan.flat), listed, ((),) * len(plan.inputs))
 
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Binds a shared variable to what all these inputs have under what is bound."""
+    """Binds a shared variable to the values that all these inputs have under the prefix."""
 
     variable: int
     inputs: tuple[int, ...]
@@ -72,7 +72,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Binds the variables that only this input has; where there are none, says how often what is bound stands in it."""
+    """Binds the variables that only this input has; if there are none, looks up the weight of the prefix in it."""
 
     input: int
     variables: tuple[int, ...]
@@ -80,7 +80,7 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class DeltaRule:
-    """input: whose change it starts from. order: of the variables that it binds. indexes: what it reads of each input, its own to start."""
+    """input: the one whose change it starts from. order: that of the bound variables. indexes: the one that it reads of each input."""
 
     input: int
     order: tuple[int, ...]
@@ -89,36 +89,36 @@ class DeltaRule:
 
     @property
     def others(self) -> tuple[Index, ...]:
-        """The arrangements that it looks things up in."""
+        """The arrangements that it looks up rows in."""
         return tuple(index for i, index in enumerate(self.indexes) if i != self.input)
 
 
 @lru_cache(maxsize=256)
 def delta_rules(plan: MultiwayJoin, need: Need | None = None) -> tuple[DeltaRule, ...]:
-    """A rule for each input, in their order. As few different indexes as one pass finds."""
+    """A rule for each input, in their order, with as few different indexes as one greedy pass finds."""
     need = need or Need.of(plan)
     shared = _shared_of_inputs(plan)
     orders = [_order(plan, shared, i, need.listed) for i in range(len(plan.inputs))]
     indexes = _Indexes(plan, need, {})
-    found: dict[tuple[int, int], Index] = {}
-    asked = [_asked(shared, i, order, other) for i, order in enumerate(orders) for other in range(len(plan.inputs)) if other != i]
-    for rule, other, bound, rest in sorted(asked, key=lambda each: len(each[2])):
-        found[rule, other] = indexes.asked(other, bound, rest)
+    chosen: dict[tuple[int, int], Index] = {}
+    lookups = [_lookup(shared, i, order, other) for i, order in enumerate(orders) for other in range(len(plan.inputs)) if other != i]
+    for rule, other, bound, rest in sorted(lookups, key=lambda lookup: len(lookup[2])):
+        chosen[rule, other] = indexes.serving(other, bound, rest)
     rules = []
     for i, order in enumerate(orders):
-        reads = tuple(indexes.any(i, shared[i]) if other == i else found[i, other] for other in range(len(plan.inputs)))
+        reads = tuple(indexes.any(i, shared[i]) if other == i else chosen[i, other] for other in range(len(plan.inputs)))
         rules.append(DeltaRule(i, order, tuple(_steps(plan, shared, i, order, need.kept)), reads))
     return tuple(rules)
 
 
 def size_of(plan: Plan) -> float:
-    """How many rows a relation has, as far as the plan tells it."""
+    """The number of rows of a relation, if the plan determines it; else a constant."""
     return 2 ** _size(plan)
 
 
 def _shared_of_inputs(plan: MultiwayJoin) -> list[frozenset[int]]:
     shared = frozenset(plan.shared)
-    return [shared.intersection(mine) for mine in plan.variables]
+    return [shared.intersection(variables) for variables in plan.variables]
 
 
 def _size(plan: Plan) -> float:
@@ -133,8 +133,8 @@ def _order(plan: MultiwayJoin, shared: Sequence[frozenset[int]], start: int, lis
     """The order in which the rule of the input `start` binds variables."""
     bound = shared[start]
     edges = tuple(
-        (mine, _size(part) * (1 - len(mine & bound) / len(mine)))
-        for i, (part, mine) in enumerate(zip(plan.inputs, shared, strict=True))
+        (variables, _size(part) * (1 - len(variables & bound) / len(variables)))
+        for i, (part, variables) in enumerate(zip(plan.inputs, shared, strict=True))
         if i != start
     )
     free = frozenset(plan.shared) - bound
@@ -148,7 +148,7 @@ def _bound(variables: frozenset[int], edges: Edges) -> float:
 
 
 def _cheapest(free: frozenset[int], edges: Edges, listed: frozenset[int]) -> tuple[int, ...]:
-    """By the best orders of all subsets."""
+    """The cheapest order, by dynamic programming over all subsets."""
     best: dict[frozenset[int], tuple[float, bool, tuple[int, ...]]] = {frozenset(): (0.0, False, ())}
     for _ in free:
         longer: dict[frozenset[int], tuple[float, bool, tuple[int, ...]]] = {}
@@ -169,7 +169,7 @@ def _greedy(free: frozenset[int], edges: Edges) -> tuple[int, ...]:
 
 
 def _connected(free: frozenset[int], start: frozenset[int], shared: Sequence[frozenset[int]]) -> tuple[int, ...]:
-    """Each time the variable with the most relations that have another bound one, the first of these."""
+    """Repeatedly the variable in most relations that have a bound variable; the first of several."""
     links = {variable: 0 for variable in sorted(free)}
     known: set[int] = set()
     reached: set[int] = set()
@@ -191,57 +191,55 @@ def _connected(free: frozenset[int], start: frozenset[int], shared: Sequence[fro
     return tuple(order)
 
 
-Asked = tuple[int, int, frozenset[int], tuple[int, ...]]
-"""(rule, input, the variables of the input that are bound when it is first read, those that are then bound one after the other)."""
+Lookup = tuple[int, int, frozenset[int], tuple[int, ...]]
+"""(rule, input, the variables of the input that are bound when it is first read, those that are then bound one by one)."""
 
 
-def _asked(shared: Sequence[frozenset[int]], rule: int, order: Sequence[int], other: int) -> Asked:
+def _lookup(shared: Sequence[frozenset[int]], rule: int, order: Sequence[int], other: int) -> Lookup:
     return rule, other, shared[other] & shared[rule], tuple(variable for variable in order if variable in shared[other])
 
 
 Kind = tuple[Plan, frozenset[int], tuple[int, ...], tuple[Measure, ...]]
-"""(source, its shared columns, those that are kept beside, measures): of each kind any index may stand for another, but for the order."""
+"""(source, its shared columns, its other kept columns, measures): indexes of one kind differ only in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Indexes:
-    """The indexes asked for so far."""
+    """The indexes chosen so far."""
 
     plan: MultiwayJoin
     need: Need
     known: dict[Kind, list[Index]]
 
     def _kind(self, i: int, shared: frozenset[int]) -> Kind:
-        mine = self.plan.variables[i]
-        beside = tuple(c for c, variable in enumerate(mine) if variable in self.need.kept and c not in shared)
-        return self.plan.inputs[i], shared, beside, self.need.measures[i]
+        others = (c for c, variable in enumerate(self.plan.variables[i]) if variable in self.need.kept and c not in shared)
+        return self.plan.inputs[i], shared, tuple(others), self.need.measures[i]
 
     def any(self, i: int, variables: frozenset[int]) -> Index:
-        """One of the input, in whatever order."""
+        """An index of the input in any order."""
         return self.known[self._kind(i, _columns(self.plan, i, variables))][0]
 
-    def asked(self, i: int, bound: frozenset[int], rest: tuple[int, ...]) -> Index:
-        """One of the input that begins with the bound variables, in any order, and goes on with the rest."""
-        mine = self.plan.variables[i]
-        lead, then = _columns(self.plan, i, bound), tuple(mine.index(variable) for variable in rest)
-        source, shared, beside, measures = kind = self._kind(i, lead.union(then))
+    def serving(self, i: int, bound: frozenset[int], rest: tuple[int, ...]) -> Index:
+        """An index of the input that begins with the bound variables, in any order, and continues with the rest."""
+        lead, then = _columns(self.plan, i, bound), tuple(self.plan.variables[i].index(variable) for variable in rest)
+        source, shared, others, measures = kind = self._kind(i, lead.union(then))
         indexes = self.known.setdefault(kind, [])
         for index in indexes:
             if frozenset(index.order[: len(lead)]) == lead and index.order[len(lead) : len(shared)] == then:
                 return index
-        indexes.append(Index(source, (*sorted(lead), *then, *beside), len(shared), measures))
+        indexes.append(Index(source, (*sorted(lead), *then, *others), len(shared), measures))
         return indexes[-1]
 
 
 def _steps(
     plan: MultiwayJoin, shared: Sequence[frozenset[int]], start: int, order: Sequence[int], kept: frozenset[int]
 ) -> Iterator[Bind | Take]:
-    """What only tells whether a prefix stays comes first, what makes several of it last."""
+    """Lookups that only filter prefixes come first, those that multiply them last."""
     bound = set(shared[start])
     waiting = [i for i in range(len(plan.inputs)) if i != start]
     takes = {i: Take(i, tuple(variable for variable in plan.variables[i] if variable in kept - shared[i])) for i in waiting}
     bare = {i for i in waiting if not takes[i].variables}
-    done: set[int] = {i for i in bare if not shared[i] <= bound}  # the last variable that is bound of them says how often they are there
+    done: set[int] = {i for i in bare if not shared[i] <= bound}  # the step that binds their last variable reads their weights
     for variable in (None, *order):
         if variable is not None:
             bound.add(variable)

@@ -1,7 +1,6 @@
-"""Fusion: linear operators that only the next one reads become one pass with it, and with the join before them. What nothing reads goes.
+"""Fusion: a linear operator with a single linear reader is merged with it into one pass, also after a join. Unused nodes are dropped.
 
-The arrangements of a circuit are named before, so that a state does not depend on what is fused. Scopes are left as they are: there
-are loops to be found in them.
+Arrangements are named before fusion, so a state does not depend on it. Scopes are not fused, so that loops are recognized in them.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ from deltic.circuit.operators.temporal_filter import TemporalFilterOperator
 
 
 def fused(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The nodes of a circuit that is lowered, as many as are needed, numbered anew."""
+    """The nodes of a lowered program, fused, without unused nodes, renumbered."""
     nodes = _live(nodes)
     readers = Counter(i for node in nodes for i in node.inputs)
-    found: dict[int, Node] = {}
-    gone: set[int] = set()
+    result: dict[int, Node] = {}
+    merged: set[int] = set()
     for node in nodes:
-        inner = found[node.inputs[0]] if len(node.inputs) == 1 else None
+        inner = result[node.inputs[0]] if len(node.inputs) == 1 else None
         both = _fused(inner, node) if inner is not None and readers[inner.id] == 1 else None
         if both is not None and inner is not None:
-            gone.add(inner.id)
-        found[node.id] = node if both is None else both
-    return tuple(_renumbered([node for node in found.values() if node.id not in gone]))
+            merged.add(inner.id)
+        result[node.id] = node if both is None else both
+    return tuple(_renumbered([node for node in result.values() if node.id not in merged]))
 
 
 def _live(nodes: Sequence[Node]) -> list[Node]:
-    """The nodes that keep something, and those that they depend on."""
+    """The nodes with state, the sinks, and all nodes that these depend on."""
     needed: set[int] = set()
     owners = {name: node.id for node in nodes for name in node.owned}
     for node in reversed(nodes):
@@ -46,7 +45,7 @@ def _live(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _fused(inner: Node, outer: Node) -> Node | None:
-    """Both in one; None where they stay apart."""
+    """Both as one node; None if they cannot be fused."""
     steps, weights = _steps(inner), outer.shape.weights
     if steps is None or not isinstance(outer.operator, Map | FlatMapOperator | TemporalFilterOperator):
         return None
@@ -63,7 +62,7 @@ def _fused(inner: Node, outer: Node) -> Node | None:
 
 
 def _steps(node: Node) -> tuple[Step, ...] | None:
-    """What a linear operator does to each row by itself; None for others."""
+    """The steps of a linear operator on each row; None for other operators."""
     match node.operator:
         case JoinOperator(chain=None):
             return ()
@@ -78,15 +77,15 @@ def _steps(node: Node) -> tuple[Step, ...] | None:
 
 
 def _cancels(step: Step) -> bool:
-    """Whether rows that it makes of different rows may cancel, so that what can fail must not see them."""
+    """Whether its results of different rows may cancel, so that expressions that can fail must not see them."""
     return step.weighted if isinstance(step, GenerateOperator) else isinstance(step, FlatMapOperator) and not step.made
 
 
 def _renumbered(nodes: list[Node]) -> list[Node]:
     places = {node.id: place for place, node in enumerate(nodes)}
-    found = []
+    renumbered = []
     for node in nodes:
         path = (places[node.id],)
         operator = node.operator.within(path) if isinstance(node.operator, Child) else node.operator
-        found.append(replace(node, path=path, operator=operator, inputs=tuple(places[i] for i in node.inputs)))
-    return found
+        renumbered.append(replace(node, path=path, operator=operator, inputs=tuple(places[i] for i in node.inputs)))
+    return renumbered

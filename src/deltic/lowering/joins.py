@@ -1,7 +1,7 @@
 """Joins of every kind, from three operators: join, semijoin, antijoin.
 
-An outer join is the inner join plus the rows of the kept side without a match, padded with NULLs. A condition beyond equal keys is
-tested on the joined rows; for semi and anti joins it leads to the left rows that match, and these are compared whole.
+An outer join is the inner join plus the rows of the preserved side without a match, padded with NULLs. A residual condition is tested on
+the joined rows; for semi and anti joins it yields the left rows that match, which are then compared as whole rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from deltic.trace.encoding import words_of
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a join: the arrangement, and for each payload field its words there. meaning: what it is by key, however it is stored."""
+    """One side of a join: the arrangement, and for each payload field its words there. meaning: a hash of its rows by key."""
 
     arranged: Arranged
     payload: tuple[tuple[int, ...], ...]
@@ -47,9 +47,9 @@ def lower_join(lowering: PlanLowering, plan: Join) -> int:
 
 
 def with_ordered_keys(plan: Join) -> Join:
-    """The join with its keys in an order that depends on what they are alone: so that joins by the same columns share arrangements.
+    """The join with its keys in a canonical order, so that joins by the same columns share arrangements.
 
-    It is that in which a table stores them, first of all the right one, if they are what it stores first; else that of the left columns.
+    That is the order in which a table stores them, the right one if both do, if they are its first columns; else that of the left columns.
     """
     stored = [[stored_position(below, pair[i]) for pair in plan.keys] for i, below in ((1, plan.right), (0, plan.left))]
     first = (places for places in stored if sorted(place for place in places if place is not None) == list(range(len(places))))
@@ -66,13 +66,13 @@ def side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payload: Seq
     places: list[int] = []
     extra: list[Expr] = []
     for expr in payload:
-        at = _same_words(expr, keys)
-        if at is None and expr in extra:
-            at = len(keys) + extra.index(expr)
-        if at is None:
-            at = len(keys) + len(extra)
+        place = _same_words(expr, keys)
+        if place is None and expr in extra:
+            place = len(keys) + extra.index(expr)
+        if place is None:
+            place = len(keys) + len(extra)
             extra.append(expr)
-        places.append(at)
+        places.append(place)
     fields = [*key_fields, *(Field(f"p{i}", e.type, e.nullable) for i, e in enumerate(extra))]
     mapped = lowering.streams.map(stream, [*map(normalized, keys), *extra], Schema(tuple(fields)), is_not_null(keys))
     meaning = meaning_of(lowering, mapped, places)
@@ -80,7 +80,7 @@ def side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payload: Seq
 
 
 def meaning_of(lowering: PlanLowering, mapped: int, places: Sequence[int]) -> str:
-    """What a side is: the fields `places` of a stream whose first fields are the keys."""
+    """A hash of a side's rows: the fields `places` of a stream whose first fields are the keys."""
     return lowering.streams.builder.digest(lowering.streams.builder.nodes[mapped].content, tuple(places))
 
 
@@ -92,25 +92,25 @@ def arranged_by_key(lowering: PlanLowering, mapped: int, keys: Sequence[Expr], p
 
 
 def table_side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payload: Sequence[Expr], meaning: str) -> Side | None:
-    """The table's own arrangement, where the keys are what it is partitioned by, on a single shard what it is sorted by first.
+    """The table's own arrangement, if it is partitioned by the keys or, on a single shard, sorted by them first; else None.
 
-    Its order is that of the primary key, then of the other columns. Only columns may be read, and of these enough to tell rows apart: of
-    fewer an arrangement of their own has fewer rows, one for all that are equal.
+    It is sorted by the primary key, then by the other columns. The join must read plain columns that identify rows: with fewer columns,
+    a separate arrangement has fewer rows, since equal ones are merged.
     """
-    found = lowering.streams.as_table(stream)
-    if found is None or not all(isinstance(e, Column) for e in (*keys, *payload)):
+    table_columns = lowering.streams.as_table(stream)
+    if table_columns is None or not all(isinstance(e, Column) for e in (*keys, *payload)):
         return None
-    source, fields = found
+    source, fields = table_columns
     node = lowering.streams.builder.nodes[source]
     assert isinstance(node.operator, TableInput) and node.owns is not None
-    wanted = [fields[e.index] for e in keys if isinstance(e, Column)]
-    if wanted != list(range(len(wanted))) or any(k.nullable or k.type.is_float for k in keys):
+    key_fields = [fields[e.index] for e in keys if isinstance(e, Column)]
+    if key_fields != list(range(len(key_fields))) or any(k.nullable or k.type.is_float for k in keys):
         return None
     table = node.operator.table
     read = {fields[e.index] for e in (*keys, *payload) if isinstance(e, Column)}
     if not read.issuperset(range(len(table.key) or len(table.schema))):
         return None
-    arranged = lowering.streams.arranged(source, node.owns, len(wanted))
+    arranged = lowering.streams.arranged(source, node.owns, len(key_fields))
     if lowering.streams.single:
         arranged = replace(arranged, partition=tuple(range(arranged.key)))
     elif arranged.partition != tuple(range(arranged.key)):
@@ -119,7 +119,7 @@ def table_side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payloa
 
 
 def _same_words(expr: Expr, keys: Sequence[Expr]) -> int | None:
-    """The key whose words are the expression's, once no key is NULL."""
+    """The position of a key that has the same words as the expression, given that no key is NULL."""
     if expr.type.is_float or words_of(expr.type, expr.nullable) != words_of(expr.type, False):
         return None
     return list(keys).index(expr) if expr in keys else None
@@ -136,11 +136,11 @@ def joined(
 ) -> int:
     """The join of two arranged sides. order: (side, payload field) for each field of `schema`.
 
-    A field that is NOT NULL here and nullable there has no NULL there; the word that would say so is left out.
+    If a field is NOT NULL in `schema` but nullable in its side, it has no NULLs there, and its flag word is left out.
     """
     a, b = left.arranged, right.arranged
-    wanted = [words_of(field.type, field.nullable) for field in schema]
-    output = tuple((s, word) for (s, i), n in zip(order, wanted, strict=True) for word in (left, right)[s].payload[i][-n:])
+    widths = [words_of(field.type, field.nullable) for field in schema]
+    output = tuple((s, word) for (s, i), n in zip(order, widths, strict=True) for word in (left, right)[s].payload[i][-n:])
     operator = JoinOperator(a.id, b.id, a.key, ((a.width, a.weights), (b.width, b.weights)), output, weights, limbs)
     partition = _joined_partition(a.partition, output)
     builder, shape = lowering.streams.builder, Shape(schema, len(weights))
@@ -151,9 +151,9 @@ def joined(
 def _joined_partition(key: tuple[int, ...] | None, output: tuple[tuple[int, int], ...]) -> tuple[int, ...] | None:
     if not key:
         return key
-    places = {pair: at for at, pair in reversed(list(enumerate(output)))}
-    found = [places.get((0, w), places.get((1, w))) for w in key]
-    return None if any(f is None for f in found) else tuple(f for f in found if f is not None)
+    places = {pair: place for place, pair in reversed(list(enumerate(output)))}
+    words = [places.get((0, w), places.get((1, w))) for w in key]
+    return None if None in words else tuple(word for word in words if word is not None)
 
 
 def _inner(lowering: PlanLowering, plan: Join) -> int:
@@ -178,23 +178,23 @@ def _semi(lowering: PlanLowering, plan: Join) -> int:
             return lowering.relation(Join(plan.left, matches, plan.kind))
         return _semi_whole(lowering, left, lowering.relation(matches), anti)
     keys = plan.keys or ((ZERO, ZERO),)
-    ours, theirs = [k[0] for k in keys], [k[1] for k in keys]
+    left_keys, right_keys = [k[0] for k in keys], [k[1] for k in keys]
     if lowering.scoped:
-        named = Schema(tuple(Field(f"k{i}", k.type, False) for i, k in enumerate(theirs)))
-        present = lowering.streams.map(lowering.relation(plan.right), [*map(normalized, theirs)], named, is_not_null(theirs))
-        return _semi_scoped(lowering, left, side(lowering, left, ours, fields), present, anti)
-    result = _semi_keyed(
-        lowering, side(lowering, left, ours, fields), side(lowering, lowering.relation(plan.right), theirs, ()), plan.left.schema, anti
-    )
-    without_key = is_any_null(ours) if anti else None
+        named = Schema(tuple(Field(f"k{i}", k.type, False) for i, k in enumerate(right_keys)))
+        present = lowering.streams.map(lowering.relation(plan.right), [*map(normalized, right_keys)], named, is_not_null(right_keys))
+        return _semi_scoped(lowering, left, side(lowering, left, left_keys, fields), present, anti)
+    left_side = side(lowering, left, left_keys, fields)
+    right_side = side(lowering, lowering.relation(plan.right), right_keys, ())
+    result = _semi_keyed(lowering, left_side, right_side, plan.left.schema, anti)
+    without_key = is_any_null(left_keys) if anti else None
     return result if without_key is None else lowering.streams.plus([result, lowering.streams.filter(left, without_key)])
 
 
 def _once(plan: Plan) -> Plan:
-    """The rows of a plan, each once where weights may be negative: what its matches add up to must not depend on its own weight."""
+    """The rows of a plan, each once if weights may be negative: whether a row has a match must not depend on its own weight."""
     if not may_be_negative(plan):
         return plan
-    assert not references(plan), "a relation of a recursion that may be negative is made a Multiset"
+    assert not references(plan), "a recursive relation that may be negative is a Multiset"
     weighted = Weighted(plan, "weight")
     return Project(weighted, tuple((f.name, reference(weighted.schema, i)) for i, f in enumerate(plan.schema)))
 
@@ -210,7 +210,7 @@ def _semi_keyed(lowering: PlanLowering, left: Side, right: Side, schema: Schema,
 
 
 def _semi_whole(lowering: PlanLowering, left: int, matches: int, anti: bool) -> int:
-    """Left rows that are, or are not, among `matches`, which are left rows too; NULL equals NULL here."""
+    """Left rows that are, or are not, among `matches`, which are left rows too. NULL equals NULL here."""
     schema = lowering.streams.schema(left)
     width = lowering.streams.shape(left).layout.width
     if lowering.scoped:
@@ -222,17 +222,17 @@ def _semi_whole(lowering: PlanLowering, left: int, matches: int, anti: bool) -> 
 
 
 def _whole(lowering: PlanLowering, arranged: Arranged) -> Side:
-    """All fields of what is arranged, as keys."""
+    """The arrangement as a side whose keys are all of its fields."""
     return Side(arranged, arranged.fields, meaning_of(lowering, arranged.node, range(len(arranged.fields))))
 
 
 def _semi_scoped(lowering: PlanLowering, left: int, kept: Side, present: int, anti: bool) -> int:
-    """In scopes: the join of `kept`, which is `left` by key, with the distinct keys of `present`; for anti, what that leaves of `left`."""
+    """In scopes: the join of `kept`, which is `left` by key, with the distinct keys of `present`; for anti, `left` without that."""
     streams = lowering.streams
     schema = streams.schema(left)
     keys = streams.arrange(lowering.distinct(present), len(streams.schema(present)))
-    found = joined(lowering, kept, replace(_whole(lowering, keys), payload=()), [(0, i) for i in range(len(schema))], schema)
-    return streams.plus([left, streams.negate(found)]) if anti else found
+    matches = joined(lowering, kept, replace(_whole(lowering, keys), payload=()), [(0, i) for i in range(len(schema))], schema)
+    return streams.plus([left, streams.negate(matches)]) if anti else matches
 
 
 def _outer(plan: Join) -> Plan:
@@ -251,7 +251,7 @@ def _outer(plan: Join) -> Plan:
 
 
 def _padded(rows: Join, schema: Schema, start: int) -> Project:
-    """The rows as the fields of `schema` from `start` on, NULLs elsewhere."""
+    """The rows as the fields of `schema` from `start` on, with NULLs in the others."""
     width = len(rows.schema)
     return Project(
         rows,
@@ -268,19 +268,21 @@ def _flip(expr: Expr, left: int, right: int) -> Expr:
 
 
 def _not_in(plan: Join) -> Plan:
-    """NOT IN by antijoins: rows whose value is NULL stay only where the right side has no row at all; then a NULL on the right
-    removes whatever is left under its key."""
+    """NOT IN by antijoins.
+
+    A row whose value is NULL stays only if the right side has no row under its key. A NULL on the right removes all rows under its key.
+    """
     assert plan.value is not None
-    ours, theirs = plan.value
+    value, right_value = plan.value
     left, right = plan.left, plan.right
     valued: Plan = left
     parts: list[Plan] = []
-    if ours.nullable:
-        valued = Filter(left, Call("is_not_null", (ours,), BOOLEAN, False))
-        parts.append(Join(Filter(left, Call("is_null", (ours,), BOOLEAN, False)), right, "anti", plan.keys, plan.residual))
-    parts.append(Join(valued, right, "anti", (*plan.keys, (ours, theirs)), plan.residual))
+    if value.nullable:
+        valued = Filter(left, Call("is_not_null", (value,), BOOLEAN, False))
+        parts.append(Join(Filter(left, Call("is_null", (value,), BOOLEAN, False)), right, "anti", plan.keys, plan.residual))
+    parts.append(Join(valued, right, "anti", (*plan.keys, (value, right_value)), plan.residual))
     whole = parts[0] if len(parts) == 1 else Union(tuple(parts))
-    if not theirs.nullable:
+    if not right_value.nullable:
         return whole
-    nulls = Filter(right, Call("is_null", (theirs,), BOOLEAN, False))
+    nulls = Filter(right, Call("is_null", (right_value,), BOOLEAN, False))
     return Join(whole, nulls, "anti", plan.keys, plan.residual)

@@ -1,4 +1,4 @@
-"""Which output columns identify a row of a plan, so that views can be looked up by them."""
+"""Unique keys of plans: the output columns that identify a row, by which views are looked up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Table, Tem
 
 @once_per_node
 def unique_key(plan: Plan) -> tuple[int, ...] | None:
-    """Positions of columns that no two rows share, () for at most one row; None where none are known."""
+    """Positions of columns in which no two rows are equal; () for at most one row; None if no key is known."""
     match plan:
         case Table():
             return plan.table.key or None
@@ -33,7 +33,7 @@ def _projected(plan: Project, key: tuple[int, ...] | None) -> tuple[int, ...] | 
 
 
 def stored_position(plan: Plan, expr: Expr) -> int | None:
-    """Where a table stores the column, its primary key first; None if it is no column of a table."""
+    """The position of the column in a table's stored order, primary key first; None if it is not a column of a table."""
     if isinstance(expr, Column):
         match plan:
             case Table():

@@ -1,7 +1,7 @@
-"""Plans to circuits: each plan node becomes operators on changes, by the chain rule of incremental view maintenance.
+"""Plans to dataflows: each plan node becomes operators on changes, by the chain rule of incremental view maintenance.
 
-Linear operators work on changes as they are, bilinear ones on changes and old versions, the rest have an incremental form of their
-own. Equal plans become one node, whichever view they stand in; so do equal arrangements.
+Linear operators apply to changes directly, bilinear ones to changes and old versions; the others have incremental forms of their own.
+Equal plans become one node, whichever views they occur in; so do equal arrangements.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ from deltic.schema import BIGINT, Field, Schema, TableSchema
 
 
 def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema], shards: int | None = None) -> Dataflow:
-    """The circuit that keeps every view of `views` (name → optimized plan) exact. Tables that no view reads are kept too.
+    """The dataflow that maintains `views` (name → optimized plan). Tables that no view reads are kept too.
 
-    shards: on how many it runs. On one, rows need not be moved, and joins of any shape share arrangements; on several, multiway joins are
-    divided among them. None: it is right on any number.
+    shards: the number of shards. On one, rows need not be moved, and joins of any shape share arrangements; on several, multiway joins are
+    divided among them. None: the dataflow is correct on any number.
     """
     return GrowingProgram(shards).circuit(views, tables)
 
 
 class GrowingProgram:
-    """Lowers one program after another. Of one that has all that the one before had, in its order, only what is new is lowered.
+    """Lowers a series of programs. If a program begins with all tables and views of the one before, only its new ones are lowered.
 
-    nodes: how many nodes the last program added to what was lowered before.
+    nodes: the number of nodes that the last program added.
     """
 
     def __init__(self, shards: int | None = None) -> None:
@@ -84,8 +84,8 @@ class GrowingProgram:
         self.nodes = 0
 
     def circuit(self, views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> Dataflow:
-        """See `lower`. O(new nodes) to lower, and O(all nodes) for the circuit of them."""
-        lowering, self._lowering = self._lowering, None  # so that the next begins afresh if this one fails
+        """See `lower`. Costs O(new nodes) to lower, and O(all nodes) to build the dataflow."""
+        lowering, self._lowering = self._lowering, None  # after an error the next program is lowered as a whole
         if lowering is None or not self._is_extended(views, tables):
             lowering, self._views, self._tables = Lowering(shards=self._shards), {}, {}
         builder = lowering.streams.builder
@@ -99,14 +99,14 @@ class GrowingProgram:
         return builder.finish(fused(builder.nodes))
 
     def _is_extended(self, views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> bool:
-        """Whether what was lowered is the beginning of this program, plan by plan the same object, with its places in the text."""
+        """Whether this program begins with the lowered one. Plans must be the same objects, since they hold places in the text."""
         first = [*zip(views.items(), self._views.items(), strict=False)]
         same = all(name == old and plan is known for (name, plan), (old, known) in first)
         return same and len(first) == len(self._views) and [*tables.items()][: len(self._tables)] == [*self._tables.items()]
 
 
 class Lowering:
-    """The streams of the plans met so far. scoped: whether they lie in a recursion's scope. spread: whether several shards share work."""
+    """The streams of the lowered plans. scoped: whether they are in a recursion's scope. spread: whether multiway joins are divided."""
 
     scoped = False
     nest: Nest = ()
@@ -119,11 +119,11 @@ class Lowering:
         self._seeds: dict[str, object] = {}
 
     def relation(self, plan: Plan) -> int:
-        """The stream of the plan's changes, laid out as its schema says."""
+        """The stream of the plan's changes, laid out by its schema."""
         return self.once(plan, lambda: self._lower(plan))
 
     def once(self, meaning: Hashable, make: Callable[[], int]) -> int:
-        """The stream that `make` adds; the one that is there already if it was asked for by an equal meaning."""
+        """The stream with this meaning; `make` adds it on the first call."""
         if meaning not in self._known:
             self._known[meaning] = make()
         return self._known[meaning]
@@ -134,8 +134,8 @@ class Lowering:
                 return self.streams.table(plan.table)
             case Values():
                 return self.streams.builder.add(Constant(plan.schema, plan.rows), (), Shape(plan.schema), (), kind=NodeKind.SOURCE)
-            case Project(input=FlatMap() as made):
-                return self._projected_elements(plan, made)
+            case Project(input=FlatMap() as elements):
+                return self._projected_elements(plan, elements)
             case Project():
                 return self.streams.map(self.relation(plan.input), [e for _, e in plan.columns], plan.schema)
             case Filter():
@@ -173,16 +173,16 @@ class Lowering:
             case Recursion():
                 return lower_recursion(self, plan)
             case Reference():
-                raise AssertionError(f"{plan.name} is read outside of its recursion")
+                raise AssertionError(f"{plan.name} is read outside its recursion")
             case _:
                 assert_never(plan)
 
-    def _projected_elements(self, plan: Project, made: FlatMap) -> int:
-        """Only the columns that the projection reads are copied for each element."""
-        width = len(made.input.schema)
+    def _projected_elements(self, plan: Project, elements: FlatMap) -> int:
+        """A projection of a FlatMap: only the columns that it reads are copied for each element."""
+        width = len(elements.input.schema)
         carried = sorted(i for i in columns_of_all(expr for _, expr in plan.columns) if i < width)
-        stream = self.streams.flat_map(self.relation(made.input), made, carried)
-        places = {old: new for new, old in enumerate((*carried, *range(width, len(made.schema))))}
+        stream = self.streams.flat_map(self.relation(elements.input), elements, carried)
+        places = {old: new for new, old in enumerate((*carried, *range(width, len(elements.schema))))}
         schema = self.streams.schema(stream)
         return self.streams.map(stream, [remap(expr, places, schema) for _, expr in plan.columns], plan.schema)
 
@@ -203,7 +203,7 @@ class Lowering:
         return self.reweighed(stream, "distinct")
 
     def reweighed(self, stream: int, rule: Rule) -> int:
-        """Each row with its weight by the rule."""
+        """Each row with the weight computed by the rule."""
         width = self.streams.shape(stream).layout.width
         gathered = self.streams.gather(stream, width) if width else self.streams.exchange(stream, ())
         arranged = self.streams.arrange(gathered, len(self.streams.schema(stream)))
@@ -222,7 +222,7 @@ class Lowering:
         return self.streams.conform(self.reweighed(self.streams.plus(sides), plan.kind), plan.schema)
 
     def _top_k(self, plan: TopK) -> int:
-        """The first rows of each shard, then the first of these; of groups, those of each group where it lies."""
+        """The first rows of each shard, then the first of these; with groups, those of each group on its shard."""
         stream = self.relation(plan.input)
         if plan.keys:
             return self._first_of_groups(stream, plan)
@@ -242,7 +242,7 @@ class Lowering:
         return Shape(Schema(tuple(Field(f"k{i}", k.type, k.nullable) for i, k in enumerate(plan.keys)))).layout.width
 
     def _in_order(self, stream: int, plan: TopK) -> tuple[int, tuple[int | Term, ...]]:
-        """The stream with the group's key before each row and what it is ordered by behind it; and what of it sorts, part by part."""
+        """(the stream of rows preceded by the group's key and followed by the order columns, the parts of a row in sort order)."""
         schema = plan.input.schema
         exprs = [*map(normalized, plan.keys), *(reference(schema, i) for i in range(len(schema)))]
         exprs += [normalized(o.expr) for o in plan.order]
@@ -250,17 +250,18 @@ class Lowering:
         fields = (*keys, *schema.fields, *(Field(f"o{i}", o.expr.type, o.expr.nullable) for i, o in enumerate(plan.order)))
         mapped = self.streams.map(stream, exprs, Schema(fields))
         slices = self.streams.shape(mapped).layout.slices
-        behind = len(keys) + len(schema)
+        order_start = len(keys) + len(schema)
         parts: list[int | Term] = list(range(slices[len(keys)].start if keys else 0))
         parts += [
-            Term(s.start, f, o.descending, o.nulls_first) for s, f, o in zip(slices[behind:], fields[behind:], plan.order, strict=True)
+            Term(s.start, f, o.descending, o.nulls_first)
+            for s, f, o in zip(slices[order_start:], fields[order_start:], plan.order, strict=True)
         ]
-        for s, f in zip(slices[len(keys) : behind], schema, strict=True):
+        for s, f in zip(slices[len(keys) : order_start], schema, strict=True):
             parts += (Term(s.start, f),) if f.type.has_bytes else range(s.start, s.stop)
         return mapped, tuple(parts)
 
     def _sorted_first(self, mapped: int, parts: tuple[int | Term, ...], plan: TopK) -> int:
-        """The rows laid out in order, arranged, and the first `limit` of them, or of each group, as rows of the plan."""
+        """The first `limit` rows, or of each group, from the rows arranged in order."""
         key, schema = self._key_words(plan), plan.input.schema
         fields, texts, output = [] if plan.keys else [Field("all", BIGINT, False)], [], []
         row_parts = Shape(schema).layout.width
@@ -291,23 +292,25 @@ class Lowering:
         return node
 
     def seed(self, plan: Recursion) -> str:
-        """What names the state of its scope: what it computes, and its columns, but not what its relations are called or its limit.
+        """The identity of its scope's state: a hash of its meaning and columns, without its limit and the names of its relations.
 
-        Two that differ in these alone do not share a scope: the second has its own.
+        Recursions that differ only in these do not share a scope: the second gets its own identity.
         """
-        mark = self.streams.builder.digest(fingerprint(plan, self.nest), column_names(plan))
+        identity = self.streams.builder.digest(fingerprint(plan, self.nest), column_names(plan))
         watched = [(n.limit,) if isinstance(n, Recursion) else (n.function,) for n in nodes(plan) if isinstance(n, Recursion | Inspect)]
-        same = self._seeds.setdefault(mark, watched) == watched
-        return mark if same else self.streams.builder.digest(mark, watched)
+        same = self._seeds.setdefault(identity, watched) == watched
+        return identity if same else self.streams.builder.digest(identity, watched)
 
     def view(self, name: str, plan: Plan) -> None:
-        """The plan's content is kept as an arrangement, its unique key first if it has one."""
+        """Adds the view: an arrangement of the plan's content, its unique key first if it has one."""
         key = unique_key(plan)
         order = tuple(range(len(plan.schema))) if key is None else (*key, *(i for i in range(len(plan.schema)) if i not in key))
         stored = Schema(tuple(plan.schema[i] for i in order))
         rows = self.streams.map(self.relation(plan), [reference(plan.schema, i) for i in order], stored)
         builder = self.streams.builder
-        arrangement = builder.name("view", name, builder.placed(rows, self.streams.partition(rows)))  # nobody looks up where a row lies
+        arrangement = builder.name(
+            "view", name, builder.placed(rows, self.streams.partition(rows))
+        )  # its readers do not need to know a row's shard
         node = builder.add(Arrange(arrangement), (rows,), Shape(stored), self.streams.partition(rows), kind=NodeKind.SINK, owns=arrangement)
         fields = len(order) if key is None else len(key)
         builder.specify(ArrangementSpec(arrangement, Shape(stored), builder.nodes[node].level, fields, view=name, order=order))
@@ -315,7 +318,7 @@ class Lowering:
 
 
 class ScopeLowering(Lowering):
-    """The streams within the scope of a recursion. What does not rest on its relations is lowered around it, and imported."""
+    """The streams within the scope of a recursion. Plans that do not read its relations are lowered outside it, and imported."""
 
     scoped = True
 
@@ -344,7 +347,7 @@ class ScopeLowering(Lowering):
         return super()._lower(plan)
 
     def _delayed(self, plan: OverTicks) -> int:
-        """By one iteration."""
+        """A delay by one iteration."""
         assert plan.function == "delay", "a relation of a recursion is read over ticks"
         stream = self.relation(plan.input)
         feedback = self._inside.scope.feedback(self.streams.shape(stream), "of a delay")

@@ -1,13 +1,14 @@
 """Multiway joins: the arrangements that their delta rules read, and the rules over words.
 
-A shared variable is one word, since none of it is NULL; what only one input has takes as many as its field. Equal arrangements are one, for
-whichever rules, occurrences and views they serve. In a scope the builder gives the operator its form.
+A shared variable is one word, since it is never NULL; other variables have the words of their field. Rules, occurrences and views share
+equal arrangements. In a scope the builder gives the operator its nested form.
 
-On several shards the rows of each arrangement are replicated as a cube of the shared variables says (circuit/cube.py), so that each shard
-makes its own part of the result. On one, and in scopes, all is on the home shard, where joins of any shape share arrangements.
+On several shards the rows of each arrangement are replicated by a cube of the shared variables (circuit/cube.py), so that each shard
+computes its own part of the result. On a single shard, and in scopes, all rows are on the home shard, where joins of any shape share
+arrangements.
 
-COUNT and SUM over a join are weights of its result: the last variable is summed over without being listed, what an input has alone and is
-only summed rides in the weights of its rows, and a shared variable that is summed is multiplied in where it is bound.
+COUNT and SUM over a join are weights of its result. The last variable is summed over without being listed; a column of a single input that
+is only summed is a weight of its rows; a shared variable that is summed is multiplied in when it is bound.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def lower_multiway_join(lowering: PlanLowering, plan: MultiwayJoin) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """A weight of the result beside the count: the weight `weight` of an input's rows, or the count times a limb of a shared variable."""
+    """A weight of the result besides the count: weight `weight` of an input's rows, or the count times a limb of a shared variable."""
 
     input: int | None = None
     weight: int = 0
@@ -50,27 +51,27 @@ class Summed:
     limb: Limb = "whole"
 
 
-def weigh_multiway_join(lowering: PlanLowering, plan: MultiwayJoin, wanted: Weighing, schema: Schema) -> int | None:
-    """The stream of the groups wanted (the fields of `schema`) with weights (count, measures), each summed while it is joined.
+def weigh_multiway_join(lowering: PlanLowering, plan: MultiwayJoin, weighing: Weighing, schema: Schema) -> int | None:
+    """The stream of the groups (the fields of `schema`) with weights (count, measures), summed during the join.
 
-    None where a measure is more than a column, or one that is summed rounded.
+    None if a measure is not a plain column, or is a rounded sum.
     """
     sums = _Sums(plan)
-    if not all(isinstance(m.argument, Column) and sums.add(m, plan.output[m.argument.index]) for m in wanted.measures):
+    if not all(isinstance(m.argument, Column) and sums.add(m, plan.output[m.argument.index]) for m in weighing.measures):
         return None
-    read = sorted(columns_of_all((*wanted.groups, *wanted.present)))
+    read = sorted(columns_of_all((*weighing.groups, *weighing.present)))
     listed = list(dict.fromkeys(plan.flat[plan.output[i]] for i in read))
     tested = frozenset(plan.flat[i] for i in columns_of_all([plan.condition])) if plan.condition is not None else frozenset[int]()
     need = Need(tested.union(plan.shared, listed), frozenset(listed), sums.by_input())
     joining = _Joining(lowering, plan, need, listed, tuple(sums.weights), tuple(sums.limbs))
-    made = joining.schema
+    joined = joining.schema
     places = {i: listed.index(plan.flat[plan.output[i]]) for i in read}
-    groups, present = ([remap(expr, places, made) for expr in exprs] for exprs in (wanted.groups, wanted.present))
+    groups, present = ([remap(expr, places, joined) for expr in exprs] for exprs in (weighing.groups, weighing.present))
     return lowering.streams.map(joining.lower(steady=False), groups, schema, is_not_null(present))
 
 
 class _Sums:
-    """The weights of a join beside its count, as they are asked for."""
+    """The weights of a join besides its count."""
 
     def __init__(self, plan: MultiwayJoin) -> None:
         self._plan, self._shared = plan, frozenset(plan.shared)
@@ -82,7 +83,7 @@ class _Sums:
         return tuple(map(tuple, self._measures))
 
     def add(self, measure: Measure, column: int) -> bool:
-        """The measure of a column; whether that is possible."""
+        """Adds a measure of a column; False if that is not possible."""
         variable = self._plan.flat[column]
         if variable not in self._shared:
             self._add_own(measure, column)
@@ -97,7 +98,7 @@ class _Sums:
         return True
 
     def _add_own(self, measure: Measure, column: int) -> None:
-        """A measure of what one input has alone is a weight of its rows."""
+        """Adds a measure of a column of a single input, as a weight of its rows."""
         i = max(i for i, start in enumerate(self._plan.starts) if start <= column)
         source = self._plan.inputs[i]
         own = Measure(measure.kind, reference(source.schema, column - self._plan.starts[i]))
@@ -110,7 +111,7 @@ class _Sums:
 
 
 class _Joining:
-    """Lowers one join: arrangements first, then a rule of words for each delta rule. listed: the variables that the result has."""
+    """Lowers one join: first arrangements, then a rule over words for each delta rule. listed: the variables of the result."""
 
     def __init__(
         self,
@@ -130,36 +131,36 @@ class _Joining:
 
     @property
     def schema(self) -> Schema:
-        """Of what `lower` gives: each listed variable once."""
+        """The schema of `lower`: each listed variable once."""
         return Schema(tuple(self.fields[variable] for variable in self.listed))
 
     def lower(self, *, steady: bool) -> int:
-        """The stream. steady: whether equal rows have to come on one shard in every tick, as where what follows keeps rows as they lie."""
+        """The stream. steady: a row must be removed on the shard that added it, because readers may keep rows without an exchange."""
         builder = self.streams.builder
         streams = {index: self._stream(index) for rule in self.rules for index in rule.indexes}
         arranged = {index: self._arranged(index, stream) for index, stream in streams.items()}
-        ports = tuple({a.id: a for a in arranged.values()}.values())  # plans that differ may be one stream
+        ports = tuple({a.id: a for a in arranged.values()}.values())  # different plans may have one stream
         placed = () if steady or self.cube is None else tuple(map(self._placements, arranged))
         operator = MultiwayJoinOperator(self._rules(arranged), cube=self.cube, placed=placed)
         unspread = {index: replace(arranged[index], id=builder.nodes[stream].content) for index, stream in streams.items()}
         meaning = builder.digest("multiway join", steady, *self._rules(unspread))
         inputs, reads = tuple(port.node for port in ports), tuple(port.id for port in ports)
-        shape = Shape(self.schema, 1 + len(self.summed))  # on any shard, also if there is one: what follows is named alike
+        shape = Shape(self.schema, 1 + len(self.summed))  # the partition is None on a single shard too, so that readers have the same ids
         return builder.add(operator, inputs, shape, None, reads=reads, meaning=meaning)
 
     def _fields(self) -> dict[int, Field]:
-        """For each variable its field, not nullable where it is shared."""
+        """The field of each variable; shared variables are not nullable."""
         shared = self.plan.shared
         fields = dict(zip(self.plan.flat, self.plan.columns, strict=True))
         return {v: Field(f.name, f.type, f.nullable and v not in shared) for v, f in fields.items()}
 
     def _cube(self) -> Cube | None:
-        """How the join is divided among shards; in a scope it is not."""
+        """The division of the join among the shards; None in a scope or on a single shard."""
         if self.lowering.scoped or not self.lowering.spread:
             return None
         relations = tuple(
-            (tuple(d for d, variable in enumerate(self.plan.shared) if variable in mine), size_of(part))
-            for part, mine in zip(self.plan.inputs, self.plan.variables, strict=True)
+            (tuple(d for d, variable in enumerate(self.plan.shared) if variable in variables), size_of(part))
+            for part, variables in zip(self.plan.inputs, self.plan.variables, strict=True)
         )
         return Cube(len(self.plan.shared), relations)
 
@@ -178,21 +179,21 @@ class _Joining:
         return self.streams.arrange(self.streams.replicate(stream, self.cube, self._placements(index)), index.shared)
 
     def _placements(self, index: Index) -> tuple[Placement, ...]:
-        """Those of all inputs that are read by the index."""
+        """The placements of all inputs that read the index."""
         placed = {self._placement(i, index) for rule in self.rules for i, used in enumerate(rule.indexes) if used == index}
         return tuple(sorted(placed, key=repr))
 
     def _placement(self, i: int, index: Index) -> Placement:
-        """By which words of the index rows of input i find their shards."""
-        mine = [self.plan.variables[i][column] for column in index.order[: index.shared]]
-        return tuple(mine.index(variable) if variable in mine else None for variable in self.plan.shared)
+        """The placement of the rows of input i, as words of the index."""
+        variables = [self.plan.variables[i][column] for column in index.order[: index.shared]]
+        return tuple(variables.index(variable) if variable in variables else None for variable in self.plan.shared)
 
     def _rules(self, arranged: Mapping[Index, Arranged]) -> tuple[Rule, ...]:
         ports = list(dict.fromkeys(a.id for a in arranged.values()))
         return tuple(self._rule(rule, arranged, ports) for rule in self.rules)
 
     def _variables(self, rule: DeltaRule, i: int) -> list[int]:
-        """The variables of input i in the order of the rule's index of it."""
+        """The variables of input i in the order of the index that the rule reads."""
         return [self.plan.variables[i][column] for column in rule.indexes[i].order]
 
     def _rule(self, rule: DeltaRule, arranged: Mapping[Index, Arranged], ports: Sequence[str]) -> Rule:
@@ -218,7 +219,7 @@ class _Joining:
         return Rule(port, tuple(start), tuple(steps), output, weights, self.limbs, self._dimensions(prefix))
 
     def _dimensions(self, prefix: _Prefix) -> tuple[int | None, ...]:
-        """Of each position the dimension of its variable."""
+        """The dimension of each position's variable."""
         dimension = {prefix.places[variable].start: d for d, variable in enumerate(self.plan.shared)}
         return tuple(dimension.get(position) for position in range(prefix.width))
 
@@ -235,17 +236,17 @@ class _Joining:
         return RuleAtom(ports.index(source.id), source.id, source.width, key, i < rule.input, leaf, source.weights)
 
     def _filter(self, parts: Sequence[Expr], prefix: _Prefix) -> PrefixFilter:
-        """The conditions over the variables that they read."""
+        """The conditions as a filter over the variables that they read."""
         columns = sorted({column for part in parts for column in columns_of(part)})
         schema = Schema(tuple(self.fields[self.plan.flat[column]] for column in columns))
-        places = {column: at for at, column in enumerate(columns)}
+        places = {column: place for place, column in enumerate(columns)}
         predicate = conjunction(remap(part, places, schema) for part in parts)
         words = tuple(word for column in columns for word in prefix.places[self.plan.flat[column]])
         return PrefixFilter(Map(schema, Schema(()), (), predicate), words)
 
 
 class _Prefix:
-    """What is bound so far: the words of each variable, by position."""
+    """The variables bound so far. places: the positions of each variable's words."""
 
     def __init__(self, fields: dict[int, Field]) -> None:
         self._fields, self.places, self.width = fields, dict[int, range](), 0

@@ -1,4 +1,4 @@
-"""What a relation was in other ticks, and weights as a column. State is spread by whole rows: another number of shards does it no harm."""
+"""Relations in other ticks, and weights as a column. State is partitioned by whole rows, so that it can be resharded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deltic.plan.nodes import OverTicks, Plan, Weighted
 
 
 def lower_over_ticks(lowering: PlanLowering, plan: OverTicks) -> int:
-    """At the root: a clock that ticks once an epoch."""
+    """At the root, where the clock ticks once per epoch."""
     assert not lowering.scoped
     streams, builder = lowering.streams, lowering.streams.builder
     node, width = _spread(lowering, plan.input)
@@ -21,9 +21,9 @@ def lower_over_ticks(lowering: PlanLowering, plan: OverTicks) -> int:
         node, arrangement = arranged.node, arranged.id
     operator = OverTicksOperator(plan.function, memory, width, arrangement)
     reads = () if arrangement is None else (arrangement,)
-    made = builder.add(operator, (node,), Shape(plan.schema), partition, owns=memory, reads=reads)
-    builder.specify(ArrangementSpec(memory, Shape(plan.schema), builder.nodes[made].level, len(plan.schema)))
-    return made
+    stream = builder.add(operator, (node,), Shape(plan.schema), partition, owns=memory, reads=reads)
+    builder.specify(ArrangementSpec(memory, Shape(plan.schema), builder.nodes[stream].level, len(plan.schema)))
+    return stream
 
 
 def lower_weighted(lowering: PlanLowering, plan: Weighted) -> int:
@@ -35,7 +35,7 @@ def lower_weighted(lowering: PlanLowering, plan: Weighted) -> int:
 
 
 def _spread(lowering: PlanLowering, plan: Plan) -> tuple[int, int]:
-    """The plan's stream with equal rows on one shard, and the words of a row."""
+    """(the plan's stream with equal rows on one shard, the number of words of a row)."""
     stream = lowering.relation(plan)
     width = lowering.streams.shape(stream).layout.width
     return (lowering.streams.gather(stream, width) if width else lowering.streams.exchange(stream, ())), width

@@ -1,4 +1,4 @@
-"""Which columns of a recursive relation all of its steps pass on as they are: by these it can be spread over the shards."""
+"""The columns of a recursive relation that all of its steps pass on unchanged, by which it can be spread over the shards."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from deltic.schema import Schema
 from deltic.trace.encoding import Layout, words_of
 
 Sources = tuple[int | None, ...]
-"""For each column of a plan, which column of the relation it is; None if it is none of them."""
+"""For each column of a plan the column of the relation that it equals; None if there is none."""
 
 
 def spread_by(plan: Recursion) -> tuple[int, ...]:
-    """The words of the columns' values, without those that say whether they are NULL; () where there are no such columns."""
+    """The words of the columns' values, without flag words; () if there are no such columns."""
     slices = Layout.of(plan.schema).slices
     return tuple(word for i in passed_on(plan) for word in range(slices[i].stop - words_of(plan.schema[i].type, False), slices[i].stop))
 
 
 def passed_on(plan: Recursion) -> tuple[int, ...]:
-    """The columns, of a recursion that lies in no other; none where it has several relations, or a step that is not linear or is more
-    than joins, filters and projections.
+    """The columns that an outermost recursion passes on. None if it has several relations, or a step other than a linear combination of
+    joins, filters and projections.
 
-    Rows whose values there differ never meet, so each shard can have the recursion of its values to itself. No column of floats, whose
-    equal values can have different words.
+    Rows with different values in them never interact, so each shard can run the recursion of its values. Columns of floats are left out,
+    since equal values can have different words.
     """
     if len(plan.relations) > 1:
         return ()
@@ -34,11 +34,11 @@ def passed_on(plan: Recursion) -> tuple[int, ...]:
     if not all(sources):
         return ()
     kept = (i for i, field in enumerate(schema) if not field.type.is_float)
-    return tuple(i for i in kept if all(found[i] == i for found in sources)) if steps else ()
+    return tuple(i for i in kept if all(columns[i] == i for columns in sources)) if steps else ()
 
 
 def _terms(plan: Plan, schema: Schema) -> Iterator[Plan]:
-    """What is added up, as far as it has the relation's columns."""
+    """The terms of the union that have the relation's columns."""
     if isinstance(plan, Distinct):
         yield from _terms(plan.input, schema)
     elif isinstance(plan, Union) and _kinds(plan.schema) == _kinds(schema):
@@ -49,7 +49,7 @@ def _terms(plan: Plan, schema: Schema) -> Iterator[Plan]:
 
 
 def _sources(plan: Plan) -> Sources:
-    """() where the plan reads the relation otherwise."""
+    """The columns that the plan passes on; () if it reads the relation in another way."""
     match plan:
         case Reference():
             return tuple(range(len(plan.schema)))
@@ -69,10 +69,10 @@ def _joined(plan: Join) -> Sources:
     reading = [bool(references(side)) for side in sides]
     if all(reading) or (plan.kind == "semi" and reading[1]):
         return ()
-    found = [_sources(side) if reads else (None,) * len(side.schema) for side, reads in zip(sides, reading, strict=True)]
-    if not found[reading.index(True)]:
+    sources = [_sources(side) if reads else (None,) * len(side.schema) for side, reads in zip(sides, reading, strict=True)]
+    if not sources[reading.index(True)]:
         return ()
-    return found[0] if plan.kind == "semi" else (*found[0], *found[1])
+    return sources[0] if plan.kind == "semi" else (*sources[0], *sources[1])
 
 
 def _kinds(schema: Schema) -> list[object]:

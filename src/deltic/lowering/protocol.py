@@ -10,16 +10,16 @@ from deltic.plan.nodes import Plan
 
 
 class PlanLowering(Protocol):
-    """Turns plans into streams of one scope, each plan once."""
+    """Lowers plans to streams of one scope, each plan once."""
 
     @property
     def streams(self) -> Streams:
-        """The circuit under construction."""
+        """The dataflow under construction."""
         ...
 
     @property
     def scoped(self) -> bool:
-        """Whether the streams lie in the scope of a recursion."""
+        """Whether the streams are in the scope of a recursion."""
         ...
 
     @property
@@ -28,11 +28,11 @@ class PlanLowering(Protocol):
         ...
 
     def relation(self, plan: Plan) -> int:
-        """The stream of the plan's changes, laid out as its schema says."""
+        """The stream of the plan's changes, laid out by its schema."""
         ...
 
     def once(self, meaning: Hashable, make: Callable[[], int]) -> int:
-        """The stream of this meaning; `make` adds it on the first call."""
+        """The stream with this meaning; `make` adds it on the first call."""
         ...
 
     def distinct(self, stream: int) -> int:

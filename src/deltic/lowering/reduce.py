@@ -1,4 +1,4 @@
-"""aggregate by a user's function: the rows arranged by their group, and the operator that reads the groups that change."""
+"""aggregate by a user's function: rows arranged by group, and the operator that reads the groups that change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deltic.schema import BIGINT, Field, Schema
 
 
 def lower_reduce(lowering: PlanLowering, plan: Reduce) -> int:
-    assert not lowering.scoped, "a relation of a recursion is read by a function of whole groups"
+    assert not lowering.scoped, "a function of whole groups reads a recursive relation"
     streams, builder = lowering.streams, lowering.streams.builder
     schema = plan.input.schema
     keys = [Field(name, expr.type, expr.nullable) for name, expr in plan.keys] or [Field("all", BIGINT, False)]

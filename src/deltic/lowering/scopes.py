@@ -1,4 +1,4 @@
-"""Streams within a scope. What only rests on imported streams is added around the scope, once for all iterations, and imported."""
+"""Streams within a scope. Operators over imported streams alone are added outside the scope, and their result is imported."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from deltic.schema import Schema
 
 
 class ScopeStreams(Streams):
-    """Adds operators to a scope. Everything in it is on the home shard, or, where it is `spread`, what is joined is on every shard.
+    """Adds operators to a scope. All rows are on the home shard or, in a spread scope, the joined relations are on every shard.
 
-    partition: the words of the recursive relation by which it is spread.
+    partition: the words of the recursive relation by which it is spread; () if it is not.
     """
 
     def __init__(self, outer: Streams, seed: str, partition: tuple[int, ...] = ()) -> None:
@@ -34,7 +34,7 @@ class ScopeStreams(Streams):
         return self.scope.attach(stream)
 
     def outside(self, stream: int) -> int | None:
-        """The outer stream that is attached here, if it is one."""
+        """The outer stream that this stream imports; None if it is not an import."""
         return self.scope.imported(stream) if self.builder.nodes[stream].kind is NodeKind.IMPORT else None
 
     def map(

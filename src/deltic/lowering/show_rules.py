@@ -1,7 +1,7 @@
-"""Multiway joins of a circuit told for people: the order in which each rule binds variables, what it reads, and how large results can be.
+"""Descriptions of multiway joins: the order in which each rule binds variables, the arrangements that it reads, and bounds on the result.
 
-Everything is read off the circuit, so that it is what runs. Within a rule a variable is called as the column that binds it first, with a
-number behind where another one is called so already.
+They are derived from the dataflow, so they show what runs. Within a rule a variable has the name of the column that binds it first,
+followed by a number if the name is in use.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from deltic.lowering.agm import agm_bound
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """An arrangement as a rule reads it. key: variables by which; found: those that it gives; new: with this tick's change."""
+    """A lookup in an arrangement. key: the variables looked up; bound: those that it binds; new: whether this tick's change is included."""
 
     arrangement: str
     key: tuple[str, ...]
-    found: tuple[str, ...]
+    bound: tuple[str, ...]
     new: bool
 
     def __str__(self) -> str:
-        sides = [", ".join(self.key), *(["->", ", ".join(self.found)] if self.found else [])]
+        sides = [", ".join(self.key), *(["->", ", ".join(self.bound)] if self.bound else [])]
         return f"{'new' if self.new else 'old'} {self.arrangement} ({' '.join(filter(None, sides))})"
 
 
 @dataclass(frozen=True, slots=True)
 class RulePicture:
-    """change: the arrangement whose change it starts from. order: of all variables, those of the change first. steps: what each reads."""
+    """change: the arrangement whose change it starts from. order: all variables, those of the change first. steps: the reads of each."""
 
     change: str
     order: tuple[str, ...]
@@ -48,10 +48,10 @@ class RulePicture:
 
 @dataclass(frozen=True, slots=True)
 class JoinPicture:
-    """One multiway join. node: its id. arrangements: all that it reads; shared: those of them that several rules or operators read.
+    """One multiway join. node: its id. arrangements: all that it reads; shared: those that several rules or operators read.
 
-    exponent: of relations with n different rows each at most n^exponent different ones are found, before they are summed up. rows: at most
-    so many with the relations as they are; None while one of them is empty, and where rows are replicated.
+    exponent: relations of n distinct rows each have at most n^exponent distinct results, before these are summed. rows: the bound for the
+    current sizes; None while a relation is empty, and if rows are replicated.
     """
 
     node: str
@@ -70,9 +70,9 @@ class JoinPicture:
 def pictures(
     nodes: Sequence[Node], peers: Sequence[Node], circuit: Dataflow, statistics: Mapping[str, tuple[int, int]]
 ) -> Iterator[JoinPicture]:
-    """Those of the multiway joins among the nodes, and in the scopes that they are.
+    """The multiway joins among the nodes and in their scopes.
 
-    peers: all nodes of the nodes' own scope. statistics: (rows, bytes) by arrangement.
+    peers: all nodes of the scope of `nodes`. statistics: arrangement → (rows, bytes).
     """
     for node in nodes:
         match node.operator:
@@ -87,7 +87,7 @@ def pictures(
 def _picture(
     node: Node, join: MultiwayJoinOperator, peers: Sequence[Node], circuit: Dataflow, statistics: Mapping[str, tuple[int, int]]
 ) -> JoinPicture:
-    """peers: the nodes of its own scope."""
+    """peers: the nodes of its scope."""
     ports = {port: name for name, (port, _, _) in join.sources.items()}
     reads = [ports[port] for port in range(len(ports))]
     readers = Counter(atom for rule in join.rules for atom in {atom.arrangement for step in rule.steps for atom in step.atoms})
@@ -108,11 +108,11 @@ def _picture(
 
 
 def _edges(rule: Rule, ports: Sequence[str]) -> list[tuple[str, frozenset[int]]]:
-    """For each occurrence its arrangement and the positions that it binds: a relation is bound where its last word is."""
+    """For each occurrence (its arrangement, the positions of its variables). It occurs in the step that binds its last word."""
     edges = [(ports[rule.port], frozenset(range(len(rule.start))))]
-    at = len(rule.start)
+    position = len(rule.start)
     for step in rule.steps:
-        bound = range(at, at := at + step.width)
+        bound = range(position, position := position + step.width)
         edges += [(atom.arrangement, frozenset((*atom.key, *bound))) for atom in step.atoms if atom.leaf]
     return edges
 
@@ -123,33 +123,33 @@ def _rule(rule: Rule, ports: Sequence[str], circuit: Dataflow) -> RulePicture:
     for step in rule.steps:
         first = step.atoms[0]
         words = word_names(circuit.arrangements[first.arrangement].shape)[len(first.key) : first.width]
-        found = _distinct(words[:1] if isinstance(step, Extend) else words, names)
-        steps.append(tuple(_read(atom, names, found) for atom in step.atoms))
-        names = [*names, *found]
+        bound = _distinct(words[:1] if isinstance(step, Extend) else words, names)
+        steps.append(tuple(_read(atom, names, bound) for atom in step.atoms))
+        names = [*names, *bound]
     return RulePicture(short(ports[rule.port]), tuple(dict.fromkeys(names)), tuple(steps))
 
 
-def _read(atom: RuleAtom, names: Sequence[str], found: Sequence[str]) -> Read:
-    return Read(short(atom.arrangement), tuple(names[p] for p in atom.key), tuple(dict.fromkeys(found)), atom.new)
+def _read(atom: RuleAtom, names: Sequence[str], bound: Sequence[str]) -> Read:
+    return Read(short(atom.arrangement), tuple(names[p] for p in atom.key), tuple(dict.fromkeys(bound)), atom.new)
 
 
-def _distinct(words: Sequence[str], taken: Sequence[str]) -> list[str]:
-    """The names of words, those of one field alike, none of them taken."""
-    found: dict[str, str] = {}
+def _distinct(words: Sequence[str], used: Sequence[str]) -> list[str]:
+    """The names of words, equal for words of one field, and different from those in use."""
+    renamed: dict[str, str] = {}
     for word in words:
         number, name = 1, word
-        while name in taken:
+        while name in used:
             number, name = number + 1, f"{word}{number + 1}"
-        found.setdefault(word, name)
-    return [found[word] for word in words]
+        renamed.setdefault(word, name)
+    return [renamed[word] for word in words]
 
 
 def word_names(shape: Shape) -> list[str]:
-    """A column's name for each word of a row."""
+    """The name of its column for each word of a row."""
     return [f.name for f, s in zip(shape.schema, shape.layout.slices, strict=True) for _ in range(s.start, s.stop)]
 
 
 def short(arrangement: str) -> str:
-    """Enough of an arrangement's id to tell it apart."""
+    """An abbreviated arrangement id."""
     role, _, digest = arrangement.rpartition("-")
     return f"{role}-{digest[:8]}"

@@ -1,6 +1,6 @@
-"""The steps that every lowering is made of: maps that fuse, exchanges where they are needed, arrangements that are shared.
+"""The building blocks of lowering: maps that fuse, exchanges where they are needed, arrangements that are shared.
 
-A stream is the id of the node that produces it. `Streams` owns the circuit while it is built.
+A stream is the id of the node that produces it. `Streams` owns the dataflow while it is built.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ FALLIBLE = ("sequence", "generate_series")
 """Table functions that can fail on some arguments."""
 
 ZERO = Literal(0, BIGINT)
-"""The key of what has no key: everything is in one group, on the home shard."""
+"""The key of rows without a key: they form one group, on the home shard."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """A stream that is arranged: its node's output is the change as a batch, `id` names its state.
+    """An arranged stream: the output of its node is the change as a batch, `id` is the arrangement.
 
-    key: words to look up by. width, weights: of the arrangement. fields: for each payload field, its words there. partition: of the stream;
-    on a single shard the arrangement may have another one, that of the first stream of equal content.
+    key: the number of words of the lookup key. width, weights: the numbers of words and weights of a row. fields: the words of each field.
+    partition: that of the stream; on a single shard the arrangement may have another one, that of the first stream of equal content.
     """
 
     node: int
@@ -51,7 +51,7 @@ class Arranged:
 
 
 class Streams:
-    """Adds operators to a circuit. Stream ids in, stream ids out. single: whether all is on one shard."""
+    """Adds operators to a dataflow; takes and returns stream ids. single: whether there is only one shard."""
 
     def __init__(self, builder: CircuitBuilder | None = None, *, single: bool = False) -> None:
         self.builder = CircuitBuilder(several=not single) if builder is None else builder
@@ -88,7 +88,7 @@ class Streams:
         predicate: Expr | None = None,
         measures: tuple[Measure, ...] = (),
     ) -> int:
-        """map and filter; fused with a map before it where no expression would be evaluated twice."""
+        """map and filter; fused with a map before it unless an expression would be evaluated twice."""
         node = self.builder.nodes[stream]
         inner = node.operator
         if (
@@ -99,8 +99,8 @@ class Streams:
             columns = [substitute(e, inner.columns) for e in columns]
             measures = tuple(Measure(m.kind, substitute(m.argument, inner.columns)) for m in measures)
             parts = [inner.predicate, None if predicate is None else substitute(predicate, inner.columns)]
-            some = [p for p in parts if p is not None]
-            predicate = conjunction(some) if some else None
+            present = [p for p in parts if p is not None]
+            predicate = conjunction(present) if present else None
             return self.map(node.inputs[0], columns, target, predicate, measures)
         operator = Map(node.shape.schema, target, tuple(columns), predicate, measures)
         if operator.identity and predicate is None and not measures:
@@ -113,7 +113,7 @@ class Streams:
         return self.map(stream, [reference(schema, i) for i in range(len(schema))], schema, predicate)
 
     def flat_map(self, stream: int, plan: FlatMap, carried: Sequence[int]) -> int:
-        """The fields `carried` of the stream, once for each element, and the element."""
+        """The fields `carried` of the stream and the element, once for each element."""
         node = self.builder.nodes[stream]
         fallible = plan.function in FALLIBLE or any(map(can_fail, plan.arguments))
         operator = FlatMapOperator(
@@ -124,13 +124,13 @@ class Streams:
         return self.builder.add(operator, (stream,), Shape(operator.target), _kept_partition(node.partition, kept))
 
     def generate(self, stream: int, plan: Generate) -> int:
-        """The rows that a user's table function gives for those of the stream."""
+        """The rows that a user's table function returns for those of the stream."""
         node = self.builder.nodes[stream]
         operator = GenerateOperator(node.shape.schema, plan.function, plan.made, plan.weighted)
         return self.builder.add(operator, (stream,), Shape(operator.target), () if node.partition == () else None)
 
     def inspect(self, stream: int, plan: Inspect) -> int:
-        """The stream, which the plan's function is shown beside all else that reads it."""
+        """The stream, after adding a sink that calls the plan's function with its changes."""
         operator = InspectOperator(plan.schema, plan.function)
         self.builder.add(operator, (stream,), self.shape(stream), self.partition(stream), kind=NodeKind.SINK)
         return stream
@@ -153,31 +153,31 @@ class Streams:
         return self.builder.add(Negate(), (stream,), self.shape(stream), self.partition(stream))
 
     def exchange(self, stream: int, key: tuple[int, ...]) -> int:
-        """The stream, each row on the shard of its `key` words; itself where it is so already."""
+        """The stream with each row on the shard of its `key` words; the same stream if it already is."""
         if self.partition(stream) == key:
             return stream
         return self.builder.add(Exchange(key), (stream,), self.shape(stream), key)
 
     def broadcast(self, stream: int) -> int:
-        """The stream, all of it on every shard."""
+        """The stream with all rows on every shard."""
         return self.builder.add(Exchange(None), (stream,), self.shape(stream), None)
 
     def replicate(self, stream: int, cube: Cube, placements: tuple[Placement, ...]) -> int:
-        """The stream, each row on all shards where the cube wants it."""
+        """The stream with each row on all shards that the cube assigns it to."""
         return self.builder.add(Replicate((), cube, placements), (stream,), self.shape(stream), None)
 
     def gather(self, stream: int, words: int) -> int:
-        """The stream, so that rows with equal first `words` words are on one shard."""
+        """The stream with rows whose first `words` words are equal on one shard."""
         partition = self.partition(stream)
         if partition is not None and all(w < words for w in partition):
             return stream
         return self.exchange(stream, tuple(range(words)))
 
     def arrange(self, stream: int, key_fields: int, role: str = "trace") -> Arranged:
-        """trace_append of the stream as it is laid out, its first `key_fields` fields being the key.
+        """trace_append of the stream in its layout. key_fields: the number of leading fields that form the key.
 
-        There is one for each content and partition. On a single shard rows lie alike however they are partitioned: then there is one for
-        each content, held to be partitioned by its first field, as most joins would have it on several; of a whole table it is its own.
+        There is one for each content and partition. On a single shard the partition is irrelevant, so there is one for each content, named
+        as if partitioned by its first field, as most joins would partition it on several; a whole table uses its own arrangement.
         """
         if self.single and role == "trace":
             return replace(self._arranged_once(self._before_exchanges(stream), key_fields), partition=self.partition(stream))
@@ -203,7 +203,7 @@ class Streams:
         return self.arranged(node, name, key_fields)
 
     def fingerprint(self, arranged: Arranged) -> str:
-        """What names the state of an operator that reads the arrangement, its rows where the stream had them."""
+        """The identity of the arrangement as input of an operator with state, its rows on the shards of the stream."""
         if arranged.partition is None and not self.single:
             return self.builder.fingerprint(arranged.node)
         return self.builder.placed(arranged.node, arranged.partition)
@@ -225,7 +225,7 @@ class Streams:
         self.builder.specify(ArrangementSpec(name, output.shape, output.level, key_fields))
 
     def as_table(self, stream: int) -> tuple[int, tuple[int, ...]] | None:
-        """(source node, its field for each field of the stream), where the stream is a table with columns left out or moved."""
+        """(source node, its field for each field of the stream), if the stream is a projection of a table; else None."""
         node = self.builder.nodes[stream]
         if isinstance(node.operator, TableInput):
             return stream, tuple(range(len(node.shape.schema)))
@@ -247,19 +247,19 @@ def normalized(expr: Expr) -> Expr:
 
 
 def is_not_null(exprs: Sequence[Expr]) -> Expr | None:
-    """TRUE where no expression is NULL; None where none can be."""
+    """TRUE where no expression is NULL; None if none is nullable."""
     checks = [Call("is_not_null", (e,), BOOLEAN, False) for e in exprs if e.nullable]
     return conjunction(checks) if checks else None
 
 
 def is_any_null(exprs: Sequence[Expr]) -> Expr | None:
-    """TRUE where some expression is NULL; None where none can be."""
-    all_there = is_not_null(exprs)
-    return None if all_there is None else Call("not", (all_there,), BOOLEAN, False)
+    """TRUE where any expression is NULL; None if none is nullable."""
+    none_null = is_not_null(exprs)
+    return None if none_null is None else Call("not", (none_null,), BOOLEAN, False)
 
 
 def guarded(expr: Expr, condition: Expr | None) -> Expr:
-    """The expression where the condition is TRUE, else NULL, and evaluated only there."""
+    """The expression, evaluated only where the condition is TRUE; NULL elsewhere."""
     return expr if condition is None or condition == TRUE else Case(((condition, expr),), Literal(None, expr.type), expr.type, True)
 
 
@@ -279,7 +279,7 @@ def _count(expr: Expr, reads: list[int]) -> None:
 
 
 def _kept_partition(partition: tuple[int, ...] | None, operator: Map) -> tuple[int, ...] | None:
-    """Where the words that the input is partitioned by stand in the output; None if one of them is gone."""
+    """The positions in the output of the words that the input is partitioned by; None if one is not in the output."""
     if not partition:
         return partition
     layout = Layout.of(operator.target)

@@ -1,4 +1,4 @@
-"""Temporal filters: the bounds become columns, computed in one pass with what stands before, and a queue keeps what is due later."""
+"""Temporal filters: the bounds become columns, computed in the pass of the operators before, and a queue holds rows that are due later."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from deltic.schema import BIGINT, TIMESTAMP, Field, Schema
 
 
 def lower_temporal_filter(lowering: PlanLowering, plan: TemporalFilter) -> int:
-    """The rows whose time it is."""
-    assert not lowering.scoped, "a relation of a recursion is filtered by time"
+    """The stream of the rows whose bounds contain the current time."""
+    assert not lowering.scoped, "a temporal filter reads a recursive relation"
     streams, builder, schema = lowering.streams, lowering.streams.builder, plan.input.schema
     bounds = (*plan.lower, *plan.upper)
     fields = schema.fields + tuple(Field(f"bound{i}", TIMESTAMP, True) for i in range(len(bounds)))
@@ -30,6 +30,6 @@ def lower_temporal_filter(lowering: PlanLowering, plan: TemporalFilter) -> int:
     kept = partition if partition is not None and all(word < width for word in partition) else None
     node = builder.add(operator, (mapped,), Shape(schema), kept, owns=queue)
     waiting = Shape(Schema((Field("due", BIGINT, False), *schema.fields)))
-    behind = None if kept is None else tuple(word + 1 for word in kept)
-    builder.specify(ArrangementSpec(queue, waiting, builder.nodes[node].level, 1, partition=behind))
+    queue_partition = None if kept is None else tuple(word + 1 for word in kept)
+    builder.specify(ArrangementSpec(queue, waiting, builder.nodes[node].level, 1, partition=queue_partition))
     return node

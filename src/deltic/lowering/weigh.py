@@ -1,8 +1,8 @@
-"""Sums that ride in the weight: a plan as group columns with (count, sums) for weights, pushed below joins.
+"""Sums as weights: a plan as group columns with weights (count, sums), pushed below joins.
 
-SUM and COUNT over A ⋈ B need of A only, for each join key and group column of A's, how many rows and the sums of A's measures;
-the same for B. Each side is arranged so, and the join multiplies: count = count_a · count_b, a sum over A's columns = sum_a · count_b
-(factorised IVM's ring of sums). No value that is only summed is ever stored, and a skewed key costs one row.
+For each join key and group, SUM and COUNT over A ⋈ B need only the number of rows and the sums of each side. Each side is arranged in this
+form, and the join multiplies: count = count_a · count_b, a sum over A's columns = sum_a · count_b (the ring of sums of factorised IVM).
+Values that are only summed are not stored, and a skewed key costs one row.
 """
 
 from __future__ import annotations
@@ -20,57 +20,57 @@ from deltic.plan.nodes import Join, MultiwayJoin, Plan, Project
 from deltic.schema import Field, Schema
 
 
-def weigh(lowering: PlanLowering, plan: Plan, wanted: Weighing, schema: Schema) -> int:
+def weigh(lowering: PlanLowering, plan: Plan, weighing: Weighing, schema: Schema) -> int:
     """The stream of the groups (the fields of `schema`) with weights (count, measures)."""
-    return lowering.once((plan, wanted, schema), lambda: _weigh(lowering, plan, wanted, schema))
+    return lowering.once((plan, weighing, schema), lambda: _weigh(lowering, plan, weighing, schema))
 
 
-def _weigh(lowering: PlanLowering, plan: Plan, wanted: Weighing, schema: Schema) -> int:
+def _weigh(lowering: PlanLowering, plan: Plan, weighing: Weighing, schema: Schema) -> int:
     if isinstance(plan, Project):
-        return weigh(lowering, plan.input, wanted.through([e for _, e in plan.columns]), schema)
-    if isinstance(plan, Join) and _splits(plan, wanted):
-        return _weigh_join(lowering, plan, wanted, schema)
-    if isinstance(plan, MultiwayJoin) and (weighed := weigh_multiway_join(lowering, plan, wanted, schema)) is not None:
+        return weigh(lowering, plan.input, weighing.through([e for _, e in plan.columns]), schema)
+    if isinstance(plan, Join) and _splits(plan, weighing):
+        return _weigh_join(lowering, plan, weighing, schema)
+    if isinstance(plan, MultiwayJoin) and (weighed := weigh_multiway_join(lowering, plan, weighing, schema)) is not None:
         return weighed
-    return lowering.streams.map(lowering.relation(plan), wanted.groups, schema, is_not_null(wanted.present), wanted.measures)
+    return lowering.streams.map(lowering.relation(plan), weighing.groups, schema, is_not_null(weighing.present), weighing.measures)
 
 
-def _splits(plan: Join, wanted: Weighing) -> bool:
-    """Whether all that is wanted are plain columns, each of one side, which cannot fail on rows that do not join."""
+def _splits(plan: Join, weighing: Weighing) -> bool:
+    """Whether the join can be weighed by side: an inner equijoin, and plain columns, which cannot fail on rows without a match."""
     if plan.kind != "inner" or not plan.keys or plan.residual is not None:
         return False
-    return all(isinstance(e, Column) for e in (*wanted.groups, *wanted.present, *(m.argument for m in wanted.measures)))
+    return all(isinstance(e, Column) for e in (*weighing.groups, *weighing.present, *(m.argument for m in weighing.measures)))
 
 
-def _weigh_join(lowering: PlanLowering, plan: Join, wanted: Weighing, schema: Schema) -> int:
+def _weigh_join(lowering: PlanLowering, plan: Join, weighing: Weighing, schema: Schema) -> int:
     plan = with_ordered_keys(plan)
     width = len(plan.left.schema)
-    sides = [_weigh_side(lowering, plan, i, wanted, width) for i in (0, 1)]
-    seen = [0, 0]
+    sides = [_weigh_side(lowering, plan, i, weighing, width) for i in (0, 1)]
+    counts = [0, 0]
     order = []
-    for group in wanted.groups:
-        at = _side_of(group, width)
-        order.append((at, seen[at]))
-        seen[at] += 1
+    for group in weighing.groups:
+        side = _side_of(group, width)
+        order.append((side, counts[side]))
+        counts[side] += 1
     weights, limbs = [(0, 0)], []
     slots = [1, 1]
-    for measure in wanted.measures:
-        at = _side_of(measure.argument, width)
+    for measure in weighing.measures:
+        side = _side_of(measure.argument, width)
         first = len(weights)
         for i in range(measure.width):
-            slot = slots[at] + i
-            weights.append((slot, 0) if at == 0 else (0, slot))
-        slots[at] += measure.width
+            slot = slots[side] + i
+            weights.append((slot, 0) if side == 0 else (0, slot))
+        slots[side] += measure.width
         limbs += [(first + i, first + i + 1) for i in range(measure.width - 2, -1, -1)]
     return joined(lowering, sides[0], sides[1], order, schema, tuple(weights), tuple(limbs))
 
 
-def _weigh_side(lowering: PlanLowering, plan: Join, at: int, wanted: Weighing, width: int) -> Side:
+def _weigh_side(lowering: PlanLowering, plan: Join, side: int, weighing: Weighing, width: int) -> Side:
     """One side arranged by the join's keys, its groups as payload, its measures as weights."""
-    below = (plan.left, plan.right)[at]
-    keys = [pair[at] for pair in plan.keys]
-    groups, present = ([_over(e, width) for e in exprs if _side_of(e, width) == at] for exprs in (wanted.groups, wanted.present))
-    measures = tuple(Measure(m.kind, _over(m.argument, width)) for m in wanted.measures if _side_of(m.argument, width) == at)
+    below = (plan.left, plan.right)[side]
+    keys = [pair[side] for pair in plan.keys]
+    groups, present = ([_over(e, width) for e in exprs if _side_of(e, width) == side] for exprs in (weighing.groups, weighing.present))
+    measures = tuple(Measure(m.kind, _over(m.argument, width)) for m in weighing.measures if _side_of(m.argument, width) == side)
     fields = [Field(f"k{i}", k.type, False) for i, k in enumerate(keys)]
     fields += [Field(f"g{i}", g.type, g.nullable) for i, g in enumerate(groups)]
     inner = Weighing((*map(normalized, keys), *groups), measures, (*present, *keys))
@@ -88,6 +88,6 @@ def _side_of(expr: Expr, width: int) -> int:
 
 
 def _over(expr: Expr, width: int) -> Expr:
-    """The column as one of its own side."""
+    """The column as a column of its own side."""
     assert isinstance(expr, Column)
     return replace(expr, index=expr.index - width) if expr.index >= width else expr

@@ -1,4 +1,4 @@
-"""What an aggregate needs of its input: group columns, and sums that ride in the weight (`weigh.py` computes them)."""
+"""The requirements of an aggregate on its input: group columns, and sums as weights (computed by `weigh.py`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deltic.plan.columns import substitute
 class Weighing:
     """Group columns and sums of a plan, as expressions over it.
 
-    groups: the columns of the result. measures: the arguments of its sums. present: expressions that must not be NULL.
+    groups: the columns of the result. measures: its sums. present: expressions that must not be NULL.
     """
 
     groups: tuple[Expr, ...]
