@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from deltic.pipeline import Pipeline
     from deltic.runtimes.read_only import ReadOnlyState, open
     from deltic.runtimes.stored_view import StoredView
-    from deltic.session import Session, Transaction, View, Watermark
+    from deltic.session import Program, Session, Transaction, View, Watermark
 
 __version__ = "0.1.0"
 __all__ = [
     "Circuit",
     "IndexedStream",
     "Pipeline",
+    "Program",
     "ReadOnlyState",
     "Session",
     "StoredView",
@@ -44,7 +45,7 @@ __all__ = [
 
 _LOADED_LATE: Final = {
     **dict.fromkeys(("Circuit", "IndexedStream", "Stream"), "deltic.frontends.python"),
-    **dict.fromkeys(("Session", "Transaction", "View", "Watermark"), "deltic.session"),
+    **dict.fromkeys(("Program", "Session", "Transaction", "View", "Watermark"), "deltic.session"),
     **dict.fromkeys(("ReadOnlyState", "open"), "deltic.runtimes.read_only"),
     "Pipeline": "deltic.pipeline",
     "StoredView": "deltic.runtimes.stored_view",

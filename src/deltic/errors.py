@@ -65,6 +65,11 @@ class DelticError(Exception):
         self.message, self.span, self.expected, self.remedy = message, span, expected, remedy
         super().__init__(self._text())
 
+    def move(self, span: Span | None) -> None:
+        """Gives the error another place: of an error in a text that is part of a larger one."""
+        self.span = span
+        self.args = (self._text(),)
+
     def _text(self) -> str:
         place = "" if self.span is None else f"{self.span.name}:{self.span.line}:{self.span.column}: "
         lines = [f"[{self.code}] {place}{self.message}"]
@@ -117,6 +122,12 @@ class CatalogError(QueryError):
     """A name that is defined twice, or dropped while something reads it."""
 
     code = "DELTIC-1006"
+
+
+class ModuleFailure(QueryError):
+    """A Python module that cannot be imported, or that defines no program."""
+
+    code = "DELTIC-1007"
 
 
 class DataError(DelticError):

@@ -120,8 +120,8 @@ def test_a_dry_run_changes_nothing(shop: Shop, capsys: pytest.CaptureFixture[str
     assert files(shop.folder) == before
     assert capsys.readouterr().out.replace(str(shop.folder), "<folder>").splitlines() == [
         "state <folder>/shop.state: a new state",
-        "table orders: 3 files to take with 10 rows, 2 of them to the dead letters, from <folder>/in/orders",
-        "table customers: 3 files to take with 4 rows, from <folder>/in/customers",
+        "table orders: 3 files to read with 10 rows, 2 of them to the dead letters, from <folder>/in/orders",
+        "table customers: 3 files to read with 4 rows, from <folder>/in/customers",
         "sink spend_out: changes of spend, new, to <folder>/made/spend",
         "sink top_out: snapshot of top, new, to <folder>/made/top",
     ]

@@ -357,6 +357,7 @@ def test_the_public_names() -> None:
         "Circuit",
         "IndexedStream",
         "Pipeline",
+        "Program",
         "ReadOnlyState",
         "Session",
         "StoredView",

@@ -1,4 +1,4 @@
-"""`deltic explain`: plan and circuit of a script's views."""
+"""`deltic explain`: plan and circuit of the views of a script or module."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cyclopts import Parameter, validators
 
 from deltic.cli.exits import Exit
 from deltic.cli.output import emit
-from deltic.cli.script import read_script
+from deltic.cli.script import opened_program
 from deltic.explain import Explanation
 from deltic.session import Session
 
@@ -25,14 +25,15 @@ def explain(
     format: Format = "text",
     json: bool = False,
 ) -> int:
-    """Show plan and circuit of a script's views: operators by name, class, key, state, exchanges and sharing.
+    """Show plan and circuit of the views of a script or module: operators by name, class, key, state, exchanges and sharing.
 
     Only the definitions are run, in this process and on empty tables.
 
     Parameters
     ----------
     script
-        A file of CREATE TABLE and CREATE MATERIALIZED VIEW statements.
+        A file of CREATE TABLE and CREATE MATERIALIZED VIEW statements, or a Python module (.py) whose variable `program` is a
+        deltic.Program.
     view
         One of its views. Default: all of them together.
     format
@@ -40,9 +41,8 @@ def explain(
     json
         The same as --format json.
     """
-    text = read_script(script)
-    with Session(clock="wall") as session:
-        session.sql(text, name=str(script))
+    with opened_program(script) as module, Session(clock="wall") as session:
+        session.program(module.program)
         explanation = session.explain(view)
     emit(_pictured(explanation, "json" if json else format))
     return Exit.OK

@@ -1,4 +1,4 @@
-"""`deltic run`: a script's tables read from files, its views kept exact, its sinks written; it resumes where it left off."""
+"""`deltic run`: a program's tables read from sources, its views kept exact, its sinks written; it resumes where it left off."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import importlib.util
 import json as encoder
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Group, Parameter, validators
@@ -17,13 +18,14 @@ from cyclopts import Group, Parameter, validators
 from deltic.cli.exits import Exit
 from deltic.cli.output import emit
 from deltic.cli.progress import Report
-from deltic.cli.script import read_script
+from deltic.cli.script import opened_program
 from deltic.cli.signals import Signals
 from deltic.errors import SetupError
 from deltic.kernels import prepare
 from deltic.pipeline import Pipeline
 from deltic.pipeline.dry_run import DryRun
 from deltic.pipeline.dry_run import dry_run as dry_run_of
+from deltic.session import Program
 from deltic.session.options import PIPELINE_RETAINS, RunOptions
 
 _AT_LEAST_ONE: Final = Parameter(validator=validators.Number(gte=1))
@@ -53,14 +55,15 @@ def run(
     Parameters
     ----------
     script
-        A file of CREATE TABLE … USING …, CREATE MATERIALIZED VIEW and CREATE SINK statements. Relative paths are relative to its folder.
+        A file of CREATE TABLE … USING …, CREATE MATERIALIZED VIEW and CREATE SINK statements, or a Python module (.py) whose variable
+        `program` is a deltic.Program. Relative paths are relative to its folder.
     engine
         Where ticks run: on Spark, or in this process. Default: on Spark if PySpark is installed.
     master
         Spark's master. Default: this machine, all processors.
     state
         The state folder, or its URL in an object store. Default: the script's name with .state for
-        .sql, beside the script.
+        .sql or .py, beside the script.
     once
         Read the files that exist, and end. This is the default.
     follow
@@ -83,26 +86,40 @@ def run(
     if engine == "embedded" and (master is not None or shared_state):
         print("deltic: --master and --shared-state require --engine spark", file=sys.stderr)
         return Exit.USAGE
-    text, folder = read_script(script), script.absolute().parent
+    folder = script.absolute().parent
     where = state if state is not None else str(folder / f"{script.stem}.state")
     options = RunOptions(state=where, shards=shards, retain=retain, shared_state=shared_state, clock="wall", rows_per_tick=rows_per_tick)
-    if dry_run:
-        found = dry_run_of(text, name=str(script), state=where, base=folder)
-        emit(encoder.dumps(found.json()) if json else _pictured(found))
-        return Exit.OK
-    report = Report(json=json)
-    with ExitStack() as stack:
-        signals = stack.enter_context(Signals())
-        prepare(report.say)
-        spark = None if engine == "embedded" else stack.enter_context(_spark(master, f"deltic run {script.name}"))
-        signals.listen()  # PySpark has installed a handler of its own
-        pipeline = stack.enter_context(Pipeline.of(text, options.on(spark), name=str(script), base=folder))
-        signals.stop_by(pipeline.stop)
-        report.started(where, pipeline.start)
-        with report.ticks() as told:
-            summary = pipeline.follow(on_progress=told) if follow else pipeline.run_once(told)
-        report.ended(summary)
+    with opened_program(script) as module:
+        if dry_run:
+            outcome = dry_run_of(module.program, state=where, base=folder)
+            emit(encoder.dumps(outcome.json()) if json else _pictured(outcome))
+            return Exit.OK
+        with Signals() as signals:
+            spark = nullcontext() if engine == "embedded" else _spark(master, f"deltic run {script.name}", module.helpers)
+            _run(module.program, options, folder, spark, signals, Report(json=json), follow=follow)
     return Exit.INTERRUPTED if signal.SIGINT in signals.caught else Exit.OK
+
+
+def _run(
+    program: Program,
+    options: RunOptions,
+    folder: Path,
+    spark: AbstractContextManager[Any],
+    signals: Signals,
+    report: Report,
+    *,
+    follow: bool,
+) -> None:
+    prepare(report.say)
+    with ExitStack() as stack:
+        engine = stack.enter_context(spark)
+        signals.listen()  # PySpark has installed a handler of its own
+        pipeline = stack.enter_context(Pipeline.of(program, options.on(engine), base=folder))
+        signals.stop_by(pipeline.stop)
+        report.started(str(options.folder), pipeline.start)
+        with report.ticks() as on_progress:
+            summary = pipeline.follow(on_progress=on_progress) if follow else pipeline.run_once(on_progress)
+        report.ended(summary)
 
 
 def _default_engine(needs_spark: bool) -> Literal["spark", "embedded"]:
@@ -114,24 +131,29 @@ def _default_engine(needs_spark: bool) -> Literal["spark", "embedded"]:
 
 
 @contextmanager
-def _spark(master: str | None, name: str) -> Iterator[Any]:
-    """A Spark session, stopped at the end. The Spark room imports PySpark, which is an extra."""
+def _spark(master: str | None, name: str, helpers: Sequence[ModuleType]) -> Iterator[Any]:
+    """A Spark session, stopped at the end, whose workers need not have the modules `helpers`.
+
+    The Spark room imports PySpark, which is an extra.
+    """
     if importlib.util.find_spec("pyspark") is None:
         raise SetupError("PySpark is not installed", remedy='pip install "deltic[spark]", or give --engine embedded')
+    by_value = importlib.import_module("deltic.runtimes.spark.by_value").pickled_by_value
     spark = importlib.import_module("deltic.runtimes.spark.session").session_at(master, name=name)
     try:
-        yield spark
+        with by_value(helpers):
+            yield spark
     finally:
         spark.stop()
 
 
-def _pictured(found: DryRun) -> str:
-    lines = [f"state {found.state}: {found.start}"]
-    for source in found.sources:
+def _pictured(outcome: DryRun) -> str:
+    lines = [f"state {outcome.state}: {outcome.start}"]
+    for source in outcome.sources:
         letters = f", {source.letters:,} of them to the dead letters" if source.letters else ""
-        files = f"{len(source.files):,} files to take with {source.rows:,} rows{letters}" if source.files else "nothing to take"
+        files = f"{len(source.files):,} files to read with {source.rows:,} rows{letters}" if source.files else "nothing to read"
         lines.append(f"table {source.table}: {files}, from {source.location}")
-    for sink in found.sinks:
-        had = "new" if sink.epoch is None else f"has had epoch {sink.epoch}"
-        lines.append(f"sink {sink.sink}: {sink.mode} of {sink.view}, {had}, to {sink.location}")
+    for sink in outcome.sinks:
+        position = "new" if sink.epoch is None else f"has epoch {sink.epoch}"
+        lines.append(f"sink {sink.sink}: {sink.mode} of {sink.view}, {position}, to {sink.location}")
     return "\n".join(lines)

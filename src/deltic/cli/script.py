@@ -1,15 +1,23 @@
-"""A script's text."""
+"""The file that a command is given: a SQL script, or a Python module that defines a program."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
-from deltic.errors import SyntaxFailure
+from deltic.cli.module import ProgramFile, imported
+from deltic.session import Program
+
+PYTHON: Final = ".py"
 
 
-def read_script(script: Path) -> str:
-    """Raises SyntaxFailure if it is not UTF-8."""
-    try:
-        return script.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise SyntaxFailure(f"{script}: byte {error.start} is not UTF-8", expected="a script in UTF-8") from error
+@contextmanager
+def opened_program(script: Path) -> Iterator[ProgramFile]:
+    """Its program; a module stays imported for the block. Raises QueryError and CircuitError, with the place in the file."""
+    if script.suffix == PYTHON:
+        with imported(script) as module:
+            yield module
+    else:
+        yield ProgramFile(Program(script), ())

@@ -1,4 +1,4 @@
-"""Pipelines: scripts that read files, keep views exact and write sinks, and resume where they left off."""
+"""Pipelines: programs that read sources, keep views exact and write sinks, and resume where they left off."""
 
 from __future__ import annotations
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deltic.connectors.source import Json
+from deltic.pipeline.bound_program import BoundProgram, state_is_there
 from deltic.pipeline.pipeline import ROWS_PER_TICK
 from deltic.pipeline.progress import Start
-from deltic.pipeline.script import Script, state_is_there
+from deltic.session import Program
 from deltic.storage.reader import StateReader
 
 
@@ -60,12 +61,12 @@ class DryRun:
         }
 
 
-def dry_run(script: str, *, name: str, state: str, base: str | Path | None = None) -> DryRun:
+def dry_run(program: str | Program, *, state: str, name: str = "<sql>", base: str | Path | None = None) -> DryRun:
     """What a Pipeline of these would do. Reads every row that is pending, and so finds what is wrong with them; changes nothing.
 
-    Raises QueryError, StateError, SourceError, DataError, SinkError.
+    Raises QueryError, CircuitError, StateError, SourceError, DataError, SinkError.
     """
-    bound = Script.bind(script, name, base)
+    bound = BoundProgram.bind(Program.of(program, name), base)
     notes: Mapping[str, Json] = {}
     epoch = None
     bound.check_new(state)
@@ -82,7 +83,7 @@ def dry_run(script: str, *, name: str, state: str, base: str | Path | None = Non
     )
 
 
-def _pending(bound: Script, name: str, notes: Mapping[str, Json]) -> Pending:
+def _pending(bound: BoundProgram, name: str, notes: Mapping[str, Json]) -> Pending:
     feed = bound.feed(bound.table(name), ROWS_PER_TICK)
     feed.restore(notes)
     feed.source.refresh(force=True)
@@ -93,6 +94,6 @@ def _pending(bound: Script, name: str, notes: Mapping[str, Json]) -> Pending:
     return Pending(feed.table.name, feed.source.location, files, rows, letters)
 
 
-def _target(bound: Script, name: str, epoch: int | None) -> Target:
+def _target(bound: BoundProgram, name: str, epoch: int | None) -> Target:
     definition = bound.sinks[name]
     return Target(definition.name, definition.view, bound.location(name), definition.sink.mode, epoch)

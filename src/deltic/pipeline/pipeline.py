@@ -1,4 +1,4 @@
-"""A pipeline: a script's tables read from files, its views kept exact, and its sinks written, tick by tick.
+"""A pipeline: a program's tables read from their sources, its views kept exact, and its sinks written, tick by tick.
 
 A tick reads, stages dead letters, commits changes and notes in one epoch, settles the letters and writes the sinks. Only the commit
 counts: what comes before it is discarded by the next start, what comes after it is done again. So each change is applied once, and each
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltic.connectors.source import Json
 from deltic.errors import DataError
+from deltic.pipeline.bound_program import BoundProgram
 from deltic.pipeline.delivery import Delivery
 from deltic.pipeline.feeds import Load, located
 from deltic.pipeline.history import History
 from deltic.pipeline.letters import DeadLetters
 from deltic.pipeline.progress import Progress, Summary
-from deltic.pipeline.script import Script
-from deltic.session import Session
+from deltic.session import Program, Session
 from deltic.session.clock import due_s
 from deltic.session.options import PIPELINE_RETAINS, RunOptions
 
@@ -40,11 +40,11 @@ Listener = Callable[[Progress], object]
 
 
 class Pipeline:
-    """The pipeline of a script. Safe to share between threads; use it in a `with` block, or close it."""
+    """The pipeline of a program. Safe to share between threads; use it in a `with` block, or close it."""
 
     def __init__(
         self,
-        script: str,
+        program: str | Program,
         *,
         name: str = "<sql>",
         spark: pyspark.sql.SparkSession | None = None,
@@ -55,28 +55,29 @@ class Pipeline:
         retain: int = PIPELINE_RETAINS,
         shared_state: bool = False,
     ) -> None:
-        """Opens the state, takes the script for its program, and brings the sinks up to it; takes no file yet.
+        """Opens the state, makes the program its definitions, and brings the sinks up to date; reads no source yet.
 
-        script: its text; `name` is what errors call it. spark, state, shards, retain, shared_state: as of a Session.
-        rows_per_tick: how many rows of each source a tick takes at most, 100,000 if not given.
-        base: the folder that the script's relative paths count from; the working folder if not given.
-        Raises SetupError for an invalid option, QueryError, StateError, SourceError, SinkError, EvaluationError; then nothing is read and
-        no sink written.
+        program: a Program, or the text of a SQL script, which errors call `name`.
+        spark, state, shards, retain, shared_state: as of a Session.
+        rows_per_tick: the most rows of each source in a tick; 100,000 by default.
+        base: the folder that relative paths count from; the working folder by default.
+        Raises SetupError for an invalid option, QueryError, CircuitError, StateError, SourceError, SinkError, EvaluationError; then
+        nothing is read and no sink written.
         """
         options = RunOptions(
             spark=spark, state=state, shards=shards, retain=retain, shared_state=shared_state, clock="wall", rows_per_tick=rows_per_tick
         )
-        self._open(script, options, name, base)
+        self._open(Program.of(program, name), options, base)
 
     @classmethod
-    def of(cls, script: str, options: RunOptions, *, name: str = "<sql>", base: str | Path | None = None) -> Self:
-        """The pipeline of a script with these options, whose clock is "wall"."""
+    def of(cls, program: Program, options: RunOptions, *, base: str | Path | None = None) -> Self:
+        """The pipeline of a program with these options, whose clock is "wall"."""
         pipeline = cls.__new__(cls)
-        pipeline._open(script, options, name, base)
+        pipeline._open(program, options, base)
         return pipeline
 
-    def _open(self, script: str, options: RunOptions, name: str, base: str | Path | None) -> None:
-        bound = Script.bind(script, name, base)
+    def _open(self, program: Program, options: RunOptions, base: str | Path | None) -> None:
+        bound = BoundProgram.bind(program, base)
         if options.folder is not None:
             bound.check_new(options.folder)
         self.session = Session.of(options)
@@ -84,7 +85,7 @@ class Pipeline:
             notes = self.session.notes
             bound.check(notes)
             self.start = bound.start(notes, self.session.epoch)
-            self.session.program(script, name=name, notes=bound.renewed(notes))
+            self.session.program(program, notes=bound.renewed(notes))
             self._attach(bound, options.folder, options.rows_per_tick)
         except BaseException:
             self.session.close()
@@ -95,12 +96,12 @@ class Pipeline:
         """The sources and sinks that a session has defined, which stays open when this is closed. state: its folder."""
         pipeline = cls.__new__(cls)
         pipeline.session = session
-        bound = Script.of(session, base)
+        bound = BoundProgram.of(session, base)
         pipeline.start = bound.start(session.notes, session.epoch)
         pipeline._attach(bound, state, rows_per_tick)
         return pipeline
 
-    def _attach(self, bound: Script, state: str | None, rows_per_tick: int | None) -> None:
+    def _attach(self, bound: BoundProgram, state: str | None, rows_per_tick: int | None) -> None:
         session = self.session
         self._lock, self._stopping, self._idle = RLock(), Event(), True
         self._feeds = [bound.feed(session.table(name), rows_per_tick or ROWS_PER_TICK) for name in session.sources]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from deltic.session.program import Program
 from deltic.session.session import Session
 from deltic.session.transaction import Transaction
 from deltic.session.view import View
 from deltic.session.watermark import Watermark
 
-__all__ = ["Session", "Transaction", "View", "Watermark"]
+__all__ = ["Program", "Session", "Transaction", "View", "Watermark"]

@@ -23,7 +23,9 @@ def circuit_statements(circuit: Circuit, known: Mapping[str, TableSchema], catal
     for name, schema in circuit.views.items():
         _view(catalog, name, schema)
     for name, table in circuit.inputs.items():
-        if known.get(name.lower()) != table:
+        if name.lower() in known:
+            _check_same(name, table, known[name.lower()])
+        else:
             yield CreateTable(table, False, _place(name))
     there = {**known, **{name.lower(): table for name, table in circuit.inputs.items()}}
     for name, plan in circuit.outputs.items():
@@ -58,6 +60,20 @@ def _view(catalog: Namespace, name: str, schema: Schema) -> Plan:
             f"the circuit reads the view {name} with the columns ({described(schema)})", expected=f"({described(plan.schema)}), as it has"
         )
     return plan
+
+
+def _check_same(name: str, table: TableSchema, known: TableSchema) -> None:
+    if table != known:
+        raise CircuitError(
+            f"the input {name} has the columns ({_columns(table)}), and table {known.name} has ({_columns(known)})",
+            expected="the columns and the key of the table",
+            remedy=f"make the circuit by deltic.Circuit(program), of the program that defines {known.name}, and leave out the schema",
+        )
+
+
+def _columns(table: TableSchema) -> str:
+    key = ", ".join(table.schema[i].name for i in table.key)
+    return described(table.schema) + (f", PRIMARY KEY ({key})" if key else "")
 
 
 def _place(name: str) -> Span:

@@ -18,7 +18,7 @@ from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, CircuitError, DelticError, UnknownName
 from deltic.explain import Explanation, explain
-from deltic.frontends.python import Circuit as PythonCircuit
+from deltic.frontends.python import Circuit, check_unchanged
 from deltic.frontends.sql import parse_script
 from deltic.kernels import prepare
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
@@ -36,6 +36,7 @@ from deltic.session.draft import Draft
 from deltic.session.engines import open_runtime, spark_changes
 from deltic.session.functions import check_functions
 from deltic.session.options import RunOptions
+from deltic.session.program import Program
 from deltic.session.transaction import PendingChanges, Transaction, unknown_table
 from deltic.session.view import View
 from deltic.session.watermark import Marks, Watermark
@@ -118,23 +119,23 @@ class Session:
             self._install(draft.catalog, draft.dropped)
         self._contents.subscribers.deliver()
 
-    def program(self, script: str, *, name: str = "<sql>", notes: Mapping[str, Any] | None = None) -> None:
-        """Makes a script the whole program: what it does not define is dropped, and what the state has of the rest is taken over.
+    def program(self, program: str | Program, *, name: str = "<sql>", notes: Mapping[str, Any] | None = None) -> None:
+        """Replaces all definitions: what the program does not define is dropped, and views that it defines as before keep their state.
 
-        notes: committed with it, as in `apply`. Raises QueryError and EvaluationError as `sql` does, and StateError if a table is not as
-        the state has it; then nothing changes.
+        program: a Program, or the text of a script, which errors call `name`. A view whose Python functions have changed is filled again.
+        notes: committed with it, as in `apply`. Raises QueryError, CircuitError and EvaluationError as `sql` and `install` do, and
+        StateError if a table differs from the state's; then nothing changes.
         """
+        catalog = Program.of(program, name).catalog
+        check_unchanged(view.plan for view in catalog.views.values())
         with self._lock:
             self._contents.check_open()
             self._settle()
-            draft = Draft(Catalog())
-            for statement in parse_script(script, name, draft):
-                draft.apply(statement)
-            gone = [table for table in self._runtime.committed.program.tables if table.lower() not in draft.catalog.tables]
-            self._install(draft.catalog, gone, checked(notes or {}))
+            dropped = [table for table in self._runtime.committed.program.tables if table.lower() not in catalog.tables]
+            self._install(catalog, dropped, checked(notes or {}), replace=True)
         self._contents.subscribers.deliver()
 
-    def install(self, circuit: PythonCircuit, *, replace: bool = False) -> None:
+    def install(self, circuit: Circuit, *, replace: bool = False) -> None:
         """Makes the inputs of a circuit made in Python tables, and its outputs materialized views, beside what there is.
 
         All of it or nothing. An input may be a table that is there already, if it is the same. Raises CatalogError and EvaluationError; and
@@ -142,7 +143,7 @@ class Session:
         """
         with self._lock:
             self._contents.check_open()
-            if not isinstance(circuit, PythonCircuit):
+            if not isinstance(circuit, Circuit):
                 raise CircuitError(f"{circuit!r} is no circuit", expected="a deltic.Circuit")
             self._settle()
             draft = Draft(self._catalog, self._kept())

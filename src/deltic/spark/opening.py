@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltic.errors import DelticError, StateError, StateInUse
 from deltic.pipeline import Pipeline, Progress
-from deltic.session import Session
+from deltic.session import Program, Session
 from deltic.session.options import RunOptions
 from deltic.storage.folder import open_folder
 
@@ -40,9 +40,8 @@ class Stopped(DelticError):
 class Definition:
     """Everything needed to open a pipeline in another process, on its own Spark session; see deltic.pipeline.Pipeline."""
 
-    script: str
+    program: Program
     options: RunOptions
-    name: str
     base: str
 
     @property
@@ -52,7 +51,7 @@ class Definition:
 
     def open(self, spark: pyspark.sql.SparkSession) -> Opened:
         """Opens the state. Raises StateInUse while another process has it open."""
-        return Opened(Pipeline.of(self.script, self.options.on(spark), name=self.name, base=self.base))
+        return Opened(Pipeline.of(self.program, self.options.on(spark), base=self.base))
 
 
 class Opened:

@@ -1,4 +1,4 @@
-"""Pipelines on Spark: a script whose tables are fed by Structured Streaming, by its own files, or by both."""
+"""Pipelines on Spark: a program whose tables are fed by Structured Streaming, by its own files, or by both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltic.errors import CatalogError, DelticError, SetupError
 from deltic.pipeline import Pipeline, Progress
-from deltic.pipeline.script import Script
+from deltic.pipeline.bound_program import BoundProgram
 from deltic.runtimes.spark.changes import TaggedTable
 from deltic.runtimes.spark.streams import (
     Trigger,
@@ -27,7 +27,7 @@ from deltic.runtimes.spark.streams import (
     tagged_table,
 )
 from deltic.schema import TableSchema
-from deltic.session import Session
+from deltic.session import Program, Session
 from deltic.session.options import PIPELINE_RETAINS, RunOptions
 from deltic.spark.opening import Definition, Opened, Stopped, read_progress, served, write_progress
 from deltic.spark.running import POLL_S, Journal, Running, seconds
@@ -54,11 +54,11 @@ class Fed:
 
 
 class StreamingPipeline:
-    """A script's tables, views and sinks, fed by Spark.
+    """A program's tables, views and sinks, fed by Spark.
 
     Streams given to `stream` run as one query, and one batch of it is one tick; each function that `foreach_batch` returns makes ticks of
-    its own, one at a time. `start` also reads the script's own files. Changes, offsets and notes of a tick are one epoch, so a batch that
-    Spark runs again changes nothing, and a sink receives each epoch once.
+    its own, one at a time. `start` also reads the program's own sources. Changes, offsets and notes of a tick are one epoch, so a batch
+    that Spark runs again changes nothing, and a sink receives each epoch once.
 
     Under Spark Connect the server's worker runs the batches of streams and holds the state: it must have Deltic installed and reach the
     folder. Read views there with `spark.read.format("deltic")`.
@@ -66,7 +66,7 @@ class StreamingPipeline:
 
     def __init__(
         self,
-        session_or_script: Session | str,
+        session_or_program: Session | Program | str,
         spark: pyspark.sql.SparkSession | None = None,
         *,
         state: str | os.PathLike[str] | None = None,
@@ -77,10 +77,10 @@ class StreamingPipeline:
         retain: int = PIPELINE_RETAINS,
         shared_state: bool = False,
     ) -> None:
-        """session_or_script: the text of a script, which errors call `name`; or a session on Spark, which stays open.
+        """session_or_program: a Program; the text of a SQL script, which errors call `name`; or a session on Spark, which stays open.
 
         state: the state folder, also if a session is given. rows_per_tick: the most rows of each source in a tick. base: the folder that
-        the script's relative paths start from. shards, retain, shared_state: as in Session. Raises QueryError and SetupError; the state
+        relative paths start from. shards, retain, shared_state: as in Session. Raises QueryError, CircuitError and SetupError; the state
         is opened when it is first needed.
         """
         self._lock = RLock()
@@ -94,17 +94,18 @@ class StreamingPipeline:
         options = RunOptions(
             spark=spark, state=state, shards=shards, retain=retain, shared_state=shared_state, clock="wall", rows_per_tick=rows_per_tick
         )
-        if isinstance(session_or_script, Session):
-            self._over(session_or_script, options.folder, rows_per_tick, base)
+        if isinstance(session_or_program, Session):
+            self._over(session_or_program, options.folder, rows_per_tick, base)
             return
         if spark is None or options.folder is None:
             missing = "a Spark session" if spark is None else "a state folder"
-            raise SetupError(f"a pipeline on Spark without {missing}", expected="StreamingPipeline(script, spark, state='folder')")
+            raise SetupError(f"a pipeline on Spark without {missing}", expected="StreamingPipeline(program, spark, state='folder')")
         where = str(Path.cwd() if base is None else Path(base).absolute())
-        script = Script.bind(session_or_script, name, where)
-        self._tables, self._sources = script.tables, tuple(script.sources)
+        program = Program.of(session_or_program, name)
+        bound = BoundProgram.bind(program, where)
+        self._tables, self._sources = bound.tables, tuple(bound.sources)
         root = options.folder if "://" in options.folder else str(Path(options.folder).expanduser().absolute())
-        self._definition = Definition(session_or_script, replace(options, spark=None, state=root), name, where)
+        self._definition = Definition(program, replace(options, spark=None, state=root), where)
 
     def _over(self, session: Session, state: str | None, rows_per_tick: int | None, base: str | os.PathLike[str] | None) -> None:
         if session.spark is None:
@@ -262,7 +263,7 @@ class StreamingPipeline:
         if self._definition is None:
             raise SetupError(
                 "a pipeline over a session cannot run on a Spark Connect server: its session belongs to this process",
-                expected="deltic.spark.StreamingPipeline(script, spark, state='folder')",
+                expected="deltic.spark.StreamingPipeline(program, spark, state='folder')",
             )
         return {"_definition": self._definition, "_tables": self._tables, "_sources": self._sources}
 

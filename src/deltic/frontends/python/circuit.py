@@ -15,11 +15,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal, overload
 
-from deltic.errors import CircuitError
+from deltic.errors import CircuitError, UnknownName, did_you_mean
 from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.stream import Stream, expected
+from deltic.frontends.statements import Namespace
 from deltic.plan.monotone import check_monotone
 from deltic.plan.nodes import ITERATION_LIMIT, Plan, Recursion, Reference, Table, references
 from deltic.plan.recursion import has_base
@@ -28,18 +29,36 @@ from deltic.schema import Field, Schema, TableSchema
 
 
 class Circuit:
-    """Inputs become tables and outputs materialized views of the session that installs it. views: those of the session that it reads."""
+    """Inputs become tables and outputs materialized views of the session or program that takes it.
 
-    def __init__(self) -> None:
+    over: a Program, whose tables and views are read by name, without a schema. views: the views that are read, by name.
+    """
+
+    def __init__(self, over: Namespace | None = None) -> None:
+        self._over = over
         self.inputs: dict[str, TableSchema] = {}
         self.views: dict[str, Schema] = {}
         self.outputs: dict[str, Plan] = {}
         self._recursions: set[str] = set()
         self._around: list[str] = []
 
-    def input(self, name: str, *, schema: Columns, key: Iterable[str] = ()) -> Stream:
-        """A table. key: the columns of its primary key, which are NOT NULL; without any it is a multiset."""
+    def __copy__(self) -> Circuit:
+        """The circuit as it is now: inputs, views and outputs that are added to either are not added to the other."""
+        copied = Circuit(self._over)
+        copied.inputs, copied.views, copied.outputs = dict(self.inputs), dict(self.views), dict(self.outputs)
+        copied._recursions = set(self._recursions)
+        return copied
+
+    def input(self, name: str, *, schema: Columns | None = None, key: Iterable[str] = ()) -> Stream:
+        """A table. key: the columns of its primary key, which are NOT NULL; without any it is a multiset.
+
+        Without a schema it is a table of the program that the circuit is over.
+        """
         self._check_free(name)
+        if schema is None:
+            table = self._known(name, "table")
+            self.inputs[table.name] = table
+            return Stream(Table(table))
         columns = schema_of(schema)
         _check_columns(name, columns)
         found = [columns.find(column) for column in ((key,) if isinstance(key, str) else key)]
@@ -51,15 +70,16 @@ class Circuit:
         self.inputs[name] = table
         return Stream(Table(table))
 
-    def view(self, name: str, *, schema: Columns) -> Stream:
-        """A view of the session that installs the circuit, of SQL or of another circuit. schema: its columns, checked then.
+    def view(self, name: str, *, schema: Columns | None = None) -> Stream:
+        """A view of the session or program that takes the circuit, of SQL or of another circuit. schema: its columns, checked then.
 
-        Within the circuit, names of views, inputs, outputs and recursions differ.
+        Without a schema it is a view of the program that the circuit is over. Within the circuit, names of views, inputs, outputs and
+        recursions differ.
         """
         self._check_free(name)
         if name in self._recursions:
             raise CircuitError(f"the view {name} has the name of a recursion of the circuit", remedy="give the recursion another name")
-        self.views[name] = schema_of(schema)
+        self.views[name] = self._known(name, "view").schema if schema is None else schema_of(schema)
         return Stream(Reference(name, self.views[name]))
 
     def output(self, name: str, stream: Stream) -> None:
@@ -137,6 +157,25 @@ class Circuit:
         for (name, schema), stream in zip(schemas.items(), streams, strict=True):
             _check_fits(name, schema, stream.schema)
         return {name: stream.plan for name, stream in zip(schemas, streams, strict=True)}
+
+    @overload
+    def _known(self, name: str, kind: Literal["table"]) -> TableSchema: ...
+    @overload
+    def _known(self, name: str, kind: Literal["view"]) -> Plan: ...
+    def _known(self, name: str, kind: Literal["table", "view"]) -> TableSchema | Plan:
+        """The relation of that kind in the program that the circuit is over."""
+        if self._over is None:
+            raise CircuitError(
+                f"{kind} {name} has no schema",
+                expected="schema={…}, unless the circuit is over a program: deltic.Circuit(program)",
+            )
+        known = self._over.relation(name)
+        if known is None:
+            raise UnknownName(f"there is no {kind} {name} in the program", remedy=did_you_mean(name, self._over.names()))
+        if isinstance(known, TableSchema) != (kind == "table"):
+            other = "view" if kind == "table" else "input"
+            raise CircuitError(f"{name} is not a {kind}", remedy=f"circuit.{other}({name!r})")
+        return known
 
     def _check_free(self, name: str) -> None:
         _check_name(name)

@@ -46,7 +46,7 @@ from deltic.runtimes.spark.message import (
     unpack_parts,
 )
 from deltic.runtimes.spark.reach import check_reach
-from deltic.runtimes.spark.task import Assignment, LevelTask, Program
+from deltic.runtimes.spark.task import Assignment, LevelTask, PickledCircuit
 from deltic.schema import TableSchema
 from deltic.storage.dictionary import Dictionary
 from deltic.storage.files import FileRef, Origin
@@ -89,7 +89,7 @@ class SparkRuntime(Durable):
             shards = parallelism(spark)
         self._written: tuple[Dictionary, ...] = ()
         super().__init__(root, shards, retain)
-        self._program: tuple[Dataflow, Program] | None = None
+        self._program: tuple[Dataflow, PickledCircuit] | None = None
 
     def close(self) -> None:
         """Unlocks the state folder; the Spark session stays open."""
@@ -145,9 +145,9 @@ class SparkRuntime(Durable):
     def _merge(self, manifest: Manifest, groups: Sequence[Group], origin: Origin) -> list[Merged]:
         return merge_on_spark(self._spark, self._state.root, manifest, groups, origin)
 
-    def _program_of(self, circuit: Dataflow) -> Program:
+    def _program_of(self, circuit: Dataflow) -> PickledCircuit:
         if self._program is None or self._program[0] is not circuit:
-            self._program = circuit, Program.of(circuit, self.shards, self.strings.identity)
+            self._program = circuit, PickledCircuit.of(circuit, self.shards, self.strings.identity)
         elif self._program[1].identity is not self.strings.identity:
             self._program = circuit, replace(self._program[1], identity=self.strings.identity)
         return self._program[1]
@@ -161,7 +161,7 @@ class SparkRuntime(Durable):
             parts.update(((shard, name), Batch.trusted(rows.columns, rows.weights)) for name, rows in rows_by_view.items())
         return parts
 
-    def _frame(self, circuit: Dataflow, program: Program, changes: Tables, tick: Tick) -> DataFrame:
+    def _frame(self, circuit: Dataflow, program: PickledCircuit, changes: Tables, tick: Tick) -> DataFrame:
         """The tick as one Spark plan: the driver's messages, changes on Spark, and a stage for each level after an exchange."""
         ports = {port.name: port for level in circuit.levels for port in level.arrives if port.source_level < 0}
         held = {name: rows for name, rows in changes.items() if isinstance(rows, PendingRows)}

@@ -58,7 +58,7 @@ INLINE_BYTES: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class PickledCircuit:
     """A circuit for the workers: pickled once, and unpickled once by each of them."""
 
     digest: str
@@ -67,9 +67,9 @@ class Program:
     identity: Identity
 
     @staticmethod
-    def of(circuit: Dataflow, shards: int, identity: Identity) -> Program:
+    def of(circuit: Dataflow, shards: int, identity: Identity) -> PickledCircuit:
         pickled: bytes = cloudpickle.dumps(circuit)  # type: ignore[no-untyped-call]
-        return Program(hashlib.sha256(pickled).hexdigest(), pickled, shards, identity)
+        return PickledCircuit(hashlib.sha256(pickled).hexdigest(), pickled, shards, identity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class _Warm:
     opened: dict[tuple[str, int, int], ShardArrangements] = field(default_factory=dict)
     frozen: bool = False
 
-    def circuit(self, program: Program) -> Dataflow:
+    def circuit(self, program: PickledCircuit) -> Dataflow:
         if program.digest not in self.circuits:
             self.circuits.clear()
             self.circuits[program.digest] = cloudpickle.loads(program.pickled)
@@ -156,7 +156,7 @@ _warm = _Warm()
 class LevelTask:
     """The function that Spark maps over the partitions of a level."""
 
-    program: Program
+    program: PickledCircuit
     level: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

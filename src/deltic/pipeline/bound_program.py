@@ -1,4 +1,4 @@
-"""A script, bound but not run: its tables, views, sources and sinks, and what it would find in a state."""
+"""A program, bound but not run: its tables, views, sources and sinks, and how it differs from a state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deltic.pipeline.notes import SINKS, SinkOffset, forgotten, sink_offsets
 from deltic.pipeline.progress import Start
 from deltic.runtimes.program import check_tables
 from deltic.schema import Schema, TableSchema
-from deltic.session import Session
+from deltic.session import Program, Session
 from deltic.session.catalog import SinkDefinition
 from deltic.storage.folder import open_folder
 from deltic.storage.names import MANIFESTS
@@ -28,7 +28,7 @@ Notes = Mapping[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class BoundProgram:
     """base: the folder that relative paths count from. tables: by name. sources, sinks: by name in lower case.
 
     views: by name the id of what each is kept as, and its columns. described: the tables as a state notes them.
@@ -42,10 +42,10 @@ class Script:
     described: Mapping[str, TableDescription]
 
     @classmethod
-    def bind(cls, text: str, name: str, base: str | Path | None) -> Self:
-        """The script `text`, which is called `name`. Raises QueryError."""
+    def bind(cls, program: Program, base: str | Path | None) -> Self:
+        """The program over empty tables. Raises QueryError and CircuitError."""
         with Session(clock="wall") as session:
-            session.program(text, name=name)
+            session.program(program)
             return cls.of(session, base)
 
     @classmethod
@@ -67,7 +67,7 @@ class Script:
         return tuple(name for name in self.tables if name.lower() not in self.sources)
 
     def start(self, notes: Notes, epoch: int | None) -> Start:
-        """What becomes of a state with these notes; epoch: its last, None if it is new."""
+        """How a state with these notes changes; epoch: its last, None if it is new."""
         known = ProgramDescription.of(notes)
         if epoch is None or not known.tables:
             return Start(None, unfed=self.unfed)
@@ -82,7 +82,7 @@ class Script:
         )
 
     def renewed(self, notes: Notes) -> dict[str, Json]:
-        """The notes that change when a state takes the script for its program: those on tables that it does not have are removed.
+        """The notes that change when a state takes the program: those on tables that it does not define are removed.
 
         So are those on sinks that were emptied, which makes them new.
         """
@@ -121,7 +121,7 @@ class Script:
         )
 
     def check(self, notes: Notes) -> None:
-        """Raises StateError or SinkError if a state with these notes would refuse the script, or a sink the state."""
+        """Raises StateError or SinkError if a state with these notes would refuse the program, or a sink the state."""
         check_tables(ProgramDescription.of(notes).tables, self.described)
         self._check_columns(notes)
         known = self.sink_offsets(notes)
@@ -145,7 +145,7 @@ class Script:
                 raise _other_columns(definition, before[offset.view], now)
 
     def sink_offsets(self, notes: Notes) -> dict[str, SinkOffset]:
-        """How far the sinks are when a state with these notes has taken the script."""
+        """How far the sinks are when a state with these notes has taken the program."""
         return sink_offsets({SINKS: self.renewed(notes).get(SINKS, notes.get(SINKS)) or {}})
 
     def location(self, sink: str) -> str:

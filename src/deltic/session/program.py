@@ -1,0 +1,117 @@
+"""Programs: tables, views, sources and sinks, declared by SQL and by circuits in Python, bound together. A program runs nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self, TypeAlias
+
+from deltic.errors import CircuitError, QueryError, SyntaxFailure
+from deltic.frontends.python import Circuit
+from deltic.frontends.sql import parse_script
+from deltic.frontends.statements import Statement
+from deltic.plan.nodes import Plan
+from deltic.schema import TableSchema
+from deltic.session.catalog import Catalog
+from deltic.session.circuits import circuit_statements
+from deltic.session.draft import Draft
+
+
+@dataclass(frozen=True, slots=True)
+class SqlText:
+    """SQL statements; errors call them `name`."""
+
+    text: str
+    name: str
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """The content of a file. Raises QueryError if it cannot be read, SyntaxFailure if it is not UTF-8."""
+        try:
+            return cls(Path(path).read_text(encoding="utf-8"), os.fspath(path))
+        except UnicodeDecodeError as error:
+            raise SyntaxFailure(f"{os.fspath(path)}: byte {error.start} is not UTF-8", expected="a script in UTF-8") from error
+        except OSError as error:
+            raise QueryError(f"cannot read {os.fspath(path)}: {error.strerror}", expected="a file of SQL") from error
+
+
+Part: TypeAlias = SqlText | Circuit
+
+
+class Program:
+    """The definition of a whole pipeline, for `Pipeline`, `Session.program` and `deltic run`: SQL scripts and circuits.
+
+    Each part is SQL text, the path of a file of SQL, a Circuit, or another Program. A part reads what the parts before it define: an input
+    of a circuit may be a table that SQL declares, with its source, and a sink in SQL may read an output of a circuit.
+
+    Immutable: a circuit counts as it is when the program is made. Raises QueryError, with the place, and CircuitError.
+    """
+
+    __slots__ = ("_catalog", "_parts")
+
+    def __init__(self, *parts: str | os.PathLike[str] | Circuit | Program) -> None:
+        self._bind(tuple(bound for part in parts for bound in _parts_of(part)))
+
+    @classmethod
+    def of(cls, program: str | Program, name: str = "<sql>") -> Program:
+        """The program itself; of text, that of the SQL script, which errors call `name`."""
+        if isinstance(program, Program):
+            return program
+        bound = cls.__new__(cls)
+        bound._bind((SqlText(program, name),))
+        return bound
+
+    def _bind(self, parts: tuple[Part, ...]) -> None:
+        draft = Draft(Catalog())
+        for part in parts:
+            for statement in _statements(part, draft):
+                draft.apply(statement)
+        self._parts, self._catalog = parts, draft.catalog
+
+    @property
+    def catalog(self) -> Catalog:
+        """What it defines."""
+        return self._catalog
+
+    def relation(self, name: str) -> TableSchema | Plan | None:
+        """A table by its schema, a view by its plan, None where there is neither."""
+        return self._catalog.relation(name)
+
+    def names(self) -> tuple[str, ...]:
+        """Its tables and views."""
+        return self._catalog.names()
+
+    def __eq__(self, other: object) -> bool:
+        return self._parts == other._parts if isinstance(other, Program) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    def __getstate__(self) -> tuple[Part, ...]:
+        return self._parts
+
+    def __setstate__(self, parts: tuple[Part, ...]) -> None:
+        self._bind(parts)
+
+
+def _parts_of(part: object) -> tuple[Part, ...]:
+    match part:
+        case str():
+            return (SqlText(part, "<sql>"),)
+        case os.PathLike():
+            return (SqlText.read(part),)
+        case Circuit():
+            return (copy(part),)
+        case Program():
+            return part._parts
+    expected = "SQL text, the path of a file of SQL, a deltic.Circuit or a deltic.Program"
+    raise CircuitError(f"{part!r} cannot be part of a program", expected=expected)
+
+
+def _statements(part: Part, draft: Draft) -> Iterator[Statement]:
+    if isinstance(part, SqlText):
+        return parse_script(part.text, part.name, draft)
+    return circuit_statements(part, draft.catalog.tables, draft.catalog)
