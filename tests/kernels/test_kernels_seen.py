@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from deltic.kernels.memory import Words
+from deltic.kernels.memory import Words, address_of
 from deltic.kernels.seen import LINE_BITS, NEXT_PLACE, hash_row
 
 ROWS, PLACES = 1 << 14, 1 << 15
@@ -16,7 +16,7 @@ ROWS, PLACES = 1 << 14, 1 << 15
 def hashes(rows: Words) -> Words:
     found = np.empty(len(rows), np.int64)
     for i in range(len(rows)):
-        found[i] = hash_row(rows[i].ctypes.data, rows.shape[1])
+        found[i] = hash_row(address_of(rows[i]), rows.shape[1])
     return found
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 REST: Final = "rest"
 _FILES: Final = {
+    "checked": ("tests/kernels/test_checked_build.py",),
     "recursions": ("tests/runtimes/test_embedded_differential.py", "tests/lowering/", "tests/circuit/test_nested"),
     "cycles": ("tests/runtimes/test_cyclic_joins.py", "tests/circuit/test_multiway.py", "tests/wcoj/"),
     "spark": ("tests/runtimes/test_", "tests/spark/"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from deltic.errors import WeightOverflow
 from deltic.kernels.memory import Words
-from deltic.kernels.vector import address
+from deltic.kernels.table import address
 from deltic.trace import levels as levels_module
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate

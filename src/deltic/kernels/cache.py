@@ -1,8 +1,8 @@
-"""Where compiled kernels are kept: a folder of files, one for each kernel and signature, each behind the digest of its bytes.
+"""Where compiled kernels are kept: a folder of files, one for each kernel and signature, each after the digest of its bytes.
 
-The folder is named by a digest of all kernel sources, numba, Python and the processor: a change in one file can never leave stale code of
-another, and a folder shared by several machines serves each its own. A file that is torn or damaged is never loaded: the kernel is
-compiled again and the file replaced. A folder that another user can write to is not used, since what is loaded is run.
+The folder is named by a digest of all kernel sources, numba, Python, the processor and the build (`build.py`): a change in one file can
+never leave stale code of another, and a folder shared by several machines serves each its own. A file that is torn or damaged is never
+loaded: the kernel is compiled again and the file replaced. A folder that another user can write to is not used, since loading runs code.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ import numba
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps, loads
 
+from deltic.kernels.build import CHECKED
+
 _log = logging.getLogger(__name__)
 
 SUFFIX: Final = ".kernel"
@@ -36,7 +38,7 @@ def _fingerprint() -> str:
     for source in sorted(files("deltic.kernels").iterdir(), key=lambda source: source.name):
         if source.name.endswith(".py"):
             digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    about = (numba.__version__, llvmlite.__version__, sys.version, llvmlite.binding.get_host_cpu_name())
+    about = (numba.__version__, llvmlite.__version__, sys.version, llvmlite.binding.get_host_cpu_name(), CHECKED)
     digest.update(repr(about).encode())
     return digest.hexdigest()[:16]
 

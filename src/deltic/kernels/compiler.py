@@ -8,12 +8,15 @@ Declaring a kernel compiles nothing; its first call, or `warm_up`, does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 import numba
 from numba.core.sigutils import normalize_signature
 from numba.extending import register_jitable
 
+from deltic.kernels.bounds import OutOfBounds
+from deltic.kernels.build import CHECKED
 from deltic.kernels.cache import FOLDER, KernelCache
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,21 +26,36 @@ SEALED: set[Any] = set()
 
 
 def _dispatcher(function: Callable[..., Any]) -> Any:
-    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    dispatcher = numba.njit(nogil=True, error_model="numpy", boundscheck=CHECKED)(function)
     if FOLDER is not None:
         dispatcher._cache = KernelCache(function, FOLDER)
     return dispatcher
 
 
-def kernel(*signatures: str) -> Callable[[F], F]:
-    """Declares a compiled function by its signature, such as "int64(int64[::1], int64)"."""
+def kernel(*signatures: str, sealed: bool = False) -> Callable[[F], F]:
+    """Declares a compiled function by its signature, such as "int64(int64[::1], int64)". sealed: compiled, or loaded, at once."""
 
     def declare(function: F) -> F:
         dispatcher = _dispatcher(function)
         KERNELS.append((dispatcher, signatures))
-        return dispatcher  # type: ignore[no-any-return]
+        if sealed:
+            seal(dispatcher, signatures)
+        return _blamed(dispatcher) if CHECKED else dispatcher  # type: ignore[no-any-return]
 
     return declare
+
+
+def _blamed(dispatcher: Any) -> Any:
+    """The kernel, naming itself where it leaves the bounds of an array."""
+
+    @wraps(dispatcher.py_func)
+    def call(*arguments: Any) -> Any:
+        try:
+            return dispatcher(*arguments)
+        except IndexError as error:
+            raise OutOfBounds(f"kernel {dispatcher.__module__.rpartition('.')[2]}.{dispatcher.__name__}: {error}") from error
+
+    return call
 
 
 def seal(dispatcher: Any, signatures: tuple[str, ...]) -> None:
@@ -53,4 +71,4 @@ def seal(dispatcher: Any, signatures: tuple[str, ...]) -> None:
 
 def part(function: F) -> F:
     """Declares a function that is compiled into the kernels that call it, and runs as plain Python elsewhere."""
-    return register_jitable(function)  # type: ignore[no-any-return]
+    return register_jitable(boundscheck=CHECKED)(function)  # type: ignore[no-any-return]

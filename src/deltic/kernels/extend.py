@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.memory import Words, choose, load, prefetch, product_overflows
+from deltic.kernels.memory import Words, address_of, choose, load, prefetch, product_overflows
 from deltic.kernels.merge import DIRECTORY_HEADER
 from deltic.kernels.read import BLOCK, LARGE, TOUCHED, seek_block
 
@@ -396,7 +396,7 @@ def extend(directories: Words, atoms: Words, keys: Words, n: int, wanted: Words,
     buffer = np.empty((most, BLOCK), np.int64)
     table = np.empty(most, np.int64)
     for c in range(most):
-        table[c] = buffer[c].ctypes.data
+        table[c] = address_of(buffer[c])
     scratch = np.empty((3, BLOCK), np.int64)
     living = np.empty(BLOCK, np.int64)
     slots = np.empty((count, BLOCK), np.int64)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.memory import Words, load, product_overflows, store
+from deltic.kernels.memory import Words, address_of, load, product_overflows, store
 from deltic.kernels.merge import DIRECTORY_HEADER
 from deltic.kernels.read import BLOCK, seek_block
 from deltic.kernels.seen import (
@@ -103,7 +103,7 @@ def join_past(
     columns, other_columns = chain[MINE_COLUMNS], chain[OTHER_COLUMNS]
     who, low, high = found.who, found.low, found.high
     stride, step = DIRECTORY_HEADER + columns + 1, 8 * (width + 2)
-    derived = moves.ctypes.data + 8 * (chain[MOVES_AT] + columns - 1)
+    derived = address_of(moves) + 8 * (chain[MOVES_AT] + columns - 1)
     others = directories[chain[CHANGE_AT] + DIRECTORY_HEADER :]
     for first in range(0, chain[CHANGE_ROWS], BLOCK):
         block = min(BLOCK, chain[CHANGE_ROWS] - first)
@@ -114,7 +114,7 @@ def join_past(
             rows = total(low, high, hits)
             report[TOUCHED_JOINS] += inspected + rows
             met = grown_rows(met, rows)
-            mine, theirs, row = directories[at + DIRECTORY_HEADER :].ctypes.data, others.ctypes.data, met.ctypes.data
+            mine, theirs, row = address_of(directories[at + DIRECTORY_HEADER :]), address_of(others), address_of(met)
             for h in range(hits):
                 j = first + who[h]
                 for i in range(low[h], high[h]):
@@ -144,11 +144,11 @@ def join_changes(
     columns, other_columns, renamed = chain[MINE_COLUMNS], chain[OTHER_COLUMNS], chain[MOVES_AT]
     who, low, high = found.who, found.low, found.high
     stride, step = DIRECTORY_HEADER + other_columns + 1, 8 * (width + 2)
-    derived = moves.ctypes.data + 8 * (renamed + columns - 1)
+    derived = address_of(moves) + 8 * (renamed + columns - 1)
     arranged = np.empty((columns + 1, min(changes, BLOCK)), np.int64)
     keys = np.empty(columns + 1, np.int64)
     for c in range(columns + 1):
-        keys[c] = arranged[c].ctypes.data
+        keys[c] = address_of(arranged[c])
     for first in range(0, changes, BLOCK):
         block = min(BLOCK, changes - first)
         report[SOUGHT_JOINS] += block
@@ -163,7 +163,7 @@ def join_changes(
             rows = total(low, high, hits)
             report[TOUCHED_JOINS] += inspected + rows
             met = grown_rows(met, rows)
-            mine, theirs, row = keys.ctypes.data, directories[at + DIRECTORY_HEADER :].ctypes.data, met.ctypes.data
+            mine, theirs, row = address_of(keys), address_of(directories[at + DIRECTORY_HEADER :]), address_of(met)
             for h in range(hits):
                 for j in range(low[h], high[h]):
                     if not derive(derived, width, mine, columns, who[h], theirs, other_columns, j, row):
@@ -195,20 +195,22 @@ def settle(
     heads, entries = grown_heads(waiting.heads, report[LATEST]), grown_rows(waiting.entries, used + looks)
     derivations, changes = grown_columns(derivations, derived, derived + looks), grown_columns(changes, done, done + looks)
     changed = changed if looks <= len(changed) else np.empty((2 * looks, 2), np.int64)
-    first_record, step, first_entry = seen.records.ctypes.data, 8 * seen.records.shape[1], history.ctypes.data
+    first_record, step, first_entry = address_of(seen.records), 8 * seen.records.shape[1], address_of(history)
+    waits, lists = address_of(entries), address_of(heads)
+    derived_rows, changed_rows = address_of(derivations), address_of(changes)
     count = 0
     for k in range(looks):
         record = first_record + looked[k] * step
         if load(record, NOW) != 0:
-            write_row(derivations.ctypes.data, derivations.shape[1], derived, record, width, iteration, load(record, NOW))
+            write_row(derived_rows, derivations.shape[1], derived, record, width, iteration, load(record, NOW))
             derived += 1
         change, later, safe = step_row(record, first_entry, iteration)
         if not safe:
             report[OVERFLOWED] = 1
         if later < FAR:
-            used, free = wait(entries.ctypes.data, heads.ctypes.data, used, free, looked[k], 0, later)
+            used, free = wait(waits, lists, used, free, looked[k], 0, later)
         if change != 0:
-            write_row(changes.ctypes.data, changes.shape[1], done + count, record, width, iteration + 1, change)
+            write_row(changed_rows, changes.shape[1], done + count, record, width, iteration + 1, change)
             changed[count, 0], changed[count, 1] = looked[k], change
             count += 1
             store(record, CHANGE, load(record, CHANGE) + change)

@@ -1,6 +1,7 @@
-"""Words in memory: a kernel reaches columns by their addresses, so that one signature serves any number of columns.
+"""Words and bytes in memory: a kernel reaches columns by their addresses, so that one signature serves any number of columns.
 
-An address is an int64. Whoever takes it keeps the array alive and has checked its type (see `table.py`).
+An address is an int64. Whoever takes it keeps the array alive and has checked its type (see `table.py`). In the checked build an address
+is a handle, and each access raises BadAddress unless it lies within its array (see `bounds.py`). No other module reads memory by address.
 """
 
 from __future__ import annotations
@@ -10,48 +11,16 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+
+from deltic.kernels import bounds, raw
+from deltic.kernels.build import CHECKED
+from deltic.kernels.compiler import part
 
 Words = npt.NDArray[np.int64]
 
 WORD_MIN = -(2**63)
-
-
-def _load(typing: Any, address: Any, index: Any) -> Any:
-    """The word at `address` + 8 * `index`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        return builder.load(builder.gep(pointer, [arguments[1]]), align=8)
-
-    return types.int64(types.int64, types.int64), generate
-
-
-def _store(typing: Any, address: Any, index: Any, word: Any) -> Any:
-    """Writes the word at `address` + 8 * `index`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]), align=8)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), generate
-
-
-def _prefetch(typing: Any, address: Any, index: Any) -> Any:
-    """Asks for the cache line of the word at `address` + 8 * `index`; it need not be there."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag]))
-        pointer = builder.gep(builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()), [arguments[1]])
-        read, keep, data = ir.Constant(flag, 0), ir.Constant(flag, 3), ir.Constant(flag, 1)
-        builder.call(function, [builder.bitcast(pointer, byte), read, keep, data])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
 
 
 def _product_overflows(typing: Any, left: Any, right: Any) -> Any:
@@ -77,8 +46,74 @@ def _choose(typing: Any, condition: Any, one: Any, other: Any) -> Any:
     return types.int64(types.boolean, types.int64, types.int64), generate
 
 
-load = cast(Callable[[int, int], int], intrinsic(_load))
-store = cast(Callable[[int, int, int], None], intrinsic(_store))
+@part
+def _at(address: int, size: int) -> int:
+    """The machine address of `size` bytes. Raises BadAddress."""
+    start = bounds.located(np.int64(address), np.int64(size))
+    if start == 0:
+        raise bounds.BadAddress(address, size)
+    return start
+
+
+@part
+def _word_at(address: int, index: int) -> int:
+    """The machine address of a word. Raises BadAddress, also where it lies between two words."""
+    place = np.int64(address) + 8 * np.int64(index)
+    if place & 7:
+        raise bounds.BadAddress(place, 8)
+    return _at(place, 8)
+
+
+@part
+def _load(address: int, index: int) -> int:
+    return raw.load(_word_at(address, index), 0)
+
+
+@part
+def _store(address: int, index: int, word: int) -> None:
+    raw.store(_word_at(address, index), 0, word)
+
+
+@part
+def _load_byte(address: int) -> int:
+    return raw.load_byte(_at(address, 1))
+
+
+@part
+def _load_int32(address: int) -> int:
+    return raw.load_int32(_at(address, 4))
+
+
+@part
+def _load_unaligned(address: int) -> int:
+    return raw.load_unaligned(_at(address, 8))
+
+
+@part
+def _copy_bytes(target: int, source: int, length: int) -> None:
+    if length != 0:
+        raw.copy_bytes(_at(target, length), _at(source, length), length)
+
+
+@part
+def _prefetch(address: int, index: int) -> None:
+    """Nothing: what is requested ahead may lie outside of every array."""
+
+
+@part
+def _address_of(array: Any) -> int:
+    return bounds.enter_local(raw.address_of(array), array.nbytes)
+
+
 product_overflows = cast(Callable[[int, int], bool], intrinsic(_product_overflows))
-prefetch = cast(Callable[[int, int], None], intrinsic(_prefetch))
 choose = cast(Callable[[bool, int, int], int], intrinsic(_choose))
+load: Callable[[int, int], int] = _load if CHECKED else raw.load
+store: Callable[[int, int, int], None] = _store if CHECKED else raw.store
+load_byte: Callable[[int], int] = _load_byte if CHECKED else raw.load_byte
+load_int32: Callable[[int], int] = _load_int32 if CHECKED else raw.load_int32
+load_unaligned: Callable[[int], int] = _load_unaligned if CHECKED else raw.load_unaligned
+copy_bytes: Callable[[int, int, int], None] = _copy_bytes if CHECKED else raw.copy_bytes
+prefetch: Callable[[int, int], None] = _prefetch if CHECKED else raw.prefetch
+address_of: Callable[[Any], int] = _address_of if CHECKED else raw.address_of
+HANDLES: bounds.Handles | None = bounds.install() if CHECKED else None
+"""Who gives addresses to arrays in the checked build."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from deltic.kernels.compiler import kernel, part
 from deltic.kernels.index import count_nulls, index_end, index_header, index_rows
-from deltic.kernels.memory import Words, choose, load, store
+from deltic.kernels.memory import Words, address_of, choose, load, store
 
 DIRECTORY_HEADER = 2
 
@@ -148,11 +148,12 @@ def pick_rows(
     n, m = directory[0], directory[stride]
     left, right = directory[DIRECTORY_HEADER], directory[stride + DIRECTORY_HEADER]
     i, j = state[LEFT], state[RIGHT]
+    picked = address_of(picks)
     count = patched = 0
     while count < room and i < n and j < m:
         if columns > 0:
             steps = min(room - count, n - i - 1, m - j - 1)
-            i, j, count = pick_distinct(left, i, right, j, picks.ctypes.data, count, steps)
+            i, j, count = pick_distinct(left, i, right, j, picked, count, steps)
             if count == room:
                 break
         order = compare_rows(directory, DIRECTORY_HEADER, i, directory, stride + DIRECTORY_HEADER, j, columns)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deltic.kernels.compiler import part
-from deltic.kernels.memory import Words, load, prefetch, store
+from deltic.kernels.memory import Words, address_of, load, prefetch, store
 from deltic.kernels.merge import DIRECTORY_HEADER
 from deltic.kernels.read import BLOCK, LARGE, seek_block
 
@@ -159,7 +159,7 @@ def with_room(seen: Seen, count: int, width: int, room: int) -> Seen:
     while size < 2 * room:
         size *= 4  # entering all rows again costs more than room
     slots = np.full(size, NOTHING, np.int64)
-    words, step = records.ctypes.data + 8 * STATE, 8 * (STATE + width)
+    words, step = address_of(records) + 8 * STATE, 8 * (STATE + width)
     for r in range(count):
         hashed = hash_row(words + r * step, width)
         place = hashed & (size - 1)
@@ -218,8 +218,8 @@ def enter(seen: Seen, waiting: Waiting, met: Words, filled: int, width: int, rep
     count, used, free = report[ROWS], report[ENTRIES], report[FREE]
     seen = with_room(seen, count, width, count + filled)
     entries, heads = grown_rows(waiting.entries, used + filled), waiting.heads
-    records, slots, mask = seen.records.ctypes.data, seen.slots.ctypes.data, len(seen.slots) - 1
-    rows, step = met.ctypes.data, 8 * (width + 2)
+    records, slots, mask = address_of(seen.records), address_of(seen.slots), len(seen.slots) - 1
+    waits, rows, step = address_of(entries), address_of(met), 8 * (width + 2)
     hashes = np.empty(min(filled, BLOCK), np.int64)
     for first in range(0, filled, BLOCK):
         block = min(BLOCK, filled - first)
@@ -228,6 +228,7 @@ def enter(seen: Seen, waiting: Waiting, met: Words, filled: int, width: int, rep
             hashes[i] = hash_row(rows + (first + i) * step, width)
             latest = max(latest, met[first + i, width])
         heads = grown_heads(heads, latest)
+        lists = address_of(heads)
         if mask >= LARGE:
             for i in range(block):
                 prefetch(slots, hashes[i] & mask)
@@ -235,7 +236,7 @@ def enter(seen: Seen, waiting: Waiting, met: Words, filled: int, width: int, rep
             r = find_row(records, slots, mask, count, rows + (first + i) * step, width, hashes[i])
             count = max(count, r + 1)
             iteration, weight = met[first + i, width], met[first + i, width + 1]
-            used, free = wait(entries.ctypes.data, heads.ctypes.data, used, free, r, weight, iteration)
+            used, free = wait(waits, lists, used, free, r, weight, iteration)
     report[ROWS], report[ENTRIES], report[FREE] = count, used, free
     report[DERIVED] += filled
     return seen, Waiting(entries, heads)
@@ -286,7 +287,7 @@ def read_histories(
     keys = np.empty((width, min(count, BLOCK)), np.int64)
     table = np.empty(width, np.int64)
     for c in range(width):
-        table[c] = keys[c].ctypes.data
+        table[c] = address_of(keys[c])
     who, low, high = found.who, found.low, found.high
     used, latest = report[KNOWN], report[LATEST]
     report[SOUGHT_ROWS] += count

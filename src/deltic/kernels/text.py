@@ -9,53 +9,16 @@ as Arrow is); it is neither the exchange's nor the radix index's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.memory import WORD_MIN, Words, load
+from deltic.kernels.memory import WORD_MIN, Words, address_of, copy_bytes, load, load_byte, load_int32, load_unaligned
 
 COLLISION = -1
 FULL = -2
 ENTRIES, ROOM, KNOWN, NEW = range(4)
-
-
-def _load_int(bits: int) -> Callable[[int], int]:
-    """An intrinsic: the integer of `bits` bits at `address`, wherever it lies, as a word (8 bits: from 0 to 255)."""
-
-    def at(typing: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
-            found = builder.load(pointer, align=1)
-            if bits == 64:
-                return found
-            widen = builder.zext if bits == 8 else builder.sext
-            return widen(found, ir.IntType(64))
-
-        return types.int64(types.int64), generate
-
-    return cast(Callable[[int], int], intrinsic(at))
-
-
-def _copy(typing: Any, target: Any, source: Any, length: Any) -> Any:
-    """Copies `length` bytes between addresses that do not overlap."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointers = [builder.inttoptr(a, ir.IntType(8).as_pointer()) for a in arguments[:2]]
-        cgutils.raw_memcpy(builder, *pointers, arguments[2], 1)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), generate
-
-
-load_byte, load_int32, load_unaligned = _load_int(8), _load_int(32), _load_int(64)
-copy_bytes = cast(Callable[[int, int, int], None], intrinsic(_copy))
 
 
 @part
@@ -174,7 +137,7 @@ def insert(
     entry used[KNOWN] and string used[NEW] share an id and are not equal.
     """
     mask = len(slots) - 1
-    slot_table, id_table, bytes_at = slots.ctypes.data, ids.ctypes.data, arena.ctypes.data
+    slot_table, id_table, bytes_at = address_of(slots), address_of(ids), address_of(arena)
     for i in range(begin, len(wanted)):
         id_ = wanted[i]
         if id_ == WORD_MIN:
@@ -203,8 +166,9 @@ def insert(
 def rehash(slots: Words, ids: Words, entries: int) -> None:
     """Fills empty slots with all entries."""
     mask = len(slots) - 1
+    slot_table, id_table = address_of(slots), address_of(ids)
     for entry in range(entries):
-        slots[_find(slots.ctypes.data, mask, ids.ctypes.data, ids[entry])] = entry + 1
+        slots[_find(slot_table, mask, id_table, ids[entry])] = entry + 1
 
 
 @kernel("int64(int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
@@ -214,7 +178,7 @@ def locate(wanted: int, slots: Words, ids: Words, starts: Words, entries: Words,
     offsets (one more than entries): those of the entries' bytes laid end to end.
     """
     mask = len(slots) - 1
-    slot_table, id_table = slots.ctypes.data, ids.ctypes.data
+    slot_table, id_table = address_of(slots), address_of(ids)
     missing = 0
     offsets[0] = at = 0
     for i in range(len(entries)):
@@ -235,7 +199,7 @@ def locate(wanted: int, slots: Words, ids: Words, starts: Words, entries: Words,
 @kernel("void(int64[::1], int64[::1], uint8[::1], int64[::1], uint8[::1], uint8[::1])")
 def gather(entries: Words, starts: Words, arena: Any, offsets: Words, out: Any, validity: Any) -> None:
     """The entries' bytes at their offsets; sets a bit in `validity` (zeros) for each entry that is not negative."""
-    source, target = arena.ctypes.data, out.ctypes.data
+    source, target = address_of(arena), address_of(out)
     for i in range(len(entries)):
         entry = entries[i]
         if entry >= 0:
@@ -255,12 +219,13 @@ def _big_endian(address: int, length: int) -> int:
 @kernel("void(int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1])")
 def prefixes(entries: Words, starts: Words, arena: Any, first: Words, second: Words, third: Words) -> None:
     """Three words of each entry that sort as its bytes do: bytes 0 to 22, zero-padded, then min(length, 24) + 1; -1 gives WORD_MIN."""
+    source = address_of(arena)
     for i in range(len(entries)):
         entry = entries[i]
         if entry < 0:
             first[i] = second[i] = third[i] = WORD_MIN
             continue
-        at = arena.ctypes.data + starts[entry]
+        at = source + starts[entry]
         length = starts[entry + 1] - starts[entry]
         first[i] = np.int64(_big_endian(at, min(length, 8))) ^ WORD_MIN
         second[i] = np.int64(_big_endian(at + 8, min(max(length - 8, 0), 8))) ^ WORD_MIN

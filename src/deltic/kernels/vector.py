@@ -1,22 +1,11 @@
-"""Kernels over plain columns: addresses, checked arithmetic, hash partitioning."""
+"""Kernels over plain columns: checked arithmetic, hash partitioning."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from deltic.kernels.compiler import kernel, part, seal
+from deltic.kernels.compiler import kernel, part
 from deltic.kernels.memory import WORD_MIN, Words, load, product_overflows, store
-
-ADDRESSABLE = "int64(int64[::1])", "int64(Array(int64, 1, 'C', readonly=True))"
-
-
-@kernel(*ADDRESSABLE)
-def address(words: Words) -> int:
-    """Where a contiguous int64 array begins; it takes nothing else, and so checks dtype, dimension and contiguity."""
-    return words.ctypes.data
-
-
-seal(address, ADDRESSABLE)
 
 
 @kernel("int64(int64[::1], int64[::1], int64, int64[::1])")

@@ -16,8 +16,7 @@ from deltic.kernels import sort
 from deltic.kernels.index import build_index, index_room, index_words
 from deltic.kernels.memory import Words
 from deltic.kernels.merge import DIRECTORY_HEADER
-from deltic.kernels.table import zeros
-from deltic.kernels.vector import address
+from deltic.kernels.table import address, zeros
 from deltic.trace.guard import Guard
 from deltic.trace.rows import Rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deltic.errors import WeightOverflow
 from deltic.kernels import sort
 from deltic.kernels.memory import Words
-from deltic.kernels.table import block
+from deltic.kernels.table import block, cut
 from deltic.trace.batch import Batch
 from deltic.trace.rows import Rows
 
@@ -27,7 +27,7 @@ def cut_batch(words: Words, table: Words, columns: int, length: int, index: Word
     if 2 * length < words.shape[1]:
         words, known = words[:, :length].copy(), None
     elif length < words.shape[1]:
-        words = words[:, :length]
+        words, known = words[:, :length], cut(table)
     rows = tuple(words)
     return Batch.trusted(rows[:columns], rows[columns:], index, known)
 

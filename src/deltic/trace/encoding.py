@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from deltic.errors import ConstraintViolation
 from deltic.kernels import floats
-from deltic.kernels.vector import address
+from deltic.kernels.table import address
 from deltic.schema import BIGINT, NULL, TIMESTAMP, Field, Schema, TableSchema, Type
 from deltic.trace.strings import StringTable
 from deltic.trace.sums import NARROW

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from deltic.errors import CorruptState
 from deltic.kernels import text
+from deltic.kernels.table import buffer_address
 
 Words = npt.NDArray[np.int64]
 KEY_BYTES: Final = 16
@@ -42,9 +43,9 @@ class StringColumn(NamedTuple):
         n = len(array)
         if not n:
             return StringColumn(array, 0, (0, 0, 0), 0, 0)
-        start = offsets.address + array.offset * (8 if wide else 4)
-        place = (data.address if data is not None else 0, start, int(wide))
-        return StringColumn(array, n, place, validity.address if array.null_count else 0, array.offset)
+        start = buffer_address(offsets, array) + array.offset * (8 if wide else 4)
+        place = (buffer_address(data, array) if data is not None else 0, start, int(wide))
+        return StringColumn(array, n, place, buffer_address(validity, array) if array.null_count else 0, array.offset)
 
     def size(self, start: int, end: int) -> int:
         """Bytes of the strings start … end."""

@@ -10,8 +10,7 @@ import numpy as np
 from deltic.kernels import merge as kernel
 from deltic.kernels.index import index_room, index_words
 from deltic.kernels.memory import Words
-from deltic.kernels.table import block, zeros
-from deltic.kernels.vector import address
+from deltic.kernels.table import address, block, zeros
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate, cut_batch, overflow
 from deltic.trace.rows import Rows

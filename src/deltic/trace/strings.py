@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from deltic.errors import CorruptState
 from deltic.kernels import text
-from deltic.kernels.vector import address
+from deltic.kernels.table import address
 from deltic.trace.entries import MARKER, Entries, Located, Words
 from deltic.trace.identity import Identity, StringColumn
 

@@ -16,8 +16,7 @@ import pyarrow as pa
 from deltic.errors import ArithmeticOverflow
 from deltic.kernels import decimals, floats
 from deltic.kernels.floats import NAN, NEGATIVE_INFINITY, POSITIVE_INFINITY
-from deltic.kernels.table import addresses
-from deltic.kernels.vector import address
+from deltic.kernels.table import address, addresses
 from deltic.schema import Type
 
 Words = npt.NDArray[np.int64]
