@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deltic
+import python_ticks
 from python_ticks import Build, Ticking, random_stream
 from seeds import rotating
 
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module", autouse=True)
+def functions_on_workers(spark: SparkSession) -> None:
+    """Circuits call functions of python_ticks, which the workers would not find."""
+    spark.sparkContext.addPyFile(python_ticks.__file__)
 
 
 BUILDS: dict[str, Build] = {

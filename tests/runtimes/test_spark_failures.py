@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -31,6 +32,13 @@ DIED = "org.apache.spark.SparkException: Python worker exited unexpectedly (cras
 FAILED_FOUR_TIMES = r"^\[DELTIC-7001\] Task \d+ in stage \S+ on \S+ \(executor driver\) failed 4 times, so the tick"
 TASK = "Task 1 in stage 2.0 on localhost (executor driver) failed"
 KEPT = "help: state and views are unchanged; the same changes may be applied again"
+RAISED = """org.apache.spark.api.python.PythonException: [PYTHON_EXCEPTION] An exception was thrown from the Python worker: \
+Traceback (most recent call last):
+  File "/app/task.py", line 164, in __call__
+    circuit = load(self.program)
+              ^^^^^^^^^^^^^^^^^^
+{error}
+ SQLSTATE: 38000"""
 MEMORY = "; if memory ran out, use more shards or fewer cores; spark.python.worker.faulthandler.enabled=true names crashes"
 
 
@@ -54,6 +62,11 @@ MEMORY = "; if memory ran out, use more shards or fewer cores; spark.python.work
             "java.io.IOException: No space left on device",
             f"{TASK} 4 times, so the tick was not committed: No space left on device\n{KEPT}",
         ),
+        (
+            "4 times",
+            RAISED.format(error="OSError: [Errno 24] Too many open files"),
+            f"{TASK} 4 times, so the tick was not committed: its Python worker raised OSError: [Errno 24] Too many open files\n{KEPT}",
+        ),
     ],
 )
 def test_a_report_becomes_a_few_lines(times: str, reason: str, text: str) -> None:
@@ -69,6 +82,37 @@ def test_reports_about_something_else_stay_as_they_are() -> None:
 def test_a_missing_package_is_a_matter_of_the_set_up() -> None:
     error = explain_failure("pyspark.errors.PythonException: …\nModuleNotFoundError: No module named 'deltic'")
     assert isinstance(error, SetupError) and "PYSPARK_PYTHON" in str(error)
+
+
+def test_a_module_that_the_workers_lack_is_named() -> None:
+    report = REPORT.format(times="4 times", reason=RAISED.format(error="ModuleNotFoundError: No module named 'rules.prices'"))
+    error = explain_failure(report)
+    assert isinstance(error, SetupError)
+    assert str(error).splitlines() == [
+        "[DELTIC-7000] Spark's workers cannot import module rules.prices, which the program's functions need; nothing was committed",
+        "help: send its file with spark.sparkContext.addPyFile(path) or spark-submit --py-files, or install it on the workers",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_module_that_the_workers_lack_is_named_until_it_is_sent(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "only_on_the_driver.py"
+    path.write_text("def double(row):\n    return 2 * row.v\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    double = importlib.import_module("only_on_the_driver").double
+    circuit = deltic.Circuit()
+    circuit.output("o", circuit.input("t", schema={"v": int}).map(double, schema={"v": int}))
+    said = r"^\[DELTIC-7000\] Spark's workers cannot import module only_on_the_driver, [^\n]*\nhelp: send its file with [^\n]*$"
+    with deltic.Session(spark=spark) as session:
+        with pytest.raises(SetupError, match=said):
+            session.install(circuit)
+        spark.sparkContext.addPyFile(str(path))
+        session.install(circuit)
+        session.apply({"t": [{"v": 4, "_op": "insert"}]})
+        assert session.view("o").rows() == [{"v": 8}]
 
 
 @pytest.mark.spark

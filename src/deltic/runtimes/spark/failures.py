@@ -24,6 +24,9 @@ _REASON: Final = re.compile(r"most recent failure: Lost task .*? \((?P<host>\S+)
 _DIED: Final = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure|Python worker failed to connect back")
 _FATAL: Final = re.compile(r"Fatal Python error: ([^\n]*)")
 _NO_DELTIC: Final = re.compile(r"No module named 'deltic'")
+_NO_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[^'\n]+)'")
+_SEND_MODULE: Final = "send its file with spark.sparkContext.addPyFile(path) or spark-submit --py-files, or install it on the workers"
+_RAISED: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t][^\n]*\n)+(?P<error>\S[^\n]*)")
 
 _checked: WeakSet[SparkSession] = WeakSet()
 
@@ -62,6 +65,9 @@ def explain_failure(report: str) -> DelticError | None:
     """Spark's report of a failed job as a Deltic error; None if it is about something else."""
     if _NO_DELTIC.search(report):
         return SetupError("Spark's workers run a Python without Deltic", remedy=_SET_PYTHON)
+    if missing := _NO_MODULE.search(report):
+        message = f"Spark's workers cannot import module {missing['module']}, which the program's functions need; nothing was committed"
+        return SetupError(message, remedy=_SEND_MODULE)
     aborted = _ABORTED.search(report)
     if aborted is None:
         return None
@@ -81,6 +87,8 @@ def _cause(report: str, reason: str) -> str:
         return f"its Python worker died ({fatal[1].strip()})"
     if _DIED.search(reason):
         return "its Python worker died without a message, as by SIGKILL or SIGSEGV"
+    if raised := _RAISED.search(report):
+        return f"its Python worker raised {raised['error']}"
     return reason.partition(": ")[2] or reason
 
 
