@@ -7,6 +7,8 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
 from deltic.circuit.nodes import ArrangementSpec, Dataflow, Level, Node, NodeKind, Port, Shape
 from deltic.circuit.operator import Operator
@@ -18,7 +20,7 @@ from deltic.circuit.operators.nested_arrange import NestedArrange
 from deltic.circuit.operators.reduce import ReduceOperator
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.pending import PendingRows
-from deltic.schema import Field, TableSchema
+from deltic.schema import Field, TableSchema, Type
 
 NAMED = (TableSchema, ReduceOperator, InspectOperator)
 """Classes in whose ids the names of columns count."""
@@ -67,7 +69,7 @@ class CircuitBuilder:
         meaning: its fingerprint and content, if these must not depend on how its inputs are spread over the shards. content: its content
         alone, if the operator has details that do not belong to it, such as which of two arrangements it reads.
         """
-        text = repr(canonical(operator))
+        text = canonical(operator)
         identity = owns or meaning or self.digest(text, *(self.nodes[i].fingerprint for i in inputs))
         if identity in self._known:
             return self._known[identity]
@@ -96,7 +98,7 @@ class CircuitBuilder:
 
     def digest(self, *parts: object) -> str:
         """A hash of frozen data that is the same in every process."""
-        return hashlib.sha256(repr([canonical(part) for part in parts]).encode()).hexdigest()[:32]
+        return hashlib.sha256(f"[{', '.join(map(canonical, parts))}]".encode()).hexdigest()[:32]
 
     def name(self, role: str, *parts: object) -> str:
         """An arrangement's id: a hash of everything that determines its content."""
@@ -176,19 +178,45 @@ def _ports(nodes: Sequence[Node]) -> list[Port]:
     return list(ports.values())
 
 
-def canonical(value: object, *, named: bool = False) -> object:
-    """Frozen data as nested tuples of text, without fields that equality ignores (spans, derived fields).
+def canonical(value: object, *, named: bool = False) -> str:
+    """Frozen data as the repr of nested tuples of text, without fields that equality ignores (spans, derived fields).
 
     named: whether the names of columns count, as they do for tables and for functions that see them. A class is represented by its name in
-    STATE_NAMES, or by its own name without "Operator".
+    STATE_NAMES, or by its own name without "Operator". The text is built without the tuples: a view of 10,000 terms is hashed repeatedly.
     """
-    if isinstance(value, Field) and not named:
-        return ("Field", canonical(value.type), value.nullable)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        named = named or isinstance(value, NAMED)
-        parts = (canonical(getattr(value, f.name), named=named) for f in dataclasses.fields(value) if f.compare)
-        name = type(value).__name__
-        return (STATE_NAMES.get(name, name.removesuffix("Operator")), *parts)
     if isinstance(value, tuple | list):
-        return tuple(canonical(v, named=named) for v in value)
-    return repr(value)
+        return _nested([canonical(part, named=named) for part in value])
+    if isinstance(value, Type):
+        return _canonical_type(value)
+    if isinstance(value, Field) and not named:
+        return f"('Field', {_canonical_type(value.type)}, {value.nullable})"
+    return _canonical_fields(value, named)
+
+
+def _canonical_fields(value: object, named: bool) -> str:
+    kind: Any = type(value)
+    form = _canonical_form(kind)
+    if form is None:
+        return repr(repr(value))
+    name, compared, names_count = form
+    return _nested([name, *[canonical(getattr(value, field), named=named or names_count) for field in compared]])
+
+
+def _nested(parts: Sequence[str]) -> str:
+    """The repr of a tuple, of its parts' reprs."""
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+@cache
+def _canonical_form(kind: type) -> tuple[str, tuple[str, ...], bool] | None:
+    """(the repr of its name in ids, its compared fields, whether names of columns in it count); None of a class that is no dataclass."""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    compared = tuple(field.name for field in dataclasses.fields(kind) if field.compare)
+    name = str(kind.__name__)
+    return repr(STATE_NAMES.get(name, name.removesuffix("Operator"))), compared, issubclass(kind, NAMED)
+
+
+@cache
+def _canonical_type(type: Type) -> str:
+    return _canonical_fields(type, False)

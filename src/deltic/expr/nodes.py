@@ -164,6 +164,10 @@ CHAINS: Final = frozenset(("and", "or", "concat", "add"))
 """Functions of two or more arguments: a call of the same function as the leftmost argument is replaced by its arguments."""
 
 
+_LEAVES: Final = frozenset((str, int, bool, float, type(None), Type, Span))
+"""Classes without a user function in them; most fields of expressions are of these."""
+
+
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct subexpressions, in order of evaluation."""
     match expr:
@@ -200,7 +204,7 @@ def user_functions(value: object, outside: tuple[type, ...] = ()) -> Iterator[Us
             waiting += part
         else:
             kind: Any = type(part)
-            waiting += [getattr(part, name) for name in _field_names(kind)]
+            waiting += [inner for name in _field_names(kind) if type(inner := getattr(part, name)) not in _LEAVES]
 
 
 @cache

@@ -62,7 +62,8 @@ def common_type(types: Sequence[Type]) -> Type | None:
     """The type to which CASE, COALESCE, IN, UNION … cast values of `types`; None where Spark refuses."""
     common: Type | None = types[0]
     for type in types[1:]:
-        common = None if common is None else _wider(common, type)
+        if type is not common:
+            common = None if common is None else _wider(common, type)
     return common
 
 

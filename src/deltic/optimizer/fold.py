@@ -74,4 +74,6 @@ def _fold_case(expr: Case) -> Expr:
             break
     if not branches:
         return otherwise
+    if len(branches) == len(expr.branches):
+        return expr
     return Case(tuple(branches), otherwise, expr.type, expr.nullable, expr.span)

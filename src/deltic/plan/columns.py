@@ -7,6 +7,7 @@ than needed, never narrower.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -19,8 +20,8 @@ from deltic.schema import BOOLEAN, Schema
 def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """The expression with `change` applied to each of its direct parts; the very same one where that changes nothing."""
     old = children(expr)
-    new = tuple(change(part) for part in old)
-    if all(a is b for a, b in zip(old, new, strict=True)):
+    new = tuple([change(part) for part in old])
+    if all(map(operator.is_, old, new)):
         return expr
     match expr:
         case Column() | Literal() | Constants():

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, Final
 
 from deltic.errors import Span
 
@@ -485,6 +487,7 @@ Expression = (
 Source = TableName | DerivedTable | TableCall | ValuesQuery | JoinedTables
 Query = SelectQuery | ValuesQuery | SetQuery | WholeQuery
 QUERIES = (SelectQuery, ValuesQuery, SetQuery, WholeQuery)
+_LEAVES: Final = frozenset((str, bool, int, Span, type(None)))
 
 
 def unnest(node: Expression) -> Expression:
@@ -496,12 +499,18 @@ def unnest(node: Expression) -> Expression:
 
 def parts(node: object) -> Iterator[object]:
     """The nodes that a node is made of, one level deep."""
-    waiting = [getattr(node, one.name) for one in fields(node)]  # type: ignore[arg-type]
+    kind: Any = type(node)
+    waiting = [getattr(node, name) for name in _field_names(kind)]
     for value in waiting:
         if isinstance(value, tuple):
             waiting.extend(value)
-        elif not isinstance(value, str | bool | int | Span | None):
+        elif type(value) not in _LEAVES:
             yield value
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def walk(node: object, enters: Callable[[object], bool] = lambda _: True) -> Iterator[object]:
