@@ -83,4 +83,39 @@ _MATCHES: Final = {
         "s ILIKE '%ς'", "s ILIKE 'i̇'"],
 }  # fmt: skip
 
-TERMS: Final[Mapping[str, list[str]]] = {**_MATH, **_BITS, **_HASHES, **_PIECES, **_MATCHES}
+PATTERNS: Final = (
+    "a", "b+", "[a-c]", "[^a-c]", "^a", "c$", "^$", "", "a*", "(a)(b)?", "(a|b)+", "\\d+", "\\D", "\\w+", "\\W", "\\s", "\\S+", "\\bb", "\\B.", ".", "(?s).",
+    "(?m)^.", "(?m).$", "(?d).+", "(?md)^b", "(?i)ABC", "(?i)[A-B]+", "(?i:A)b", "(?-i:A)", "(?i)(a)\\1", "(.)\\1", "(?<n>a)\\k<n>", "[a-z&&[^b-y]]",
+    "[a-c[x-z]]", "[a-z&&b-d]", "[&&a]", "[a&&]", "[a&b]", "[]a]", "[a-]", "[-a]", "[^]]", "[\\w&&[^\\d]]+", "[^a&&b]", "[a\\-z]", "[\\x41-\\u0043]",
+    "\\Qa.b\\E", "\\Q%\\E.", "\\x{1d4b3}", "\\uD835\\uDCB3", "\\0141", "\\t", "\\cI", "\\e", "\\p{L}+", "\\p{Lu}", "\\P{L}", "\\pL", "\\p{IsL}", "\\p{Alpha}",
+    "\\p{Punct}", "\\p{javaLowerCase}", "\\p{IsUppercase}", "\\p{gc=Ll}", "\\p{Space}", "\\h", "\\v", "\\R", "\\H\\V", "(?=b)", "(?!a).", "(?<=a).", "(?<!a)b",
+    "(?>a+)b", "a++", "a*+a", "a??b", "a{2}", "a{1,}", "a{1,2}?", "a{1,2}+", "(?:a|ab)c", "\\Aa", "c\\z", "c\\Z", "\\.", "[.]", "\\/", "a|", "|a", "(a*)*",
+    "(a*)+", "(a?)*b", "()", "(?:)+", "x=(\\d)&", "([^,]*),", "(?<y>\\d)-(?<z>\\d)", "é", "[é-ü]", "(?i)É", "𝒳", "[𝒳]", "[^𝒳]", ".y", "e.", "K", "(?i)k",
+    "(?i)[k]", "(?i)[^k]", "İ", "\\N{LATIN SMALL LETTER B}", "]", "}", "a#b", " ", "\\ ", "[ab&&[bc]&&b]", "[a[^b]]", "[[a-c]&&[b-d]]x?", "(a)|b", "(b)\\10",
+    "^(?:(\\d+)|(\\w+))", "(?i)ß", "\\$", "[$^]", "$", "(?m)$", "(?m)^", "\\n$", "a\\s*$", "[\\p{L}&&[^a]]",
+)  # fmt: skip
+
+
+def quoted(text: str) -> str:
+    """A string of SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+_REGEX: Final = {
+    "rlike": [*(f"s RLIKE {quoted(p)}" for p in PATTERNS), "s NOT RLIKE 'a'", "s REGEXP '^a'", "rlike(a, s)", "s RLIKE NULL"],
+    "regexp": ["regexp(s, 'b')"],
+    "regexp_like": ["regexp_like(s, 'b')", "regexp_like(i, '^-?1')"],
+    "regexp_count": [*(f"regexp_count(s, {quoted(p)})" for p in PATTERNS), "regexp_count(a, s)"],
+    "regexp_instr": [*(f"regexp_instr(s, {quoted(p)})" for p in PATTERNS), "regexp_instr(s, 'b', 2)", "regexp_instr(s, 'b', NULL)", "regexp_instr(s, 'y')"],
+    "regexp_extract": [*(f"regexp_extract(s, {quoted(p)}, 0)" for p in PATTERNS), *(f"regexp_extract(s, {quoted(p)})" for p in PATTERNS if "(" in p),
+        "regexp_extract(s, '(a)(b)', 2)", "regexp_extract(s, '(a)(b)', 3)", "regexp_extract(s, 'a', -1)", "regexp_extract(s, '(a)(b)', t)",
+        "regexp_extract(s, a, 0)"],
+    "regexp_substr": ["regexp_substr(s, 'b+')", "regexp_substr(s, 'x*')", "regexp_substr(s, '[0-9]+')"],
+    "regexp_replace": [*(f"regexp_replace(s, {quoted(p)}, '<$0>')" for p in PATTERNS), *(f"regexp_replace(s, 'b', '-', {n})" for n in (1, 2, 3, 5)),
+        "regexp_replace(s, '^.', '', 2)", "regexp_replace(s, '(.)(.)', '$2$1')", "regexp_replace(s, '(a)', '$11')", "regexp_replace(s, 'a', '$1')",
+        "regexp_replace(s, '(?<n>a)', concat('$', '{n}$', '{n}'))", "regexp_replace(s, 'a', concat('$', '{n}'))", r"regexp_replace(s, 'a', '\\\\$0')", r"regexp_replace(s, 'a', 'x\\\\')",
+        "regexp_replace(s, 'a', '$')", "regexp_replace(s, 'a', a)", "regexp_replace(s, a, '')", "regexp_replace(u, '[^0-9]', '')",
+        "regexp_replace(s, '(?<=a)b', '-', 2)", "regexp_replace(s, '(a)?b', '[$1]')"],
+}  # fmt: skip
+
+TERMS: Final[Mapping[str, list[str]]] = {**_MATH, **_BITS, **_HASHES, **_PIECES, **_MATCHES, **_REGEX}

@@ -28,6 +28,7 @@ from deltic.expr.functions import (
     numbers,
     operators,
     pieces,
+    regex,
     search,
     text,
     tries,
@@ -42,7 +43,7 @@ __all__ = ["TOPICS", "add_interval", "known_functions", "resolve"]
 TOPICS: Final[Mapping[str, tuple[Function | Rewrite, ...]]] = MappingProxyType(
     {
         "numbers": (*operators.FUNCTIONS, *numbers.FUNCTIONS, *tries.FUNCTIONS, *trigonometry.FUNCTIONS, *bits.FUNCTIONS),
-        "text": (*text.FUNCTIONS, *search.FUNCTIONS, *pieces.FUNCTIONS),
+        "text": (*text.FUNCTIONS, *search.FUNCTIONS, *pieces.FUNCTIONS, *regex.FUNCTIONS),
         "hashes": hashes.FUNCTIONS,
         "dates": (*dates.FUNCTIONS, *calendar.FUNCTIONS, *units.FUNCTIONS),
         "conditions": (*comparison.FUNCTIONS, *logic.FUNCTIONS, *lookup.FUNCTIONS),

@@ -30,7 +30,7 @@ _TABLE: Final = {
 LEVELS: Final = {operator: level for level, operators in _TABLE.items() for operator in operators.split()}
 UNARY: Final = 12
 _ENDS: Final = frozenset({",", ")", "AND", "OR", "THEN"})
-_PREDICATES: Final = frozenset({"NOT", "IS", "IN", "BETWEEN", "LIKE", "ILIKE"})
+_PREDICATES: Final = frozenset({"NOT", "IS", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP"})
 _SAME: Final = {"==": "=", "!=": "<>", "!>": "<=", "!<": ">="}
 
 NO_OPERANDS: Final = frozenset((
@@ -136,6 +136,10 @@ class ExpressionParser(TypeParser):
             pattern = self.expression(COMPARISON)
             escape = tree.StringText(self.string("one character, as a string"), self.since(start)) if self.passes("ESCAPE") else None
             return tree.LikeTest(left, pattern, escape, negated, folded, self.since(start))
+        if self.word in ("RLIKE", "REGEXP"):
+            self.position += 1
+            call = tree.FunctionCall("rlike", (left, self.expression(COMPARISON)), False, None, True, self.since(start))
+            return tree.Prefix("NOT", call, self.since(start)) if negated else call
         if self.sees("NULL"):
             raise SyntaxFailure("IS is missing", span=self.span, expected="x IS NULL, x IS NOT NULL")
         refuse(self, AFTER_OPERAND, start)

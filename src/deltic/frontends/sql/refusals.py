@@ -18,7 +18,6 @@ _WINDOW = ("window functions are not supported", f"{_LIMITED}; GROUP BY and a jo
 _PIVOT = ("PIVOT and UNPIVOT are not supported", "SUM(x) FILTER (WHERE …) for each column")
 _PARAMETER = ("parameters are not supported", "write the value")
 _ELEMENTS = ("arrays, maps and their elements are not supported", "a table with one row for each element")
-_RLIKE = ("RLIKE is not supported", "LIKE, contains(), startswith(), endswith()")
 _SAMPLE = ("TABLESAMPLE is not supported: its result changes from run to run", "filter on a hash of the key")
 _TRAVEL = ("time travel is not supported", "leave it out")
 _TRAVELS = ("VERSION AS OF", "TIMESTAMP AS OF", "FOR VERSION", "FOR TIMESTAMP", "FOR SYSTEM_VERSION", "FOR SYSTEM_TIME")
@@ -58,7 +57,6 @@ AFTER_VALUE: Final[Refusals] = _by_first(
 AFTER_OPERAND: Final[Refusals] = _by_first(
     {
         "PLACING": ("OVERLAY … PLACING is not supported", "concat() of substrings"),
-        **dict.fromkeys(("RLIKE", "REGEXP"), _RLIKE),
     }
 )
 """Where an operator could stand; the place is the left operand and the word."""

@@ -1,0 +1,97 @@
+"""Sets of characters as ascending ranges of code points: what a character class of a regular expression denotes."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Final
+
+TOP: Final = sys.maxunicode
+
+CodePoints = tuple[tuple[int, int], ...]
+"""Ascending, disjoint, not adjacent; both ends belong to a range."""
+
+
+def points(*ranges: tuple[int, int]) -> CodePoints:
+    """The union of ranges in any order.
+
+    >>> points((5, 9), (1, 2), (3, 6))
+    ((1, 9),)
+    """
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = merged[-1][0], max(high, merged[-1][1])
+        else:
+            merged.append((low, high))
+    return tuple(merged)
+
+
+def characters(text: Iterable[str]) -> CodePoints:
+    return points(*((ord(c), ord(c)) for c in text))
+
+
+def union(left: CodePoints, right: CodePoints) -> CodePoints:
+    return points(*left, *right)
+
+
+def complement(ranges: CodePoints) -> CodePoints:
+    """All other characters.
+
+    >>> complement(((1, 9),)) == ((0, 0), (10, TOP))
+    True
+    """
+    others, following = [], 0
+    for low, high in ranges:
+        if low > following:
+            others.append((following, low - 1))
+        following = high + 1
+    return (*others, (following, TOP)) if following <= TOP else tuple(others)
+
+
+def intersection(left: CodePoints, right: CodePoints) -> CodePoints:
+    return complement(union(complement(left), complement(right)))
+
+
+def with_both_cases(ranges: CodePoints) -> CodePoints:
+    """With the other case of each letter of ASCII."""
+    low, high = intersection(ranges, ((97, 122),)), intersection(ranges, ((65, 90),))
+    return points(*ranges, *((a - 32, b - 32) for a, b in low), *((a + 32, b + 32) for a, b in high))
+
+
+def as_class(ranges: CodePoints) -> str:
+    """A regular expression of Python's for one character of the set.
+
+    >>> as_class(((48, 57),)), as_class(()), as_class(complement(((10, 10),)))
+    ('[\\\\U00000030-\\\\U00000039]', '(?!)', '[^\\\\U0000000a]')
+    """
+    if not ranges:
+        return "(?!)"
+    if ranges == ((0, TOP),):
+        return "(?s:.)"
+    others = complement(ranges)
+    negated = len(others) < len(ranges) or ranges[-1][1] == TOP
+    parts = [f"\\U{low:08x}" + ("" if low == high else f"-\\U{high:08x}") for low, high in (others if negated else ranges)]
+    return f"[{'^' if negated else ''}{''.join(parts)}]"
+
+
+@lru_cache(maxsize=64)
+def category(prefix: str) -> CodePoints:
+    """The characters whose general category begins with `prefix`. Cost: the first time, 0.2 s."""
+    return satisfying(lambda c: unicodedata.category(c).startswith(prefix))
+
+
+@lru_cache(maxsize=16)
+def satisfying(test: Callable[[str], bool]) -> CodePoints:
+    """The characters that pass a test. Cost: the first time, 0.2 s."""
+    ranges, start = [], -1
+    for code in range(TOP + 2):
+        inside = code <= TOP and test(chr(code))
+        if inside and start < 0:
+            start = code
+        elif not inside and start >= 0:
+            ranges.append((start, code - 1))
+            start = -1
+    return tuple(ranges)
