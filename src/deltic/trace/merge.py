@@ -16,7 +16,7 @@ from deltic.trace.consolidate import consolidate, cut_batch, overflow
 from deltic.trace.rows import Rows
 
 EVERYTHING = 2**62
-SORTED_ROWS = 1 << 12
+SORTED_ROWS = 1 << 11
 """Below so many rows, three batches or more are sorted together: the calls of a merge two at a time cost more than the sort."""
 
 
