@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from deltic.types import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -24,6 +25,7 @@ from deltic.types import (
     SMALLINT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     TINYINT,
     Type,
     decimal,
@@ -32,6 +34,7 @@ from deltic.types import (
 
 __all__ = [
     "BIGINT",
+    "BINARY",
     "BOOLEAN",
     "DATE",
     "DOUBLE",
@@ -42,6 +45,7 @@ __all__ = [
     "SMALLINT",
     "STRING",
     "TIMESTAMP",
+    "TIMESTAMP_NTZ",
     "TINYINT",
     "Field",
     "Op",

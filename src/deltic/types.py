@@ -57,6 +57,7 @@ _ALL: Final = (
     TypeKind(("DOUBLE",), pa.float64(), "f8", (float, int)),
     TypeKind(("DECIMAL", "DEC", "NUMERIC"), None, "decimal", (decimals.Decimal, int)),
     TypeKind(("STRING",), pa.string(), "bytes", (str,), "text in UTF-8", ""),
+    TypeKind(("BINARY",), pa.binary(), "bytes", (bytes, bytearray), "bytes", b""),
     TypeKind(("DATE",), pa.date32(), "i4", (datetime.date,), "a date without a time", 0, (datetime.date.min, datetime.date.max)),
     TypeKind(
         ("TIMESTAMP", "TIMESTAMP_LTZ"),
@@ -66,6 +67,15 @@ _ALL: Final = (
         "a date with a time in whole microseconds, in UTC if it names no zone",
         0,
         (_FIRST_MOMENT, _LAST_MOMENT),
+    ),
+    TypeKind(
+        ("TIMESTAMP_NTZ", "TIMESTAMP WITHOUT TIME ZONE"),
+        pa.timestamp("us"),
+        "i8",
+        (datetime.datetime,),
+        "a date with a time in whole microseconds, without a zone",
+        0,
+        (datetime.datetime.min, datetime.datetime.max),
     ),
     TypeKind(("VOID",), pa.null(), "none", (), "nothing but NULL", None),
 )
@@ -181,6 +191,8 @@ DOUBLE: Final = Type("DOUBLE")
 STRING: Final = Type("STRING")
 DATE: Final = Type("DATE")
 TIMESTAMP: Final = Type("TIMESTAMP")
+TIMESTAMP_NTZ: Final = Type("TIMESTAMP_NTZ")
+BINARY: Final = Type("BINARY")
 NULL: Final = Type("VOID")  # the type of a bare NULL
 
 

@@ -102,7 +102,6 @@ def test_an_index_that_goes_with_other_rows_is_found_by_verify(root: str) -> Non
         (1, np.array([0, -8, 4], np.int64), "offsets are not within its text"),
         (1, np.array([1, 2, 4], np.int64), "offsets are not within its text"),
         (1, np.array([0, 2, 3], np.int64), "offsets are not within its text"),
-        (2, np.frombuffer(b"a\xff\xfez", np.uint8), "text is not UTF-8"),
     ],
 )
 def test_a_dictionary_that_is_none(root: str, block: int, content: np.ndarray[Any, Any], said: str) -> None:

@@ -80,6 +80,10 @@ def may_become(found: pa.DataType, wanted: Type) -> bool:
         return bool(t.is_large_string(found) or t.is_string_view(found))
     if wanted.name == "DATE":
         return bool(t.is_date64(found))
+    if wanted.name == "BINARY":
+        return bool(t.is_large_binary(found) or t.is_binary_view(found) or t.is_fixed_size_binary(found))
+    if wanted.name == "TIMESTAMP_NTZ":
+        return bool(t.is_timestamp(found) and found.tz is None)
     return wanted.name == "TIMESTAMP" and bool(t.is_timestamp(found))
 
 
@@ -118,6 +122,8 @@ def _is_kind(kind: type, allowed: tuple[type, ...]) -> bool:
 def _build(values: list[object], wanted: Type) -> pa.ChunkedArray[Any]:
     if wanted.is_decimal and any(isinstance(value, Decimal) and _is_too_fine(value) for value in values):
         raise pa.ArrowInvalid("digits far after the point, on which Arrow may crash")
+    if wanted.name == "TIMESTAMP_NTZ" and any(isinstance(value, datetime) and value.tzinfo is not None for value in values):
+        raise pa.ArrowInvalid("a time with a zone, which Arrow would leave out")
     array = pa.array(values, type=wanted.arrow)
     if wanted.name == "FLOAT":
         _refuse_new_infinities(array, pa.array(values, type=pa.float64()))

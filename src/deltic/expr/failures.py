@@ -64,7 +64,7 @@ def too_long(function: str, length: int, most: int, span: Span | None) -> Evalua
     return EvaluationError(message, span=span, expected=f"at most {most:,} characters")
 
 
-def illegal_sequence(start: Value, stop: Value, step: int, span: Span | None) -> EvaluationError:
+def illegal_sequence(start: object, stop: object, step: int, span: Span | None) -> EvaluationError:
     message = f"a sequence from {start} to {stop} by {step} never ends"
     return EvaluationError(message, span=span, expected="a step towards the end", remedy="generate_series gives no rows there")
 
@@ -73,7 +73,7 @@ def no_step(span: Span | None) -> EvaluationError:
     return EvaluationError("the step of generate_series is 0", span=span, expected="a step other than 0")
 
 
-def too_many_elements(start: Value, stop: Value, step: int, most: int, span: Span | None) -> EvaluationError:
+def too_many_elements(start: object, stop: object, step: int, most: int, span: Span | None) -> EvaluationError:
     return EvaluationError(f"from {start} to {stop} by {step} there are more than {most:,} elements", span=span, remedy="a larger step")
 
 

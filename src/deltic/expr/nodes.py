@@ -18,8 +18,9 @@ from typing import Any, Final
 from deltic.errors import Span
 from deltic.schema import BOOLEAN, Type
 
-Value = bool | int | float | str | decimal.Decimal | datetime.date | datetime.datetime | None
-"""A value of a row in Python. Timestamps are aware datetimes in UTC; FLOAT is a Python float that float32 can hold."""
+Value = bool | int | float | str | bytes | decimal.Decimal | datetime.date | datetime.datetime | None
+"""A value of a row in Python. TIMESTAMP is an aware datetime in UTC, TIMESTAMP_NTZ one without a zone;
+FLOAT is a Python float that float32 can hold."""
 
 
 @dataclass(frozen=True, slots=True)

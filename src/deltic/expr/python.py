@@ -20,7 +20,7 @@ from deltic.expr.failures import at_row
 from deltic.expr.nodes import Expr, PythonFunction, UserFunction, Value
 from deltic.expr.rows.ordering import total_key
 from deltic.purity import shown
-from deltic.schema import BOOLEAN, DATE, DOUBLE, INTEGER_BITS, STRING, TIMESTAMP, Schema, Type, outside_calendar
+from deltic.schema import BINARY, BOOLEAN, DATE, DOUBLE, INTEGER_BITS, STRING, TIMESTAMP, TIMESTAMP_NTZ, Schema, Type, outside_calendar
 
 FunctionCall = tuple[UserFunction, tuple[Expr, ...]]
 """A function and its arguments: all columns of one result have the same call."""
@@ -199,7 +199,11 @@ def _value_of(type: Type, value: Any) -> Value:
         case str() if type == STRING:
             value.encode()
             return value
+        case bytes() | bytearray() if type == BINARY:
+            return bytes(value)
         case datetime.datetime():
+            if type == TIMESTAMP_NTZ:
+                return value if value.tzinfo is None else None
             return value.astimezone(datetime.UTC) if type == TIMESTAMP and value.utcoffset() is not None else None
         case datetime.date() if type == DATE:
             return value

@@ -12,13 +12,31 @@ from typing import Final
 from deltic.errors import EvaluationError, Span, TypeMismatch
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Literal, Value, lookup_key
-from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, NULL, SMALLINT, STRING, TIMESTAMP, TINYINT, Type, decimal
+from deltic.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    NULL,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    Type,
+    decimal,
+)
 
 MAX_PRECISION: Final = 38
 MIN_ADJUSTED_SCALE: Final = 6
 MANY_CONSTANTS: Final = 8
 """A CASE with at least this many branches x = c becomes a lookup."""
 INTEGER_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
+_MOMENTS: Final = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
+"""Each can be the ones after it."""
 _NUMBERS: Final = (TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE)
 
 
@@ -84,7 +102,7 @@ def _wider(left: Type, right: Type) -> Type | None:
         return _with_string(right if left == STRING else left)
     if left.is_numeric and right.is_numeric:
         return _wider_number(left, right)
-    return TIMESTAMP if {left, right} == {DATE, TIMESTAMP} else None
+    return max(left, right, key=_MOMENTS.index) if left in _MOMENTS and right in _MOMENTS else None
 
 
 def _with_string(other: Type) -> Type:
@@ -110,15 +128,15 @@ def can_cast(source: Type, target: Type) -> bool:
         return target.is_numeric or target in (BOOLEAN, TIMESTAMP)
     if source == BOOLEAN:
         return target.is_numeric
-    if source == DATE:
-        return target == TIMESTAMP
-    return source == TIMESTAMP and (target.is_numeric or target == DATE)
+    if source in _MOMENTS:
+        return target in _MOMENTS or (source == TIMESTAMP and target.is_numeric)
+    return False
 
 
 def cast_can_fail(source: Type, target: Type) -> bool:
     """Whether some value of `source` cannot be represented in `target` (CAST raises, TRY_CAST gives NULL)."""
     if source == target or NULL in (source, target) or STRING in (source, target):
-        return source == STRING != target
+        return source == BINARY or (source == STRING != target and target != BINARY)
     if target.is_decimal:
         return _decimal_can_fail(source, target)
     if target.is_integer:

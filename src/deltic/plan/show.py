@@ -209,6 +209,8 @@ def _literal(value: Value, type: Type) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, bytes):
+        return f"X'{value.hex().upper()}'"
     return str(value) if type.is_numeric else f"{type.sql} '{value}'"
 
 

@@ -71,7 +71,6 @@ class TextGuard:
             if not ((starts >= 0) & (starts <= ends) & (ends <= len(text))).all():
                 raise self._broken("the dictionary's offsets are not within its text")
             self._text_pages.need(pages_of(starts, ends, PAGE_BYTES))
-            self._check_text(_values(offsets, text).take(pa.array(positions)))
 
     def everything(self) -> None:
         """Verifies all of it."""
@@ -85,14 +84,7 @@ class TextGuard:
                 raise self._broken("the dictionary's ids are out of order")
             if offsets[0] != 0 or offsets[-1] != len(text) or not (offsets[1:] >= offsets[:-1]).all():
                 raise self._broken("the dictionary's offsets are not within its text")
-            self._check_text(_values(offsets, text))
             self.done = True
-
-    def _check_text(self, values: pa.LargeBinaryArray) -> None:
-        try:
-            values.cast(pa.large_string())
-        except pa.ArrowInvalid:
-            raise self._broken("the dictionary's text is not UTF-8") from None
 
 
 def _values(offsets: Words, text: npt.NDArray[np.uint8]) -> pa.LargeBinaryArray:

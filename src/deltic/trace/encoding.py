@@ -21,7 +21,7 @@ import pyarrow as pa
 from deltic.errors import ConstraintViolation
 from deltic.kernels import floats
 from deltic.kernels.table import address
-from deltic.schema import BIGINT, NULL, TIMESTAMP, Field, Schema, TableSchema, Type
+from deltic.schema import BIGINT, NULL, STRING, Field, Schema, TableSchema, Type
 from deltic.trace.strings import StringTable
 from deltic.trace.sums import NARROW
 
@@ -189,7 +189,7 @@ def _fitted(array: pa.Array, field: Field) -> pa.Array:
         t.is_null(kind)
         or (number and (field.type.is_integer or field.type.is_decimal))
         or (t.is_floating(kind) and field.type.is_float)
-        or (t.is_timestamp(kind) and field.type == TIMESTAMP)
+        or (t.is_timestamp(kind) and t.is_timestamp(field.type.arrow))
     ), f"Arrow {kind} for {field.type.sql}"
     try:
         return array.cast(field.type.arrow)
@@ -216,7 +216,7 @@ def decode(words: Sequence[npt.NDArray[np.int64]], field: Field, strings: String
     if field.type is BIGINT and not field.nullable:
         return pa.array(words[0])
     if field.type.has_bytes:
-        return strings.decode(words[0])
+        return strings.decode(words[0]) if field.type == STRING else strings.bytes_of(words[0])
     if field.type == NULL:
         return pa.nulls(len(words[0]))
     missing: Mask | None = None

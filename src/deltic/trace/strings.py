@@ -242,8 +242,16 @@ class StringTable:
         return found.places >= 0, found.texts(pa.binary()).drop_null()
 
     def decode(self, ids: Words) -> pa.StringArray:
-        """The strings of ids, int64[n]; NULL for the marker. O(bytes). Raises UnknownString for an id that is not here."""
-        return self._locate(ids).texts(pa.string())
+        """The strings of ids, int64[n]; NULL for the marker. O(bytes). Raises UnknownString for an id that is not here.
+
+        Raises CorruptState for bytes that are not UTF-8: they are in a stored dictionary that Deltic did not write.
+        """
+        texts = self._locate(ids).texts(pa.string())
+        try:
+            texts.validate(full=True)
+        except pa.ArrowInvalid:
+            raise CorruptState("a string of the state is not UTF-8", expected="a dictionary that Deltic wrote") from None
+        return texts
 
     def bytes_of(self, ids: Words) -> pa.BinaryArray:
         """As `decode`, the bytes as they are."""

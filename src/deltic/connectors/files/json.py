@@ -1,6 +1,7 @@
 """JSON lines: one object on each line, in UTF-8; fields by name in any case, a missing one is NULL, an unknown one an error of its row.
 
-Numbers are JSON numbers, DECIMAL also a string; strings, dates and timestamps are strings; FLOAT and DOUBLE take NaN, Infinity and
+Numbers are JSON numbers, DECIMAL also a string; strings, dates and timestamps are strings;
+BINARY is a string in base 64; FLOAT and DOUBLE take NaN, Infinity and
 -Infinity beside numbers, as words or as strings. Every line counts as a row, also an empty one, which says nothing.
 """
 
@@ -21,14 +22,14 @@ from pyarrow.json import ParseOptions, ReadOptions, read_json
 from deltic.connectors.files.portions import Fault, ParsedBlock, ParsedColumn, quoted, remedy_for_extra
 from deltic.connectors.files.text import MOST_DIGITS, expected_text, from_text, is_no_number, parse
 from deltic.errors import SourceError
-from deltic.schema import DATE, TIMESTAMP, Field, TableSchema, Type
+from deltic.schema import Field, TableSchema, Type
 
 _BYTES: Final = 4 << 20
 _LONGEST: Final = 64 << 20
 _ROWS: Final = 1 << 16
 _FEW: Final = 32
 _WHITE: Final = b" \t\r"
-_IN_STRINGS: Final = ("STRING", "DATE", "TIMESTAMP")
+_IN_STRINGS: Final = ("STRING", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
 _DIGITS: Final = bytes.maketrans(b"123456789.E", b"0000000000e")
 _Row = list[object]
 
@@ -187,7 +188,7 @@ def _exponent(names: tuple[str, ...]) -> re.Pattern[bytes]:
 
 
 def _read_type(wanted: Type) -> pa.DataType:
-    return pa.string() if wanted in (DATE, TIMESTAMP) else wanted.arrow
+    return pa.string() if wanted.name in _IN_STRINGS else wanted.arrow
 
 
 def _fitted(read: pa.ChunkedArray[Any], wanted: Type) -> ParsedColumn:
@@ -197,7 +198,7 @@ def _fitted(read: pa.ChunkedArray[Any], wanted: Type) -> ParsedColumn:
         array.validate(full=True)
     if wanted.is_float and pc.any(pc.is_inf(array)).as_py():
         raise pa.ArrowInvalid("a number may be beyond the range")
-    return from_text(wanted).column(array) if wanted in (DATE, TIMESTAMP) else ParsedColumn(array, {})
+    return from_text(wanted).column(array) if wanted.name in _IN_STRINGS[1:] else ParsedColumn(array, {})
 
 
 def _joined(parts: list[ParsedColumn]) -> ParsedColumn:

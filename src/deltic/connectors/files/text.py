@@ -4,11 +4,14 @@ Integers: digits with an optional sign. DECIMAL: these, also with a point and an
 rounded once, and NaN, Inf and Infinity in any case; a finite number beyond the range is refused. BOOLEAN: true or false in any case.
 DATE: yyyy-mm-dd. TIMESTAMP: a date, then optionally T or a space and hh, hh:mm or hh:mm:ss with up to six digits after the point
 (more if they are zeros), then optionally a zone: Z, UTC, GMT, ±hh, ±hhmm or ±hh:mm, with or without a space; UTC if there is none.
+TIMESTAMP_NTZ: so, without a zone. BINARY: base 64.
 A month, day, hour, minute or second may be one digit, which costs time. Years are 1 to 9999, with four digits.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import datetime
 import decimal
 import math
@@ -62,6 +65,10 @@ def expected_text(wanted: Type) -> str:
         return "DATE, such as 2024-05-31"
     if wanted.name == "TIMESTAMP":
         return "TIMESTAMP, such as 2024-05-31T23:59:59.999999Z, in UTC if it names no zone"
+    if wanted.name == "TIMESTAMP_NTZ":
+        return "TIMESTAMP_NTZ, such as 2024-05-31T23:59:59.999999, without a zone"
+    if wanted.name == "BINARY":
+        return "BINARY, in base 64"
     return wanted.values
 
 
@@ -81,6 +88,8 @@ def _ways(wanted: Type) -> tuple[Callable[[pa.Array], pa.Array], Callable[[str],
         "BOOLEAN": (_booleans, lambda text: _boolean(text, wanted)),
         "DATE": (_dates, lambda text: _date(text, wanted)),
         "TIMESTAMP": (_timestamps, lambda text: _timestamp(text, wanted)),
+        "TIMESTAMP_NTZ": (_local_timestamps, lambda text: _local_timestamp(text, wanted)),
+        "BINARY": (_bytes, lambda text: _bytes_of(text, wanted)),
         "STRING": (lambda array: array, lambda text: text),
     }[wanted.name]
 
@@ -206,3 +215,32 @@ def _timestamp(text: str, wanted: Type) -> datetime.datetime | Fault:
         return local - offset if sign == "+" else local + offset
     except OverflowError:
         return _unfit(text, wanted)
+
+
+def _local_timestamps(array: pa.Array) -> pa.Array:
+    _refuse(pc.match_substring_regex(array, _ZONED))
+    values = array.cast(pa.timestamp("us"))
+    _refuse(pc.or_(pc.less(values, pa.scalar(_FIRST.replace(tzinfo=None))), pc.greater(values, pa.scalar(_LAST.replace(tzinfo=None)))))
+    return values
+
+
+def _local_timestamp(text: str, wanted: Type) -> datetime.datetime | Fault:
+    if _TIMESTAMP.fullmatch(text) and not re.search(f"{_ZONE}$", text[10:]):
+        value = _timestamp(text, wanted)
+        return value.replace(tzinfo=None) if isinstance(value, datetime.datetime) else value
+    return _malformed(text, wanted)
+
+
+def _bytes(array: pa.Array) -> pa.Array:
+    try:
+        values = [None if text is None else base64.b64decode(text, validate=True) for text in array.to_pylist()]
+    except (binascii.Error, ValueError):
+        raise pa.ArrowInvalid("for the slow way") from None
+    return pa.array(values, pa.binary())
+
+
+def _bytes_of(text: str, wanted: Type) -> bytes | Fault:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return _malformed(text, wanted)

@@ -2,11 +2,12 @@
 
 The same rows in the same order give the same bytes. Every value is exact, and is read back as it was (connectors/files): a timestamp is
 in UTC with six digits after its second; NaN and the infinities are NaN, Infinity and -Infinity, in JSON as strings; in CSV every
-string is in quotes, so that an empty one is not NULL; in JSON a NULL is null.
+string is in quotes, so that an empty one is not NULL; in JSON a NULL is null; BINARY is text in base 64.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias
@@ -45,6 +46,8 @@ def _parquet(rows: pa.Table) -> pa.Buffer:
 def _csv(rows: pa.Table, header: bool, sep: str) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     for i, column in enumerate(rows.columns):
+        if pa.types.is_binary(column.type):
+            rows = rows.set_column(i, rows.field(i).name, _base64(column))
         if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column)).as_py():
             rows = rows.set_column(i, rows.field(i).name, _float_text(column, ""))
     pyarrow.csv.write_csv(rows, sink, pyarrow.csv.WriteOptions(include_header=header, delimiter=sep))
@@ -68,8 +71,15 @@ def _json_text(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     if t.is_date(kind):
         return _within(column.cast(pa.string()), '"')
     if t.is_timestamp(kind):
-        return _within(pc.strftime(column.cast(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%SZ"), '"')
+        return _within(pc.strftime(column.cast(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%S" + ("Z" if kind.tz else "")), '"')
+    if t.is_binary(kind):
+        return _within(_base64(column), '"')
     return column.cast(pa.string())
+
+
+def _base64(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    texts = [None if value is None else base64.b64encode(value).decode() for value in column.to_pylist()]
+    return pa.chunked_array([pa.array(texts, pa.string())])
 
 
 def _json_strings(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:

@@ -20,15 +20,17 @@ from deltic.expr.arrays.decimals import NARROW, decimals_of, misfits, rescale, s
 from deltic.expr.arrays.distinct import apply_distinct
 from deltic.expr.nodes import Cast
 from deltic.expr.rows.casts import cast_value
-from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INTEGER_BITS, NULL, STRING, TIMESTAMP, Type, decimal
+from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INTEGER_BITS, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, decimal
 
 Outcome = tuple[pa.Array, Mask | None]
 
 _WHOLE: Final = r"^-?[0-9]{1,18}$"
+_MOMENT: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
 _PLAIN: Final = {
     "DOUBLE": r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$",
     "DATE": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
-    "TIMESTAMP": r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$",
+    "TIMESTAMP": _MOMENT,
+    "TIMESTAMP_NTZ": _MOMENT,
 }
 _EXACT: Final = 2**53
 _MAX_POWER: Final = 22  # 10^22 is the greatest power of ten that is a double
@@ -52,11 +54,13 @@ def cast_array(node: Cast, array: pa.Array) -> pa.Array:
 
 
 def _route(source: Type, target: Type) -> Callable[[pa.Array, Type, Type], Outcome]:
+    if source == BINARY:
+        return _from_binary
     if target == STRING:
         return _to_string
     if source == STRING:
         return _from_string
-    if source == TIMESTAMP:
+    if source in (TIMESTAMP, TIMESTAMP_NTZ):
         return _from_timestamp
     if source == DATE:
         return _date_to_timestamp
@@ -87,10 +91,17 @@ def _by_value(array: pa.Array, source: Type, target: Type) -> Outcome:
     return results.take(which), truths(wrong.take(which), len(array)) if seen else None
 
 
+def _from_binary(array: pa.Array, source: Type, target: Type) -> Outcome:
+    try:
+        return array.cast(target.arrow), None
+    except pa.ArrowInvalid:
+        return _by_value(array, source, target)
+
+
 def _to_string(array: pa.Array, source: Type, target: Type) -> Outcome:
     if source.is_integer or source in (BOOLEAN, DATE):
         return array.cast(target.arrow), None
-    if source == TIMESTAMP:
+    if source in (TIMESTAMP, TIMESTAMP_NTZ):
         text = array.view(pa.timestamp("us")).cast(target.arrow)
         return pc.replace_substring_regex(text, r"\.?0*$", ""), None
     return _by_value(array, source, target)
@@ -98,6 +109,8 @@ def _to_string(array: pa.Array, source: Type, target: Type) -> Outcome:
 
 def _from_string(array: pa.Array, source: Type, target: Type) -> Outcome:
     """Arrow parses the plain forms of most data; other forms are parsed once per distinct value."""
+    if target == BINARY:
+        return array.cast(target.arrow), None
     form = _WHOLE if target.is_integer else _PLAIN.get(target.name)
     if form is not None and pc.all(pc.match_substring_regex(array, form)).as_py() is True:
         try:
@@ -108,7 +121,7 @@ def _from_string(array: pa.Array, source: Type, target: Type) -> Outcome:
 
 
 def _read_plain(array: pa.Array, target: Type) -> pa.Array:
-    if target == TIMESTAMP:
+    if target in (TIMESTAMP, TIMESTAMP_NTZ):
         return array.cast(pa.timestamp("us")).view(target.arrow)
     return array.cast(target.arrow)
 
@@ -186,10 +199,12 @@ def _float_from_decimal(array: pa.Array, units: np.ndarray, source: Type, target
 
 
 def _date_to_timestamp(array: pa.Array, source: Type, target: Type) -> Outcome:
-    return array_of(values_of(array, DATE).astype(np.int64) * DAY, nulls_of(array), TIMESTAMP), None
+    return array_of(values_of(array, DATE).astype(np.int64) * DAY, nulls_of(array), target), None
 
 
 def _from_timestamp(array: pa.Array, source: Type, target: Type) -> Outcome:
+    if target in (TIMESTAMP, TIMESTAMP_NTZ):
+        return array.view(target.arrow), None
     micros, nulls = values_of(array, TIMESTAMP), nulls_of(array)
     if target == DATE:
         return array_of(micros // DAY, nulls, DATE), None

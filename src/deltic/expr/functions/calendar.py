@@ -33,7 +33,7 @@ from deltic.expr.registry import Function, Rewrite, Typed
 from deltic.expr.rows import dates as rows
 from deltic.expr.rows.dates import DATE_UNITS, TIME_UNITS
 from deltic.expr.typing import cast
-from deltic.schema import BIGINT, DATE, DOUBLE, INT, TIMESTAMP
+from deltic.schema import BIGINT, DATE, DOUBLE, INT, TIMESTAMP, TIMESTAMP_NTZ
 
 
 def _truncation(plain: TypeRule, unit: int, units: Mapping[str, str]) -> TypeRule:
@@ -59,8 +59,8 @@ def add_interval(value: Expr, months: int, days: int, microseconds: int, span: S
     if days:
         result = Call("add_days", (result, Literal(days, INT)), result.type, result.nullable, span)
     if microseconds:
-        instant = cast(result, TIMESTAMP)
-        result = Call("add_microseconds", (instant, Literal(microseconds, BIGINT)), TIMESTAMP, instant.nullable, span)
+        instant = result if result.type == TIMESTAMP_NTZ else cast(result, TIMESTAMP)
+        result = Call("add_microseconds", (instant, Literal(microseconds, BIGINT)), instant.type, instant.nullable, span)
     return result
 
 

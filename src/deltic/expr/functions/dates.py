@@ -16,7 +16,7 @@ from deltic.expr.nodes import Expr, Literal
 from deltic.expr.registry import Builder, Function, Rewrite, Typed, resolve
 from deltic.expr.rows import dates as rows
 from deltic.expr.typing import cast
-from deltic.schema import BIGINT, DATE, INT, NULL, TIMESTAMP, Type, decimal
+from deltic.schema import BIGINT, DATE, INT, NULL, TIMESTAMP, TIMESTAMP_NTZ, Type, decimal
 
 _FIELDS: Final = {
     "year": ("year", "years", "y", "yr", "yrs"),
@@ -63,7 +63,7 @@ def _extract(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
 
 def _unix_timestamp(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 1, 1, span)
-    if arguments[0].type not in (DATE, TIMESTAMP, NULL):
+    if arguments[0].type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, NULL):
         found = arguments[0].type.sql
         raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=span, expected=f"DATE or TIMESTAMP, found {found}")
     converted = accept(name, 1, arguments[0], INSTANT, span)

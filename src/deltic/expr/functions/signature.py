@@ -14,7 +14,7 @@ from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Call, Expr, Literal, columns_of
 from deltic.expr.registry import Builder, Typed
 from deltic.expr.typing import cast
-from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP, Type
+from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
 
 TypeRule = Callable[[str, Sequence[Expr], Span | None], Typed]
 """(the name as written, the arguments, the call's place) -> the arguments cast, and the result's type."""
@@ -40,15 +40,19 @@ def _days(t: Type) -> Type | None:
     return INT if t in (STRING, NULL) or (t.is_integer and t != BIGINT) else None
 
 
+def _moment(t: Type) -> Type | None:
+    return t if t in (DATE, TIMESTAMP, TIMESTAMP_NTZ) else DATE if t in (STRING, NULL) else None
+
+
 INTEGER = Parameter("INT", _number_as(INT))
 LONG = Parameter("BIGINT", _number_as(BIGINT))
 REAL = Parameter("DOUBLE", _number_as(DOUBLE))
-TEXT = Parameter("STRING", lambda t: STRING)
+TEXT = Parameter("STRING", lambda t: None if t.has_bytes and t != STRING else STRING)
 CONDITION = Parameter("BOOLEAN", lambda t: BOOLEAN if t in (BOOLEAN, STRING, NULL) else None)
-DAY = Parameter("DATE", _one_of(DATE, TIMESTAMP))
-INSTANT = Parameter("TIMESTAMP", _one_of(TIMESTAMP, DATE))
+DAY = Parameter("DATE", _one_of(DATE, TIMESTAMP, TIMESTAMP_NTZ))
+INSTANT = Parameter("TIMESTAMP", _one_of(TIMESTAMP, DATE, TIMESTAMP_NTZ))
 DAYS = Parameter("INT, SMALLINT or TINYINT", _days)
-DAY_OR_INSTANT = Parameter("DATE or TIMESTAMP", lambda t: t if t in (DATE, TIMESTAMP) else DATE if t in (STRING, NULL) else None)
+DAY_OR_INSTANT = Parameter("DATE or TIMESTAMP", _moment)
 NUMBER = Parameter("a number", lambda t: t if t.is_numeric else DOUBLE if t in (STRING, NULL) else None)
 ANY = Parameter("any type", lambda t: t)
 

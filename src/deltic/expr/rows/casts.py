@@ -13,9 +13,18 @@ from deltic.errors import Span
 from deltic.expr.failures import cast_overflow, malformed, out_of_calendar
 from deltic.expr.nodes import Value
 from deltic.expr.rows.numbers import fit, in_range, of_double, single
-from deltic.expr.rows.parsing import parse_boolean, parse_date, parse_decimal, parse_double, parse_integer, parse_single, parse_timestamp
+from deltic.expr.rows.parsing import (
+    parse_boolean,
+    parse_date,
+    parse_decimal,
+    parse_double,
+    parse_integer,
+    parse_local_timestamp,
+    parse_single,
+    parse_timestamp,
+)
 from deltic.expr.rows.rendering import render
-from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, Type
+from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
 
 EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 MICROSECOND: Final = datetime.timedelta(microseconds=1)
@@ -27,11 +36,15 @@ _PARSERS: Final[dict[str, Callable[[str], Value]]] = {
     "DOUBLE": parse_double,
     "DATE": parse_date,
     "TIMESTAMP": parse_timestamp,
+    "TIMESTAMP_NTZ": parse_local_timestamp,
+    "BINARY": str.encode,
 }
 
 
 def cast_value(value: Value, source: Type, target: Type, span: Span | None = None) -> Value:
     """The value cast to `target`; `value` is not NULL and of type `source`. NaN and infinities become NULL as DECIMAL."""
+    if isinstance(value, bytes):
+        return _text(value, span)
     if target == STRING:
         return render(value, source)
     if isinstance(value, str):
@@ -39,9 +52,16 @@ def cast_value(value: Value, source: Type, target: Type, span: Span | None = Non
     if isinstance(value, datetime.datetime):
         return _cast_timestamp(value, target, span)
     if isinstance(value, datetime.date):
-        return datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC)
+        return datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC if target == TIMESTAMP else None)
     assert value is not None
     return _cast_number(value, source, target, span)
+
+
+def _text(value: bytes, span: Span | None) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise malformed(f"X'{value.hex().upper()}'", BINARY, STRING, span) from None
 
 
 def cast_text(value: str, target: Type, span: Span | None = None) -> Value:
@@ -62,6 +82,8 @@ def cast_text(value: str, target: Type, span: Span | None = None) -> Value:
 def _cast_timestamp(value: datetime.datetime, target: Type, span: Span | None) -> Value:
     if target == DATE:
         return value.date()
+    if target in (TIMESTAMP, TIMESTAMP_NTZ):
+        return value.replace(tzinfo=datetime.UTC if target == TIMESTAMP else None)
     micros = (value - EPOCH) // MICROSECOND
     return _cast_seconds(Fraction(micros, SECOND), micros, render(value, TIMESTAMP), target, span)
 

@@ -121,17 +121,35 @@ def _date(year: str, month: str | None, day: str | None) -> datetime.date | None
 
 def parse_timestamp(text: str) -> datetime.datetime | None:
     """A date as in `parse_date`, then optionally a space or T and h, h:m or h:m:s[.fraction][zone]; the default zone is UTC."""
+    if (parts := _moment(text)) is None:
+        return None
+    local, zone = parts
+    try:
+        return local.replace(tzinfo=zone or datetime.UTC).astimezone(datetime.UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def parse_local_timestamp(text: str) -> datetime.datetime | None:
+    """As `parse_timestamp`, without the zone, which is read and left out."""
+    parts = _moment(text)
+    return None if parts is None else parts[0]
+
+
+def _moment(text: str) -> tuple[datetime.datetime, datetime.tzinfo | None] | None:
+    """The time as written, and its zone if it names one."""
     match = _TIMESTAMP.fullmatch(text.strip(_EDGE))
     if not match or (day := _date(match[1], match[2], match[3])) is None:
         return None
-    fraction, zone = match[7], match[8]
+    fraction, name = match[7], match[8]
+    zone = _zone(name.strip(_EDGE)) if name else None
+    if name and zone is None:
+        return None
     hour, minute, second = (int(part or 0) for part in match.group(4, 5, 6))
     micros = int((fraction or "")[:6].ljust(6, "0"))
     try:
-        local = datetime.datetime(day.year, day.month, day.day, hour, minute, second, micros)
-        where = _zone(zone.strip(_EDGE)) if zone else datetime.UTC
-        return None if where is None else local.replace(tzinfo=where).astimezone(datetime.UTC)
-    except (ValueError, OverflowError):
+        return datetime.datetime(day.year, day.month, day.day, hour, minute, second, micros), zone
+    except ValueError:
         return None
 
 

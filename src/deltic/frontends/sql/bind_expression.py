@@ -17,7 +17,7 @@ from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_ag
 from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract, bind_now
 from deltic.frontends.sql.scope import OUTER, Scope
 from deltic.frontends.sql.sql_types import sql_type
-from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIMESTAMP
+from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ
 
 _CONSTANTS: Final = {"TRUE": (True, BOOLEAN), "FALSE": (False, BOOLEAN), "NULL": (None, NULL)}
 _PREFIXES: Final = {"NOT": "not", "-": "negate", "+": "positive", "~": "~"}
@@ -170,7 +170,7 @@ class ExpressionBinder:
 
     def _moved(self, value: Expr, interval: literals.Interval, span: Span) -> Expr:
         """A DATE or TIMESTAMP moved by a constant interval."""
-        if value.type not in (DATE, TIMESTAMP):
+        if value.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
             raise TypeMismatch(f"an INTERVAL cannot be added to {value.type.sql}", span=value.span, expected="DATE or TIMESTAMP")
         if value.type == DATE and not interval.whole_days:
             value = cast(value, TIMESTAMP, span)
@@ -246,9 +246,9 @@ class ExpressionBinder:
     def _typed(self, node: tree.TypedText) -> Literal:
         word = node.type.text.upper()
         if word == "X":
-            raise Unsupported("BINARY literals are not supported", span=node.span, remedy="a STRING of hex digits")
+            return literals.binary(node.text, node.span)
         type = sql_type(tree.TypeName(word, (), False, node.type.span))
-        if type not in (DATE, TIMESTAMP):
+        if type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
             raise Unsupported(f"invalid literal {type.sql} '…'", span=node.span, remedy=f"CAST('…' AS {type.sql})")
         return literals.typed(node.text, type, node.span)
 

@@ -13,7 +13,7 @@ from deltic.errors import EvaluationError, Span, SyntaxFailure, TypeMismatch, Un
 from deltic.expr import Cast, Literal
 from deltic.expr.interpreter import evaluate
 from deltic.frontends.sql import tree
-from deltic.schema import BIGINT, DOUBLE, FLOAT, INT, INTEGER_BITS, SMALLINT, STRING, TINYINT, Type, decimal
+from deltic.schema import BIGINT, BINARY, DOUBLE, FLOAT, INT, INTEGER_BITS, SMALLINT, STRING, TINYINT, Type, decimal
 
 MAX_PRECISION: Final = 38
 SUFFIXES: Final[dict[str, Type]] = {"L": BIGINT, "S": SMALLINT, "Y": TINYINT, "D": DOUBLE, "F": FLOAT}
@@ -94,12 +94,20 @@ def whole(node: tree.Expression | None, most: int) -> int | None:
 
 
 def typed(text: str, type: Type, span: Span) -> Literal:
-    """DATE '…' and TIMESTAMP '…', read as CAST reads them."""
+    """DATE '…', TIMESTAMP '…' and TIMESTAMP_NTZ '…', read as CAST reads them."""
     try:
         return Literal(evaluate(Cast(Literal(text, STRING), type, False, False, span), ()), type, span)
     except EvaluationError as error:
-        form = "DATE '2025-01-31'" if type.name == "DATE" else "TIMESTAMP '2025-01-31 12:00:00'"
+        form = "DATE '2025-01-31'" if type.name == "DATE" else f"{type.sql} '2025-01-31 12:00:00'"
         raise TypeMismatch(f"invalid {type.sql}", span=span, expected=form) from error
+
+
+def binary(text: str, span: Span) -> Literal:
+    """X'…': hex digits, with a 0 before them if they are odd."""
+    try:
+        return Literal(bytes.fromhex("0" * (len(text) % 2) + text), BINARY, span)
+    except ValueError:
+        raise TypeMismatch("invalid BINARY", span=span, expected="hex digits, such as X'1F'") from None
 
 
 def _fits(value: int, type: Type) -> bool:

@@ -16,15 +16,13 @@ _REMEDIES: Final = {
     "CHAR": "STRING; CHAR pads with spaces",
     "CHARACTER": "STRING; CHAR pads with spaces",
     "TEXT": "STRING",
-    "TIMESTAMP_NTZ": "TIMESTAMP, which is in UTC",
-    "BINARY": "STRING of hex digits or base 64",
     "ARRAY": "a table with one row for each element",
     "MAP": "a table with one row for each key",
     "STRUCT": "a column for each field",
     "INTERVAL": "a number of days or seconds",
     "VARIANT": "a column for each field, or STRING",
 }
-EXPECTED: Final = "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, DATE or TIMESTAMP"
+EXPECTED: Final = "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, BINARY, DATE, TIMESTAMP or TIMESTAMP_NTZ"
 
 
 def sql_type(node: tree.TypeName) -> Type:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import (
+    BinaryType,
     BooleanType,
     ByteType,
     DataType,
@@ -30,6 +31,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
     TimestampType,
 )
 
@@ -57,8 +59,10 @@ _SPARK: Final[Mapping[str, DataType]] = {
     "FLOAT": FloatType(),
     "DOUBLE": DoubleType(),
     "STRING": StringType(),
+    "BINARY": BinaryType(),
     "DATE": DateType(),
     "TIMESTAMP": TimestampType(),
+    "TIMESTAMP_NTZ": TimestampNTZType(),
     "VOID": NullType(),
 }
 

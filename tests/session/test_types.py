@@ -1,0 +1,78 @@
+"""Every type as a column, a key, a group, an extreme and an order: one shard, three, and after a restart, as the oracle has it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import deltic
+from deltic.errors import CorruptState
+from deltic.trace.identity import Identity
+from deltic.trace.strings import StringTable
+from tests.support.checked import Checked
+
+LONG = b"\x00\xff" * 15
+VALUES: dict[str, Sequence[Any]] = {
+    "BINARY": (b"", b"\x00", b"\x00\x00", b"\xff\xfe", LONG, LONG + b"\x00", LONG + b"\x01", b"text"),
+    "TIMESTAMP_NTZ": (
+        datetime.datetime(1, 1, 1),
+        datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999),
+        datetime.datetime(2024, 2, 29, 12, 30),
+        datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999),
+    ),
+}
+SCRIPT = """
+CREATE TABLE t (id BIGINT NOT NULL, k BIGINT NOT NULL, v {type}, w {type}, PRIMARY KEY (id));
+CREATE TABLE u (v {type} NOT NULL, n BIGINT, PRIMARY KEY (v));
+CREATE MATERIALIZED VIEW grouped AS SELECT v, count(*) AS n, count(DISTINCT w) AS d FROM t GROUP BY v;
+CREATE MATERIALIZED VIEW extremes AS SELECT k, min(v) AS lo, max(v) AS hi FROM t GROUP BY k;
+CREATE MATERIALIZED VIEW kept AS SELECT DISTINCT v, w FROM t;
+CREATE MATERIALIZED VIEW joined AS SELECT t.id, u.n, t.v FROM t JOIN u ON t.v = u.v;
+CREATE MATERIALIZED VIEW outer_joined AS SELECT t.id, u.v FROM t LEFT JOIN u ON t.w = u.v;
+CREATE MATERIALIZED VIEW first_rows AS SELECT v, id FROM t ORDER BY v DESC, w, id LIMIT 4;
+CREATE MATERIALIZED VIEW compared AS
+    SELECT id, v < w AS a, v = w AS b, v <=> w AS c, coalesce(v, w) AS d, CASE WHEN k > 1 THEN v ELSE w END AS e, v IS NULL AS f,
+           greatest(v, w) AS g, v IN (w, {literal}) AS h, v BETWEEN {literal} AND w AS i
+    FROM t WHERE v <> {literal} OR v IS NULL;
+"""
+LITERALS = {"BINARY": "X'FFFE'", "TIMESTAMP_NTZ": "TIMESTAMP_NTZ '2024-02-29 12:30:00'"}
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("type_", VALUES)
+def test_values_are_keys_groups_extremes_and_orders(type_: str, shards: int, tmp_path: Path) -> None:
+    script = SCRIPT.format(type=type_, literal=LITERALS[type_])
+    rng, values = Random(7), VALUES[type_]
+    checked = Checked(script, session=deltic.Session(shards=shards, state=tmp_path / "state"))
+    rows: dict[int, tuple[Any, ...]] = {}
+    for tick in range(6):
+        changes: dict[tuple[Any, ...], int] = {}
+        for id_ in rng.sample(range(12), 6):
+            old = rows.pop(id_, None)
+            if old is not None:
+                changes[old] = changes.get(old, 0) - 1
+            if old is None or rng.random() < 0.6:
+                row = (id_, rng.randrange(3), rng.choice([None, *values]), rng.choice([None, *values]))
+                rows[id_] = row
+                changes[row] = changes.get(row, 0) + 1
+        keys = {(value, n): 1 for n, value in enumerate(values)} if tick == 0 else {}
+        checked.tick({"t": {row: n for row, n in changes.items() if n}, "u": keys})
+        if tick == 2:
+            checked.session.close()
+            checked.open(deltic.Session(shards=shards, state=tmp_path / "state"))
+    checked.session.close()
+
+
+def test_a_string_of_a_state_that_is_not_utf_8_is_refused_where_it_is_read() -> None:
+    strings = StringTable(Identity.drawn())
+    ids = strings.intern(pa.array([b"plain", b"\xff"], pa.binary()))
+    assert strings.bytes_of(ids).to_pylist() == [b"plain", b"\xff"]
+    assert strings.decode(ids[:1]).to_pylist() == ["plain"]
+    with pytest.raises(CorruptState, match="a string of the state is not UTF-8"):
+        strings.decode(ids)
