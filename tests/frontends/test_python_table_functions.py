@@ -322,7 +322,7 @@ def test_in_a_recursion_functions_of_rows_are_possible_and_weights_are_not() -> 
 
     circuit = deltic.Circuit()
     edges = circuit.input("edges", schema=PAIR)
-    with pytest.raises(Unsupported, match="a function that gives weights"):
+    with pytest.raises(Unsupported, match="a function that returns weights"):
         build(circuit, edges, True)
     circuit.output("out", build(circuit, edges, False))
     with deltic.Session() as session:

@@ -1,12 +1,12 @@
-"""Plan to plan: rewrites that keep what a plan denotes and make it cheaper to maintain.
+"""Plan to plan: rewrites that preserve the relation that a plan denotes and make it cheaper to maintain.
 
-A rule is a function from a plan to a plan, in a file of its own, named by its verb; `optimize` applies RULES in turn until a whole
-round changes nothing. Laws, all of them tested on random plans:
+A rule is a function from a plan to a plan, in a file of its own, named by its verb. `optimize` applies RULES in turn until a whole round
+changes nothing. All rules satisfy these laws, which are tested on random plans:
 - the relation is the same, and so are the schema's types, nullability and (at the root) names;
-- nothing fails that the written plan would not have failed on: no expression that can fail (expr/failing.py) moves ahead of the
-  filter or join that guards it. What is not needed may be dropped, and its failures with it.
-When plans have settled, joins are formed into multiway joins, of what by then are their keys, and plans settle again.
-Linear aggregates move below joins in lowering, which knows what a weight can carry.
+- the result fails only where the written plan fails: no expression that can fail (expr/failing.py) moves ahead of the filter or join that
+  guards it. Unused expressions may be dropped, and their failures with them.
+When a plan has settled, its joins are formed into multiway joins by the keys that they have then, and it settles again.
+Linear aggregates are pushed below joins in lowering, which knows the sums that a weight can hold.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["ROUNDS", "RULES", "optimize"]
 
 
 def optimize(plan: Plan) -> Plan:
-    """The same relation under the same schema, in as few and as narrow nodes as RULES get it to."""
+    """The fixed point of RULES: the same relation with the same schema, in fewer and narrower nodes."""
     settled = _settled(plan)
     while (formed := _applied(form_multiway_joins, settled)) != settled:
         settled = _settled(formed)
@@ -63,7 +63,7 @@ def _columns(plan: Plan) -> list[tuple[Type, bool]]:
 
 
 def _named(plan: Plan, names: tuple[str, ...]) -> Plan:
-    """Inside a plan names mean nothing, so rules may lose them; the root has those that were asked for."""
+    """The plan with these column names. Within a plan names have no meaning, so rules may drop them; the root gets them back."""
     if plan.schema.names == names:
         return plan
     if isinstance(plan, Project):

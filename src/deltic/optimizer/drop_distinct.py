@@ -1,4 +1,4 @@
-"""DISTINCT over rows that are distinct already, or whose copies nobody counts, goes."""
+"""Removes DISTINCT over rows that are already distinct, or whose copies do not matter."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from deltic.plan.walk import transform
 
 
 def drop_distinct(plan: Plan) -> Plan:
-    """DISTINCT goes where some columns of its input are a key and none can hold -0.0, which DISTINCT makes 0.0.
+    """Removes DISTINCT if its input has a unique key and no column can hold -0.0, which DISTINCT changes to 0.0.
 
-    The right side of SEMI, ANTI and NOT IN needs no DISTINCT either where no weight is negative: one match is as good as two.
+    Also removes it from the right side of SEMI, ANTI and NOT IN if no weight is negative, since the number of matches does not matter.
 
     >>> from deltic.plan.show import show
     >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
@@ -42,7 +42,7 @@ def _drop(plan: Plan) -> Plan:
 
 @once_per_node
 def unique_key(plan: Plan) -> frozenset[int] | None:
-    """Columns in which no two rows (and no two copies of a row) are equal; None where none are known."""
+    """Columns in which no two rows (and no two copies of a row) are equal; None if none are known."""
     match plan:
         case Table(table=table) if table.key:
             return frozenset(table.key) if not any(table.schema[i].type.is_float for i in table.key) else None
@@ -63,14 +63,14 @@ def unique_key(plan: Plan) -> frozenset[int] | None:
 
 
 def _projected_key(plan: Project) -> frozenset[int] | None:
-    """The input's key, where every column of it is kept as it is."""
+    """The input's key, if all of its columns are passed on."""
     key = unique_key(plan.input)
     kept = {expr.index: i for i, (_, expr) in enumerate(plan.columns) if isinstance(expr, Column)}
     return None if key is None or not key <= kept.keys() else frozenset(kept[i] for i in key)
 
 
 def _joined_key(plan: Join) -> frozenset[int] | None:
-    """A pair of keys is a key of the pairs. In a FULL join an unmatched row may look like one of the other side with NULL keys."""
+    """Both keys together. A FULL join has none: an unmatched row may equal a row of the other side with NULL keys."""
     left = unique_key(plan.left)
     if plan.kind in ("semi", "anti", "not_in"):
         return left
@@ -102,5 +102,5 @@ def _is_normal(plan: Plan, index: int) -> bool:
 
 
 def _is_needless(plan: Distinct) -> bool:
-    """Whether there is a row with given values exactly if the input has one: a negative weight could take another row's away."""
+    """Whether the input has the same set of rows: no -0.0, and no negative weight that could cancel another row's weight."""
     return not any(field.type.is_float for field in plan.schema) and not may_be_negative(plan.input, None)

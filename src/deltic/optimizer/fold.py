@@ -1,7 +1,7 @@
-"""Constant folding: what has no columns in it, or asks whether NOT NULL is NULL, is computed once, unless computing it fails.
+"""Constant folding: expressions without columns, and NULL tests of NOT NULL expressions, are computed once, unless they fail.
 
-A failure stays where it is, to be raised on the rows that reach it and on no other. Nor does a shortcut swallow one: `x AND FALSE`
-stays, since x may fail; `FALSE AND x` is FALSE, since x is never evaluated.
+An expression that fails is kept, and fails on the rows that reach it. Shortcuts do not hide failures: `x AND FALSE` stays, since x may
+fail; `FALSE AND x` is FALSE, since x is never evaluated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from deltic.plan.columns import map_children
 
 
 def fold(expr: Expr) -> Expr:
-    """The expression with its constant parts computed.
+    """The expression with its constant subexpressions computed.
 
     >>> from deltic.expr.nodes import Column
     >>> from deltic.plan.show import show_expr
@@ -49,7 +49,7 @@ def _computed(expr: Expr) -> Expr:
 
 
 def _fold_logic(expr: Call) -> Expr:
-    """TRUE AND x, x AND TRUE: x; FALSE AND x: FALSE; x AND FALSE AND y: x AND FALSE; and OR with the roles changed."""
+    """TRUE AND x and x AND TRUE become x; FALSE AND x becomes FALSE; x AND FALSE AND y becomes x AND FALSE; likewise for OR."""
     neutral = expr.function == "and"
     rest: list[Expr] = []
     for part in flattened(expr.function, expr.arguments):
@@ -63,7 +63,7 @@ def _fold_logic(expr: Call) -> Expr:
 
 
 def _fold_case(expr: Case) -> Expr:
-    """Branches never taken go; one that is always taken ends the list."""
+    """Removes branches that are never taken, and all branches after one that is always taken."""
     branches: list[tuple[Expr, Expr]] = []
     otherwise = expr.otherwise
     for condition, value in expr.branches:

@@ -1,17 +1,17 @@
 """Inner joins whose variables form a cycle become one multiway join.
 
-Joined two at a time, relations that close a cycle make intermediate results larger than any result can be (a triangle's paths of two
-edges), and these would be stored. So in a tree of joins (join_tree.py) leaves that are connected by equalities and have a cyclic core
-(hypergraph.py) become one MultiwayJoin, acyclic parts and all; a tree without a cycle stays as it is. A hint on any join of a connected
-tree overrides that. Leaves that nothing connects with a cycle are joined with it afterwards.
+Binary joins of a cycle have intermediate results larger than any result can be (the two-edge paths of a triangle), and store them. So in a
+tree of joins (join_tree.py), leaves that are connected by equalities and have a cyclic core (hypergraph.py) become one MultiwayJoin,
+including the acyclic parts; a tree without a cycle is unchanged. A hint on any join of a connected tree overrides this. Leaves that are not
+connected with a cycle are joined with it afterwards.
 
-Conditions over several leaves are evaluated within the multiway join, as soon as it has bound their columns. Temporal ones, and those that
-can fail, are evaluated above it.
+Conditions over several leaves are evaluated within the multiway join, as soon as it has bound their columns. Temporal conditions, and those
+that can fail, are evaluated above it.
 
-A key that is more than a column is computed below the join, on every row of its leaf. So is one of floats, which must not tell -0.0 from
-0.0, while the column keeps its zeros. An equality that reads more than one leaf on a side is a condition.
+A key that is not a plain column is computed below the join, on every row of its leaf. So is a key of floats, which must not distinguish
+-0.0 from 0.0, while the column keeps its zeros. An equality with a side that reads several leaves is a condition.
 
-`binary_cycles` says why a cycle stays as it is, where one does.
+`binary_cycles` explains why a cycle stays binary.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from deltic.plan.walk import map_inputs
 from deltic.schema import Schema
 
 LARGEST: Final = 64
-"""How many relations a tree of joins may have to be looked at as a whole. Of a larger one each side is looked at by itself."""
+"""The maximum number of relations in a tree of joins that is examined as a whole; in a larger tree each side is examined separately."""
 
 
 @once_per_node
 def form_multiway_joins(plan: Plan) -> Plan:
-    """Every tree of joins in the plan as one multiway join, where its hypergraph is cyclic or a hint says so.
+    """Replaces every tree of joins by one multiway join if its hypergraph is cyclic or a hint requests it.
 
-    Raises Unsupported, with the hint's place, where a multiway join is asked for and cannot be.
+    Raises Unsupported at a hint that requests an impossible multiway join.
 
     >>> from deltic.plan.nodes import Table
     >>> from deltic.plan.show import show
@@ -72,7 +72,7 @@ def form_multiway_joins(plan: Plan) -> Plan:
 
 @once_per_node
 def _size(plan: Plan) -> int:
-    """How many leaves a tree of joins rooted here can have at most; exponentially many where views over views are read twice."""
+    """An upper bound of the number of leaves of the tree of joins rooted here; exponential if views over views are read twice."""
     match plan:
         case Join():
             return _size(plan.left) + _size(plan.right)
@@ -83,9 +83,9 @@ def _size(plan: Plan) -> int:
 
 
 def binary_cycles(plan: Plan) -> Iterator[str]:
-    """Of each tree of joins in an optimized plan that closes a cycle and yet is left two by two, why; once for each reason.
+    """The reasons why trees of joins in an optimized plan have a cycle but stay binary, each once.
 
-    A tree too large to be looked at as a whole is named too, since it may close one.
+    They include a tree that is too large to be examined as a whole, since it may have a cycle.
     """
     seen: set[int] = set()
     reasons: dict[str, None] = {}
@@ -108,7 +108,7 @@ def binary_cycles(plan: Plan) -> Iterator[str]:
 
 
 def _closes(plan: Plan) -> bool:
-    """Whether the plan is a join that can close a cycle, with what filters it."""
+    """Whether the plan is a join that can close a cycle, or filters over one."""
     match plan:
         case Filter() | TemporalFilter():
             return _closes(plan.input)
@@ -119,12 +119,12 @@ def _closes(plan: Plan) -> bool:
 
 
 def _over_leaves(plan: Plan, leaves: Collection[int]) -> Plan:
-    """A tree that stays as it is, its leaves, given by identity, formed."""
+    """The tree itself, with its leaves formed. leaves: their `id()`s."""
     return form_multiway_joins(plan) if id(plan) in leaves else map_inputs(plan, lambda part: _over_leaves(part, leaves))
 
 
 def _formed(tree: JoinTree, schema: Schema) -> Plan:
-    """The tree with its cycles as multiway joins, under the columns of `schema`."""
+    """The tree with its cycles as multiway joins, and the columns of `schema`."""
     classes, edges = tree.classes(), tree.edges()
     within = [_Component(tree, classes, numbers) for numbers in components(edges)]
     above = columns_of_all(expressions_above(tree))
@@ -146,17 +146,17 @@ def _formed(tree: JoinTree, schema: Schema) -> Plan:
 
 
 Part = tuple[Plan, Mapping[int, int]]
-"""A plan, and by column of the tree its position in it."""
+"""(a plan, column of the tree → position in the plan)."""
 
 
 def _crossed(left: Part, right: Part) -> Part:
     width = len(left[0].schema)
-    return Join(left[0], right[0], "inner"), {**left[1], **{column: width + at for column, at in right[1].items()}}
+    return Join(left[0], right[0], "inner"), {**left[1], **{column: width + position for column, position in right[1].items()}}
 
 
 @dataclass(frozen=True, slots=True)
 class _Component:
-    """The leaves of a tree, by number, that equalities connect. classes: those of the tree."""
+    """Leaves of a tree that equalities connect. numbers: those of the leaves. classes: those of the tree."""
 
     tree: JoinTree
     classes: list[list[Expr]]
@@ -164,16 +164,16 @@ class _Component:
 
     @property
     def columns(self) -> frozenset[int]:
-        """The columns of the tree that its leaves have."""
+        """The columns of the tree that belong to its leaves."""
         starts = self.tree.starts
         return frozenset(column for i in self.numbers for column in range(starts[i], starts[i + 1]))
 
     def conditions(self) -> list[Expr]:
-        """Those of the tree that read nothing else."""
+        """The conditions of the tree that read only these leaves."""
         return [part for part in self.tree.conditions if columns_of(part) <= self.columns]
 
     def leaves(self) -> Iterator[tuple[Plan, list[int], dict[int, int]]]:
-        """Each leaf as a plan with its computed keys, the variable of each of its columns, and where its own are, all laid side by side."""
+        """For each leaf (the plan with its computed keys, the variable of each column, column of the tree → position in the component)."""
         start = 0
         for i in self.numbers:
             first = self.tree.starts[i]
@@ -184,9 +184,9 @@ class _Component:
             start += len(variables)
 
     def multiway(self, needed: frozenset[int]) -> Part:
-        """One multiway join of them; of the tree's columns it gives those needed."""
+        """The leaves as one multiway join. needed: the columns of the tree that it must have."""
         leaves, variables, places = zip(*self.leaves(), strict=True)
-        position = {column: at for part in places for column, at in part.items()}
+        position = {column: place for part in places for column, place in part.items()}
         columns = Schema(tuple(field for leaf in leaves for field in leaf.schema))
         conditions = [remap(expr, position, columns) for expr in self.conditions()]
         output = sorted(position[column] for column in needed & self.columns)
@@ -194,7 +194,7 @@ class _Component:
         return join, {column: output.index(position[column]) for column in needed & self.columns}
 
     def binary(self) -> Part:
-        """They joined two at a time, each with one before it that it shares a variable with."""
+        """The leaves as binary joins, each with a shared variable."""
         (plan, variables, position), *rest = self.leaves()
         while rest:
             near = next(i for i, (_, others, _) in enumerate(rest) if not set(variables).isdisjoint(others))
@@ -205,7 +205,7 @@ class _Component:
                 for each in dict.fromkeys(shared)
             ]
             moved = len(variables) - min(places.values(), default=0)
-            position |= {column: at + moved for column, at in places.items()}
+            position |= {column: place + moved for column, place in places.items()}
             plan, variables = Join(plan, leaf, "inner", tuple(keys)), variables + others
         if conditions := self.conditions():
             plan = Filter(plan, conjunction(remap(expr, position, plan.schema) for expr in conditions))
@@ -214,7 +214,7 @@ class _Component:
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """One leaf of a tree. start: the position of its first column. classes: of each class of the tree the expressions over the leaf."""
+    """One leaf of a tree. start: the position of its first column. classes: for each class of the tree, its expressions over the leaf."""
 
     leaf: Plan
     start: int
@@ -224,11 +224,11 @@ class _Leaf:
         return shift(expr, -self.start)
 
     def computed(self) -> list[Expr]:
-        """What stands for a class and is no column, in the order of the columns, so that a relation that stands there twice is one."""
+        """The representatives of classes that are not columns, in order of the columns, so that two occurrences of a relation are equal."""
         return sorted((self.own(each[0]) for each in self.classes if each and not isinstance(each[0], Column)), key=_columns)
 
     def plan(self) -> Plan:
-        """The leaf, formed itself, with what is computed after its columns; what one class says of it twice is a filter on it."""
+        """The formed leaf followed by its computed keys. Two expressions of the leaf in one class become a filter on it."""
         plan = form_multiway_joins(self.leaf)
         twice = [equality(self.own(each[0]), self.own(other)) for each in self.classes for other in each[1:]]
         if twice:
@@ -238,10 +238,10 @@ class _Leaf:
             plan = Project(plan, (*own, *((f"key{i}", expr) for i, expr in enumerate(computed, 1))))
         return plan
 
-    def variables(self, classes: int, at: int) -> list[int]:
-        """The class of each column of the plan; others have numbers of their own, from classes + at on."""
+    def variables(self, classes: int, start: int) -> list[int]:
+        """The class of each column of the plan; other columns have numbers of their own, from classes + start on."""
         width, computed = len(self.leaf.schema), self.computed()
-        variables = [classes + at + i for i in range(width + len(computed))]
+        variables = [classes + start + i for i in range(width + len(computed))]
         for number, each in enumerate(self.classes):
             if each:
                 first = self.own(each[0])
@@ -254,6 +254,6 @@ def _columns(expr: Expr) -> list[int]:
 
 
 def _numbered(variables: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
-    """Variables by number, from 0 in order of appearance."""
+    """The variables, renumbered from 0 in order of appearance."""
     numbers = {old: new for new, old in enumerate(dict.fromkeys(variable for each in variables for variable in each))}
     return tuple(tuple(numbers[variable] for variable in each) for each in variables)

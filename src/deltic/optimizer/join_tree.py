@@ -1,12 +1,12 @@
-"""Trees of inner joins as conjunctive queries: their leaves, and what must hold of the leaves' columns.
+"""Trees of inner joins as conjunctive queries: their leaves, and the conditions on the leaves' columns.
 
-Inner equality joins, with the filters, temporal filters and cheap projections between them, are one query over what they join. Equalities
-of one leaf with another make variables: columns that must be equal. All else that must hold is a condition. What cannot fail may be
-evaluated as soon as its columns are there. What can fail is evaluated last, in the order of the plan: on rows of the whole join, which are
-among those that the plan evaluates it on.
+Inner equijoins, with the filters, temporal filters and cheap projections between them, are one query over their leaves. Equalities between
+two leaves define variables: columns that must be equal. Everything else is a condition. A condition that cannot fail may be evaluated as
+soon as its columns are bound. Conditions that can fail are evaluated last, in plan order, on rows of the whole join, which are a subset of
+those that the plan evaluates them on.
 
-A join is a leaf if it compares values that are more than a word, or if one of its keys can fail and is computed only on rows that other
-joins let through. `beyond` looks past what makes a leaf of a join, and notes why it does: to tell of a cycle that is not seen otherwise.
+A join is a leaf if it compares values of more than one word, or if one of its keys can fail and is computed only on rows that passed other
+joins. With `beyond`, such obstacles are passed and recorded, to report cycles that stay binary because of them.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ TABLE_FUNCTION: Final = "a table function is between two of them (apply it in a 
 HINTED: Final = "a hint asks for it"
 
 Late = Expr | Bounds
-"""What must hold and can fail: a predicate, or temporal bounds."""
+"""A condition that can fail: a predicate, or temporal bounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinTree:
-    """A tree of joins as its leaves. Expressions are over the leaves' columns laid side by side.
+    """A tree of joins as its leaves. Expressions are over the concatenated columns of the leaves.
 
-    columns: of the result. equal: pairs of what must be equal and not NULL, each of one leaf. conditions: what must be TRUE and is sure
-    not to fail. bounds: temporal ones that cannot fail. late: what is evaluated after all these, in this order. hinted: whether a hint asks
-    for one multiway join. obstacles: what was looked past.
+    columns: those of the result. equal: pairs of expressions that must be equal and not NULL, each over one leaf. conditions: predicates
+    that cannot fail. bounds: temporal bounds that cannot fail. late: conditions that are evaluated after all these, in this order.
+    hinted: whether a hint requests one multiway join. obstacles: reasons obstacle the tree is not a multiway join.
     """
 
     leaves: tuple[Plan, ...]
@@ -59,16 +59,16 @@ class JoinTree:
 
     @staticmethod
     def of(leaf: Plan) -> JoinTree:
-        """The plan as a tree of its own."""
+        """The plan as a tree of one leaf."""
         return JoinTree((leaf,), tuple(reference(leaf.schema, i) for i in range(len(leaf.schema))))
 
     @property
     def starts(self) -> list[int]:
-        """The position of each leaf's first column, and that past the last."""
+        """The position of each leaf's first column, followed by the number of columns."""
         return [0, *accumulate(len(leaf.schema) for leaf in self.leaves)]
 
     def moved(self, by: int) -> JoinTree:
-        """The same, `by` columns further to the right."""
+        """The same with all columns shifted right by `by`."""
         return replace(
             self,
             columns=tuple(shift(expr, by) for expr in self.columns),
@@ -79,7 +79,7 @@ class JoinTree:
         )
 
     def with_conditions(self, parts: Sequence[Expr]) -> JoinTree:
-        """With more that must be TRUE, over the tree's columns, evaluated in this order."""
+        """With further predicates over the tree's columns, in order of evaluation."""
         over = [substitute(part, self.columns) for part in parts]
         sure, late = (tuple(part for part in over if can_fail(part) is fallible) for fallible in (False, True))
         return replace(self, conditions=(*self.conditions, *sure), late=(*self.late, *late))
@@ -98,7 +98,7 @@ class JoinTree:
         return leaves.pop() if len(leaves) == 1 else None
 
     def classes(self) -> list[list[Expr]]:
-        """The expressions that must be equal to one another, class by class."""
+        """The equivalence classes of expressions that must be equal."""
         classes: list[list[Expr]] = []
         for pair in self.equal:
             touched = [members for members in classes if any(expr in members for expr in pair)]
@@ -107,12 +107,12 @@ class JoinTree:
         return classes
 
     def edges(self) -> list[frozenset[int]]:
-        """For each leaf the classes that have a part in it."""
+        """For each leaf the classes with an expression over it."""
         classes = [{self.leaf_of(expr) for expr in members} for members in self.classes()]
         return [frozenset(c for c, members in enumerate(classes) if i in members) for i in range(len(self.leaves))]
 
     def with_all_equalities(self) -> JoinTree:
-        """With those among its conditions, and those that can fail, held to make variables too; the latter are obstacles."""
+        """With equalities among its conditions as variables too; one that can fail is an obstacle."""
         sure, late = ([pair for part in parts if (pair := self._equality(part))] for parts in (self.conditions, self.late))
         return replace(self, equal=(*self.equal, *sure, *late), obstacles=(*self.obstacles, *([FALLIBLE] if late else [])))
 
@@ -128,9 +128,9 @@ def map_late(late: Late, change: Callable[[Expr], Expr]) -> Late:
 
 
 def join_tree(plan: Plan, *, beyond: bool = False) -> JoinTree | None:
-    """The tree of joins whose root the plan is; None if it is none. beyond: looks past what makes a leaf of a join.
+    """The tree of joins with the plan as its root; None if it is not a join. beyond: passes and records obstacles.
 
-    Raises Unsupported, with the hint's place, where a hint asks for a multiway join of what has to be a leaf.
+    Raises Unsupported at a hint that requests a multiway join of a join that must be a leaf.
     """
     match plan:
         case Join(kind="inner") if plan.hint is None or plan.hint.kind != "binary":
@@ -155,12 +155,12 @@ def join_tree(plan: Plan, *, beyond: bool = False) -> JoinTree | None:
 
 def _of_join(plan: Join, beyond: bool) -> JoinTree | None:
     left, right = (join_tree(side, beyond=beyond) or JoinTree.of(side) for side in (plan.left, plan.right))
-    why = _obstacle(plan, left, right)
-    if why is not None and not beyond:
+    obstacle = _obstacle(plan, left, right)
+    if obstacle is not None and not beyond:
         if plan.hint is not None:
-            refuse_hint(plan.hint, why)
+            refuse_hint(plan.hint, obstacle)
         return None
-    return _joined(plan, left, right, why)
+    return _joined(plan, left, right, obstacle)
 
 
 def _joined(plan: Join, left: JoinTree, right: JoinTree, obstacle: str | None = None) -> JoinTree:
@@ -175,33 +175,33 @@ def _joined(plan: Join, left: JoinTree, right: JoinTree, obstacle: str | None = 
         plan.hint is not None or left.hinted or right.hinted,
         (*left.obstacles, *right.obstacles, *([] if obstacle is None else [obstacle])),
     )
-    pairs = [(substitute(ours, left.columns), substitute(theirs, right.columns)) for ours, theirs in plan.keys]
+    pairs = [(substitute(one, left.columns), substitute(other, right.columns)) for one, other in plan.keys]
     keys = [pair for pair in pairs if all(tree.leaf_of(side) is not None for side in pair)]
     others = tuple(equality(*pair) for pair in pairs if pair not in keys)
     tree = replace(
         tree,
-        equal=(*tree.equal, *((_key(ours), _key(theirs)) for ours, theirs in keys)),
+        equal=(*tree.equal, *((_key(one), _key(other)) for one, other in keys)),
         conditions=(*tree.conditions, *others),
     )
     return tree if plan.residual is None else tree.with_conditions(conjuncts(plan.residual))
 
 
 def _key(expr: Expr) -> Expr:
-    """What is equal where the expression is: of floats -0.0 is 0.0."""
+    """The expression as a key: floats with -0.0 as 0.0."""
     return resolve("normalize", [expr])
 
 
 def equality(one: Expr, other: Expr) -> Expr:
-    """That both are equal, as a condition."""
+    """The equality of both, as a condition."""
     return Call("equal", (one, other), BOOLEAN, one.nullable or other.nullable)
 
 
 def _obstacle(plan: Join, left: JoinTree, right: JoinTree) -> str | None:
-    """Why a join of these two is no part of a tree; None if it is."""
-    guarded = [pair[at] for pair in plan.keys for at, side in enumerate((left, right)) if len(side.leaves) > 1]
+    """The reason why a join of these two is not part of a tree; None if it is."""
+    guarded = [pair[i] for pair in plan.keys for i, side in enumerate((left, right)) if len(side.leaves) > 1]
     if any(map(can_fail, guarded)):
         return FALLIBLE
-    wide = next((ours.type for ours, _ in plan.keys if not is_word(ours.type)), None)
+    wide = next((one.type for one, _ in plan.keys if not is_word(one.type)), None)
     return None if wide is None else f"values of type {wide} are compared"
 
 
@@ -215,7 +215,7 @@ def _of_projection(plan: Project, below: JoinTree, beyond: bool) -> JoinTree | N
 
 
 def _past_join(plan: Join) -> JoinTree | None:
-    """A join that is no part of a tree, as one. Of an outer join, or NOT EXISTS, the other side than the one whose rows stay is a leaf."""
+    """A join that is not part of a tree, as one. In an outer join or NOT EXISTS the side that is not preserved is a leaf."""
     left, right = (join_tree(side, beyond=True) or JoinTree.of(side) for side in (plan.left, plan.right))
     match plan.kind:
         case "inner":
@@ -234,19 +234,19 @@ def _past_join(plan: Join) -> JoinTree | None:
 
 
 def _past_table_function(plan: FlatMap, below: JoinTree) -> JoinTree:
-    """What a table function makes is told by its arguments."""
+    """The tree over a table function, whose columns are functions of its arguments."""
     arguments = tuple(substitute(argument, below.columns) for argument in plan.arguments)
     made = (Call(plan.function, (*arguments, Literal(i, INT)), field.type, field.nullable) for i, field in enumerate(plan.made))
     return replace(below, columns=(*below.columns, *made), obstacles=(*below.obstacles, TABLE_FUNCTION))
 
 
-def refuse_hint(hint: Hint, why: str) -> NoReturn:
+def refuse_hint(hint: Hint, obstacle: str) -> NoReturn:
     """Raises Unsupported at the hint's place."""
-    raise Unsupported(f"this cannot be one multiway join: {why}", span=hint.span, remedy="leave the hint out")
+    raise Unsupported(f"this cannot be one multiway join: {obstacle}", span=hint.span, remedy="remove the hint")
 
 
 def expressions_above(tree: JoinTree) -> Iterator[Expr]:
-    """All that is evaluated over the joined leaves, but for the conditions."""
+    """All expressions that are evaluated over the joined leaves, except the conditions."""
     yield from tree.columns
     for part in (tree.bounds, *tree.late):
         if isinstance(part, tuple):

@@ -1,4 +1,4 @@
-"""Two projections in a row become one, and a projection below an aggregate becomes part of it."""
+"""Merges consecutive projections, and a projection below an aggregate into the aggregate."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from deltic.plan.walk import expressions, map_expressions, map_inputs, transform
 
 
 def merge_projections(plan: Plan) -> Plan:
-    """Substitutes the inner expressions where none but a cheap one would be computed more than once.
+    """Substitutes the inner expressions, unless one that is not cheap would be computed more than once.
 
-    An inner expression was evaluated on every row, so evaluating it where the outer one asks for it adds no failure.
+    An inner expression was evaluated on every row, so evaluating it within the outer one adds no failure.
 
     >>> from deltic.plan.show import show
     >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
@@ -49,7 +49,7 @@ def _computes_once(outer: Sequence[Expr], inner: Sequence[Expr]) -> bool:
 
 
 def _uses(expr: Expr) -> list[int]:
-    """Positions of the columns read, as often as they stand there."""
+    """Positions of the columns read, once for each occurrence."""
     if isinstance(expr, Column):
         return [expr.index]
     return [index for part in children(expr) for index in _uses(part)]

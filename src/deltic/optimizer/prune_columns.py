@@ -1,8 +1,8 @@
-"""Columns and aggregates that nothing reads are dropped, down to the tables.
+"""Drops columns and aggregates that nothing reads, down to the tables.
 
-DISTINCT, set operations, multisets and top-k need every column (a tie in top-k is broken by the whole row), and so does what is made in
-Python or over ticks; an aggregate needs its keys, and a recursion every column, since any may be what keeps it from going on for ever. An
-expression that can fail is dropped like any other: the query asks for less, so less can go wrong.
+DISTINCT, set operations, multisets and top-k need every column (a tie in top-k is broken by the whole row), and so do Python functions and
+operators over ticks. An aggregate needs its keys, and a recursion every column, since its termination may depend on any. An unused
+expression is dropped even if it can fail.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from deltic.plan.walk import expressions, map_expressions, map_inputs
 from deltic.schema import Schema
 
 Pruned = tuple[Plan, tuple[int, ...]]
-"""A plan with fewer columns, and which columns of the old one they are, in ascending order."""
+"""(a plan with fewer columns, the positions of its columns in the old plan, ascending)."""
 
 
 def prune_columns(plan: Plan) -> Plan:
-    """The same columns at the root; below it only those that are read, and the sides of joins no wider than that.
+    """The same columns at the root, and below it only those that are read.
 
     >>> from deltic.plan.show import show
     >>> from deltic.expr.nodes import Column
@@ -71,19 +71,19 @@ def prune_columns(plan: Plan) -> Plan:
 
 
 @once_per_node
-def _narrow(plan: Plan, wanted: tuple[int, ...]) -> Plan:
-    """Exactly the columns `wanted` (ascending)."""
-    pruned, kept = _prune(plan, frozenset(wanted))
-    if kept == wanted:
+def _narrow(plan: Plan, columns: tuple[int, ...]) -> Plan:
+    """The plan with exactly these columns (ascending)."""
+    pruned, kept = _prune(plan, frozenset(columns))
+    if kept == columns:
         return pruned
     schema = pruned.schema
-    return Project(pruned, tuple((schema[i].name, reference(schema, i)) for i in (kept.index(old) for old in wanted)))
+    return Project(pruned, tuple((schema[i].name, reference(schema, i)) for i in (kept.index(old) for old in columns)))
 
 
 @once_per_node
 def _prune(plan: Plan, needed: frozenset[int]) -> Pruned:
-    """At least the columns `needed`; more where dropping them would take a node."""
-    wanted = tuple(sorted(needed))
+    """The plan with at least the columns `needed`, and more if dropping them would require a node."""
+    read = tuple(sorted(needed))
     every = tuple(range(len(plan.schema)))
     match plan:
         case Table() | Reference():
@@ -91,10 +91,10 @@ def _prune(plan: Plan, needed: frozenset[int]) -> Pruned:
         case Recursion():
             return map_inputs(plan, prune_columns), every
         case Values():
-            rows = tuple(tuple(row[i] for i in wanted) for row in plan.rows)
-            return Values(rows, Schema(tuple(plan.schema[i] for i in wanted))), wanted
+            rows = tuple(tuple(row[i] for i in read) for row in plan.rows)
+            return Values(rows, Schema(tuple(plan.schema[i] for i in read))), read
         case Project():
-            return _over(replace(plan, columns=tuple(plan.columns[i] for i in wanted))), wanted
+            return _over(replace(plan, columns=tuple(plan.columns[i] for i in read))), read
         case Filter():
             below, kept = _prune(plan.input, needed | columns_of_all(expressions(plan)))
             return Filter(below, _moved(plan.predicate, kept, below.schema)), kept
@@ -114,28 +114,28 @@ def _prune(plan: Plan, needed: frozenset[int]) -> Pruned:
         case SetOperation():
             return replace(plan, left=prune_columns(plan.left), right=prune_columns(plan.right)), every
         case Union():
-            return Union(tuple(_narrow(part, wanted) for part in plan.inputs)), wanted
+            return Union(tuple(_narrow(part, read) for part in plan.inputs)), read
         case _:
             assert_never(plan)
 
 
 def _over(plan: Project | Aggregate) -> Plan:
-    """The node over an input pruned to what it reads."""
+    """The node over an input with only the columns that it reads."""
     below, kept = _prune(plan.input, columns_of_all(expressions(plan)))
     return map_inputs(map_expressions(plan, lambda expr: _moved(expr, kept, below.schema)), lambda _: below)
 
 
 def _prune_flat_map(plan: FlatMap, needed: frozenset[int]) -> Pruned:
-    """What it makes stays: its rows do, whether their elements are read or not."""
+    """The elements stay even if they are not read, since they determine the number of rows."""
     width = len(plan.input.schema)
-    wanted = frozenset(i for i in needed if i < width) | columns_of_all(plan.arguments)
-    below, kept = _prune(plan.input, wanted)
+    read = frozenset(i for i in needed if i < width) | columns_of_all(plan.arguments)
+    below, kept = _prune(plan.input, read)
     pruned = map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema))
     return pruned, (*kept, *range(width, len(plan.schema)))
 
 
 def _prune_aggregate(plan: Aggregate, needed: frozenset[int]) -> Pruned:
-    """Keys stay, since they make the groups. A global aggregate of which nothing is read is its one row."""
+    """The keys stay, since they define the groups. A global aggregate without used columns is a single row."""
     keys = len(plan.keys)
     calls = [i for i in range(len(plan.aggregates)) if keys + i in needed]
     if not keys and not calls:
@@ -149,9 +149,9 @@ def _prune_join(plan: Join, needed: frozenset[int]) -> Pruned:
     values = () if plan.value is None else (plan.value,)
     over_both = columns_of_all([plan.residual]) if plan.residual is not None else frozenset[int]()
     whole = needed | over_both
-    ours = columns_of_all(left for left, _ in (*plan.keys, *values)) | {i for i in whole if i < width}
-    theirs = columns_of_all(right for _, right in (*plan.keys, *values)) | {i - width for i in whole if i >= width}
-    left_kept, right_kept = tuple(sorted(ours)), tuple(sorted(theirs))
+    left_read = columns_of_all(left for left, _ in (*plan.keys, *values)) | {i for i in whole if i < width}
+    right_read = columns_of_all(right for _, right in (*plan.keys, *values)) | {i - width for i in whole if i >= width}
+    left_kept, right_kept = tuple(sorted(left_read)), tuple(sorted(right_read))
     left, right = _narrow(plan.left, left_kept), _narrow(plan.right, right_kept)
     kept = (*left_kept, *(width + i for i in right_kept))
     pairs = [(_moved(a, left_kept, left.schema), _moved(b, right_kept, right.schema)) for a, b in (*plan.keys, *values)]
@@ -168,22 +168,25 @@ def _prune_join(plan: Join, needed: frozenset[int]) -> Pruned:
 
 
 def _prune_multiway_join(plan: MultiwayJoin, needed: frozenset[int]) -> Pruned:
-    """Only the columns wanted are in its output; its inputs have these, those that are shared, and those of the condition."""
+    """The output has only the needed columns; the inputs have these, the shared ones, and those of the condition."""
     output = tuple(plan.output[i] for i in sorted(needed))
     shared = {i for i, variable in enumerate(plan.flat) if variable in plan.shared}
     read = shared | set(output) | (columns_of_all([plan.condition]) if plan.condition is not None else frozenset())
     starts = plan.starts
-    kept = [[i for i in range(len(mine)) if start + i in read] for start, mine in zip(starts, plan.variables, strict=True)]
-    places = {start + i: at for at, (start, i) in enumerate((start, i) for start, mine in zip(starts, kept, strict=True) for i in mine)}
-    inputs = tuple(_narrow(part, tuple(mine)) for part, mine in zip(plan.inputs, kept, strict=True))
-    variables = [[whole[i] for i in mine] for whole, mine in zip(plan.variables, kept, strict=True)]
-    numbers = {old: new for new, old in enumerate(dict.fromkeys(variable for mine in variables for variable in mine))}
-    columns = Schema(tuple(column for part in inputs for column in part.schema))
+    kept = [[i for i in range(len(columns)) if start + i in read] for start, columns in zip(starts, plan.variables, strict=True)]
+    places = {
+        start + i: place
+        for place, (start, i) in enumerate((start, i) for start, columns in zip(starts, kept, strict=True) for i in columns)
+    }
+    inputs = tuple(_narrow(part, tuple(columns)) for part, columns in zip(plan.inputs, kept, strict=True))
+    variables = [[whole[i] for i in columns] for whole, columns in zip(plan.variables, kept, strict=True)]
+    numbers = {old: new for new, old in enumerate(dict.fromkeys(variable for columns in variables for variable in columns))}
+    schema = Schema(tuple(column for part in inputs for column in part.schema))
     pruned = MultiwayJoin(
         inputs,
-        tuple(tuple(numbers[variable] for variable in mine) for mine in variables),
+        tuple(tuple(numbers[variable] for variable in columns) for columns in variables),
         tuple(places[i] for i in output),
-        None if plan.condition is None else remap(plan.condition, places, columns),
+        None if plan.condition is None else remap(plan.condition, places, schema),
     )
     return pruned, tuple(sorted(needed))
 

@@ -1,10 +1,10 @@
-"""Filters move towards the tables, and equalities over a join become its keys.
+"""Moves filters towards the tables, and turns equalities over a join into its keys.
 
-A predicate is taken apart at its ANDs. A part that can fail stays behind everything that it stood behind; the others move: through
-projections whose expressions it reads are cheap, table functions whose elements it does not read, and temporal filters, to the sides of
-joins that it reads alone, through unions, through DISTINCT, set operations and the keys of aggregates. The last three give 0.0 for -0.0,
-so only parts that cannot tell the two apart pass. What a join's ON says of one side moves into that side where the kind of join allows it.
-Nothing moves into a recursion: a row that it takes away there may be what others rest on.
+A predicate is split at its ANDs. A part that can fail stays after everything that it came after. Other parts move through projections whose
+expressions they read are cheap, through table functions whose elements they do not read, through temporal filters and unions, to the side
+of a join that they read, and through DISTINCT, set operations and the keys of aggregates. The last three change -0.0 to 0.0, so only parts
+that do not distinguish the two pass. A condition of a join's ON on one side moves into that side if the kind of join allows it.
+Filters do not move into a recursion, whose other rows may depend on the filtered ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from deltic.plan.traits import ignores_sign_of_zero, is_cheap
 from deltic.plan.walk import transform
 from deltic.schema import Schema
 
-# Which sides a filter above the join may move to, and which sides a condition in its ON may.
+# The sides that a filter above the join may move to, and those that a condition in its ON may move to.
 FROM_ABOVE: Final[dict[JoinKind, tuple[str, ...]]] = {
     "inner": ("left", "right"),
     "left": ("left",),
@@ -43,7 +43,7 @@ FROM_CONDITION: Final[dict[JoinKind, tuple[str, ...]]] = {
 
 
 def push_filters_down(plan: Plan) -> Plan:
-    """Every filter as deep as it may go; an inner join's residual counts as a filter above it.
+    """Moves every filter as far down as possible. The residual of an inner join counts as a filter above it.
 
     >>> from deltic.plan.show import show
     >>> from deltic.expr.nodes import Column
@@ -77,7 +77,7 @@ def _push(plan: Plan) -> Plan:
 
 
 def _sink(plan: Plan, parts: Sequence[Expr]) -> Plan:
-    """The rows of `plan` on which all `parts`, evaluated in this order, are TRUE; each part as deep as it may go."""
+    """The rows of `plan` on which all `parts`, evaluated in this order, are TRUE, with each part as far down as possible."""
     if not parts:
         return plan
     below: Plan
@@ -117,7 +117,7 @@ def _sink(plan: Plan, parts: Sequence[Expr]) -> Plan:
 
 
 def _sink_filter(plan: Filter, parts: Sequence[Expr]) -> Plan:
-    """Under AND a part is also evaluated where the one before is NULL: what can fail keeps a filter of its own."""
+    """Merges filters. AND evaluates a part even if the one before is NULL, so a part that can fail may keep a separate filter."""
     moving, staying = _split(parts, lambda _: True)
     if not plan.predicate.nullable:
         moving, staying = list(parts), []
@@ -125,7 +125,7 @@ def _sink_filter(plan: Filter, parts: Sequence[Expr]) -> Plan:
 
 
 def _sink_join(plan: Join, parts: Sequence[Expr]) -> tuple[Plan, list[Expr]]:
-    """Sides first, then keys; the rest stays above."""
+    """Moves parts to the sides, then to the keys; the others stay above."""
     width = len(plan.left.schema)
     sides = FROM_ABOVE[plan.kind]
     to_left, rest = _split(parts, lambda part: "left" in sides and all(i < width for i in columns_of(part)))
@@ -140,7 +140,7 @@ def _without_residual(plan: Join) -> Plan:
 
 
 def _split_condition(plan: Join) -> Join:
-    """The ON of a join that is not inner: what it says of one side alone, and its equalities, leave the residual."""
+    """Moves the one-sided conditions and the equalities of an outer, semi or anti join's ON out of the residual."""
     assert plan.residual is not None
     width = len(plan.left.schema)
     sides = FROM_CONDITION[plan.kind]
@@ -158,8 +158,8 @@ def _with_parts(plan: Join, to_left: Sequence[Expr], to_right: Sequence[Expr], e
     keys = list(plan.keys)
     for equality in equalities:
         assert isinstance(equality, Call)
-        ours, theirs = sorted(equality.arguments, key=lambda side: min(columns_of(side)))
-        pair = (remap(ours, same, plan.left.schema), remap(theirs, back, plan.right.schema))
+        one, other = sorted(equality.arguments, key=lambda side: min(columns_of(side)))
+        pair = (remap(one, same, plan.left.schema), remap(other, back, plan.right.schema))
         if pair not in keys:
             keys.append(pair)
     left = _sink(plan.left, [remap(part, same, plan.left.schema) for part in to_left])
@@ -168,7 +168,7 @@ def _with_parts(plan: Join, to_left: Sequence[Expr], to_right: Sequence[Expr], e
 
 
 def _is_key(part: Expr, width: int) -> bool:
-    """An equality of something over the left alone with something over the right alone."""
+    """Whether the part is an equality of an expression over the left with one over the right."""
     if not (isinstance(part, Call) and part.function == "equal"):
         return False
     one, other = part.arguments
@@ -181,7 +181,7 @@ def _reads_keys(part: Expr, keys: Sequence[Expr]) -> bool:
 
 
 def _split(parts: Sequence[Expr], may_move: Callable[[Expr], bool]) -> tuple[list[Expr], list[Expr]]:
-    """What may move and cannot fail, and the rest, both in the order given."""
+    """(the parts that may move and cannot fail, the others), both in the given order."""
     moving = [part for part in parts if not can_fail(part) and may_move(part)]
     return moving, [part for part in parts if part not in moving]
 

@@ -1,4 +1,4 @@
-"""Temporal filters move towards the tables, so that what is not there now waits before joins and not behind them."""
+"""Moves temporal filters towards the tables, so that rows that are due later wait before joins, not after them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Bounds = tuple[tuple[Bound, ...], tuple[Bound, ...]]
 
 
 def push_time_down(plan: Plan) -> Plan:
-    """Every bound as deep as it may go: through projections whose expressions it reads are cheap, table functions, and to a side of a join.
+    """Moves every bound as far down as possible: through cheap projections and table functions, and to a side of a join.
 
-    One that can fail stays where it is. Two temporal filters in a row become one.
+    A bound that can fail does not move. Consecutive temporal filters are merged.
 
     >>> from deltic.expr.nodes import Column
     >>> from deltic.plan.nodes import Table
@@ -43,11 +43,11 @@ def _sink(plan: TemporalFilter) -> Plan:
     match below:
         case TemporalFilter():
             return replace(below, lower=below.lower + plan.lower, upper=below.upper + plan.upper)
-        case Filter(input=Join() | FlatMap() as behind):
-            inner = _sink(replace(plan, input=behind))
+        case Filter(input=Join() | FlatMap() as under):
+            inner = _sink(replace(plan, input=under))
             staying = (inner.lower, inner.upper) if isinstance(inner, TemporalFilter) else ((), ())
             rest = inner.input if isinstance(inner, TemporalFilter) else inner
-            return plan if rest == behind else with_bounds(replace(below, input=rest), staying)
+            return plan if rest == under else with_bounds(replace(below, input=rest), staying)
         case Join():
             filtered = _sink_join(plan, below)
             return plan if filtered is None else with_bounds(*filtered)
@@ -65,28 +65,28 @@ def _sink(plan: TemporalFilter) -> Plan:
 
 
 def _sink_join(plan: TemporalFilter, join: Join) -> tuple[Join, Bounds] | None:
-    """The join with filtered sides, and the bounds that stay above; None where none moves."""
+    """(the join with filtered sides, the bounds that stay above); None if none moves."""
     width, sides = len(join.left.schema), FROM_ABOVE[join.kind]
     same = {i: i for i in range(width)}
     back = {width + i: i for i in range(len(join.right.schema))}
-    ours, rest = _split(plan, lambda moment: "left" in sides and all(i < width for i in columns_of(moment)))
+    to_left, rest = _split(plan, lambda moment: "left" in sides and all(i < width for i in columns_of(moment)))
     above = replace(plan, lower=rest[0], upper=rest[1])
-    theirs, rest = _split(above, lambda moment: "right" in sides and all(i >= width for i in columns_of(moment)))
-    if not any((*ours, *theirs)):
+    to_right, rest = _split(above, lambda moment: "right" in sides and all(i >= width for i in columns_of(moment)))
+    if not any((*to_left, *to_right)):
         return None
-    left = with_bounds(join.left, map_bounds(ours, lambda moment: remap(moment, same, join.left.schema)))
-    right = with_bounds(join.right, map_bounds(theirs, lambda moment: remap(moment, back, join.right.schema)))
+    left = with_bounds(join.left, map_bounds(to_left, lambda moment: remap(moment, same, join.left.schema)))
+    right = with_bounds(join.right, map_bounds(to_right, lambda moment: remap(moment, back, join.right.schema)))
     return replace(join, left=left, right=right), rest
 
 
 def _split(plan: TemporalFilter, may_move: Callable[[Expr], bool]) -> tuple[Bounds, Bounds]:
-    """The bounds that may move and cannot fail, and the rest."""
+    """(the bounds that may move and cannot fail, the others)."""
 
     def moves(bound: Bound) -> bool:
         return may_move(bound.moment) and not can_fail(bound.moment)
 
     both = (plan.lower, plan.upper)
-    moving, staying = (tuple(tuple(b for b in bounds if moves(b) is wanted) for bounds in both) for wanted in (True, False))
+    moving, staying = (tuple(tuple(b for b in bounds if moves(b) is chosen) for bounds in both) for chosen in (True, False))
     return (moving[0], moving[1]), (staying[0], staying[1])
 
 
@@ -97,5 +97,5 @@ def map_bounds(bounds: Bounds, change: Callable[[Expr], Expr]) -> Bounds:
 
 
 def with_bounds(plan: Plan, bounds: Bounds) -> Plan:
-    """The rows of the plan that are within the bounds; the plan itself where there are none."""
+    """The rows of the plan within the bounds; the plan itself if there are none."""
     return TemporalFilter(plan, *bounds) if any(bounds) else plan

@@ -1,4 +1,4 @@
-"""Nodes and expressions that say nothing go: TRUE filters, identity projections, constants, relations known to be empty."""
+"""Removes nodes and expressions without effect: TRUE filters, identity projections, constants, relations known to be empty."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from deltic.plan.walk import map_expressions, transform
 
 
 def simplify(plan: Plan) -> Plan:
-    """Bottom up, so that what becomes empty empties what reads it.
+    """Simplifies bottom up, so that the readers of an empty relation become empty too.
 
     >>> from deltic.expr.nodes import TRUE
     >>> from deltic.plan.nodes import Table
@@ -75,19 +75,19 @@ def _simplify(plan: Plan) -> Plan:
 
 
 def _folded(expr: Expr) -> Expr:
-    """Folded, unless the column that it makes would no longer be nullable: a schema does not change under its readers."""
+    """The folded expression, unless its nullability changes: readers depend on the schema."""
     folded = fold(expr)
     return folded if folded.nullable == expr.nullable else expr
 
 
 def _is_identity(plan: Project) -> bool:
-    """Names apart: inside a plan they mean nothing, and the root's are restored."""
+    """Whether the projection changes at most names, which have no meaning within a plan; those of the root are restored."""
     kept = [expr.index for _, expr in plan.columns if isinstance(expr, Column)]
     return len(kept) == len(plan.columns) and kept == list(range(len(plan.input.schema)))
 
 
 def _flat(plan: Union) -> Plan:
-    """Without unions below and without empty inputs, where the schema allows it."""
+    """Without nested unions and empty inputs, unless that changes the schema."""
     parts: list[Plan] = []
     for part in plan.inputs:
         parts.extend(part.inputs if isinstance(part, Union) else [] if _is_empty(part) else [part])
@@ -97,15 +97,15 @@ def _flat(plan: Union) -> Plan:
 
 
 def _read_alone(plan: Recursion) -> Plan:
-    """Without the relations that its result does not rest on; the result's body alone where that reads no relation."""
+    """Without the relations that its result does not depend on; the result's body alone if it reads no relation."""
     needed, todo = {plan.result}, [plan.result]
     bodies = dict(plan.relations)
     read: set[str] = set()
     while todo:
-        found = {name for name, _ in references(bodies[todo.pop()])} & bodies.keys()
-        read |= found
-        todo += found - needed
-        needed |= found
+        names = {name for name, _ in references(bodies[todo.pop()])} & bodies.keys()
+        read |= names
+        todo += names - needed
+        needed |= names
     if not read:
         return bodies[plan.result]
     kept = tuple(relation for relation in plan.relations if relation[0] in needed)
@@ -113,7 +113,7 @@ def _read_alone(plan: Recursion) -> Plan:
 
 
 def _is_surely_empty(plan: Plan) -> bool:
-    """Whether the node has no rows, whatever the tables hold."""
+    """Whether the node has no rows for any content of the tables."""
     match plan:
         case Values():
             return False

@@ -1,7 +1,7 @@
-"""The oracle's aggregates over the weighted rows of one group: which rows count, and the function's reference over them.
+"""The oracle's aggregates over the weighted rows of one group: the rows that count, and the function's reference over them.
 
-Rows in which an argument is NULL do not count, nor do those that FILTER leaves out; where the weights
-of the others add up to 0 the value is NULL, but for a COUNT.
+Rows with a NULL argument do not count, nor do those that FILTER rejects. If the weights of the others add up to 0 the value is NULL, except
+for COUNT.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Weighted = tuple[Row, int]
 
 
 def aggregate_value(call: AggregateCall, members: Iterable[Weighted]) -> Value:
-    """The aggregate over the rows of one group; raises ArithmeticOverflow where the result leaves its type."""
+    """The aggregate over the rows of one group. Raises ArithmeticOverflow if the result does not fit its type."""
     rows = _arguments(call, members)
     if call.nullable and not sum(weight for _, weight in rows):
         return None
@@ -26,12 +26,12 @@ def aggregate_value(call: AggregateCall, members: Iterable[Weighted]) -> Value:
 
 
 def _arguments(call: AggregateCall, members: Iterable[Weighted]) -> list[Weighted]:
-    """The argument lists that count, with their weights; each once, with weight 1, where DISTINCT."""
+    """The argument lists that count, with their weights; with DISTINCT each once, with weight 1."""
     listed = []
     for row, weight in members:
         if call.filter is not None and value_of(call.filter, row) is not True:
             continue
-        # What may be NULL first: where it is, nothing else is evaluated.
+        # Nullable arguments first: if one is NULL, the others are not evaluated.
         if not any(argument.nullable and value_of(argument, row) is None for argument in call.required):
             listed.append((tuple(value_of(argument, row) for argument in call.arguments), weight))
     if not call.distinct:

@@ -1,8 +1,7 @@
-"""Expressions over other columns: shifting, remapping and substituting their positions, and AND taken apart.
+"""Columns of expressions: shifting, remapping and substituting their positions, and splitting and forming conjunctions.
 
-What always holds: a Column agrees with the field that it reads, in type and in whether it can be NULL (`agrees` checks a plan).
-So a column that moves to another input takes that input's nullability; the nodes above keep theirs, which may then be wider
-than needed, never narrower.
+Invariant: a Column has the type and nullability of the field that it reads (`agrees` checks a plan). So a column that moves to another
+input takes that input's nullability. The nodes above keep theirs, which may then be wider than needed, never narrower.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from deltic.schema import BOOLEAN, Schema
 
 
 def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """The expression with `change` applied to each of its direct parts; the very same one where that changes nothing."""
+    """The expression with `change` applied to each of its direct parts; the same object if nothing changes."""
     old = children(expr)
     new = tuple([change(part) for part in old])
     if all(map(operator.is_, old, new)):
@@ -35,7 +34,7 @@ def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 
 def map_columns(expr: Expr, change: Callable[[Column], Expr]) -> Expr:
-    """The expression with every Column replaced by what `change` makes of it."""
+    """The expression with every Column replaced by the result of `change`."""
     if isinstance(expr, Column):
         return change(expr)
     return map_children(expr, lambda part: map_columns(part, change))
@@ -50,14 +49,14 @@ def remap(expr: Expr, positions: Mapping[int, int], schema: Schema) -> Expr:
     """Every position i becomes positions[i], a column of `schema`, and takes that column's nullability."""
 
     def move(column: Column) -> Column:
-        at = positions[column.index]
-        return replace(column, index=at, nullable=schema[at].nullable)
+        position = positions[column.index]
+        return replace(column, index=position, nullable=schema[position].nullable)
 
     return map_columns(expr, move)
 
 
 def substitute(expr: Expr, by: Sequence[Expr]) -> Expr:
-    """Every Column i becomes by[i], at the column's place where it has none of its own."""
+    """Every Column i becomes by[i], with the column's place in the text if it has none."""
 
     def put(column: Column) -> Expr:
         target = by[column.index]
@@ -73,7 +72,7 @@ def reference(schema: Schema, index: int) -> Column:
 
 
 def conjuncts(expr: Expr) -> tuple[Expr, ...]:
-    """The parts of an AND, and of those within it, in order of evaluation.
+    """The parts of nested ANDs, in order of evaluation.
 
     >>> conjuncts(TRUE)
     (Literal(value=True, type=Type(name='BOOLEAN', precision=0, scale=0)),)
@@ -90,13 +89,13 @@ def conjunction(parts: Iterable[Expr]) -> Expr:
 
 
 def agrees(plan: Plan) -> bool:
-    """Whether every Column of the plan is there and agrees with the field that it reads."""
+    """Whether every Column of the plan exists and agrees with the field that it reads."""
     return all(_node_agrees(node) for node in nodes(plan))
 
 
 def _node_agrees(node: Plan) -> bool:
     if isinstance(node, Join):
-        sides = [(ours, node.left.schema) for ours, _ in node.keys] + [(theirs, node.right.schema) for _, theirs in node.keys]
+        sides = [(left, node.left.schema) for left, _ in node.keys] + [(right, node.right.schema) for _, right in node.keys]
         if node.value is not None:
             sides += [(node.value[0], node.left.schema), (node.value[1], node.right.schema)]
         if node.residual is not None:
@@ -115,5 +114,5 @@ def _reads(expr: Expr, schema: Schema) -> bool:
 
 
 def columns_of_all(exprs: Iterable[Expr]) -> frozenset[int]:
-    """Positions that any of the expressions reads."""
+    """The positions that any of the expressions reads."""
     return frozenset().union(*(columns_of(expr) for expr in exprs))

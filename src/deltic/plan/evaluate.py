@@ -1,17 +1,17 @@
-"""The oracle: what a plan means, computed from scratch over whole relations, as plainly as can be.
+"""The oracle: the relation that a plan denotes, computed from scratch over whole relations, as simply as possible.
 
-Every test of every engine rests on this module, so it is written to be read, not to be fast: it shares no operator with
-what it checks (no kernels, no NumPy, no Arrow), keeps no state, and evaluates each expression row by row. With expressions it shares
-their typing, users' functions, and the row forms that run on columns too, once per distinct argument (expr/interpreter.py).
+The tests of all engines compare with this module, so it is written for clarity, not speed. It shares no operator with the engines (no
+kernels, NumPy or Arrow), keeps no state, and evaluates each expression row by row. It shares with them the typing of expressions, user
+functions, and the row forms that also run on columns, once per distinct argument (expr/interpreter.py).
 
 Contracts
-- Tables are multisets: every weight is positive. Between a repeat_row and the next Multiset weights may be negative: what is linear adds
-  them up, what asks whether a row is there asks for a weight above 0. TopK, Reduce, MIN and MAX get none (plan/signs.py).
+- Tables are multisets: every weight is positive. Elsewhere weights may be negative up to the next Multiset: linear nodes add them, and
+  tests of existence require a weight above 0. TopK, Reduce, MIN and MAX get none (plan/signs.py).
 - A row's values fit its schema.
-- Every expression of a node is evaluated on every row of the node's input, but for the arguments of an aggregate, evaluated only
-  where its FILTER is TRUE and no argument that has to be there is NULL, and a join's residual, evaluated only on pairs with equal keys.
-  What fails raises an EvaluationError.
-- Values keep the sign of zero, keys do not: keys, DISTINCT and set operations give 0.0 for -0.0.
+- Every expression of a node is evaluated on every row of the node's input, except the arguments of an aggregate, evaluated only if its
+  FILTER is TRUE and no required argument is NULL, and a join's residual, evaluated only on pairs with equal keys. A failure raises an
+  EvaluationError.
+- Values keep the sign of zero, keys do not: keys, DISTINCT and set operations return 0.0 for -0.0.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ NO_RELATIONS: Final[Relations] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A tick: what tables held after it, the instant for temporal filters, and the number of its epoch."""
+    """A tick: the content of the tables after it, the instant for temporal filters, and its epoch."""
 
     tables: Mapping[str, Mapping[Row, int]]
     now: datetime.datetime | None = None
@@ -74,9 +74,9 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class _World:
-    """Where a plan is evaluated: the present tick, those before it, and for each recursion around what its relations have been.
+    """The context of an evaluation: the current tick, the past ticks, and the iterations of the enclosing recursions.
 
-    iterations: of each recursion, the outermost first, X(0) to X(n).
+    iterations: for each recursion, the outermost first, X(0) to X(n).
     """
 
     moment: Moment
@@ -87,7 +87,7 @@ class _World:
         return next(known[-1][name] for known in reversed(self.iterations) if name in known[-1])
 
     def before(self, plan: Plan) -> _World | None:
-        """The iteration before, of the innermost recursion whose relations the plan reads; where it reads none, the tick before."""
+        """The previous iteration of the innermost recursion whose relations the plan reads; if it reads none, the previous tick."""
         names = {name for name, _ in references(plan)}
         for depth in reversed(range(len(self.iterations))):
             known = self.iterations[depth]
@@ -106,10 +106,10 @@ def evaluate(
     epoch: int = 0,
     past: Sequence[Moment] = (),
 ) -> Relation:
-    """The relation that `plan` denotes over `tables`, given by name.
+    """The relation that `plan` denotes. tables: name → content.
 
-    known: what its References mean, if it is part of a recursion. now: the instant for temporal filters, where there are any.
-    epoch, past: the number of this tick's epoch, and the ticks before it in order, for operators over ticks; without any this is the first.
+    known: the relations of its References, if it is part of a recursion. now: the instant for temporal filters.
+    epoch, past: this tick's epoch and the ticks before it, in order, for operators over ticks.
 
     >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
     >>> numbers = Table(TableSchema("numbers", Schema((Field("n", BIGINT),))))
@@ -149,7 +149,7 @@ def _evaluate(plan: Plan, world: _World) -> Relation:
             return Relation(_first(plan, _evaluate(plan.input, world)))
         case FlatMap():
             below = _evaluate(plan.input, world).pairs()
-            return Relation((row + made, weight * times) for row, weight in below for made, times in _made(plan, row))
+            return Relation((row + more, weight * times) for row, weight in below for more, times in _elements(plan, row))
         case Generate():
             return Relation(_generated(plan, _evaluate(plan.input, world)))
         case Multiset():
@@ -174,9 +174,9 @@ def _evaluate(plan: Plan, world: _World) -> Relation:
 
 
 def _fixed_point(plan: Recursion, world: _World) -> Relation:
-    """X(0) = ∅, X(n+1) = bodies(X(n)), until X(n+1) = X(n), whose result it gives; Divergence if X(limit + 1) is not X(limit).
+    """The result of the least n with X(n+1) = X(n), where X(0) = ∅ and X(n+1) = bodies(X(n)). Divergence if X(limit + 1) is not X(limit).
 
-    Where a body delays a relation, X(n+1) = bodies(X(n), X(n-1)), and so on, and it goes on until as many are the same.
+    If a body delays a relation, X(n+1) = bodies(X(n), X(n-1)), and so on, and it iterates until correspondingly many are equal.
     """
     known: tuple[Relations, ...] = ({name: Relation() for name, _ in plan.relations},)
     growth: dict[str, list[int]] = {name: [] for name in known[0]}
@@ -193,7 +193,7 @@ def _fixed_point(plan: Recursion, world: _World) -> Relation:
 
 
 def _delays(plan: Plan) -> int:
-    """How many delays lie one in another at most."""
+    """The maximum nesting depth of delays."""
     own = isinstance(plan, OverTicks) and plan.function == "delay"
     return own + max(map(_delays, inputs(plan)), default=0)
 
@@ -222,12 +222,12 @@ def _reduced(plan: Reduce, relation: Relation) -> Iterator[Pair]:
         key = tuple(normal(value_of(expr, row)) for _, expr in plan.keys)
         groups.setdefault(key_of(key), (key, []))[1].append((tuple(row[i] for i in plan.values), weight))
     for key, members in groups.values():
-        for made in rows_of_reduction(plan.function, plan.made, Relation(members).pairs()):
-            yield (*key, *made), 1
+        for reduced in rows_of_reduction(plan.function, plan.made, Relation(members).pairs()):
+            yield (*key, *reduced), 1
 
 
-def _made(plan: FlatMap, row: Row) -> Iterator[Pair]:
-    """What stands behind the row, with how often."""
+def _elements(plan: FlatMap, row: Row) -> Iterator[Pair]:
+    """(the columns after the row, the factor of its weight)."""
     values: list[Value] = []
     for argument in plan.arguments:
         values.append(value_of(argument, row))
@@ -238,20 +238,20 @@ def _made(plan: FlatMap, row: Row) -> Iterator[Pair]:
         assert times is None or isinstance(times, int)
         yield (), times or 0
         return
-    found = elements(plan.function, values, plan.span)
-    if plan.outer and not found:
+    items = elements(plan.function, values, plan.span)
+    if plan.outer and not items:
         yield (None,) * len(plan.made), 1
-    for position, element in enumerate(found):
+    for position, element in enumerate(items):
         yield ((position, element) if plan.position else (element,)), 1
 
 
 def _generated(plan: Generate, relation: Relation) -> Iterator[Pair]:
-    """Each row's rows, with how often they are there."""
+    """The rows that the function returns for each row."""
     for row, weight in relation.pairs():
-        for made in rows_of_table_function(plan.function, plan.made, row, plan.input.schema):
-            times = made[-1] if plan.weighted else 1
+        for generated in rows_of_table_function(plan.function, plan.made, row, plan.input.schema):
+            times = generated[-1] if plan.weighted else 1
             assert isinstance(times, int)
-            yield made[: len(plan.schema)], weight * times
+            yield generated[: len(plan.schema)], weight * times
 
 
 def _as_multiset(plan: Multiset, relation: Relation) -> Relation:
@@ -262,7 +262,7 @@ def _as_multiset(plan: Multiset, relation: Relation) -> Relation:
 
 
 def _is_current(plan: TemporalFilter, row: Row, now: datetime.datetime | None) -> bool:
-    """In microseconds, since a bound may lie outside of what a timestamp can be."""
+    """Whether the row's bounds contain `now`. Compares microseconds, since a bound may be outside the range of timestamps."""
     lower, upper = ([(bound, value_of(bound.moment, row)) for bound in bounds] for bounds in (plan.lower, plan.upper))
     if any(moment is None and not bound.optional for bound, moment in (*lower, *upper)):
         return False
@@ -291,33 +291,33 @@ def _normalised(relation: Relation) -> Relation:
 
 
 def _joined(plan: Join, left: Relation, right: Relation) -> Iterator[Pair]:
-    """Finds each left row's matches, then says what the kind of join makes of them."""
+    """Finds the matches of each left row, then combines them by the kind of join."""
     matches = _matches(plan, left, right)
     nothing_left: Row = (None,) * len(plan.left.schema)
     nothing_right: Row = (None,) * len(plan.right.schema)
     match plan.kind:
         case "inner" | "left" | "right" | "full":
-            for (row, weight), found in matches:
-                yield from ((row + other, weight * w) for other, w in found)
+            for (row, weight), matching in matches:
+                yield from ((row + other, weight * w) for other, w in matching)
             if plan.kind in ("left", "full"):
-                yield from ((row + nothing_right, weight) for (row, weight), found in matches if not _is_there(found))
+                yield from ((row + nothing_right, weight) for (row, weight), matching in matches if not _exists(matching))
             if plan.kind in ("right", "full"):
-                matched = Relation((other, weight) for (_, weight), found in matches for other, _ in found)
+                matched = Relation((other, weight) for (_, weight), matching in matches for other, _ in matching)
                 yield from ((nothing_left + other, w) for other, w in right.pairs() if matched.get(other, 0) <= 0)
         case "semi":
-            yield from (pair for pair, found in matches if _is_there(found))
+            yield from (pair for pair, matching in matches if _exists(matching))
         case "anti":
-            yield from (pair for pair, found in matches if not _is_there(found))
+            yield from (pair for pair, matching in matches if not _exists(matching))
         case "not_in":
             assert plan.value is not None
-            mine, theirs = plan.value
-            yield from (pair for pair, found in matches if _is_not_in(mine, pair[0], theirs, found))
+            value, right_value = plan.value
+            yield from (pair for pair, matching in matches if _is_not_in(value, pair[0], right_value, matching))
         case _:
             assert_never(plan.kind)
 
 
-def _is_there(pairs: Iterable[Pair]) -> bool:
-    """Whether there is any of these rows: their weights add up to more than 0."""
+def _exists(pairs: Iterable[Pair]) -> bool:
+    """Whether any of these rows exists: their weights add up to more than 0."""
     return sum(weight for _, weight in pairs) > 0
 
 
@@ -325,36 +325,36 @@ def _matches(plan: Join, left: Relation, right: Relation) -> list[tuple[Pair, li
     """Every left row with the right rows that have equal keys, none of them NULL, and satisfy the residual."""
     by_key: dict[Hashable, list[Pair]] = {}
     for row, weight in right.pairs():
-        by_key.setdefault(_join_key((theirs for _, theirs in plan.keys), row), []).append((row, weight))
+        by_key.setdefault(_join_key((key for _, key in plan.keys), row), []).append((row, weight))
     by_key.pop(None, None)
-    found = []
+    matches = []
     for row, weight in left.pairs():
-        candidates = by_key.get(_join_key((ours for ours, _ in plan.keys), row), [])
-        found.append(((row, weight), [pair for pair in candidates if _satisfies(plan.residual, row + pair[0])]))
-    return found
+        candidates = by_key.get(_join_key((key for key, _ in plan.keys), row), [])
+        matches.append(((row, weight), [pair for pair in candidates if _satisfies(plan.residual, row + pair[0])]))
+    return matches
 
 
 def _joined_by_variables(plan: MultiwayJoin, relations: list[Relation]) -> Iterator[Pair]:
-    """Row by row of the first input, those of the second that agree with it on the variables, then those of the third, …"""
+    """Joins one input after the other, each by the variables that the inputs before it have."""
     shared = frozenset(plan.shared)
-    found: list[tuple[Row, int]] = [((), 1)]
-    seen: list[int] = []
-    for relation, mine in zip(relations, plan.variables, strict=True):
-        known = [variable for variable in mine if variable in seen]
-        ours, theirs = [seen.index(variable) for variable in known], [mine.index(variable) for variable in known]
+    joined: list[tuple[Row, int]] = [((), 1)]
+    bound: list[int] = []
+    for relation, variables in zip(relations, plan.variables, strict=True):
+        common = [variable for variable in variables if variable in bound]
+        left, right = [bound.index(variable) for variable in common], [variables.index(variable) for variable in common]
         by_key: dict[Hashable, list[Pair]] = {}
         for row, weight in relation.pairs():
-            if not any(value is None and variable in shared for value, variable in zip(row, mine, strict=True)):
-                by_key.setdefault(key_of(row[i] for i in theirs), []).append((row, weight))
-        found = [(row + more, weight * w) for row, weight in found for more, w in by_key.get(key_of(row[i] for i in ours), [])]
-        seen += mine
-    for row, weight in found:
+            if not any(value is None and variable in shared for value, variable in zip(row, variables, strict=True)):
+                by_key.setdefault(key_of(row[i] for i in right), []).append((row, weight))
+        joined = [(row + more, weight * w) for row, weight in joined for more, w in by_key.get(key_of(row[i] for i in left), [])]
+        bound += variables
+    for row, weight in joined:
         if _satisfies(plan.condition, row):
             yield tuple(row[i] for i in plan.output), weight
 
 
 def _join_key(exprs: Iterable[Expr], row: Row) -> Hashable:
-    """None where a part is NULL: it matches nothing."""
+    """The key, or None if a part is NULL, which matches nothing."""
     values = [value_of(expr, row) for expr in exprs]
     return None if None in values else key_of(values)
 
@@ -363,16 +363,16 @@ def _satisfies(condition: Expr | None, row: Row) -> bool:
     return condition is None or value_of(condition, row) is True
 
 
-def _is_not_in(mine: Expr, row: Row, theirs: Expr, found: list[Pair]) -> bool:
-    """`mine NOT IN (theirs …)`: TRUE over nothing; else neither side may be NULL, and none equal."""
-    value = value_of(mine, row)
-    nulls = [pair for pair in found if value_of(theirs, pair[0]) is None]
-    equal = found if value is None else [pair for pair in found if key_of([value_of(theirs, pair[0])]) == key_of([value])]
-    return not _is_there(nulls) and not _is_there(equal)
+def _is_not_in(left: Expr, row: Row, right: Expr, matching: list[Pair]) -> bool:
+    """`left NOT IN (right …)`: TRUE over no rows; else neither side may be NULL, and no value equal."""
+    value = value_of(left, row)
+    nulls = [pair for pair in matching if value_of(right, pair[0]) is None]
+    equal = matching if value is None else [pair for pair in matching if key_of([value_of(right, pair[0])]) == key_of([value])]
+    return not _exists(nulls) and not _exists(equal)
 
 
 def _aggregated(plan: Aggregate, relation: Relation) -> Iterator[Pair]:
-    """One row for each group whose weights do not add up to 0; without keys there is one group, also over nothing."""
+    """One row for each group whose weights do not add up to 0; without keys there is one group, even over no rows."""
     groups: dict[Hashable, tuple[Row, list[Pair]]] = {}
     if not plan.keys:
         groups[()] = ((), [])
@@ -386,8 +386,8 @@ def _aggregated(plan: Aggregate, relation: Relation) -> Iterator[Pair]:
 
 
 def _combined(plan: SetOperation, left: Relation, right: Relation) -> Iterator[Pair]:
-    for row, there in left.pairs():
-        weight, other = max(there, 0), max(right.get(row, 0), 0)
+    for row, count in left.pairs():
+        weight, other = max(count, 0), max(right.get(row, 0), 0)
         match plan.kind:
             case "except":
                 yield row, 1 if weight and not other else 0
@@ -410,7 +410,7 @@ def _first(plan: TopK, relation: Relation) -> Iterator[Pair]:
 
 
 def _first_of(plan: TopK, group: list[Pair]) -> Iterator[Pair]:
-    """Sorts by the last criterion first: sorting is stable."""
+    """Sorts by the last term first, since sorting is stable."""
     pairs = sorted(group, key=lambda pair: tuple(total_key(value) for value in pair[0]))
     for term in reversed(plan.order):
         valued = [(value_of(term.expr, pair[0]), pair) for pair in pairs]
@@ -419,6 +419,6 @@ def _first_of(plan: TopK, group: list[Pair]) -> Iterator[Pair]:
         pairs = [pair for _, pair in valued]
     room = plan.limit
     for row, weight in pairs:
-        taken = min(weight, room)
-        room -= taken
-        yield row, taken
+        copies = min(weight, room)
+        room -= copies
+        yield row, copies

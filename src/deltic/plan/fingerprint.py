@@ -1,8 +1,8 @@
-"""What a plan computes, as a hash: equal fingerprints, equal relations, so state can be shared and outlive a change of program.
+"""A hash of a plan's meaning: plans with equal fingerprints denote equal relations, so state can be shared and survive program changes.
 
-Merkle: a node's hash is over its own meaning and its inputs' hashes. Spans, the names of columns and the case in which they are
-written do not count; literals count by type and identity (1 and 1.0, 0.0 and -0.0 differ), tables by name, schema and key. A recursive
-relation counts by its number in its recursion, whatever it is called. A recursion's limit does not count, nor who inspects a relation.
+A Merkle hash: that of a node covers its own meaning and its inputs' hashes. Spans and the names of columns do not count; literals count by
+type and identity (1 and 1.0, 0.0 and -0.0 differ), tables by name, schema and key, without regard to case. A recursive relation counts by
+its number in its recursion, not by its name. The limit of a recursion and Inspect nodes do not count.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ Meaning = str | int | bool | None | tuple["Meaning", ...]
 
 
 Nest = tuple[tuple[str, ...], ...]
-"""The names of the relations of the recursions around, the innermost last."""
+"""The names of the relations of the enclosing recursions, the innermost last."""
 
 
 def fingerprint(plan: Plan, nest: Nest = ()) -> str:
-    """64 hexadecimal digits; equal for plans that mean the same up to names and places in the text. nest: around the plan.
+    """64 hexadecimal digits; equal for plans with the same meaning, up to names and places in the text. nest: the enclosing recursions.
 
     >>> from deltic.schema import BIGINT, Field, TableSchema
     >>> one, other = (Values(((1,),), Schema((Field(name, BIGINT, False),))) for name in ("a", "b"))
@@ -72,15 +72,15 @@ def _fingerprint(plan: Plan, nest: Nest) -> str:
 
 @once_per_node
 def column_names(plan: Plan) -> str:
-    """A hash of the names of all columns in the plan, wherever they stand in it."""
+    """A hash of the names of all columns in the plan."""
     names = () if isinstance(plan, Inspect) else plan.schema.names
     return hashlib.sha256(repr((names, tuple(map(column_names, inputs(plan))))).encode()).hexdigest()
 
 
 def _place(name: str, nest: Nest) -> Meaning:
-    """How many recursions lie between a Reference and its own, and the relation's number there; the name alone if it is outside."""
-    found = [(out, names.index(name)) for out, names in enumerate(reversed(nest)) if name in names]
-    return found[0] if found else name
+    """(number of recursions between a Reference and its own, the relation's number there); the name if it is outside all of them."""
+    places = [(out, names.index(name)) for out, names in enumerate(reversed(nest)) if name in names]
+    return places[0] if places else name
 
 
 def _own(plan: Plan, nest: Nest) -> Meaning:
@@ -95,7 +95,7 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
         case Filter():
             return _expr(plan.predicate)
         case Join():
-            keys = tuple((_expr(ours), _expr(theirs)) for ours, theirs in plan.keys)
+            keys = tuple((_expr(left), _expr(right)) for left, right in plan.keys)
             value = None if plan.value is None else (_expr(plan.value[0]), _expr(plan.value[1]))
             return (plan.kind, keys, _optional(plan.residual), value)
         case MultiwayJoin():

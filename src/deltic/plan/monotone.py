@@ -1,9 +1,9 @@
-"""Whether a recursion is stratified: more rows in its relations, or better values, never give fewer or worse ones.
+"""Stratification of recursions: more rows in the relations, or better values, must never give fewer rows or worse values.
 
-Rows are ordered column by column. A value that MIN makes only falls from one iteration to the next, one that MAX makes only rises, NULL
-being the worst of either; other columns are fixed. A relation becomes better when each of its rows stays, or one with the same fixed
-columns and better moving ones comes instead. A body that keeps this order is accepted: its iteration from empty only becomes better.
-Judged by the form of plans and expressions alone, so that some monotone recursions are refused, and no other is accepted.
+Rows are ordered column by column. A value of MIN only falls from one iteration to the next, and a value of MAX only rises, with NULL as the
+worst value of both; other columns are fixed. A relation becomes better if each of its rows stays or is replaced by one with the same fixed
+columns and better moving ones. A body that preserves this order is accepted, since its iteration from empty only becomes better.
+The check is syntactic and conservative: it rejects some monotone recursions, and accepts no others.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from deltic.plan.walk import nodes
 
 
 class Trend(Enum):
-    """How a column's values go from one iteration to the next; MIXED is any way."""
+    """How a column's values change from one iteration to the next; MIXED is in any direction."""
 
     FIXED = "fixed"
     FALLING = "falling"
@@ -74,9 +74,9 @@ LOWER: Final = ("less", "less_equal")
 HIGHER: Final = ("greater", "greater_equal")
 STEPWISE: Final = ("positive", "floor", "ceil")
 
-_OUTSIDE: Final = "compute it in a query that reads the finished relation, outside of the recursion"
-_MINIMUM: Final = "MIN and MAX … GROUP BY are possible; anything else in a query that reads the finished relation"
-_FORM: Final = "use what MIN or MAX gives only as x + y, LEAST, GREATEST, or in x < y where the better value still satisfies it"
+_OUTSIDE: Final = "compute it in a query that reads the finished relation, outside the recursion"
+_MINIMUM: Final = "use MIN or MAX … GROUP BY, or compute it in a query that reads the finished relation, outside the recursion"
+_FORM: Final = "use the value of MIN or MAX only in x + y, LEAST, GREATEST, or in x < y where a better value still satisfies it"
 _JOINED: Final[dict[JoinKind, tuple[tuple[str, str], ...]]] = {
     "inner": (),
     "semi": (),
@@ -86,13 +86,13 @@ _JOINED: Final[dict[JoinKind, tuple[tuple[str, str], ...]]] = {
     "anti": (("right", "under NOT EXISTS or on the right of an ANTI JOIN"),),
     "not_in": (("right", "under NOT IN"),),
 }
-"""The sides of each kind of join on which more rows take rows away, and how that is said."""
+"""For each kind of join the sides on which more rows remove rows from the result, with words for the error."""
 
 
 def check_monotone(relations: Mapping[str, Plan]) -> None:
-    """Raises Unsupported, with the place, unless the mutually recursive relations' bodies are monotone in them.
+    """Raises Unsupported, with the place, unless the bodies of the mutually recursive relations are monotone in them.
 
-    Enclosing recursions' relations count as given here; they are judged when their own recursion is.
+    The relations of enclosing recursions count as constant here; they are checked with their own recursion.
     """
     for name, motions in _settled(relations, {}).items():
         for field, motion in zip(relations[name].schema, motions, strict=True):
@@ -105,7 +105,7 @@ def check_monotone(relations: Mapping[str, Plan]) -> None:
 
 
 def _settled(relations: Mapping[str, Plan], around: States) -> States:
-    """The motions of the relations' columns: the least ones that their bodies keep."""
+    """The motions of the relations' columns: the least that their bodies preserve."""
     inner = {name: tuple(Motion(Trend.FIXED, False) for _ in body.schema) for name, body in relations.items()}
     while True:
         states = {**around, **inner}
@@ -116,7 +116,7 @@ def _settled(relations: Mapping[str, Plan], around: States) -> States:
 
 
 def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
-    """The motions of the plan's columns; raises Unsupported where it is not monotone in `names`."""
+    """The motions of the plan's columns. Raises Unsupported if it is not monotone in `names`."""
     if not _reads(plan, names):
         return tuple(Motion(Trend.FIXED, field.nullable) for field in plan.schema)
     match plan:
@@ -142,8 +142,8 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
         case SetOperation():
             return _combined(plan, states, names)
         case Recursion():
-            mine = {name for name, _ in plan.relations}
-            outside = {name: state for name, state in states.items() if name not in mine}
+            inside = {name for name, _ in plan.relations}
+            outside = {name: state for name, state in states.items() if name not in inside}
             return _settled(dict(plan.relations), outside)[plan.result]
         case FlatMap():
             return _made(plan, _motions(plan.input, states, names), names)
@@ -168,9 +168,9 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
 def _refuse_over_ticks(plan: OverTicks, names: frozenset[str]) -> NoReturn:
     name = min(name for name, _ in references(plan) if name in names)
     _refuse(
-        f"the recursive relation {name} is read by {plan.function}: what that gives does not only grow from one iteration to the next",
+        f"the recursive relation {name} is read by {plan.function}, whose result does not only grow from one iteration to the next",
         _place([plan], names),
-        f"delay is possible; {_OUTSIDE}",
+        f"use delay, or {_OUTSIDE}",
     )
 
 
@@ -180,8 +180,8 @@ def _joined(plan: Join, states: States, names: frozenset[str]) -> Motions:
             _refuse_read(where, plan.left if side == "left" else plan.right, names, _OUTSIDE)
     left, right = _motions(plan.left, states, names), _motions(plan.right, states, names)
     pairs = plan.keys if plan.value is None else (*plan.keys, plan.value)
-    for ours, theirs in pairs:
-        _check_fixed((_motion(ours, left), _motion(theirs, right)), "a join", ours.span or theirs.span, plan, names)
+    for one, other in pairs:
+        _check_fixed((_motion(one, left), _motion(other, right)), "a join", one.span or other.span, plan, names)
     if plan.residual is not None and plan.kind in ("inner", "semi"):
         _check_steady(plan.residual, left + right, "a join's condition", plan, names)
     elif plan.residual is not None:
@@ -196,7 +196,7 @@ def _joined(plan: Join, states: States, names: frozenset[str]) -> Motions:
 def _joined_by_variables(plan: MultiwayJoin, states: States, names: frozenset[str]) -> Motions:
     columns = tuple(motion for part in plan.inputs for motion in _motions(part, states, names))
     shared = frozenset(plan.shared)
-    _check_fixed([motion for motion, mine in zip(columns, plan.flat, strict=True) if mine in shared], "a join", None, plan, names)
+    _check_fixed([motion for motion, variable in zip(columns, plan.flat, strict=True) if variable in shared], "a join", None, plan, names)
     if plan.condition is not None:
         _check_steady(plan.condition, columns, "a join's condition", plan, names)
     return tuple(columns[i] for i in plan.output)
@@ -211,7 +211,7 @@ def _made(plan: FlatMap, below: Motions, names: frozenset[str]) -> Motions:
 
 def _generated(plan: Generate, below: Motions, names: frozenset[str]) -> Motions:
     if plan.weighted:
-        _refuse_read("by a function that gives weights, which may be negative,", plan, names, _OUTSIDE)
+        _refuse_read("by a function that returns weights, which may be negative,", plan, names, _OUTSIDE)
     _check_fixed(below, "a function of rows", None, plan, names)
     return tuple(Motion(Trend.FIXED, field.nullable) for field in plan.made)
 
@@ -235,7 +235,7 @@ def _extreme(call: AggregateCall, below: Motions, plan: Aggregate, names: frozen
 
 
 def _better(call: AggregateCall) -> Trend | None:
-    """Where the value of the aggregate goes as rows come: the least or the greatest of a group; None for all others."""
+    """The trend of a MIN or MAX as rows are added; None for other aggregates."""
     state = call.definition.state
     if not isinstance(state, First) or state.order != (0,):
         return None
@@ -266,20 +266,20 @@ def _motion(expr: Expr, below: Motions) -> Motion:
 
 
 def _is_strict(expr: Expr) -> bool:
-    """NULL only where one of its parts is."""
+    """Whether the expression is NULL only if one of its parts is."""
     if isinstance(expr, Cast):
         return not expr.lenient
     return isinstance(expr, Call) and expr.function in ("add", "subtract", "multiply", "negative", "least", "greatest", *STEPWISE)
 
 
 def _moving(expr: Expr, parts: Sequence[Motion]) -> Trend:
-    """The trend of an expression some of whose parts move."""
+    """The trend of an expression with parts that are not fixed."""
     trends = [part.trend for part in parts]
     match expr:
         case Call(function="add"):
             return _joint(trends)
         case Call(function=("least" | "greatest") as function):
-            skipping = Trend.RISING if function == "least" else Trend.FALLING  # they pass over NULL, which is the worst
+            skipping = Trend.RISING if function == "least" else Trend.FALLING  # they ignore NULL, which is the worst value
             hazard = any(part.trend == skipping and part.null for part in parts)
             return Trend.MIXED if hazard else _joint(trends)
         case Call(function="subtract"):
@@ -299,7 +299,7 @@ def _moving(expr: Expr, parts: Sequence[Motion]) -> Trend:
 
 
 def _scaled(expr: Call, trends: Sequence[Trend]) -> Trend:
-    """Of a product with a constant."""
+    """The trend of a product with a constant."""
     for factor, trend in zip(expr.arguments, reversed(trends), strict=True):
         constant = factor.argument if isinstance(factor, Cast) else factor
         if isinstance(constant, Literal) and isinstance(constant.value, int | float | Decimal):
@@ -308,7 +308,7 @@ def _scaled(expr: Call, trends: Sequence[Trend]) -> Trend:
 
 
 def _is_steady(condition: Expr, below: Motions) -> bool:
-    """Whether a better row satisfies the condition where a row did."""
+    """Whether every better row satisfies the condition if a row does."""
     if _motion(condition, below).trend == Trend.FIXED:
         return True
     match condition:
@@ -346,13 +346,13 @@ def _reads(plan: Plan, names: frozenset[str]) -> bool:
 
 def _check_fixed(motions: Iterable[Motion], where: str, span: Span | None, plan: Plan, names: frozenset[str]) -> None:
     if any(motion.trend != Trend.FIXED for motion in motions):
-        _refuse(f"{where} compares a value that MIN or MAX still changes", span or _place([plan], names), _FORM)
+        _refuse(f"{where} compares a value of MIN or MAX, which may change in later iterations", span or _place([plan], names), _FORM)
 
 
 def _check_steady(condition: Expr, below: Motions, where: str, plan: Plan, names: frozenset[str]) -> None:
     if not _is_steady(condition, below):
         _refuse(
-            f"{where} may be satisfied by a value of MIN or MAX and no longer by a better one",
+            f"{where} may be satisfied by a value of MIN or MAX but not by a better one",
             condition.span or _place([plan], names),
             _FORM,
         )
@@ -360,9 +360,7 @@ def _check_steady(condition: Expr, below: Motions, where: str, plan: Plan, names
 
 def _refuse_read(where: str, plan: Plan, names: frozenset[str], remedy: str, span: Span | None = None) -> NoReturn:
     name = min(name for name, _ in references(plan) if name in names)
-    _refuse(
-        f"the recursive relation {name} is read {where}: more of its rows would take others away", span or _place([plan], names), remedy
-    )
+    _refuse(f"the recursive relation {name} is read {where}: more of its rows would remove others", span or _place([plan], names), remedy)
 
 
 def _refuse(message: str, span: Span | None, remedy: str) -> NoReturn:
@@ -370,6 +368,6 @@ def _refuse(message: str, span: Span | None, remedy: str) -> NoReturn:
 
 
 def _place(plans: Iterable[Plan], names: frozenset[str]) -> Span | None:
-    """Where the first of the relations is read."""
-    found = (node.span for plan in plans for node in nodes(plan) if isinstance(node, Reference) and node.name in names)
-    return next((span for span in found if span is not None), None)
+    """The place where the first of the relations is read."""
+    spans = (node.span for plan in plans for node in nodes(plan) if isinstance(node, Reference) and node.name in names)
+    return next((span for span in spans if span is not None), None)

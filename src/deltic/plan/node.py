@@ -1,8 +1,8 @@
-"""What all nodes of a plan have in common: equality in constant time, and what is computed once for each.
+"""The base of plan nodes: equality in constant time, and properties that are computed once for each node.
 
-A plan is a DAG: a view that is read twice stands in it once, and its tree may be exponentially larger. So nodes that mean the same have one
-representative in the process (hash consing, Ershov 1958), to which each is compared; representatives live as long as a node needs them.
-What takes no part in equality (places in the text, the names of columns in expressions) stays each node's own.
+A plan is a DAG: a view that is read twice occurs in it once, and its tree may be exponentially large. So equal nodes share a representative
+in the process (hash consing, Ershov 1958), to which nodes are compared; a representative lives as long as one of its nodes. Fields that
+equality ignores (places in the text, the names of columns in expressions) belong to each node.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _lock = RLock()
 
 
 class PlanNode:
-    """Base of the frozen dataclasses that plans are made of; these have eq=False, since equality is defined here."""
+    """Base of the frozen dataclasses of plans, which have eq=False because equality is defined here."""
 
     __slots__ = ("__weakref__", "_computed", "_other")
     _other: PlanNode | None
-    """The representative; None if it is the node itself."""
+    """The representative; None if that is the node itself."""
     _computed: dict[Hashable, Any]
 
     @property
     def representative(self) -> PlanNode:
-        """The one node of all that are equal to this one. O(1) after the first time."""
+        """The representative of all nodes that are equal to this one. O(1) after the first call."""
         try:
             return self._other or self
         except AttributeError:
@@ -51,15 +51,15 @@ class PlanNode:
     def __hash__(self) -> int:
         return object.__hash__(self.representative)
 
-    def once(self, name: Hashable, make: Callable[[], T]) -> T:
-        """What `make` gives, computed the first time that `name` is asked for."""
+    def once(self, name: Hashable, compute: Callable[[], T]) -> T:
+        """The result of `compute`, called on the first request for `name`."""
         try:
             computed = self._computed
         except AttributeError:
             computed = {}
             object.__setattr__(self, "_computed", computed)
         if name not in computed:
-            computed[name] = make()
+            computed[name] = compute()
         return cast(T, computed[name])
 
 
@@ -69,27 +69,27 @@ def _compared(kind: Any) -> tuple[str, ...]:
 
 
 class computed(Generic[N, T]):
-    """A property of nodes that is computed once for each."""
+    """A property that is computed once for each node."""
 
-    def __init__(self, make: Callable[[N], T]) -> None:
-        self._make = make
-        self.__doc__ = make.__doc__
+    def __init__(self, compute: Callable[[N], T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
 
     @overload
     def __get__(self, node: None, owner: type[N]) -> computed[N, T]: ...
     @overload
     def __get__(self, node: N, owner: type[N]) -> T: ...
     def __get__(self, node: N | None, owner: type[N]) -> computed[N, T] | T:
-        return self if node is None else node.once(self._make, lambda: self._make(node))
+        return self if node is None else node.once(self._compute, lambda: self._compute(node))
 
 
 def once_per_node(function: Callable[P, T]) -> Callable[P, T]:
-    """A function of a node, and of further positional arguments that can be hashed, that runs once for each: a plan is walked as a DAG."""
+    """A function of a node and further hashable positional arguments that runs once for each, so that a plan is walked as a DAG."""
 
     @wraps(function)
-    def known(*args: P.args, **options: P.kwargs) -> T:
+    def once(*args: P.args, **options: P.kwargs) -> T:
         node, *rest = args
         assert isinstance(node, PlanNode) and not options
         return node.once((function, *rest), lambda: function(*args, **options))
 
-    return known
+    return once

@@ -1,11 +1,10 @@
-"""What is asked: relational algebra over whole relations, as frozen data-only nodes.
+"""Relational algebra over whole relations, as frozen data-only nodes.
 
-A relation is a Z-set: rows with weights. They are positive, but for what rests on a repeat_row, up to the next Multiset (plan/signs.py).
-Linear nodes add negative weights up like others; nodes that ask whether a row is there ask whether its weight is above 0.
+A relation is a Z-set: rows with weights. Weights are positive, except between operators that can make them negative and the next Multiset
+(plan/signs.py). Linear nodes add negative weights like others; nodes that test whether a row exists test whether its weight is above 0.
 
-Every node computes its `schema` when it is made and asserts that its parts fit; frontends report users' errors before they make nodes.
-Positions, not names, refer to columns: an expression of a node reads the columns of its input, and of (left, right) laid side by side in
-a join.
+Every node asserts that its parts fit; front ends report users' errors before they create nodes. Columns are referred to by position, not by
+name: an expression of a node reads the columns of its input and, in a join, the columns of (left, right) concatenated.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Table(PlanNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values(PlanNode):
-    """A constant relation; SELECT without FROM is one row without columns. 0.0 and -0.0 are different values here, NaN is one."""
+    """A constant relation; SELECT without FROM is one row without columns. 0.0 and -0.0 are different values, all NaN are equal."""
 
     rows: tuple[tuple[Value, ...], ...] = field(compare=False)
     schema: Schema
@@ -85,7 +84,7 @@ class Filter(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """How an inner join is to be computed: together with those around it as one multiway join, or by itself."""
+    """Requests that an inner join be computed as part of one multiway join with those around it, or as a binary join."""
 
     kind: HintKind
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -96,11 +95,11 @@ class Join(PlanNode):
     """An equality join with an optional residual condition over (left, right).
 
     keys: pairs (expression over left, expression over right) of equal types; a NULL key matches nothing. () is a cross join.
-    residual: must be TRUE as well for two rows to match.
+    residual: must also be TRUE for two rows to match.
     kind: semi and anti keep left rows with, or without, a match and have left's schema. `not_in` is NOT IN: `value` is the pair
-    (left value, right value), and a left row stays iff, among the right rows with its keys, there is none at all, or its
-    value is not NULL and none of these has a NULL or an equal value.
-    A row has a match, and there is a row, if the weights of those in question add up to more than 0.
+    (left value, right value), and a left row stays iff no right row has its keys, or its value is not NULL and none of the right rows with
+    its keys has a NULL or an equal value.
+    A left row has a match if the weights of the matching right rows add up to more than 0.
     """
 
     left: Plan
@@ -128,11 +127,11 @@ class Join(PlanNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MultiwayJoin(PlanNode):
-    """The inner join of several relations by shared variables, read over their columns laid side by side. Weights multiply.
+    """The inner join of several relations by shared variables, over their concatenated columns. Weights multiply.
 
-    variables: for each input, for each of its columns, the number of its variable, counted from 0 in order of appearance. Columns with
-    one number must be equal, and none of them NULL or -0.0; a column whose number no other has may be. In one input they all differ.
-    output: the columns that the result has, ascending. condition: over all columns; must be TRUE as well. It cannot fail.
+    variables: for each input, the number of the variable of each column, from 0 in order of appearance. Columns of one variable must be
+    equal, and if there are several, not NULL and not -0.0. The columns of one input have different variables.
+    output: the columns of the result, ascending. condition: over all columns; must also be TRUE. It cannot fail.
     """
 
     inputs: tuple[Plan, ...]
@@ -141,9 +140,9 @@ class MultiwayJoin(PlanNode):
     condition: Expr | None = None
 
     def __post_init__(self) -> None:
-        assert [len(part.schema) for part in self.inputs] == [len(mine) for mine in self.variables]
-        assert all(len(set(mine)) == len(mine) for mine in self.variables)
-        flat = [variable for mine in self.variables for variable in mine]
+        assert [len(part.schema) for part in self.inputs] == [len(numbers) for numbers in self.variables]
+        assert all(len(set(numbers)) == len(numbers) for numbers in self.variables)
+        flat = [variable for numbers in self.variables for variable in numbers]
         assert list(dict.fromkeys(flat)) == list(range(len(set(flat))))
         types: dict[int, set[Type]] = {}
         for variable, column in zip(flat, self.columns, strict=True):
@@ -154,23 +153,23 @@ class MultiwayJoin(PlanNode):
 
     @computed
     def columns(self) -> Schema:
-        """The inputs' columns side by side."""
+        """The columns of all inputs, concatenated."""
         return Schema(tuple(column for part in self.inputs for column in part.schema))
 
     @computed
     def flat(self) -> tuple[int, ...]:
         """The variable of each column."""
-        return tuple(variable for mine in self.variables for variable in mine)
+        return tuple(variable for numbers in self.variables for variable in numbers)
 
     @computed
     def shared(self) -> tuple[int, ...]:
-        """The variables that stand in several inputs, ascending."""
+        """The variables that occur in several inputs, ascending."""
         return tuple(sorted(variable for variable, count in Counter(self.flat).items() if count > 1))
 
     @computed
     def starts(self) -> tuple[int, ...]:
-        """Of each input, the position of its first column."""
-        return (0, *accumulate(len(mine) for mine in self.variables[:-1]))
+        """For each input the position of its first column."""
+        return (0, *accumulate(len(numbers) for numbers in self.variables[:-1]))
 
     @computed
     def schema(self) -> Schema:
@@ -179,7 +178,7 @@ class MultiwayJoin(PlanNode):
 
 
 def is_word(type_: Type) -> bool:
-    """Whether a value of the type, if not NULL (nor -0.0), is one word that is equal where the value is, so it can be a shared variable."""
+    """Whether values of the type, except NULL and -0.0, are single words, equal iff the values are: required of shared variables."""
     return not (type_ == NULL or (type_.is_decimal and type_.precision > WORD_DIGITS))
 
 
@@ -187,7 +186,7 @@ def is_word(type_: Type) -> bool:
 class AggregateCall:
     """One aggregate of a GROUP BY. COUNT(*) has no `arguments`; COUNT(DISTINCT a, b) has several.
 
-    function: the name of a registered aggregate (deltic.aggregates), which says all else about it.
+    function: the name of a registered aggregate (deltic.aggregates).
     filter: FILTER (WHERE …): only rows on which it is TRUE count.
     type: the result's type (Spark's); nullable: whether a group can yield NULL.
     """
@@ -212,10 +211,10 @@ class AggregateCall:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aggregate(PlanNode):
-    """GROUP BY: output columns are the keys, then the aggregates. Without keys there is one row, whatever the input.
+    """GROUP BY: output columns are the keys, then the aggregates. Without keys there is exactly one row.
 
-    A group is there if its weights add up to anything but 0; a COUNT may be negative, and a SUM or AVG is NULL over a count of 0. MIN and
-    MAX take no negative weights. DISTINCT arguments are those whose weights add up to more than 0.
+    A group exists if its weights do not add up to 0. A COUNT may be negative; a SUM or AVG is NULL over a count of 0. MIN and MAX accept no
+    negative weights. DISTINCT arguments are those whose weights add up to more than 0.
 
     NULL is a key like any other; -0.0 and 0.0 are one key, 0.0; all NaN are one key.
     """
@@ -232,7 +231,7 @@ class Aggregate(PlanNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distinct(PlanNode):
-    """Each row whose weight is above 0, once. -0.0 and 0.0 are one value here, 0.0; NULL equals NULL."""
+    """Each row whose weight is above 0, once. -0.0 and 0.0 are one value, 0.0; NULL equals NULL."""
 
     input: Plan
 
@@ -259,7 +258,7 @@ class Union(PlanNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetOperation(PlanNode):
-    """EXCEPT and INTERSECT, with and without ALL. NULL equals NULL, -0.0 equals 0.0 (and comes out as 0.0).
+    """EXCEPT and INTERSECT, with and without ALL. NULL equals NULL, and -0.0 equals 0.0, which is the result.
 
     A weight below 0 counts as 0.
     """
@@ -308,7 +307,7 @@ class TopK(PlanNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference(PlanNode):
-    """A relation of the innermost enclosing Recursion that has one of this name, as the iteration before left it."""
+    """The relation of this name of the innermost enclosing Recursion that has one, as of the previous iteration."""
 
     name: str
     schema: Schema
@@ -317,15 +316,15 @@ class Reference(PlanNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlatMap(PlanNode):
-    """Each row once for each element that `function` makes of `arguments` on it, the element behind the row.
+    """Each row once for each element that `function` returns for `arguments` on it, followed by the element.
 
     array: the arguments, all of one type. sequence (start, stop[, step]): Spark's, of an integer type, or of DATEs with a step in days;
-    without a step it is 1 towards the stop. generate_series: the same, but without a step it is 1, and one that leads away from the stop
-    gives nothing. split (text, delimiter, limit): these two constant; a limit of 0 or less is none. repeat_row (count): no element, but
-    the row's weight times the count, which may be negative. Where an argument is NULL (unless of array) there is no element.
+    the default step is 1 towards the stop. generate_series: the same, but the default step is 1, and a step that leads away from the stop
+    returns nothing. split (text, delimiter, limit): the last two constant; a limit of 0 or less is none. repeat_row (count): no element;
+    multiplies the row's weight by the count, which may be negative. If an argument is NULL (except for array) there is no element.
 
-    names: of the output columns behind the input's: the position, where `position` says that it stands there (INT, from 0), and the
-    element. outer: a row without an element stays, with NULL for them.
+    names: those of the output columns after the input's: the position (INT, from 0) if `position`, and the element. outer: a row without an
+    element stays, with NULL in these columns.
     """
 
     input: Plan
@@ -355,7 +354,7 @@ class FlatMap(PlanNode):
 
     @computed
     def made(self) -> tuple[Field, ...]:
-        """The output columns behind the input's."""
+        """The output columns after the input's."""
         if self.function == "repeat_row":
             return ()
         null = self.outer or (self.function == "array" and any(argument.nullable for argument in self.arguments))
@@ -369,10 +368,10 @@ class FlatMap(PlanNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Generate(PlanNode):
-    """The rows that a user's table function gives for each row, each as often as that row.
+    """The rows that a user's table function returns for each row, with the weight of that row.
 
-    function: of a row; or on batches, of a record batch (expr/table_functions.py). It is called once for each row, whatever its weight.
-    made: the columns that it gives. weighted: the last of them, a BIGINT NOT NULL, is a factor of the row's weight instead of a column;
+    function: takes a row or, on batches, a record batch (expr/table_functions.py). It is called once for each row, whatever its weight.
+    made: the columns that it returns. weighted: the last of them, a BIGINT NOT NULL, is a factor of the row's weight instead of a column;
     it may be negative.
     """
 
@@ -393,7 +392,7 @@ class Generate(PlanNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Multiset(PlanNode):
-    """The same rows; one whose weight is negative is an error. place: what the error calls the relation."""
+    """The same rows; a negative weight is an error. place: names the relation in the error."""
 
     input: Plan
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -406,10 +405,10 @@ class Multiset(PlanNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduce(PlanNode):
-    """What a user's function gives for each group of rows with equal keys (equal as in Aggregate): the keys, then what is made.
+    """The rows that a user's function returns for each group of rows with equal keys (equal as in Aggregate), preceded by the keys.
 
-    function: of a tuple of (row, how often), rows in the order of their columns (ascending, NULLs first, strings by bytes); it gives one
-    row, or a list of rows. values: the columns that its rows have.
+    function: takes a tuple of (row, weight), sorted by the columns (ascending, NULLs first, strings by bytes); returns a row or a list of
+    rows. values: the input columns that it sees. made: the columns that it returns.
     """
 
     input: Plan
@@ -425,11 +424,11 @@ class Reduce(PlanNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverTicks(PlanNode):
-    """What the relation was in other ticks; the first tick, number 0, is the one in which the node begins.
+    """The relation in other ticks. Tick 0 is the one in which the node was created.
 
     With s[t] the input's content after tick t: delay is s[t - 1], empty at 0; integrate is s[0] + … + s[t]; delta0 is s[0] at tick 0 and
-    empty later; stamp is s[t] with the number of the tick's epoch behind each row, a BIGINT column called `name`. Weights may be negative.
-    Within a recursion, delay of what reads its relations is that of the iteration before; the others are not possible there.
+    empty later; stamp is s[t] with the tick's epoch after each row, as a BIGINT column `name`. Weights may be negative.
+    In a recursion, the delay of a plan that reads its relations is the plan in the previous iteration; the other functions are not allowed.
     """
 
     input: Plan
@@ -443,7 +442,7 @@ class OverTicks(PlanNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weighted(PlanNode):
-    """Each row once, its weight, which may be negative, behind it as a BIGINT column called `name`."""
+    """Each row once, followed by its weight, which may be negative, as a BIGINT column `name`."""
 
     input: Plan
     name: str
@@ -455,7 +454,7 @@ class Weighted(PlanNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inspect(PlanNode):
-    """The same rows. Where the plan runs, the function sees each change of them: a tuple of (row, weight)."""
+    """The same rows. Each engine calls the function with each of their changes: a tuple of (row, weight)."""
 
     input: Plan
     function: UserFunction
@@ -467,9 +466,9 @@ class Inspect(PlanNode):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The instant `moment` + `offset` microseconds; moment: of type TIMESTAMP.
+    """The instant `moment` + `offset` microseconds. moment: an expression of type TIMESTAMP.
 
-    optional: where the moment is NULL the bound is satisfied, and if it always is, no clock is required. Other bounds of NULL never are.
+    optional: a NULL moment satisfies the bound, and no clock is required if it is always NULL. Other bounds of NULL are not satisfied.
     """
 
     moment: Expr
@@ -500,12 +499,12 @@ ITERATION_LIMIT: Final = 10_000
 class Recursion(PlanNode):
     """Mutually recursive relations, as the limit of their synchronous iteration from empty: X(0) = ∅, X(n+1) = bodies(X(n)).
 
-    relations: name and body of each; bodies read the relations by Reference, with exactly the types and nullability of the body.
+    relations: the name and body of each; bodies read the relations by Reference, with exactly the types and nullability of the body.
     result: the relation that the node denotes.
-    limit: iterations that may change something; a relation that still changes then is held to diverge.
+    limit: the number of iterations; a relation that still changes in the next one is assumed to diverge.
 
-    Frontends see to it that the bodies are monotone in their References (plan/monotone.py). X = base ⊎ step(X), SQL's UNION ALL, is the
-    sum over all derivations.
+    Front ends check that the bodies are monotone in their References (plan/monotone.py). X = base ⊎ step(X), SQL's UNION ALL, sums over
+    all derivations.
     """
 
     relations: tuple[tuple[str, Plan], ...]
@@ -527,7 +526,7 @@ class Recursion(PlanNode):
 
     def body(self, name: str) -> Plan:
         """The body of the relation `name`."""
-        return next(body for mine, body in self.relations if mine == name)
+        return next(body for relation, body in self.relations if relation == name)
 
 
 Plan = (
@@ -556,7 +555,7 @@ Plan = (
 
 
 def inputs(plan: Plan) -> tuple[Plan, ...]:
-    """The relations that a node reads directly; of a Recursion, its bodies."""
+    """The relations that a node reads directly; for a Recursion, its bodies."""
     match plan:
         case Table() | Values() | Reference():
             return ()
@@ -576,7 +575,7 @@ def references(plan: Plan) -> frozenset[tuple[str, Schema]]:
     if isinstance(plan, Reference):
         return frozenset({(plan.name, plan.schema)})
     own = {name for name, _ in plan.relations} if isinstance(plan, Recursion) else set[str]()
-    return frozenset(found for below in inputs(plan) for found in references(below) if found[0] not in own)
+    return frozenset((name, schema) for below in inputs(plan) for name, schema in references(below) if name not in own)
 
 
 def _kinds(schema: Schema) -> list[tuple[Type, bool]]:

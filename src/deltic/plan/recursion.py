@@ -1,4 +1,4 @@
-"""Making recursions of relations that read one another by name."""
+"""Builds recursions from relations that read one another by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from deltic.plan.walk import map_inputs
 
 
 def has_base(relations: Mapping[str, Plan], name: str) -> bool:
-    """Whether the iteration from empty can bring rows into the relation `name`: that of a relation that rests on itself alone cannot.
+    """Whether iteration from empty can add rows to the relation `name`: it cannot if the relation depends only on itself.
 
     >>> from deltic.plan.nodes import Union
     >>> from deltic.schema import BIGINT, Field, Schema
@@ -21,7 +21,7 @@ def has_base(relations: Mapping[str, Plan], name: str) -> bool:
 
 
 def _empty(relations: Mapping[str, Plan], around: frozenset[str]) -> frozenset[str]:
-    """The relations that stay empty, when those of `around` do."""
+    """The relations that stay empty if those of `around` do."""
     empty = frozenset(relations)
     while True:
         now = frozenset(name for name in empty if _is_empty(relations[name], (around - relations.keys()) | empty))
@@ -31,7 +31,7 @@ def _empty(relations: Mapping[str, Plan], around: frozenset[str]) -> frozenset[s
 
 
 def _is_empty(plan: Plan, empty: frozenset[str]) -> bool:
-    """Whether the plan has no rows, whatever the tables hold, when the relations of `empty` have none."""
+    """Whether the plan has no rows for any content of the tables, given that the relations of `empty` have none."""
     match plan:
         case Table():
             return False
@@ -55,7 +55,7 @@ def _is_empty(plan: Plan, empty: frozenset[str]) -> bool:
 
 
 def components(relations: Mapping[str, Plan]) -> list[tuple[str, ...]]:
-    """The relations in groups that rest on one another, what a group rests on before it; in a group as given."""
+    """Groups of mutually dependent relations, each after the groups that it depends on; within a group in the given order."""
     reads = {name: _read(body) & relations.keys() for name, body in relations.items()}
     reach = {name: _reached(name, reads) for name in relations}
     groups = {tuple(n for n in relations if n == name or (n in reach[name] and name in reach[n])) for name in relations}
@@ -63,13 +63,13 @@ def components(relations: Mapping[str, Plan]) -> list[tuple[str, ...]]:
 
 
 def _reached(name: str, reads: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    found: set[str] = set()
+    reached: set[str] = set()
     todo = [name]
     while todo:
-        new = reads[todo.pop()] - found
-        found |= new
+        new = reads[todo.pop()] - reached
+        reached |= new
         todo += new
-    return frozenset(found)
+    return frozenset(reached)
 
 
 def _read(plan: Plan) -> frozenset[str]:
@@ -77,30 +77,30 @@ def _read(plan: Plan) -> frozenset[str]:
 
 
 def closed(plan: Plan, bodies: Mapping[str, Plan], limits: Mapping[str, int]) -> Plan:
-    """The plan with each Reference to one of `bodies` replaced by what it denotes: a Recursion of the bodies that rest on one another.
+    """The plan with each Reference to one of `bodies` replaced by its denotation: a Recursion of mutually dependent bodies.
 
-    limits: of iterations, by name; the largest of a group counts.
+    limits: iteration limits by name; the largest of a group applies.
     """
     return bound_to(plan, finished(bodies, limits))
 
 
 def finished(bodies: Mapping[str, Plan], limits: Mapping[str, int]) -> dict[str, Plan]:
-    """What each name denotes; limits as in `closed`."""
+    """The denotation of each name; limits as in `closed`."""
     done: dict[str, Plan] = {}
     for group in components(bodies):
-        mine = {name: bound_to(bodies[name], done) for name in group}
-        if not any(_read(body) & mine.keys() for body in mine.values()):
-            done |= mine
+        group_bodies = {name: bound_to(bodies[name], done) for name in group}
+        if not any(_read(body) & group_bodies.keys() for body in group_bodies.values()):
+            done |= group_bodies
             continue
-        done |= _denoted(mine, max(limits[name] for name in group))
+        done |= _denoted(group_bodies, max(limits[name] for name in group))
     return done
 
 
 def _denoted(group: Mapping[str, Plan], limit: int) -> dict[str, Plan]:
-    """What relations that rest on one another denote, by as few recursions as may be.
+    """The denotations of mutually dependent relations, with as few recursions as possible.
 
-    At the fixed point each relation is what its body makes of the others, so one that reads only relations known already needs no
-    recursion of its own. One that reads itself does; else those come first that most others read.
+    At the fixed point each relation equals its body over the others, so a relation that reads only relations already denoted needs no
+    recursion. A relation that reads itself needs one; among the others, those that most others read come first.
     """
     relations = tuple(group.items())
     reads = {name: _read(body) & group.keys() for name, body in relations}

@@ -1,9 +1,9 @@
-"""Relations of the oracle: multisets of Python rows, with equality that Python's own gets wrong for SQL.
+"""Relations of the oracle: multisets of Python rows, with SQL's equality of rows instead of Python's.
 
-Python holds True = 1 = 1.0 and 0.0 = -0.0 to be one dictionary key and NaN to differ from itself. Two rows are the same row
-here iff their values have equal classes and are equal, where NaN is NaN and the sign of zero counts. Keys (joins, groups,
-DISTINCT, set operations) are coarser: `normal` maps -0.0 to 0.0 first.
-No kernels, no NumPy, no Arrow: what is checked by this has other code for it.
+In Python True = 1 = 1.0 and 0.0 = -0.0 are one dictionary key, and NaN differs from itself. Here two rows are equal iff their values have
+equal classes and are equal, where NaN equals NaN and the sign of zero counts. Keys (joins, groups, DISTINCT, set operations) are coarser:
+`normal` maps -0.0 to 0.0 first.
+It uses no kernels, NumPy or Arrow, so that the engines are checked by independent code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Row = tuple[Value, ...]
 
 
 class Relation(Mapping[Row, int]):
-    """Rows with weights other than 0, consolidated when made: equal rows are one, their weights added. Not mutated afterwards.
+    """Rows with nonzero weights, consolidated on construction: the weights of equal rows are added. Immutable.
 
     >>> Relation([((0.0,), 1), ((-0.0,), 2), ((0.0,), -1), ((float("nan"),), 1), ((float("nan"),), 1)])
     Relation({(-0.0,): 2, (nan,): 2})
@@ -43,8 +43,8 @@ class Relation(Mapping[Row, int]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mapping):
             return NotImplemented
-        theirs = other if isinstance(other, Relation) else Relation(other.items())
-        return self._content() == theirs._content()
+        relation = other if isinstance(other, Relation) else Relation(other.items())
+        return self._content() == relation._content()
 
     def __hash__(self) -> int:
         return hash(self._content())
@@ -56,7 +56,7 @@ class Relation(Mapping[Row, int]):
         return f"Relation({dict(self.pairs())!r})"
 
     def pairs(self) -> Collection[tuple[Row, int]]:
-        """As items(), without looking every row up again."""
+        """As items(), without a lookup of every row."""
         return self._weights.values()
 
     def __add__(self, other: Relation) -> Relation:
@@ -67,12 +67,12 @@ class Relation(Mapping[Row, int]):
 
 
 def identity(row: Row) -> Hashable:
-    """Equal iff the rows are the same row: class by class, NaN equal to NaN, 0.0 not -0.0."""
+    """Equal iff the rows are equal: values of equal classes, NaN equal to NaN, 0.0 different from -0.0."""
     return tuple([(value.__class__, repr(value) if isinstance(value, float) else value) for value in row])
 
 
 def normal(value: Value) -> Value:
-    """The value as a key has it: 0.0 for -0.0.
+    """The value as part of a key: 0.0 for -0.0.
 
     >>> normal(-0.0), normal(2.5)
     (0.0, 2.5)
@@ -81,10 +81,10 @@ def normal(value: Value) -> Value:
 
 
 def normal_row(row: Row) -> Row:
-    """Every value as a key has it."""
+    """The row with every value as part of a key."""
     return tuple(normal(value) for value in row)
 
 
 def key_of(values: Iterable[Value]) -> Hashable:
-    """Equal iff two lists of values are one key: NULL equals NULL, NaN equals NaN, -0.0 equals 0.0."""
+    """Equal iff two lists of values are equal as keys: NULL equals NULL, NaN equals NaN, -0.0 equals 0.0."""
     return identity(normal_row(tuple(values)))

@@ -1,6 +1,6 @@
-"""Plans as text: one line for each node, inputs indented below it. Used by explain, by goldens and by the rules' examples.
+"""Plans as text: one line for each node, inputs indented below it. Used by `explain`, by goldens and by the examples of rules.
 
-Columns are written name#position, so that a text names one plan.
+Columns are written name#position, so that the text identifies a plan.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _lines(plan: Plan, depth: int) -> list[tuple[int, str]]:
 
 
 def show_node(plan: Plan) -> str:
-    """The node alone, in one line."""
+    """The node without its inputs, in one line."""
     match plan:
         case Table():
             return f"Table {plan.table.name} ({', '.join(plan.schema.names)})"
@@ -135,14 +135,14 @@ def show_node(plan: Plan) -> str:
 
 
 def _columns(columns: tuple[tuple[str, Expr], ...]) -> str:
-    """`name := expression`, or the expression alone where it is a column of that name."""
+    """`name := expression`, or the expression alone if it is a column of that name."""
     return ", ".join(
         show_expr(expr) if isinstance(expr, Column) and expr.name == name else f"{name} := {show_expr(expr)}" for name, expr in columns
     )
 
 
 def _join(plan: Join) -> str:
-    parts = [f"{show_expr(ours)} = {show_expr(theirs)}" for ours, theirs in plan.keys]
+    parts = [f"{show_expr(left)} = {show_expr(right)}" for left, right in plan.keys]
     text = f"Join {plan.kind.replace('_', ' ')}{' on ' if parts else ''}{', '.join(parts)}"
     if plan.hint is not None:
         text += f" hinted {plan.hint.kind}"
@@ -152,9 +152,9 @@ def _join(plan: Join) -> str:
 
 
 def _multiway_join(plan: MultiwayJoin) -> str:
-    """The columns of each shared variable, what must hold beyond that, and the columns of the result."""
+    """The columns of each shared variable, the condition, and the columns of the result."""
     columns = [show_expr(Column(i, field.type, field.nullable, field.name)) for i, field in enumerate(plan.columns)]
-    equal = [" = ".join(column for column, mine in zip(columns, plan.flat, strict=True) if mine == shared) for shared in plan.shared]
+    equal = [" = ".join(column for column, own in zip(columns, plan.flat, strict=True) if own == shared) for shared in plan.shared]
     where = "" if plan.condition is None else f" where {show_expr(plan.condition)}"
     return f"MultiwayJoin on {', '.join(equal)}{where}: {', '.join(columns[i] for i in plan.output)}".rstrip()
 
@@ -164,13 +164,13 @@ def _bound(bound: Bound) -> str:
 
 
 def _order(text: str, descending: bool, nulls_first: bool) -> str:
-    """Spark's defaults, NULLs first for ASC and last for DESC, go without saying."""
+    """The term with its direction. Spark's defaults, NULLs first for ASC and last for DESC, are not shown."""
     direction = " desc" if descending else ""
     return text + direction + ("" if nulls_first != descending else " nulls first" if nulls_first else " nulls last")
 
 
 def show_aggregate(call: AggregateCall) -> str:
-    """As SQL has it: `count(*)`, `sum(distinct a#0) filter (where …)`."""
+    """The call in SQL: `count(*)`, `sum(distinct a#0) filter (where …)`."""
     arguments = ", ".join(show_expr(argument) for argument in call.arguments) or "*"
     text = f"{call.function}({'distinct ' if call.distinct else ''}{arguments})"
     return text if call.filter is None else f"{text} filter (where {show_expr(call.filter)})"

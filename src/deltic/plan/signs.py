@@ -1,14 +1,14 @@
-"""Where a row may have a negative weight, and where that is refused.
+"""Negative weights: the plans whose rows may have them, and the places where they are rejected.
 
-A row's weight is how often it is there; repeat_row with a negative count, and in Python `minus` and functions that give weights, make rows
-of weights below 0, which take others away. What is linear adds such weights up like any others: projections, filters, table functions,
-UNION ALL, inner joins, recursions, relations over ticks, and the counts and sums of groups. What asks whether a row is there (DISTINCT, set
-operations, semi joins, outer joins, COUNT(DISTINCT …)) asks whether its weights add up to more than 0. Both are exact for any weights.
+repeat_row with a negative count and, in Python, `minus` and functions that return weights produce rows of negative weights, which cancel
+others. Linear nodes add such weights like any others: projections, filters, table functions, UNION ALL, inner joins, recursions, relations
+over ticks, and the counts and sums of groups. Nodes that test whether a row exists (DISTINCT, set operations, semi joins, outer joins,
+COUNT(DISTINCT …)) test whether its weights add up to more than 0. Both are exact for any weights.
 
-MIN, MAX and other aggregates that are no sums, top-k and users' functions of groups mean nothing for a row that is there less than 0
-times, nor does a view as it is read. These read a Multiset, which fails where a row's weight is below 0, once all has been added up. So
-does, in a recursion, what its relations are joined with: a factor below 0 would make more rows of theirs fewer, and the iteration may have
-no end. What is added to them is not restricted: `distinct(e + step(p) - blocked)` grows with p.
+MIN, MAX and other aggregates that are not sums, top-k and user functions of groups are undefined for rows of negative weight, and so are
+views. They read a Multiset, which fails if the total weight of a row is negative. So do the relations that recursive relations are joined
+with: with a negative factor, more rows would make the result smaller, and the iteration might not end. Relations that are added to
+recursive ones are not restricted: `distinct(e + step(p) - blocked)` grows with p.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def makes_negative(plan: FlatMap) -> bool:
 
 @once_per_node
 def may_be_negative(plan: Plan, negative: frozenset[str] | None = NONE) -> bool:
-    """Whether a row of the relation may have a negative weight. negative: the relations of recursions around that may; None if any may."""
+    """Whether a row may have a negative weight. negative: the relations of enclosing recursions that may have some; None if any may."""
     match plan:
         case FlatMap():
             return makes_negative(plan) or may_be_negative(plan.input, negative)
@@ -78,13 +78,13 @@ def may_be_negative(plan: Plan, negative: frozenset[str] | None = NONE) -> bool:
 
 
 def as_view(plan: Plan, place: str = "the view") -> Plan:
-    """The plan with a Multiset wherever rows of negative weights are refused, its root among them. place: what errors call the root."""
+    """The plan with a Multiset wherever negative weights are rejected, including its root. place: names the root in errors."""
     return _multiset(_checked(plan, NONE), place, NONE)
 
 
 @once_per_node
 def _negative_relations(plan: Recursion, around: frozenset[str] | None) -> frozenset[str] | None:
-    """The relations that may be negative in the bodies of the recursion."""
+    """The relations that may have negative weights in the bodies of the recursion; None if any may."""
     if around is None:
         return None
     negative = around - {name for name, _ in plan.relations}
@@ -115,7 +115,7 @@ def _checked(plan: Plan, negative: frozenset[str]) -> Plan:
 
 
 def _narrowed(plan: Aggregate, function: str, negative: frozenset[str]) -> Plan:
-    """Only the columns that are read count: the rest may be in a subquery below or not."""
+    """Checks only the columns that are read, so that the result is the same with a subquery that selects them."""
     schema, kept = plan.input.schema, sorted(columns_of_all(expressions(plan)))
     below = Project(plan.input, tuple((schema[i].name, reference(schema, i)) for i in kept))
     places = {old: new for new, old in enumerate(kept)}
@@ -125,13 +125,13 @@ def _narrowed(plan: Aggregate, function: str, negative: frozenset[str]) -> Plan:
 
 
 def _growing(plan: Join | MultiwayJoin, negative: frozenset[str]) -> Plan:
-    """A join that reads relations of recursions: factors of what reads them are not negative, nor what is paired with conditions."""
+    """A join that reads recursive relations: its other inputs are not negative, nor any input if it is not inner and has a residual."""
     parts = inputs(plan)
     reading = [bool(references(part)) for part in parts]
     paired = isinstance(plan, Join) and plan.kind != "inner" and plan.residual is not None
     free = [paired is False and reads and sum(reading) == 1 for reads in reading]
     if isinstance(plan, Join) and plan.kind in ("semi", "anti", "not_in"):
-        free[1] = True  # only whether they are there counts
+        free[1] = True  # only the existence of right rows matters
     checked = iter([part if each else _multiset(part, "what a recursion joins", negative) for part, each in zip(parts, free, strict=True)])
     return map_inputs(plan, lambda _: next(checked))
 
@@ -143,7 +143,7 @@ def _multiset(plan: Plan, place: str, negative: frozenset[str]) -> Plan:
 
 @once_per_node
 def _span(plan: Plan) -> Span | None:
-    """That of the first repeat_row that is written in SQL."""
+    """The place of the first repeat_row that is written in SQL."""
     if isinstance(plan, FlatMap) and makes_negative(plan) and plan.span is not None:
         return plan.span
     return next((span for below in inputs(plan) if (span := _span(below)) is not None), None)

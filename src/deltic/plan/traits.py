@@ -1,6 +1,6 @@
-"""What a rewrite must know of an expression before it moves it, besides whether it can fail (expr/failing.py): cost, and zeros.
+"""Properties of expressions that rewrites check before moving them, besides failure (expr/failing.py): cost, and the sign of zero.
 
-Both are conservative: what is not known to be cheap costs, what is not known to ignore the sign of a zero sees it.
+Both are conservative: an expression is expensive unless known to be cheap, and depends on the sign of zero unless known not to.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from deltic.expr.registry import FUNCTIONS
 
 
 def is_cheap(expr: Expr) -> bool:
-    """Whether computing it twice, or elsewhere, costs next to nothing and cannot fail: a column, a constant, a widening of a number.
+    """Whether the expression costs almost nothing and cannot fail: a column, a constant, a widening of a number.
 
     >>> from deltic.schema import BIGINT, INT, STRING
     >>> number, text = Column(0, INT, True), Column(1, STRING, True)
@@ -28,7 +28,7 @@ def is_cheap(expr: Expr) -> bool:
 
 
 def ignores_sign_of_zero(expr: Expr) -> bool:
-    """Whether the expression has the same value for -0.0 as for 0.0: floats in it are only compared.
+    """Whether the expression has the same value for -0.0 and 0.0, because it only compares floats.
 
     >>> from deltic.schema import BOOLEAN, DOUBLE, STRING
     >>> x = Column(0, DOUBLE, True)

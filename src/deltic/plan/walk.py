@@ -1,4 +1,4 @@
-"""Going through plans: every node, a node's own expressions, and the same node over other inputs or expressions."""
+"""Traversal of plans: all nodes, the expressions of a node, and the same node over other inputs or expressions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from deltic.plan.nodes import (
 
 
 def nodes(plan: Plan) -> Iterator[Plan]:
-    """The plan and everything below it, inputs before what reads them, each once, however often it is read."""
+    """All nodes of the plan, inputs before their readers, each object once."""
     seen: set[int] = set()
     waiting = [(plan, False)]
     while waiting:
@@ -51,12 +51,12 @@ def nodes(plan: Plan) -> Iterator[Plan]:
 
 @once_per_node
 def tables(plan: Plan) -> frozenset[str]:
-    """Names of the base tables that the plan reads."""
+    """The names of the base tables that the plan reads."""
     return frozenset(node.table.name for node in nodes(plan) if isinstance(node, Table))
 
 
 def map_inputs(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
-    """The node with `change` applied to each of its inputs; the very same node where that changes nothing."""
+    """The node with `change` applied to each of its inputs; the same object if nothing changes."""
     old = inputs(plan)
     new = tuple(change(below) for below in old)
     if all(a is b for a, b in zip(old, new, strict=True)):
@@ -77,7 +77,7 @@ def map_inputs(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
 
 
 def transform(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
-    """`change` applied to every node, inputs first, once to each: what is read twice stays one node."""
+    """The plan with `change` applied once to every node, inputs first: a shared node stays shared."""
     changed: dict[int, Plan] = {}
 
     def walk(node: Plan) -> Plan:
@@ -89,7 +89,7 @@ def transform(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
 
 
 def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
-    """The node with `change` applied to each of its own whole expressions (not to those of its inputs)."""
+    """The node with `change` applied to each of its expressions, not to those of its inputs."""
     match plan:
         case Table() | Values() | Distinct() | Union() | SetOperation() | Multiset() | Reference() | Recursion():
             return plan
@@ -102,7 +102,7 @@ def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
         case Join():
             return replace(
                 plan,
-                keys=tuple((change(ours), change(theirs)) for ours, theirs in plan.keys),
+                keys=tuple((change(left), change(right)) for left, right in plan.keys),
                 residual=None if plan.residual is None else change(plan.residual),
                 value=None if plan.value is None else (change(plan.value[0]), change(plan.value[1])),
             )
@@ -136,12 +136,12 @@ def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
 
 
 def expressions(plan: Plan) -> tuple[Expr, ...]:
-    """The node's own whole expressions, in the order of `map_expressions`."""
-    found: list[Expr] = []
+    """The expressions of the node, in the order of `map_expressions`."""
+    visited: list[Expr] = []
 
-    def note(expr: Expr) -> Expr:
-        found.append(expr)
+    def visit(expr: Expr) -> Expr:
+        visited.append(expr)
         return expr
 
-    map_expressions(plan, note)
-    return tuple(found)
+    map_expressions(plan, visit)
+    return tuple(visited)

@@ -101,4 +101,4 @@ def _names(source: tree.Source | None) -> Iterator[str]:
 def check_followed(hint: Hint | None, plan: Plan) -> None:
     """Raises Unsupported where FROM, bound as `plan`, has no join for the hint."""
     if hint is not None and not any(isinstance(node, Join) and node.hint is hint for node in nodes(plan)):
-        raise Unsupported("there is no inner join for this hint", span=hint.span, remedy="leave the hint out")
+        raise Unsupported("there is no inner join for this hint", span=hint.span, remedy="remove the hint")
