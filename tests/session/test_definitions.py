@@ -35,7 +35,7 @@ def rows(*edges: tuple[int, int, int]) -> list[dict[str, int]]:
 def defined(session: deltic.Session, view: str, query: str) -> tuple[int, int]:
     """(views optimized, nodes lowered) by the definition of a view."""
     session.sql(f"CREATE MATERIALIZED VIEW {view} AS {query}")
-    return session._compiler.optimized, session._compiler.lowered
+    return session._commits.compiler.optimized, session._commits.compiler.lowered
 
 
 def two_hops(weight: int) -> str:

@@ -277,14 +277,14 @@ def test_a_table_made_anew_is_empty() -> None:
         assert session.view("v").rows() == []
 
 
-def test_a_transaction_whose_table_was_dropped_or_made_anew_is_refused() -> None:
+def test_a_transaction_whose_table_was_dropped_or_created_again_is_refused() -> None:
     with deltic.Session() as session:
         session.sql("CREATE TABLE t (a INT)")
         with pytest.raises(errors.UnknownName, match="there is no table t"), session.transaction() as tx:
             tx.insert("t", [{"a": 1}])
             session.sql("DROP TABLE t")
         session.sql("CREATE TABLE t (a INT)")
-        with pytest.raises(errors.CatalogError, match="table t was made anew"), session.transaction() as tx:
+        with pytest.raises(errors.CatalogError, match="table t was dropped and created again"), session.transaction() as tx:
             tx.insert("t", [{"a": 1}])
             session.sql("DROP TABLE t")
             session.sql("CREATE TABLE t (a STRING); CREATE MATERIALIZED VIEW v AS SELECT a FROM t")

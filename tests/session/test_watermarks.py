@@ -199,8 +199,8 @@ def test_a_dropped_table_begins_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("clock", "error", "message"),
     [
-        (deltic.Watermark("visits", "at"), ClockError, "there is no such table"),
-        (deltic.Watermark("orders", "al"), ClockError, "'al' is no column of table orders"),
+        (deltic.Watermark("visits", "at"), ClockError, "that table does not exist"),
+        (deltic.Watermark("orders", "al"), ClockError, "'al' is not in table orders"),
         (deltic.Watermark("clicks", "page"), ClockError, "clicks.page is of type STRING"),
         (deltic.Watermark("orders", "at", "soon"), SetupError, "is 'soon'"),
         (deltic.Watermark("orders", "at", -SECOND), SetupError, "delay of the watermark orders.at"),

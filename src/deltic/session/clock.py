@@ -1,18 +1,22 @@
-"""What time it is for a session: now() in views is the time of the last tick that had one, and never goes back."""
+"""The time of a session: now() in views is the time of the last tick that had one, and never goes back."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, get_args
 
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operators.chain import temporal_filter
+from deltic.circuit.pending import PendingRows
 from deltic.errors import ClockError, SetupError
-from deltic.runtimes import Committed
+from deltic.runtimes import Committed, Runtime
+from deltic.runtimes.distributed import Distributed
+from deltic.session.catalog import Catalog
+from deltic.session.definitions import Definitions
 from deltic.session.watermark import BEGINNING, Marks, Watermark
-from deltic.storage.program import CLOCK
+from deltic.storage.program import CLOCK, WATERMARKS
 from deltic.trace.between import first_after
 from deltic.trace.counters import Counters
 
@@ -23,23 +27,88 @@ LAST: Final = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microsecon
 Notes = Mapping[str, Any]
 
 
+class SessionClock:
+    """What moves the time: the user ("manual"), the wall clock, or watermarks. Its methods return the notes to commit with a tick."""
+
+    def __init__(self, clock: Clock | Watermark | Iterable[Watermark]) -> None:
+        """Raises SetupError for an invalid clock."""
+        self._clock, self._watermarks = checked_clock(clock)
+        self._due: tuple[Committed | None, datetime | None] = (None, None)
+        """When the next row comes due, as of the commit beside it."""
+
+    def kind(self, marks: Marks) -> Literal["manual", "wall", "watermark"]:
+        """What moves the time under definitions with these watermarks."""
+        return "watermark" if marks else self._clock
+
+    def marks(self, catalog: Catalog) -> Marks:
+        """The session's watermarks and those of the catalog's tables. Raises ClockError for a column that cannot be one."""
+        return Marks.of(self._watermarks, catalog)
+
+    def notes_of_tick(self, marks: Marks, known: Notes, changes: Mapping[str, PendingRows | Distributed]) -> Notes:
+        """For a tick with these changes. known: the notes of the last commit."""
+        return marks.advanced(known, marks.latest(changes)) if marks else self._now(known)
+
+    def notes_of_definitions(self, marks: Marks, known: Notes, circuit: Dataflow, dropped: Collection[str]) -> Notes:
+        """For the installation of a circuit that drops these tables. Raises ClockError if a view reads now() and there is no time."""
+        gone = {name.lower() for name in dropped}
+        recorded = {table: entry for table, entry in marks.recorded(known).items() if table not in gone}
+        notes = self._first_time(marks, known, circuit)
+        return notes if recorded == known.get(WATERMARKS, {}) else {**notes, WATERMARKS: recorded or None}
+
+    def notes_after_definitions(self, definitions: Definitions, known: Notes, runtime: Runtime) -> Notes | None:
+        """For a tick of its own after new definitions; None if none is due.
+
+        Rows that were stored before their column became a watermark count; and by the wall clock, time has passed since the state was last
+        open, whose views the installation took over at the time that they had. O(tables that became watermarks).
+        """
+        marks = definitions.marks
+        unrecorded = marks.unrecorded(known, definitions.circuit, runtime)
+        if not unrecorded and not (self.kind(marks) == "wall" and is_temporal(definitions.circuit)):
+            return None
+        return marks.advanced(known, unrecorded)
+
+    def next_due(self, committed: Committed) -> datetime | None:
+        """As the function `next_due`, computed once for each commit."""
+        if self._due[0] is not committed:
+            self._due = (committed, next_due(committed))
+        return self._due[1]
+
+    def _now(self, known: Notes) -> Notes:
+        return {} if self._clock == "manual" else {CLOCK: max(wall_us(), known.get(CLOCK, 0))}
+
+    def _first_time(self, marks: Marks, known: Notes, circuit: Dataflow) -> Notes:
+        """The time of a session that has none yet."""
+        if is_temporal(circuit):
+            marks.check_tables()
+        if CLOCK in known or (marks and not is_temporal(circuit)):
+            return {}
+        if marks:
+            return {CLOCK: BEGINNING}
+        if self._clock == "manual" and needs_clock(circuit):
+            raise ClockError(
+                "a view reads now(), and the session has no clock",
+                remedy="before the view: session.advance_to(datetime.now(UTC)); or Session(clock='wall'), or a deltic.Watermark as clock",
+            )
+        return self._now(known)
+
+
 def checked_clock(clock: Clock | Watermark | Iterable[Watermark]) -> tuple[Clock, tuple[Watermark, ...]]:
-    """The clock where there are no watermarks, and the watermarks. Raises SetupError for what is no clock."""
+    """The clock where there are no watermarks, and the watermarks. Raises SetupError for an invalid clock."""
     if clock in get_args(Clock):
         return clock, ()  # type: ignore[return-value]
     marks = (clock,) if isinstance(clock, Watermark) or not isinstance(clock, Iterable) else tuple(clock)
     if not marks or not all(isinstance(mark, Watermark) for mark in marks):
-        raise SetupError(f"clock={clock!r}", expected="clock='manual', clock='wall', a deltic.Watermark, or a list of them")
+        raise SetupError(f"invalid clock={clock!r}", expected="clock='manual', clock='wall', a deltic.Watermark, or a list of them")
     tables = [mark.table.lower() for mark in marks if isinstance(mark, Watermark) and mark.delay_us >= 0]
     if twice := next((table for table in tables if tables.count(table) > 1), None):
-        raise SetupError(f"the table {twice} has two watermarks", expected="one column of each table")
+        raise SetupError(f"table {twice} has two watermarks", expected="one column of each table")
     return "manual", tuple(mark for mark in marks if isinstance(mark, Watermark))
 
 
 def microseconds(moment: datetime) -> int:
     """Since 1970 UTC. Raises ClockError for a datetime without a zone."""
     if not isinstance(moment, datetime):
-        raise ClockError(f"{moment!r} is no time", expected="datetime(…, tzinfo=datetime.UTC)")
+        raise ClockError(f"invalid time {moment!r}", expected="datetime(…, tzinfo=datetime.UTC)")
     if moment.utcoffset() is None:
         raise ClockError(f"the time {moment} has no zone", expected="datetime(…, tzinfo=datetime.UTC)")
     return (moment - EPOCH) // timedelta(microseconds=1)
@@ -50,11 +119,11 @@ def instant(notes: Notes) -> datetime | None:
     return None if CLOCK not in notes else EPOCH + timedelta(microseconds=notes[CLOCK])
 
 
-def advanced(known: Notes, moment: datetime) -> Notes:
-    """The notes of a tick at `moment`. Raises ClockError if that is before the time that `known` has."""
+def notes_at(known: Notes, moment: datetime) -> Notes:
+    """The notes of a tick at `moment`. Raises ClockError if it is before the time in `known`."""
     now, last = microseconds(moment), instant(known)
     if last is not None and now < known[CLOCK]:
-        raise ClockError(f"the time cannot go back to {moment}", expected=f"{last}, where it stands, or later")
+        raise ClockError(f"the time cannot go back to {moment}", expected=f"the current time, {last}, or a later one")
     return {CLOCK: now}
 
 
@@ -63,29 +132,8 @@ def wall_us() -> int:
     return time.time_ns() // 1000
 
 
-def ticked(clock: Clock, known: Notes) -> Notes:
-    """What a tick notes of the time of its own accord."""
-    return {} if clock == "manual" else {CLOCK: max(wall_us(), known.get(CLOCK, 0))}
-
-
-def installed(clock: Clock, marks: Marks, known: Notes, circuit: Dataflow) -> Notes:
-    """What the installation of a program notes. Raises ClockError if a view wants the time and there is none."""
-    if is_temporal(circuit):
-        marks.check_there()
-    if CLOCK in known or (marks and not is_temporal(circuit)):
-        return {}
-    if marks:
-        return {CLOCK: BEGINNING}
-    if clock == "manual" and needs_clock(circuit):
-        raise ClockError(
-            "a view reads now(), and nobody has said what time it is",
-            remedy="session.advance_to(datetime.now(UTC)) before the view is made, Session(clock='wall'), or a deltic.Watermark as clock",
-        )
-    return ticked(clock, known)
-
-
 def next_due(committed: Committed) -> datetime | None:
-    """When the passing of time next makes a row come or go; None if nothing waits, or only beyond the calendar. O(queues)."""
+    """When the passing of time next adds or removes a row; None if nothing waits, or only past the calendar's end. O(queues)."""
     now = committed.notes.get(CLOCK, 0)
     spines = [spine for queue in queues(committed.circuit) for spine in committed.snapshot(queue)]
     due = min((due for spine in spines if (due := first_after(spine, now, Counters())) is not None), default=LAST + 1)
@@ -107,10 +155,10 @@ def is_temporal(circuit: Dataflow) -> bool:
 
 def needs_clock(circuit: Dataflow) -> bool:
     """Whether a view of the program has no content without a time."""
-    return any(found.needs_clock for node in circuit.nodes if (found := temporal_filter(node.operator)) is not None)
+    return any(operator.needs_clock for node in circuit.nodes if (operator := temporal_filter(node.operator)) is not None)
 
 
 def queues(circuit: Dataflow) -> tuple[str, ...]:
     """The arrangements in which rows wait for their time."""
-    found = (temporal_filter(node.operator) for node in circuit.nodes)
-    return tuple(operator.queue for operator in found if operator is not None)
+    operators = (temporal_filter(node.operator) for node in circuit.nodes)
+    return tuple(operator.queue for operator in operators if operator is not None)

@@ -1,4 +1,4 @@
-"""The session: what a user holds. It assembles front end, optimizer, lowering and runtime, and is safe to share between threads.
+"""The session, the object that users work with: it assembles front ends, optimizer, lowering and runtime. Safe to share between threads.
 
 One lock orders ticks and definitions; reads take none and see the last commit.
 """
@@ -6,7 +6,7 @@ One lock orders ticks and definitions; reads take none and see the last commit.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from threading import Lock, RLock
 from types import TracebackType
@@ -16,7 +16,7 @@ from weakref import WeakSet
 from deltic.connectors.connector import SourceSpec
 from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
-from deltic.errors import CatalogError, CircuitError, DelticError, UnknownName
+from deltic.errors import CatalogError, CircuitError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.python import Circuit, check_unchanged
 from deltic.frontends.sql import parse_script
@@ -28,34 +28,33 @@ from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog, SinkDefinition
 from deltic.session.circuit_nodes import CircuitNode, circuit_nodes
 from deltic.session.circuits import circuit_statements
-from deltic.session.clock import Clock, advanced, checked_clock, installed, instant, is_temporal, next_due, ticked
+from deltic.session.clock import Clock, SessionClock, instant, is_temporal
+from deltic.session.commits import Commits
 from deltic.session.compiling import Compiler
 from deltic.session.contents import Contents
-from deltic.session.definitions import NOTHING, Definitions
+from deltic.session.definitions import Definitions
 from deltic.session.draft import Draft
 from deltic.session.engines import open_runtime, spark_changes
-from deltic.session.functions import check_functions
 from deltic.session.options import RunOptions
 from deltic.session.program import Program
 from deltic.session.transaction import PendingChanges, Transaction, unknown_table
 from deltic.session.view import View
-from deltic.session.watermark import Marks, Watermark
-from deltic.storage.program import WATERMARKS
+from deltic.session.watermark import Watermark
 
 if TYPE_CHECKING:
     import pyspark.sql
 
 
 class Session:
-    """Tables and views that stay exact.
+    """Tables, and views that stay exact while the tables change.
 
-    spark: every tick runs on this SparkSession; without one, in this process. state: a folder, or the URL of one in an object store, where
-    all is kept for the next session, on whichever engine; without one, all is gone with the session. shards: into how many hash ranges
-    state is split; by default as it is, and a new one into 1 in this process, on Spark by its parallelism. retain: how many past epochs of
-    a state stay readable. shared_state: the folder is one that all machines of a Spark cluster have under its name.
-    iteration_limit: no recursion of a view goes on for more iterations, whatever it says itself.
-    clock: what now() is in views. "manual": it stands still until `advance_to`. "wall": each tick has the time of the wall clock.
-    A Watermark, or several: it follows columns of tables. So it does, whatever else is said here, where tables have the option watermark.
+    spark: the SparkSession on which every tick runs; by default, ticks run in this process. state: a folder, or the URL of one in an object
+    store, from which the next session resumes, on either engine; without one, the content is lost when the session is closed.
+    shards: the number of hash ranges into which the state is split; by default that of the state, and for a new state 1 in this process, or
+    Spark's parallelism. retain: how many past epochs of a state stay readable. shared_state: every machine of the Spark cluster has the
+    folder under this path. iteration_limit: the most iterations of every recursion, besides its own limit.
+    clock: what now() is in views. "manual": the time of the last `advance_to`. "wall": the time of the wall clock at each tick.
+    A Watermark, or several: it follows columns of tables, as it does in any case if tables have the option `watermark`.
     Raises SetupError for an invalid option.
     """
 
@@ -91,33 +90,26 @@ class Session:
 
     def _open(self, options: RunOptions) -> None:
         self.spark = options.spark
-        self._clock, self._watermarks = checked_clock(options.clock)
+        self._clock = SessionClock(options.clock)
         self._lock = RLock()
         prepare()
         self._runtime = open_runtime(options)
-        """Its last commit is all that changes when something is committed, definitions included: see `_settle` for what follows."""
-        self._settled = NOTHING
-        """The definitions for which all that follows their commit has been done."""
-        self._due: tuple[object, datetime | None] = (None, None)
-        """When something comes due, as of the commit beside it."""
         self._contents = Contents(self._runtime, self._lock)
+        compiler = Compiler(self._runtime.shards, options.iteration_limit)
+        self._commits = Commits(self._runtime, self._contents, self._clock, compiler, self._lock)
         self._gathering: WeakSet[PendingChanges] = WeakSet()
         self._gathering_lock = Lock()
-        self._compiler = Compiler(self._runtime.shards, options.iteration_limit)
 
     def sql(self, script: str, *, name: str = "<sql>") -> None:
         """Runs CREATE and DROP statements: all of them, or none if one is refused. New views are filled in one tick.
 
-        Raises QueryError with the place in the script; EvaluationError if a new view's query fails on the data that is there.
+        Raises QueryError with the place in the script; EvaluationError if the query of a new view fails on the rows of its tables.
         """
-        with self._lock:
-            self._contents.check_open()
-            self._settle()
-            draft = Draft(self._catalog, self._kept())
+        with self._commits.turn():
+            draft = Draft(self._catalog, self._undeclared())
             for statement in parse_script(script, name, draft):
                 draft.apply(statement)
-            self._install(draft.catalog, draft.dropped)
-        self._contents.subscribers.deliver()
+            self._commits.install(draft.catalog, draft.dropped)
 
     def program(self, program: str | Program, *, name: str = "<sql>", notes: Mapping[str, Any] | None = None) -> None:
         """Replaces all definitions: what the program does not define is dropped, and views that it defines as before keep their state.
@@ -128,32 +120,27 @@ class Session:
         """
         catalog = Program.of(program, name).catalog
         check_unchanged(view.plan for view in catalog.views.values())
-        with self._lock:
-            self._contents.check_open()
-            self._settle()
+        with self._commits.turn():
             dropped = [table for table in self._runtime.committed.program.tables if table.lower() not in catalog.tables]
-            self._install(catalog, dropped, checked(notes or {}), replace=True)
-        self._contents.subscribers.deliver()
+            self._commits.install(catalog, dropped, checked(notes or {}), replace=True)
 
     def install(self, circuit: Circuit, *, replace: bool = False) -> None:
-        """Makes the inputs of a circuit made in Python tables, and its outputs materialized views, beside what there is.
+        """Adds the inputs of a circuit as tables, and its outputs as materialized views, to the definitions of the session.
 
-        All of it or nothing. An input may be a table that is there already, if it is the same. Raises CatalogError and EvaluationError; and
-        StateError where a state has views by a function that this first program of the session has not, or has otherwise, unless `replace`.
+        All of it or nothing. An input may be a table that exists, if the two are the same. Raises CircuitError, CatalogError and
+        EvaluationError. If the state has views by functions that differ from the circuit's, or that it lacks, and these are the first
+        definitions of the session, raises StateError; with `replace`, such views are dropped or filled again.
         """
-        with self._lock:
-            self._contents.check_open()
-            if not isinstance(circuit, Circuit):
-                raise CircuitError(f"{circuit!r} is no circuit", expected="a deltic.Circuit")
-            self._settle()
-            draft = Draft(self._catalog, self._kept())
+        if not isinstance(circuit, Circuit):
+            raise CircuitError(f"invalid circuit {circuit!r}", expected="a deltic.Circuit")
+        with self._commits.turn():
+            draft = Draft(self._catalog, self._undeclared())
             for statement in circuit_statements(circuit, self._catalog.tables, self._catalog):
                 draft.apply(statement)
-            self._install(draft.catalog, draft.dropped, replace=replace)
-        self._contents.subscribers.deliver()
+            self._commits.install(draft.catalog, draft.dropped, replace=replace)
 
     def transaction(self) -> Transaction:
-        """A tick in the making; use it in a `with` block."""
+        """Gathers changes, and commits them as one tick at the end of a `with` block."""
         self._contents.check_open()
         return Transaction(self._gather(), self.table, self._commit_pending)
 
@@ -186,6 +173,14 @@ class Session:
         self._tick({**pending.rows(), **distributed}, tables, checked(notes or {}))
         self._trim(pending)
 
+    def advance_to(self, moment: datetime) -> None:
+        """A tick that sets the time, which is now() in views, to `moment`, a datetime with a zone.
+
+        Raises ClockError if that is before the current time.
+        """
+        with self._commits.turn():
+            self._commits.advance_to(moment)
+
     def _commit_pending(self, changes: PendingChanges) -> None:
         """Makes them one tick."""
         self._tick(changes.rows(), changes.tables)
@@ -205,59 +200,22 @@ class Session:
                 self._runtime.trim()
 
     def _tick(self, changes: Mapping[str, Any], tables: Mapping[str, TableSchema], notes: Mapping[str, Any] | None = None) -> None:
-        """tables: those that change, as the changes were made for."""
-        with self._lock:
-            self._contents.check_open()
-            self._settle()
+        """tables: those that change, as they were when the changes were gathered."""
+        with self._commits.turn():
             for name, table in tables.items():
                 if self.table(name) is not table:
-                    raise CatalogError(f"table {name} was made anew while changes to it were gathered", remedy="gather them again")
-            self._commit(changes, notes or {})
-        self._contents.subscribers.deliver()
-
-    def _commit(self, changes: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
-        self._runtime.tick(changes, {**self._timed(changes), **notes})
-        self._contents.queue()
-
-    def _settle(self) -> None:
-        """What follows a commit. Ctrl-C may have come between, so all that commits does this first."""
-        self._contents.queue()
-        definitions = self._definitions
-        if self._settled is definitions:
-            return
-        self._contents.subscribers.keep(definitions.views)
-        missed = definitions.marks.missed(self.notes, definitions.circuit, self._runtime)
-        if missed or (self.clock == "wall" and is_temporal(definitions.circuit)):  # state is taken over at the time that it has
-            try:
-                self._commit({}, definitions.marks.told(self.notes, missed))
-            except DelticError:
-                self._settled = definitions
-                raise
-        self._settled = definitions
-
-    def _timed(self, changes: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a tick of these changes notes of the time."""
-        marks = self._definitions.marks
-        return marks.told(self.notes, marks.brought(changes)) if marks else ticked(self._clock, self.notes)
-
-    def advance_to(self, moment: datetime) -> None:
-        """A tick that brings the time, which is now() in views, to `moment`, a datetime with its zone.
-
-        Raises ClockError if that is before the time where it stands.
-        """
-        with self._lock:
-            self._contents.check_open()
-            self._settle()
-            self._commit({}, advanced(self.notes, moment))
-        self._contents.subscribers.deliver()
+                    raise CatalogError(
+                        f"table {name} was dropped and created again while changes were gathered", remedy="gather them again"
+                    )
+            self._commits.tick(changes, notes or {})
 
     def view(self, name: str) -> View:
         """A materialized view by its name."""
         definition = self._catalog.views.get(name.lower())
         if definition is None:
-            expected = f"one of {', '.join(self.views)}" if self.views else "a view made by CREATE MATERIALIZED VIEW"
+            expected = f"one of {', '.join(self.views)}" if self.views else "a view created by CREATE MATERIALIZED VIEW"
             table = self._catalog.tables.get(name.lower())
-            remedy = f"CREATE MATERIALIZED VIEW v AS SELECT * FROM {table.name} lets a table be read" if table else None
+            remedy = f"to read a table: CREATE MATERIALIZED VIEW v AS SELECT * FROM {table.name}" if table else None
             raise UnknownName(f"there is no view {name}", expected=expected, remedy=remedy)
         if not definition.materialized:
             raise CatalogError(f"view {definition.name} is not materialized", remedy="CREATE MATERIALIZED VIEW keeps a view's content")
@@ -281,17 +239,17 @@ class Session:
 
     @property
     def sources(self) -> Mapping[str, SourceSpec]:
-        """Where the changes of tables come from, by the table's name in lower case; tables that are fed by hand are not in it."""
+        """The sources of tables, by the table's name in lower case; tables without a source are not in it."""
         return self._catalog.sources
 
     @property
     def sinks(self) -> Mapping[str, SinkDefinition]:
-        """Where views go, by the sink's name in lower case."""
+        """The sinks by their names in lower case."""
         return self._catalog.sinks
 
     @property
     def circuit(self) -> tuple[CircuitNode, ...]:
-        """The nodes that keep the views exact, those of scopes after the child that each is. O(nodes)."""
+        """The nodes that keep the views exact; the nodes of a scope follow its child node. O(nodes)."""
         return circuit_nodes(self._definitions.circuit)
 
     @property
@@ -307,7 +265,7 @@ class Session:
     @property
     def clock(self) -> Literal["manual", "wall", "watermark"]:
         """What moves the time."""
-        return "watermark" if self._definitions.marks else self._clock
+        return self._clock.kind(self._definitions.marks)
 
     @property
     def reads_time(self) -> bool:
@@ -316,32 +274,30 @@ class Session:
 
     @property
     def next_due(self) -> datetime | None:
-        """When the passing of time next makes a row come or go, if nothing else happens; None if nothing waits."""
+        """When the passing of time next adds or removes a row of a view; None if no row waits."""
         with self._lock:
             self._contents.check_open()
-            if self._due[0] is not (committed := self._runtime.committed):
-                self._due = (committed, next_due(committed))
-            return self._due[1]
+            return self._clock.next_due(self._runtime.committed)
 
     @property
     def state_id(self) -> str:
-        """What names this state for good, wherever its folder is moved."""
-        found = self._runtime.committed.program.id
-        assert found is not None
-        return found
+        """The id of the state, which it keeps when its folder is moved."""
+        state_id = self._runtime.committed.program.id
+        assert state_id is not None
+        return state_id
 
     @property
     def epoch(self) -> int:
-        """How many ticks have been committed, definitions that filled something included."""
+        """The number of the last commit: ticks, and definitions that filled a view, count."""
         return self._runtime.epoch
 
     @property
     def last_tick(self) -> TickResult | None:
-        """What the last tick did: counters by node, seconds."""
+        """The result of the last tick: changes of views, counters by node, seconds."""
         return self._runtime.committed.last
 
     def explain(self, view: str | None = None) -> Explanation:
-        """Plan and circuit of one view, or of all; print it, or take its `.json()`."""
+        """Plan and circuit of one view, or of all: print it, or use `.json()`."""
         with self._lock:
             if view is not None:
                 view = self.view(view).name
@@ -376,23 +332,6 @@ class Session:
     def _catalog(self) -> Catalog:
         return self._definitions.catalog
 
-    def _kept(self) -> frozenset[str]:
-        """The tables, in lower case, that the state has and no statement of this session declared."""
+    def _undeclared(self) -> frozenset[str]:
+        """The tables of the state, in lower case, that no definition of this session declares."""
         return frozenset(name.lower() for name in self._runtime.committed.program.tables) - frozenset(self._catalog.tables)
-
-    def _install(
-        self, catalog: Catalog, dropped: Collection[str], notes: Mapping[str, Any] | None = None, *, replace: bool = False
-    ) -> None:
-        circuit = self._compiler.circuit(catalog)
-        supplied = self._definitions is not NOTHING  # with a program came the functions that the state names
-        if not (supplied or replace):
-            check_functions(self._runtime.committed.program.functions, circuit)
-        marks = Marks.of(self._watermarks, catalog)
-        kept = {name: entry for name, entry in marks.kept(self.notes).items() if name not in {gone.lower() for gone in dropped}}
-        notes = {**(notes or {}), **installed(self._clock, marks, self.notes, circuit)}
-        if kept != self.notes.get(WATERMARKS, {}):
-            notes[WATERMARKS] = kept or None
-        self._runtime.install(
-            circuit, dropped=dropped, notes=notes, definitions=Definitions.of(catalog, self._compiler.plans, circuit, marks)
-        )
-        self._settle()

@@ -1,8 +1,7 @@
-"""Time by watermarks: the greatest value of a table's column that has been committed, less a delay; of several tables, the least.
+"""Time by watermarks: the greatest committed value of a table's column, minus a delay; the least of them if there are several tables.
 
-What always holds after a tick: the time is what the committed rows make it, those of this tick among them, so it does not depend on how
-rows fell into ticks. It never goes back: rows that are deleted have told it all the same. A late row is a change like any other, which
-views hold at the time that it is.
+After each tick the time is determined by the committed rows, including those of the tick, so it does not depend on how rows are divided
+into ticks. It never goes back, even if the rows that determined it are deleted. A late row is a change like any other.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from deltic.trace.encoding import MARKER, Layout
 from deltic.trace.spine import Spine
 
 BEGINNING: Final = -62_135_596_800_000_000
-"""Where the time stands until a row tells it: the first microsecond of the calendar."""
+"""The time until a row determines it: the first microsecond of the calendar."""
 Notes = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """The time is the greatest value of a TIMESTAMP column of a table, less `delay`: a timedelta, or text such as "10 seconds"."""
+    """The time is the greatest value of a TIMESTAMP column of a table, minus `delay`: a timedelta, or text such as "10 seconds"."""
 
     table: str
     column: str
@@ -42,16 +41,16 @@ class Watermark:
 
     @property
     def delay_us(self) -> int:
-        """Raises SetupError for what is no delay."""
-        found = self.delay // timedelta(microseconds=1) if isinstance(self.delay, timedelta) else parsed_us(str(self.delay))
-        if found is None or found < 0:
+        """Raises SetupError for an invalid delay."""
+        delay_us = self.delay // timedelta(microseconds=1) if isinstance(self.delay, timedelta) else parsed_us(str(self.delay))
+        if delay_us is None or delay_us < 0:
             raise SetupError(f"the delay of the watermark {self.table}.{self.column} is {self.delay!r}", expected=DELAY_FORM)
-        return found
+        return delay_us
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A watermark of a table that is there."""
+    """A watermark of a table that exists. field: the position of its column."""
 
     table: TableSchema
     field: int
@@ -69,7 +68,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The watermarks that are the clock, by table in lower case; none where another is. None stands for a table that is not there yet."""
+    """The watermarks that are the clock, by table in lower case; empty if another clock is used. None: the table does not exist yet.
+
+    The notes of a commit record, by table, the column and its greatest value: an entry [column, microseconds].
+    """
 
     by_table: Mapping[str, Mark | None] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -77,75 +79,75 @@ class Marks:
         return bool(self.by_table)
 
     @classmethod
-    def of(cls, asked: Iterable[Watermark], catalog: Catalog) -> Marks:
-        """Those that a session was given, and those of the catalog's tables. Raises ClockError for a column that cannot be one."""
-        found: dict[str, Mark | None] = {
+    def of(cls, watermarks: Iterable[Watermark], catalog: Catalog) -> Marks:
+        """Those of a session, and those of the catalog's tables. Raises ClockError for a column that cannot be a watermark."""
+        marks: dict[str, Mark | None] = {
             key: Mark(catalog.tables[key], catalog.tables[key].schema.find(timed.column)[0], timed.delay_us)
             for key, timed in catalog.timed.items()
         }
-        for watermark in asked:
+        for watermark in watermarks:
             table = catalog.tables.get(watermark.table.lower())
-            found[watermark.table.lower()] = None if table is None else Mark(table, _column(watermark, table), watermark.delay_us)
-        return cls(found)
+            marks[watermark.table.lower()] = None if table is None else Mark(table, _column(watermark, table), watermark.delay_us)
+        return cls(marks)
 
-    def check_there(self) -> None:
-        """Before a view reads the time. Raises ClockError if a table that tells it is not there."""
+    def check_tables(self) -> None:
+        """Before a view reads the time. Raises ClockError if the table of a watermark does not exist."""
         missing = next((table for table, mark in self.by_table.items() if mark is None), None)
         if missing is not None:
             raise ClockError(
-                f"a view reads now(), which is the watermark of table {missing}, and there is no such table",
+                f"a view reads now(), which is the watermark of table {missing}, but that table does not exist",
                 remedy=f"CREATE TABLE {missing} before the view",
             )
 
-    def kept(self, known: Notes) -> dict[str, list[Any]]:
-        """What has been noted of these columns: by table the column and its greatest value."""
-        noted = known.get(WATERMARKS, {})
-        return {key: noted[key] for key, mark in self.by_table.items() if mark is not None and noted.get(key, [None])[0] == mark.column}
+    def recorded(self, known: Notes) -> dict[str, list[Any]]:
+        """The entries of these watermarks in the notes."""
+        entries = known.get(WATERMARKS, {})
+        return {key: entries[key] for key, mark in self.by_table.items() if mark is not None and entries.get(key, [None])[0] == mark.column}
 
-    def missed(self, known: Notes, circuit: Dataflow, runtime: Runtime) -> dict[str, list[Any]]:
-        """The same of tables with rows from before they told the time. O(table)."""
-        kept = self.kept(known)
-        found = {}
+    def unrecorded(self, known: Notes, circuit: Dataflow, runtime: Runtime) -> dict[str, list[Any]]:
+        """Entries for columns with rows that were committed before the column was a watermark. O(table)."""
+        recorded = self.recorded(known)
+        entries = {}
         for key, mark in self.by_table.items():
-            if mark is not None and key not in kept and (latest := _stored(mark, circuit, runtime)) is not None:
-                found[key] = [mark.column, latest]
-        return found
+            if mark is not None and key not in recorded and (latest := _stored(mark, circuit, runtime)) is not None:
+                entries[key] = [mark.column, latest]
+        return entries
 
-    def told(self, known: Notes, brought: Mapping[str, list[Any]]) -> Notes:
-        """What is noted of the time when these columns have come to these values."""
-        seen = self.kept(known)
-        for key, (column, latest) in brought.items():
-            seen[key] = [column, max(latest, seen.get(key, [column, latest])[1])]
-        notes: dict[str, Any] = {} if seen == known.get(WATERMARKS, {}) else {WATERMARKS: seen or None}
-        values = [seen[key][1] - mark.delay_us for key, mark in self.by_table.items() if mark is not None and key in seen]
+    def advanced(self, known: Notes, entries: Mapping[str, list[Any]]) -> Notes:
+        """The notes of a commit by which these columns reach these values: the entries and the time that change."""
+        recorded = self.recorded(known)
+        for key, (column, latest) in entries.items():
+            recorded[key] = [column, max(latest, recorded.get(key, [column, latest])[1])]
+        notes: dict[str, Any] = {} if recorded == known.get(WATERMARKS, {}) else {WATERMARKS: recorded or None}
+        values = [recorded[key][1] - mark.delay_us for key, mark in self.by_table.items() if mark is not None and key in recorded]
         if values and len(values) == len(self.by_table) and max(min(values), BEGINNING) > known.get(CLOCK, BEGINNING - 1):
             notes[CLOCK] = max(min(values), BEGINNING)
         return notes
 
-    def brought(self, changes: Mapping[str, PendingRows | Distributed]) -> dict[str, list[Any]]:
-        """By table in lower case the column and its greatest value in rows that a tick is to add. On Spark a job for each frame there."""
+    def latest(self, changes: Mapping[str, PendingRows | Distributed]) -> dict[str, list[Any]]:
+        """Entries for the rows that a tick adds. On Spark, one job for each distributed frame."""
         columns = {mark.table.name: mark.column for mark in self.by_table.values() if mark is not None}
         distributed = {id(change): change for name, change in changes.items() if name in columns and isinstance(change, Distributed)}
-        there = {name: value for change in distributed.values() for name, value in change.latest(columns).items()}
-        found: dict[str, list[Any]] = {}
+        distributed_latest = {name: value for change in distributed.values() for name, value in change.latest(columns).items()}
+        entries: dict[str, list[Any]] = {}
         for key, mark in self.by_table.items():
             change = None if mark is None else changes.get(mark.table.name)
             if mark is None or change is None:
                 continue
-            latest = there.get(mark.table.name) if isinstance(change, Distributed) else _latest(change, mark.word)
+            latest = distributed_latest.get(mark.table.name) if isinstance(change, Distributed) else _latest(change, mark.word)
             if latest is not None:
-                found[key] = [mark.column, latest]
-        return found
+                entries[key] = [mark.column, latest]
+        return entries
 
 
 def _column(watermark: Watermark, table: TableSchema) -> int:
-    found = table.schema.find(watermark.column)
-    if not found:
+    positions = table.schema.find(watermark.column)
+    if not positions:
         remedy = did_you_mean(watermark.column, table.schema.names)
-        raise ClockError(f"the watermark {watermark.column!r} is no column of table {table.name}", remedy=remedy)
-    if (type_ := table.schema[found[0]].type) != TIMESTAMP:
+        raise ClockError(f"the watermark column {watermark.column!r} is not in table {table.name}", remedy=remedy)
+    if (type_ := table.schema[positions[0]].type) != TIMESTAMP:
         raise ClockError(f"the watermark {table.name}.{watermark.column} is of type {type_.sql}", expected="a column of type TIMESTAMP")
-    return found[0]
+    return positions[0]
 
 
 def _latest(rows: PendingRows, word: int) -> int | None:

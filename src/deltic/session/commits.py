@@ -1,0 +1,84 @@
+"""The commits of a session, one at a time: its ticks and its definitions.
+
+A runtime's last commit is replaced as a whole, definitions included. What follows it here (calls of subscribers, a tick that brings new
+definitions to the current time) may be cut off by Ctrl-C, so each turn begins with what the one before it left undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from threading import RLock
+from typing import Any
+
+from deltic.errors import DelticError
+from deltic.runtimes import Runtime
+from deltic.session.catalog import Catalog
+from deltic.session.clock import SessionClock, notes_at
+from deltic.session.compiling import Compiler
+from deltic.session.contents import Contents
+from deltic.session.definitions import NOTHING, Definitions
+from deltic.session.functions import check_functions
+
+Notes = Mapping[str, Any]
+
+
+class Commits:
+    """lock: the session's, which orders commits; reads take none."""
+
+    def __init__(self, runtime: Runtime, contents: Contents, clock: SessionClock, compiler: Compiler, lock: RLock) -> None:
+        self._runtime, self._contents, self._clock, self.compiler, self._lock = runtime, contents, clock, compiler, lock
+        self._settled = NOTHING
+        """The definitions for which all that follows their commit has been done."""
+
+    @property
+    def _definitions(self) -> Definitions:
+        return self._contents.definitions
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Commits in the block are this thread's alone; subscribers are called after it. Raises ClosedError, SubscriberError."""
+        with self._lock:
+            self._contents.check_open()
+            self._settle()
+            yield
+        self._contents.subscribers.deliver()
+
+    def tick(self, changes: Mapping[str, Any], notes: Notes) -> None:
+        """Commits changes by table, in a turn. notes: override those of the clock."""
+        timed = self._clock.notes_of_tick(self._definitions.marks, self._runtime.notes, changes)
+        self._runtime.tick(changes, {**timed, **notes})
+        self._contents.queue()
+
+    def advance_to(self, moment: datetime) -> None:
+        """A tick at `moment`, in a turn. Raises ClockError."""
+        self.tick({}, notes_at(self._runtime.notes, moment))
+
+    def install(self, catalog: Catalog, dropped: Collection[str], notes: Notes | None = None, *, replace: bool = False) -> None:
+        """Makes a catalog the session's, in a turn. dropped: tables whose rows go. replace: whether views by other functions may go."""
+        circuit = self.compiler.circuit(catalog)
+        resumed = self._definitions is NOTHING  # the functions that the state names come with the first definitions
+        if resumed and not replace:
+            check_functions(self._runtime.committed.program.functions, circuit)
+        marks = self._clock.marks(catalog)
+        timed = self._clock.notes_of_definitions(marks, self._runtime.notes, circuit, dropped)
+        definitions = Definitions.of(catalog, self.compiler.plans, circuit, marks)
+        self._runtime.install(circuit, dropped=dropped, notes={**(notes or {}), **timed}, definitions=definitions)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Does what follows the last commit, unless it has been done."""
+        self._contents.queue()
+        definitions = self._definitions
+        if self._settled is definitions:
+            return
+        self._contents.subscribers.keep(definitions.views)
+        notes = self._clock.notes_after_definitions(definitions, self._runtime.notes, self._runtime)
+        if notes is not None:
+            try:
+                self.tick({}, notes)
+            except DelticError:
+                self._settled = definitions
+                raise
+        self._settled = definitions
