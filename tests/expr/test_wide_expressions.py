@@ -6,17 +6,20 @@ Work is counted, not time: how deep an expression is, how many nodes a pass sees
 from __future__ import annotations
 
 import functools
+import itertools
 import pickle
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
-from deltic.errors import ArithmeticOverflow, Span
-from deltic.expr import Call, Case, Column, Expr, Literal, can_fail, case, children, columns_of, resolve
+from deltic.errors import ArithmeticOverflow, EvaluationError, Span
+from deltic.expr import Call, Case, Column, Expr, Literal, can_fail, case, chained, children, columns_of, resolve
 from deltic.expr import columns as evaluator
 from deltic.expr.columns import evaluate_columns
+from deltic.expr.functions.chains import NESTED
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Constants
 from deltic.optimizer import optimize
@@ -39,16 +42,28 @@ def of(value: int | str | None, type: Type = INT) -> Literal:
     return Literal(value, type)
 
 
-def chained(symbol: str, parts: list[Expr]) -> Expr:
-    return functools.reduce(lambda left, right: resolve(symbol, [left, right]), parts)
+def nested(symbols: str, parts: Sequence[Expr]) -> Expr:
+    """The parts, combined from the left by the operators in turn."""
+    expr, operators = parts[0], itertools.cycle([symbols] if symbols.isalpha() or symbols == "||" else symbols)
+    for part, operator in zip(parts[1:], operators, strict=False):
+        expr = resolve(operator, [expr, part], span_of(expr, part))
+    return expr
+
+
+def span_of(left: Expr, right: Expr) -> Span | None:
+    return Span(left.span.text, left.span.start, right.span.end) if left.span and right.span else None
 
 
 WIDE: dict[str, tuple[Callable[[], Expr], object]] = {
-    "and": (lambda: chained("and", [resolve("<>", [X, of(-i)]) for i in range(1, TERMS)]), True),
-    "or": (lambda: chained("or", [resolve("=", [X, of(-i)]) for i in range(1, TERMS)]), False),
-    "concat": (lambda: chained("||", [S] * TERMS), "a" * TERMS),
-    "add": (lambda: chained("+", [X] * TERMS), 7 * TERMS),
-    "add decimals": (lambda: chained("+", [D] * TERMS), Decimal(TERMS) / 4),
+    "and": (lambda: nested("and", [resolve("<>", [X, of(-i)]) for i in range(1, TERMS)]), True),
+    "or": (lambda: nested("or", [resolve("=", [X, of(-i)]) for i in range(1, TERMS)]), False),
+    "concat": (lambda: nested("||", [S] * TERMS), "a" * TERMS),
+    "add": (lambda: nested("+", [X] * TERMS), 7 * TERMS),
+    "subtract": (lambda: chained(nested("-", [X] * TERMS)), 7 * (2 - TERMS)),
+    "subtract decimals": (lambda: chained(nested("-", [D] * TERMS)), Decimal(2 - TERMS) / 4),
+    "multiply": (lambda: chained(nested("*", [X, *[of(-1, BIGINT)] * TERMS])), 7),
+    "mixed": (lambda: chained(nested("+-", [X] * (TERMS + 1))), 7),
+    "add decimals": (lambda: nested("+", [D] * TERMS), Decimal(TERMS) / 4),
     "in": (lambda: resolve("in", [X, *(of(i) for i in range(10 * TERMS))]), True),
     "lookup": (lambda: case([(resolve("=", [X, of(i)]), of(f"v{i}", STRING)) for i in range(TERMS)], None), "v7"),
     "case": (lambda: case([(resolve("<", [X, of(i)]), of(f"v{i}", STRING)) for i in range(TERMS)], None), "v8"),
@@ -159,3 +174,47 @@ def test_sums_of_other_types_are_calls_of_their_own() -> None:
     assert isinstance(mixed, Call) and len(mixed.arguments) == 2
     right = resolve("+", [i, resolve("+", [i, i])])
     assert isinstance(right, Call) and len(right.arguments) == 2
+
+
+def outcome(run: Callable[..., object], *arguments: object) -> str:
+    """The value, or the error with its row and place."""
+    try:
+        return repr(run(*arguments))
+    except EvaluationError as error:
+        return repr((type(error), getattr(error, "row", None), error.span and (error.span.start, error.span.end)))
+
+
+def by_column(expr: Expr, arrays: Sequence[pa.Array]) -> object:
+    return evaluate_columns(expr, arrays, len(arrays[0])).to_pylist()
+
+
+@pytest.mark.parametrize("kind", [INT, BIGINT, DOUBLE, decimal(38, 2), decimal(20, 3)], ids=lambda kind: str(kind.sql))
+@pytest.mark.parametrize("symbols", ["+-", "*"])
+@pytest.mark.parametrize("nulls", [False, True])
+def test_a_chain_is_the_nested_operators(kind: Type, symbols: str, nulls: bool) -> None:
+    """The same values, NULLs, errors and places of errors, by row and by column."""
+    choose = random.Random(f"{kind.sql} {symbols} {nulls}")
+    count = 2 * NESTED
+    text = " ".join(f"c{i % 6}" for i in range(count))
+    parts: list[Expr] = [Column(choose.randrange(6), kind, True, "c", Span(text, 3 * i, 3 * i + 2)) for i in range(count)]
+    expr = nested("".join(choose.choice(symbols) for _ in range(count)), parts)
+    chain = chained(expr)
+    assert isinstance(chain, Call) and chain.function == "chain" and depth(chain) < 60 < depth(expr)
+    assert can_fail(chain) == can_fail(expr) and columns_of(chain) == columns_of(expr)
+    values = [0, 1, 1, -1, 2, 10**8, *([None] if nulls else [])]
+    columns = [pa.array([choose.choice(values) for _ in range(12)], pa.int32()).cast(kind.arrow) for _ in range(6)]
+    rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+    by_row = [outcome(evaluate, chain, row) for row in rows]
+    assert by_row == [outcome(evaluate, expr, row) for row in rows]
+    assert outcome(by_column, chain, columns) == outcome(by_column, expr, columns)
+    for i in range(len(rows)):
+        alone = [column.slice(i, 1) for column in columns]
+        assert outcome(by_column, chain, alone) == outcome(by_column, expr, alone)
+
+
+def test_short_chains_and_divisions_stay_nested() -> None:
+    """Ids of existing states depend on the nested form."""
+    short = nested("-", [X] * (NESTED + 1))
+    assert chained(short) is short and depth(short) == NESTED + 1
+    divided = resolve("%", [nested("-", [X] * (NESTED + 2)), X])
+    assert chained(divided) is divided

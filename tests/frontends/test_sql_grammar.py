@@ -268,6 +268,9 @@ WIDE = {
     "or": f"SELECT id FROM t WHERE {' OR '.join(f'k = {i}' for i in range(N))}",
     "concatenation": f"SELECT {' || '.join(['s'] * N)} AS x FROM t",
     "sum": f"SELECT {' + '.join(['id'] * N)} AS x FROM t",
+    "difference": f"SELECT {' - '.join(['id'] * N)} AS x FROM t",
+    "product": f"SELECT {' * '.join(['id'] * N)} AS x FROM t",
+    "sums and differences": f"SELECT {' - id + '.join(['k * 2'] * N)} AS x FROM t",
     "in": f"SELECT id FROM t WHERE id IN ({', '.join(map(str, range(N)))})",
     "case": f"SELECT CASE k {' '.join(f'WHEN {i} THEN {i + 1}' for i in range(N))} END AS x FROM t",
     "union": " UNION ALL ".join(f"SELECT id + {i} AS id FROM t" for i in range(500)),
@@ -296,7 +299,7 @@ def test_nesting_has_a_limit_that_says_so(expression: str) -> None:
         values(f"SELECT {'(' * 20}{expression}{')' * 20} AS x FROM t")
 
 
-@pytest.mark.parametrize("operator", ["-", "*", "/", "%", "&", "=", "- id +"])
+@pytest.mark.parametrize("operator", ["/", "%", "&", "="])
 def test_long_chains_of_other_operators_are_one_clear_error(operator: str) -> None:
     with pytest.raises(QueryError, match=r"nested too deeply|cannot compare"):
         values(f"SELECT {f' {operator} '.join(['id'] * 10_000)} AS x FROM t")

@@ -137,7 +137,7 @@ def _call(call: Call, frame: Frame) -> Datum:
 def _folded(call: Call, function: Function, frame: Frame) -> Datum:
     value = value_of(call.arguments[0], frame)
     for i, argument in enumerate(call.arguments[1:], 1):
-        given = _after(nulls_of(value), argument, frame)
+        given = value_after(nulls_of(value), argument, frame)
         if given is None:
             return pa.scalar(None, call.type.arrow)
         run = partial(function.arrays, step_of(call, i))
@@ -145,7 +145,7 @@ def _folded(call: Call, function: Function, frame: Frame) -> Datum:
     return value
 
 
-def _after(nulls: Mask | bool, argument: Expr, frame: Frame) -> Datum | None:
+def value_after(nulls: Mask | bool, argument: Expr, frame: Frame) -> Datum | None:
     """The next argument; if it can fail, evaluated only where those before it are not NULL. None if the call is NULL on every row."""
     if nulls is True:
         return None
@@ -159,7 +159,7 @@ def _strict_arguments(call: Call, frame: Frame, backwards: bool) -> list[Datum] 
     values: list[Datum] = []
     nulls: Mask | bool = False
     for argument in reversed(call.arguments) if backwards else call.arguments:
-        value = _after(nulls, argument, frame)
+        value = value_after(nulls, argument, frame)
         if value is None:
             return None
         nulls = nulls | nulls_of(value)

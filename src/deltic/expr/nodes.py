@@ -161,6 +161,8 @@ Expr = Column | Literal | Constants | Call | Cast | Case | PythonFunction
 
 TRUE = Literal(True, BOOLEAN)
 
+CHAIN: Final = "chain"
+"""The function of a long chain of operators (expr/functions/chains.py)."""
 CHAINS: Final = frozenset(("and", "or", "concat", "add"))
 """Functions of two or more arguments: a call of the same function as the leftmost argument is replaced by its arguments."""
 

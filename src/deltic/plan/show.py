@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Literal, PythonFunction, Value
+from deltic.expr.nodes import CHAIN, Call, Case, Cast, Column, Constants, Expr, Literal, PythonFunction, Value
 from deltic.plan.nodes import (
     ITERATION_LIMIT,
     Aggregate,
@@ -185,6 +185,9 @@ def show_expr(expr: Expr) -> str:
             return _literal(expr.value, expr.type)
         case Constants():
             return _constants(expr)
+        case Call(arguments=(Literal(value=str(operators)), first, *rest)) if expr.function == CHAIN:
+            steps = (f"{operator} {show_expr(operand)}" for operator, operand in zip(operators, rest, strict=True))
+            return f"({' '.join((show_expr(first), *steps))})"
         case Call():
             parts = [show_expr(part) for part in expr.arguments]
             if expr.function in INFIX and len(parts) > 1:

@@ -20,6 +20,7 @@ from deltic.expr.functions import (
     bits,
     calendar,
     casts,
+    chains,
     comparison,
     dates,
     hashes,
@@ -42,7 +43,14 @@ __all__ = ["TOPICS", "add_interval", "known_functions", "resolve"]
 
 TOPICS: Final[Mapping[str, tuple[Function | Rewrite, ...]]] = MappingProxyType(
     {
-        "numbers": (*operators.FUNCTIONS, *numbers.FUNCTIONS, *tries.FUNCTIONS, *trigonometry.FUNCTIONS, *bits.FUNCTIONS),
+        "numbers": (
+            *operators.FUNCTIONS,
+            *chains.FUNCTIONS,
+            *numbers.FUNCTIONS,
+            *tries.FUNCTIONS,
+            *trigonometry.FUNCTIONS,
+            *bits.FUNCTIONS,
+        ),
         "text": (*text.FUNCTIONS, *search.FUNCTIONS, *pieces.FUNCTIONS, *regex.FUNCTIONS),
         "hashes": hashes.FUNCTIONS,
         "dates": (*dates.FUNCTIONS, *calendar.FUNCTIONS, *units.FUNCTIONS),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
-from deltic.expr import Cast, Column, Expr, Literal, add_interval, case, cast, children, resolve
+from deltic.expr import Cast, Column, Expr, Literal, add_interval, case, cast, chained, children, resolve
 from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_aggregate
 from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract, bind_now
@@ -25,7 +25,7 @@ _TESTS: Final = {"NULL": "is_null", "TRUE": "is_true", "FALSE": "is_false"}
 
 
 DEPTH: Final = 150
-"""How deep a bound expression may be: passes over them are recursive. AND, OR, || and + of many terms are not deep."""
+"""How deep a bound expression may be: passes over them are recursive. AND, OR, ||, +, - and * of many operands are not deep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class ExpressionBinder:
         bound = self._placed(node.operands[0])
         for operator, operand in zip(node.operators, node.operands[1:], strict=True):
             bound = resolve(operator.lower(), [bound, self._placed(operand)], replace(node.span, end=operand.span.end))
-        return bound
+        return chained(bound)
 
     def _shifted(self, node: tree.Operation) -> Expr:
         """As `_folded`, of operands that may be intervals: those move a DATE or a TIMESTAMP."""
@@ -162,7 +162,7 @@ class ExpressionBinder:
                 bound = resolve(operator.lower(), [bound, right], span)
         if isinstance(bound, literals.Interval):
             raise Unsupported("an INTERVAL as a value is not supported", span=node.span, remedy="add it to a DATE or a TIMESTAMP")
-        return bound
+        return chained(bound)
 
     def _operand(self, node: tree.Expression, operator: str) -> Expr | literals.Interval:
         interval = literals.interval(node) if operator in ("+", "-") else None
