@@ -192,3 +192,57 @@ def test_two_packages_with_one_name_are_refused_by_name(install: Install) -> Non
     install("twice", "deltic_second", SAMPLE, "second")
     with deltic.Session() as session, pytest.raises(SetupError, match=r"several packages register it: first 1\.0 and second 1\.0"):
         session.sql("CREATE TABLE t (k BIGINT) USING twice OPTIONS (path 'x')")
+
+
+FAULTS = {
+    "open": ("class LineSourceSpec(Lines):\n    def open(self, table, base: Path):\n", "cannot open in.jsonl: ZeroDivisionError"),
+    "restore": (
+        "    def restore(self, offsets):  # continue after what the state has committed\n",
+        "cannot resume in.jsonl at the committed",
+    ),
+    "refresh": (
+        "    def refresh(self, *, force):  # look for what is new; a line without its end is not there yet\n",
+        "cannot look for new",
+    ),
+    "pending": ("    def pending(self):\n", "cannot list the new data in in.jsonl"),
+    "read": ("    def read(self, limit_rows):  # the next range as changes, with the offsets after it\n", "cannot read in.jsonl"),
+    "committed": (
+        "    def committed(self, batch):  # nothing to do: the offsets are in the state\n",
+        "cannot note that rows of in.jsonl are",
+    ),
+    "epoch": ("    def epoch(self):\n", "cannot read the last epoch of out.jsonl"),
+    "check": ("    def check(self):\n", "cannot c"),
+    "claim": ("    def claim(self):\n", "cannot claim out.jsonl"),
+    "deliver": (
+        "    def deliver(self, epoch, rows):  # an epoch that is there already changes nothing\n",
+        "cannot deliver epoch 3 to out.jsonl",
+    ),
+    "describe": ("    def describe(self):\n", "cannot describe itself"),
+    "source": ("def source(table, options):\n", "cannot validate its options"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_an_exception_of_a_connector_is_an_error_that_names_it(name: str, folder: Path, install: Install) -> None:
+    """Which connector, of which package, for which table or sink, and what it was doing; the exception itself is the cause."""
+    line, message = FAULTS[name]
+    assert SAMPLE.count(line) == 1
+    indent = "    " if line.startswith("def ") else "        "
+    install("faulty", f"deltic_faulty_{name}", SAMPLE.replace(line, f"{line}{indent}1 / 0\n"), f"faulty_{name}")
+    of_sink = name in ("epoch", "check", "claim", "deliver")
+    with pytest.raises(SinkError if of_sink else SourceError) as caught:
+        script = SCRIPT.replace("USING sample", "USING faulty").replace("USING Sample", "USING faulty")
+        dry_run(script, name="s", state=str(folder / "state"), base=folder) if name == "pending" else run(folder, script)
+        with deltic.Session() as session:
+            session.sql(script)
+            str(session.explain())
+    assert caught.value.message.startswith(f"{'sink out' if of_sink else 'table t'}: connector faulty {message}")
+    assert f"faulty_{name} 1.0" in str(caught.value.remedy) and isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert caught.value.span is not None and "faulty" in caught.value.span.picture()
+
+
+def test_a_batch_of_another_class_is_refused(folder: Path, install: Install) -> None:
+    line = "    def read(self, limit_rows):  # the next range as changes, with the offsets after it\n"
+    install("faulty", "deltic_faulty_batch", SAMPLE.replace(line, f"{line}        return 5\n"), "faulty_batch")
+    with pytest.raises(SourceError, match=r"connector faulty returned int from read\(\)"):
+        run(folder, SCRIPT.replace("USING Sample", "USING faulty"))

@@ -1,7 +1,7 @@
-"""Which connector a name after USING stands for: one of Deltic's own, or one that an installed package registers.
+"""The connectors that USING can name: Deltic's own, and those that installed packages register.
 
-A package registers a connector by an entry point of the group `deltic.connectors`; its name is what USING says. It is imported when a
-statement names it, so a broken one is an error of that statement alone. Names are found whatever their case; Deltic's own come first.
+A package registers a connector by an entry point of the group `deltic.connectors`, under the name for USING. The module is imported when a
+statement names it, so a broken connector is an error of that statement alone. Names are case-insensitive; Deltic's own come first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, Final, NoReturn
 
 from deltic.connectors.connector import SinkSpec, SourceSpec
 from deltic.connectors.files.connector import FORMATS, FileConnector
-from deltic.errors import SetupError, UnknownName, did_you_mean
+from deltic.connectors.guarded import ConnectorGuard, GuardedSinkSpec, GuardedSourceSpec
+from deltic.errors import SetupError, SinkError, SourceError, UnknownName, did_you_mean
 from deltic.options import Options
 from deltic.schema import TableSchema
 
@@ -22,31 +23,43 @@ _BUILT_IN: Final[Mapping[str, FileConnector]] = MappingProxyType({format: FileCo
 
 
 def source_spec(table: TableSchema, options: Options) -> SourceSpec:
-    """What USING and OPTIONS of CREATE TABLE say. Raises QueryError, and SetupError for a broken connector."""
-    spec = _function("source", options)(table, options)
-    if not isinstance(spec, SourceSpec):
+    """The source of CREATE TABLE … USING … OPTIONS. Raises QueryError, and SetupError for a broken connector."""
+    if (built_in := _BUILT_IN.get(options.connector.lower())) is not None:
+        return built_in.source(table, options)
+    connector, package = _installed(options)
+    guard = ConnectorGuard(options.connector, package, f"table {table.name}", options.span, SourceError)
+    with guard.doing("validate its options"):
+        spec = _function("source", connector, options)(table, options)
+        valid = isinstance(spec, SourceSpec)
+    if not valid:
         _fail(options, f"its source() returned {type(spec).__name__}", "a SourceSpec")
-    return spec
+    return GuardedSourceSpec(spec, guard)
 
 
-def sink_spec(options: Options) -> SinkSpec:
-    """What USING and OPTIONS of CREATE SINK say. Raises as `source_spec`."""
-    spec = _function("sink", options)(options)
-    if not isinstance(spec, SinkSpec):
+def sink_spec(name: str, options: Options) -> SinkSpec:
+    """The sink of CREATE SINK name … USING … OPTIONS. Raises as `source_spec`."""
+    if (built_in := _BUILT_IN.get(options.connector.lower())) is not None:
+        return built_in.sink(options)
+    connector, package = _installed(options)
+    guard = ConnectorGuard(options.connector, package, f"sink {name}", options.span, SinkError)
+    with guard.doing("validate its options"):
+        spec = _function("sink", connector, options)(options)
+        valid = isinstance(spec, SinkSpec)
+    if not valid:
         _fail(options, f"its sink() returned {type(spec).__name__}", "a SinkSpec")
-    return spec
+    return GuardedSinkSpec(spec, guard)
 
 
-def _function(kind: str, options: Options) -> Any:
-    """The connector's function that makes specs of this kind."""
-    built_in = _BUILT_IN.get(options.connector.lower())
-    function = getattr(built_in or _installed(options), kind, None)
+def _function(kind: str, connector: object, options: Options) -> Any:
+    """The connector's function for specs of this kind."""
+    function = getattr(connector, kind, None)
     if not callable(function):
         _fail(options, f"it has no {kind}s", f"a connector with a function {kind}")
     return function
 
 
-def _installed(options: Options) -> Any:
+def _installed(options: Options) -> tuple[Any, str]:
+    """(connector, package) of the one entry point with this name."""
     points = entry_points(group=GROUP)
     name = options.connector.lower()
     matches = {(point.value, _package(point)): point for point in points if point.name.lower() == name}
@@ -64,7 +77,7 @@ def _installed(options: Options) -> Any:
         _fail(options, f"several packages register it: {packages}", "one package", "uninstall the others")
     (point,) = matches.values()
     try:
-        return point.load()
+        return point.load(), _package(point)
     except Exception as error:
         message = f"{_package(point)} cannot load it from {point.value!r}: {type(error).__name__}: {error}"
         _fail(options, message, f"an entry point of {GROUP} that can be imported", "repair or uninstall that package", error)

@@ -185,7 +185,7 @@ class Catalog:
         return found
 
     def _create_sink(self, statement: CreateSink) -> Catalog:
-        sink = sink_spec(statement.sink)
+        sink = sink_spec(statement.name, statement.sink)
         if self._taken(statement.name, "sink", statement.span, may_exist=statement.if_not_exists):
             return self
         view = self._sink_view(statement)
