@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
-    """One node. inputs: ids of the vertices that it reads now; later: of those that it reads one iteration later, drawn dashed.
+    """One node. inputs: the ids of the vertices that it reads. later: those that it reads one iteration later, drawn dashed.
 
-    A vertex whose id extends another's lies in that vertex's scope.
+    A vertex whose id extends another id is in that vertex's scope.
     """
 
     id: str

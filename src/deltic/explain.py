@@ -1,6 +1,6 @@
-"""Pictures of a program: where its rows come from and go, the plan of each view, and the circuit that keeps it exact.
+"""Descriptions of a program: its sources and sinks, the plan of each view, and the dataflow that maintains it.
 
-As text or JSON; of the circuit alone, with scopes as clusters, as a Mermaid flowchart or a Graphviz digraph.
+As text or JSON; the dataflow also as a Mermaid flowchart or a Graphviz digraph, with scopes as clusters.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class OperatorPicture:
-    """One node: id, operator, class, key it works by, inputs, level and where its rows live, state, what the last tick did."""
+    """One node: id, operator, class, key, inputs, level and partition, state, and the work of the last tick."""
 
     id: str
     operator: str
@@ -103,7 +103,7 @@ class OperatorPicture:
         return f"{head:<22} [{', '.join(self.columns)}] {'; '.join(facts)}"
 
     def vertex(self) -> Vertex:
-        """Its part of a drawing: the operator, what it works by, and its state."""
+        """Its vertex in a drawing: the operator, its key, and its state."""
         facts = [self.operator, *([f"by {self.key}"] if self.key else []), *([f"state {self.state}"] if self.state else [])]
         feedback = self.operator == "feedback"
         return Vertex(self.id, ", ".join(facts), () if feedback else self.inputs, self.inputs if feedback else ())
@@ -111,7 +111,7 @@ class OperatorPicture:
 
 @dataclass(frozen=True, slots=True)
 class CopyPicture:
-    """An arrangement that holds rows of a table. columns: in the order by which it is sorted. readers: operators that read it."""
+    """An arrangement that holds rows of a table. columns: in its sort order. readers: the number of operators that read it."""
 
     table: str
     arrangement: str
@@ -126,10 +126,10 @@ class CopyPicture:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Print it, or take `.json()`, `.mermaid()` or `.graphviz()`.
+    """The result of `explain`: text by `str()`, or `.json()`, `.mermaid()` or `.graphviz()`.
 
-    joins: the rules of the multiway joins. copies: of the tables that the views read, the arrangements that hold rows of them, in the whole
-    program. sources, sinks: by name those that the views read and that read the views, a sink with its view.
+    joins: the multiway joins. copies: the arrangements of the whole program that hold rows of the tables that the views read. sources: by
+    table. sinks: name → (view, sink) for the sinks that read the views.
     """
 
     plans: Mapping[str, str]
@@ -168,11 +168,11 @@ class Explanation:
         return mermaid([operator.vertex() for operator in self.operators])
 
     def graphviz(self) -> str:
-        """The circuit as a Graphviz digraph; scopes are clusters."""
+        """The dataflow as a Graphviz digraph; scopes are clusters."""
         return graphviz([operator.vertex() for operator in self.operators])
 
     def json(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """The same as JSON values."""
         fields = OperatorPicture.__slots__
         operators = [{f: getattr(o, f) for f in fields} for o in self.operators]
         return {
@@ -199,9 +199,9 @@ def explain(
     sources: Mapping[str, SourceSpec],
     sinks: Mapping[str, tuple[str, SinkSpec]],
 ) -> Explanation:
-    """The picture of the views of `plans` in `circuit`.
+    """The explanation of the views of `plans` in `circuit`.
 
-    statistics: (rows, bytes) by arrangement. sources: of all tables, by their names in lower case. sinks: all, each with its view.
+    statistics: arrangement → (rows, bytes). sources: those of all tables, by lower-case name. sinks: all, each with its view.
     """
     users: dict[int, list[str]] = {}
     for view, arrangement in circuit.views.items():
@@ -245,13 +245,13 @@ def _pictures(
     last: TickResult | None,
     views: tuple[str, ...],
 ) -> Iterator[OperatorPicture]:
-    """The node, and those of the scope that it is, if it is one. peers: the nodes of its own scope. around: what that scope is given."""
+    """The node, followed by the nodes of its scope if it is a child. peers: the nodes of its own scope. around: its inputs."""
     yield _picture(node, peers, around, circuit, statistics, last, views)
     if isinstance(node.operator, Child):
-        given = [peers[i].name for i in node.inputs]
+        imported = [peers[i].name for i in node.inputs]
         for inner in node.operator.nodes:
             placed = replace(inner, level=node.level)
-            yield from _pictures(placed, node.operator.nodes, given, circuit, statistics, last, views)
+            yield from _pictures(placed, node.operator.nodes, imported, circuit, statistics, last, views)
 
 
 def _picture(
@@ -264,7 +264,7 @@ def _picture(
     views: tuple[str, ...],
 ) -> OperatorPicture:
     rows, size = statistics.get(node.owns or "", (0, 0))
-    did = None if last is None else last.counters.get(node.name)
+    work = None if last is None else last.counters.get(node.name)
     return OperatorPicture(
         node.name,
         node.operator.name,
@@ -280,16 +280,16 @@ def _picture(
         rows,
         size,
         views,
-        did.rows_in if did else 0,
-        did.rows_out if did else 0,
-        did.touched if did else 0,
-        did.batches if did else 0,
-        did.seconds if did else 0.0,
+        work.rows_in if work else 0,
+        work.rows_out if work else 0,
+        work.touched if work else 0,
+        work.batches if work else 0,
+        work.seconds if work else 0.0,
     )
 
 
 def _inputs(node: Node, peers: Sequence[Node], around: Sequence[str]) -> tuple[str, ...]:
-    """The ids of what the node reads: a feedback an iteration ago, an import outside of its scope, a child of what it exports within it."""
+    """The ids of the nodes that it reads: for a feedback its source, for an import a node outside its scope, for a child its export."""
     match node.operator:
         case Feedback():
             return (peers[node.operator.source].name,)
@@ -313,12 +313,12 @@ def _key(node: Node, peers: Sequence[Node], circuit: Dataflow) -> str:
 
 
 def _replicated(node: Node, circuit: Dataflow) -> bool:
-    """Whether every shard has all that the node gives."""
+    """Whether every shard has all rows of the node."""
     if isinstance(node.operator, Exchange):
         return node.operator.key is None
     arrangement = node.operator.arrangement if isinstance(node.operator, Import) else node.owns
-    found = circuit.arrangements.get(arrangement or "")
-    return found is not None and found.replicated
+    spec = circuit.arrangements.get(arrangement or "")
+    return spec is not None and spec.replicated
 
 
 def _partition(node: Node, replicated: bool) -> str:
@@ -333,17 +333,19 @@ def _partition(node: Node, replicated: bool) -> str:
 
 
 def _notes(nodes: list[Node]) -> list[str]:
-    """Where work cannot be bounded by the change, and why."""
+    """The operators whose work is not bounded by the change, and why."""
     notes = []
     for node in nodes:
         if isinstance(node.operator, JoinOperator | SemiJoin) and node.partition == ():
-            notes.append(f"operator {node.name} has no equality key: each change meets every row of the other side, all on the home shard")
+            notes.append(
+                f"operator {node.name} has no equality key: each change is joined with every row of the other side, all on the home shard"
+            )
         if isinstance(node.operator, TopKOperator):
             notes.append(f"operator {node.name}: a change within the first {node.operator.limit} rows reads up to that many rows")
     return notes
 
 
 def _cycles(plans: Mapping[str, Plan]) -> Iterator[str]:
-    """Where joins could have been one multiway join, but for something."""
+    """The cyclic joins that stay binary, and why."""
     for view, plan in plans.items():
-        yield from (f"view {view}: joins that close a cycle run two by two: {why}" for why in binary_cycles(plan))
+        yield from (f"view {view}: joins that form a cycle stay binary: {reason}" for reason in binary_cycles(plan))

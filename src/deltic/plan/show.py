@@ -5,6 +5,8 @@ Columns are written name#position, so that the text identifies a plan.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import Final, assert_never
 
 from deltic.expr.nodes import CHAIN, Call, Case, Cast, Column, Constants, Expr, Literal, PythonFunction, Value
@@ -35,8 +37,12 @@ from deltic.plan.nodes import (
     Values,
     Weighted,
     inputs,
+    references,
 )
 from deltic.schema import Type
+
+Occurrence = tuple[Plan, tuple[Recursion, ...]]
+"""(a node, the recursions around it, if it reads one of their relations): equal occurrences are one relation."""
 
 SHOWN_CONSTANTS: Final = 20
 
@@ -59,7 +65,9 @@ INFIX: Final = {
 
 
 def show(plan: Plan) -> str:
-    """The whole plan, a line for each node, without a newline at the end.
+    """The whole plan, a line for each node, without a newline at the end. O(nodes).
+
+    A node with inputs that is read several times is shown once, labelled [1], [2], …; after that it is `Reused [1]`.
 
     >>> from deltic.schema import BIGINT, Field, Schema, TableSchema
     >>> orders = Table(TableSchema("orders", Schema((Field("region", BIGINT), Field("amount", BIGINT)))))
@@ -67,15 +75,52 @@ def show(plan: Plan) -> str:
     >>> print(show(Aggregate(orders, (("region", region),), (("total", AggregateCall("sum", (amount,), BIGINT, True)),))))
     Aggregate by region#0: total := sum(amount#1)
       Table orders (region, amount)
+    >>> print(show(Union((Distinct(orders), Distinct(orders)))))
+    Union
+      [1] Distinct
+        Table orders (region, amount)
+      Reused [1]
     """
-    return "\n".join("  " * depth + line for depth, line in _lines(plan, 0))
+    return "\n".join("  " * depth + line for depth, line in _lines(plan, 0, (), _labels(plan), set()))
 
 
-def _lines(plan: Plan, depth: int) -> list[tuple[int, str]]:
+def _labels(plan: Plan) -> dict[Occurrence, int]:
+    """The occurrences with inputs that are read several times, numbered in the order in which they are shown."""
+    readers: Counter[Occurrence] = Counter()
+    waiting: list[tuple[Plan, tuple[Recursion, ...]]] = [(plan, ())]
+    while waiting:
+        node, around = waiting.pop()
+        occurrence = _occurrence(node, around)
+        readers[occurrence] += 1
+        if readers[occurrence] == 1:
+            inner = (*around, node) if isinstance(node, Recursion) else around
+            waiting += [(below, inner) for below in reversed(inputs(node))]
+    shared = [occurrence for occurrence, count in readers.items() if count > 1 and inputs(occurrence[0])]
+    return {occurrence: number for number, occurrence in enumerate(shared, 1)}
+
+
+def _occurrence(node: Plan, around: tuple[Recursion, ...]) -> Occurrence:
+    return node, around if references(node) else ()
+
+
+def _lines(
+    plan: Plan, depth: int, around: tuple[Recursion, ...], labels: dict[Occurrence, int], shown: set[int]
+) -> Iterator[tuple[int, str]]:
+    """(indentation, text) of each line. shown: the labels of the nodes shown so far."""
+    label = labels.get(_occurrence(plan, around))
+    if label in shown:
+        yield depth, f"Reused [{label}]"
+        return
+    if label is not None:
+        shown.add(label)
+    yield depth, show_node(plan) if label is None else f"[{label}] {show_node(plan)}"
     if isinstance(plan, Recursion):
-        bodies = (line for name, body in plan.relations for line in [(depth + 1, f"{name} :="), *_lines(body, depth + 2)])
-        return [(depth, show_node(plan)), *bodies]
-    return [(depth, show_node(plan)), *(line for below in inputs(plan) for line in _lines(below, depth + 1))]
+        for name, body in plan.relations:
+            yield depth + 1, f"{name} :="
+            yield from _lines(body, depth + 2, (*around, plan), labels, shown)
+        return
+    for below in inputs(plan):
+        yield from _lines(below, depth + 1, around, labels, shown)
 
 
 def show_node(plan: Plan) -> str:
