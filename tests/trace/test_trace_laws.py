@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from deltic.errors import WeightOverflow
 from deltic.kernels.memory import Words
+from deltic.kernels.merge import BATCH_INDEX
 from deltic.kernels.table import address
 from deltic.trace import levels as levels_module
 from deltic.trace.batch import Batch
@@ -450,4 +451,4 @@ def test_threads_that_ask_at_once_for_an_index_get_one(monkeypatch: pytest.Monke
     index = batch.index
     others[0].join()
     assert batch.index is index
-    assert batch.entry[1] == address(index)
+    assert batch.entry[BATCH_INDEX] == address(index)

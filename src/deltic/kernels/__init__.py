@@ -1,6 +1,6 @@
 """Compiled kernels over int64 columns: consolidate, merge, read, extend, partition. Nothing else in Deltic is compiled.
 
-Kernels are called only by the thin wrappers of the rooms above, which hand in tables of addresses made by `table.addresses`.
+Kernels are called only by thin wrappers in the rooms above, which pass tables of addresses from `table.addresses`.
 They are compiled once on a machine, by the first session or by `prepare`, and kept on disk (see `cache.py`).
 """
 

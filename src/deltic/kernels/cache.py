@@ -44,7 +44,7 @@ def _fingerprint() -> str:
 
 
 def _usable(folder: Path) -> bool:
-    """Whether files can be written there, and by nobody else."""
+    """Whether files can be written to the folder, and by nobody else."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -55,13 +55,13 @@ def _usable(folder: Path) -> bool:
 
 def _private(folder: Path) -> bool:
     if platform.system() == "Windows":
-        return True  # its folders have no owner of this kind, and the candidates lie below the user's own
+        return True  # folders have no such owner, and the candidates are in the user's own folders
     about = folder.stat()
     return about.st_uid in (0, os.geteuid()) and not about.st_mode & stat.S_IWOTH
 
 
 def _candidates() -> Iterator[Path]:
-    """Beside the kernels, the user's cache folder, and for users without a home a folder that outlives the process."""
+    """A folder beside the kernels, the user's cache folder, and for users without a home a folder that outlives the process."""
     package = files("deltic.kernels")
     if isinstance(package, Path):
         yield package / "__pycache__"
@@ -95,7 +95,7 @@ FOLDER: Final = _folder()
 
 
 def complete() -> bool:
-    """Whether the usual kernels were compiled into the folder. One that is damaged since is compiled again when it is used."""
+    """Whether the usual kernels were compiled into the folder. One that was damaged since is compiled again when it is used."""
     return FOLDER is not None and (FOLDER / COMPLETE).exists()
 
 
@@ -112,7 +112,7 @@ def mark_complete() -> None:
 
 
 def on_stderr(line: str) -> None:
-    """Tells the user why nothing happens for a while."""
+    """Tells the user what takes time."""
     print(f"deltic: {line}", file=sys.stderr, flush=True)
 
 
@@ -127,9 +127,9 @@ def _payload(path: Path) -> bytes | None:
 
 
 class KernelCache:
-    """The compiled forms of one function, as numba's dispatchers ask for them.
+    """The compiled forms of one function, with the interface that numba's dispatchers use.
 
-    numba's own cache loads damaged files, and has no place for code that is imported from a zip file.
+    numba's own cache loads damaged files, and cannot cache code that is imported from a zip file.
     """
 
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:
@@ -156,7 +156,7 @@ class KernelCache:
         payload = _payload(self._path(signature, target.codegen())) if self._enabled else None
         if payload is not None:
             return CompileResult._rebuild(target, *loads(payload))
-        if complete():  # the usual kernels are there: this one is rare, or its file was damaged
+        if complete():  # so this kernel is rare, or its file was damaged
             on_stderr(f"compiling the kernel {self._name}, once on this machine")
         return None
 

@@ -2,7 +2,7 @@
 
 Owns the register of kernels. A kernel has a fixed signature, given when it is declared, whatever the number of columns: it takes int64
 scalars and contiguous int64 arrays of addresses or state, releases the GIL, and never starts threads.
-Declaring a kernel compiles nothing; its first call, or `warm_up`, does.
+A kernel is compiled by its first call or by `warm_up`, not where it is declared.
 """
 
 from __future__ import annotations

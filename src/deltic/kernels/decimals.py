@@ -1,7 +1,7 @@
-"""The kernel over 128-bit decimals: sums of 32-bit limbs put together and divided.
+"""The kernel over 128-bit decimals: joins the 32-bit limbs of sums and divides them.
 
 A decimal is an unscaled integer. In an Arrow buffer it is a pair of words, low then high. As a sum it is two to four limbs, from high
-to low, Σ limb · 2^(32 · i), each a whole signed word. In between it is ten digits of 32 bits, lowest first, and a sign.
+to low, Σ limb · 2^(32 · i), each a signed word. In between it is ten digits of 32 bits, lowest first, and a sign.
 A bound 10^p is the pair of its words, high then low.
 """
 
@@ -38,7 +38,7 @@ def _gather(limbs: Words, i: int, digits: Any) -> bool:
 
 @part
 def _carry(digits: Any) -> None:
-    """All digits but the highest in [0, 2^32)."""
+    """Carries, so that all digits but the highest are in [0, 2^32)."""
     for j in range(DIGITS - 1):
         digits[j + 1] += digits[j] >> 32
         digits[j] &= LOW
@@ -56,7 +56,7 @@ def _fits(digits: Any, bound_high: int, bound_low: int) -> bool:
 
 @part
 def _put(digits: Any, negative: bool, pairs: int, i: int) -> None:
-    """Number i of an Arrow buffer."""
+    """Writes number i of an Arrow buffer."""
     high, low = digits[3] << 32 | digits[2], digits[1] << 32 | digits[0]
     if negative:
         high = ~high + np.int64(low == 0)
@@ -92,9 +92,8 @@ def _divide(digits: Any, divisor: int) -> int:
 def divide(limbs: Words, counts: int, zeros: int, slack: int, bounds: Words, pairs: int, overflow: Any) -> None:
     """Number i of `pairs` = sum i · 10^zeros / count i, half up, after a first rounding half up that adds 1 / (2 · slack) at most.
 
-    limbs: addresses. counts: their address, 0 for all 1; a count of 0 gives 0. slack: 10^k, k the digits between the
-    two roundings, 0 where they are more than 18. bounds: those of the sum, then of the quotient; where one is reached, the number
-    is 0 and overflow[i] 1.
+    limbs: addresses. counts: their address; 0 if all are 1. The quotient by a count of 0 is 0. slack: 10^k, k the digits between the two
+    roundings; 0 if these are more than 18. bounds: of the sum, then of the quotient; if one is reached, the number is 0 and overflow[i] 1.
     """
     digits = np.empty(DIGITS, np.int64)
     for i in range(len(overflow)):
@@ -112,7 +111,7 @@ def divide(limbs: Words, counts: int, zeros: int, slack: int, bounds: Words, pai
             _carry(digits)
         if count > 1:
             rest = _divide(digits, count)
-            # Half up: 2 · rest ≥ count. The first rounding lifts what falls short of a half by count / slack at most.
+            # Half up: 2 · rest ≥ count. The first rounding also lifts what is below a half by count / slack at most.
             short = count - rest - rest if rest <= count - rest else 0
             if short <= (count // slack if slack else 0):
                 digits[0] += 1

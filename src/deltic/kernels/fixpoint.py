@@ -1,11 +1,11 @@
 """The kernel that runs a linear recursion to its fixed point: distinct over what joins of the recursive relation with others yield.
 
-X(n+1) = distinct(base ⊎ π(X(n) ⋈ E) ⊎ …): all iterations of one tick in one call, over the spines as they lie. Rows of X that the tick
-meets are kept in a hash table, each with its history (`seen.py`). What is derived at an iteration waits in that iteration's list. The
-rules are those of docs/theory.md (Operators at nested times): a change of E meets all past rows of X, whose products are due at their
-iterations; a row that is looked at is looked at again at the later iterations of its history.
+X(n+1) = distinct(base ⊎ π(X(n) ⋈ E) ⊎ …): all iterations of one tick in one call, over the spines as they are. Rows of X that the tick
+derives are kept in a hash table, each with its history (`seen.py`). A row that is derived at an iteration is entered into that iteration's
+list. The rules are those of docs/theory.md (Operators at nested times): a change of E joins all past rows of X, and these products are due
+at the iterations of the rows; a row that is visited is visited again at the later iterations of its history.
 
-Directories are those of `merge.py`, laid one behind the other in one array. A chain is one join with another relation, a row of `chains`.
+Directories are those of `merge.py`, one after another in one array. A chain is one join with another relation, a row of `chains`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from deltic.kernels.seen import (
     NOTHING,
     NOW,
     OVERFLOWED,
+    PAST,
     ROOM,
     ROWS,
     SOUGHT_JOINS,
     STATE,
     TOUCHED_JOINS,
-    Found,
+    WAITING,
+    KeyHits,
     Seen,
     Waiting,
     enter,
@@ -49,14 +51,19 @@ from deltic.kernels.seen import (
     wait,
 )
 
-KEY, OTHER_AT, OTHER_BATCHES, OTHER_COLUMNS, MINE_AT, MINE_BATCHES, MINE_COLUMNS, CHANGE_AT, CHANGE_ROWS, MOVES_AT, CHAIN = range(11)
-"""Words of a chain: how many words its key has; where in the directories the other relation is, its batches and columns (as of now); the
-same of the recursive relation as it was before the tick, arranged by the key, iterations last; where the other's change is (one batch), and
-its rows; where its moves are. And how many words that are.
+KEY, OTHER, OTHER_BATCHES, OTHER_COLUMNS, RECURSIVE, RECURSIVE_BATCHES, RECURSIVE_COLUMNS, OTHER_CHANGE, CHANGE_ROWS, MOVES, CHAIN = range(
+    11
+)
+"""Words of a chain: how many words its key has; the position of the other relation in the directories, its batches and columns (as of now);
+the same of the recursive relation as it was before the tick, arranged by the key, iterations last; the position of the other's change (one
+batch), and its rows; the position of its moves. And how many words that are.
 
-moves: for each word of a row of the recursive relation as arranged (iteration left out), which word of a row that is; then, for each word
-of a derived row, (0 the recursive relation or 1 the other, the word there as arranged).
+moves: for each word of a row of the recursive relation as arranged (without the iteration), which word of a row it is; then, for each word
+of a derived row, (0 for the recursive relation or 1 for the other, the word there as arranged).
 """
+
+CHANGED_ROW, CHANGED_WEIGHT, CHANGED = range(3)
+"""Words of a change of one iteration: the number of the row, the change of its presence. And how many words that are."""
 
 DONE, OVERFLOW, DIVERGED = 0, 1, 2
 
@@ -64,25 +71,25 @@ DONE, OVERFLOW, DIVERGED = 0, 1, 2
 @part
 def base_rows(base: Words, count: int, width: int) -> Words:
     """The rows that are derived at iteration 0: words, iteration, weight."""
-    met = np.empty((max(count, ROOM), width + 2), np.int64)
+    derived = np.empty((max(count, ROOM), width + 2), np.int64)
     for k in range(count):
         for c in range(width):
-            met[k, c] = load(base[c], k)
-        met[k, width], met[k, width + 1] = 0, load(base[width], k)
-    return met
+            derived[k, c] = load(base[c], k)
+        derived[k, width], derived[k, width + 1] = 0, load(base[width], k)
+    return derived
 
 
 @part
-def derive(moves: int, width: int, mine: int, columns: int, i: int, others: int, other_columns: int, j: int, row: int) -> bool:
-    """Writes to `row` what row i of `mine` and row j of `others` derive: words, iteration, weight. False if that leaves 64 bits.
+def derive(moves: int, width: int, recursive: int, columns: int, i: int, other: int, other_columns: int, j: int, row: int) -> bool:
+    """Writes to `row` what row i of `recursive` and row j of `other` derive: words, iteration, weight. False if that leaves 64 bits.
 
-    mine, others: tables of so many columns, then the weights. moves: from the words of a derived row on. All are addresses.
+    recursive, other: tables of `columns` and `other_columns` columns, then the weights. moves: those of a derived row. All are addresses.
     """
     for c in range(width):
         word = load(moves, 2 * c + 1)
-        store(row, c, load(load(mine, word), i) if load(moves, 2 * c) == 0 else load(load(others, word), j))
-    x, y = load(load(mine, columns), i), load(load(others, other_columns), j)
-    store(row, width, load(load(mine, columns - 1), i))
+        store(row, c, load(load(recursive, word), i) if load(moves, 2 * c) == 0 else load(load(other, word), j))
+    x, y = load(load(recursive, columns), i), load(load(other, other_columns), j)
+    store(row, width, load(load(recursive, columns - 1), i))
     store(row, width + 1, x * y)
     return not product_overflows(x, y)
 
@@ -95,34 +102,33 @@ def join_past(
     width: int,
     seen: Seen,
     waiting: Waiting,
-    met: Words,
-    found: Found,
+    derived: Words,
+    hits: KeyHits,
     report: Words,
 ) -> tuple[Seen, Waiting, Words]:
     """Enters what the other relation's change derives with the past rows of the recursive one."""
-    columns, other_columns = chain[MINE_COLUMNS], chain[OTHER_COLUMNS]
-    who, low, high = found.who, found.low, found.high
+    columns, other_columns = chain[RECURSIVE_COLUMNS], chain[OTHER_COLUMNS]
     stride, step = DIRECTORY_HEADER + columns + 1, 8 * (width + 2)
-    derived = address_of(moves) + 8 * (chain[MOVES_AT] + columns - 1)
-    others = directories[chain[CHANGE_AT] + DIRECTORY_HEADER :]
+    output_moves = address_of(moves) + 8 * (chain[MOVES] + columns - 1)
+    change = directories[chain[OTHER_CHANGE] + DIRECTORY_HEADER :]
     for first in range(0, chain[CHANGE_ROWS], BLOCK):
         block = min(BLOCK, chain[CHANGE_ROWS] - first)
         report[SOUGHT_JOINS] += block
-        for b in range(chain[MINE_BATCHES]):
-            at = chain[MINE_AT] + b * stride
-            hits, inspected = seek_block(directories, at, others, chain[KEY], first, block, who, low, high)
-            rows = total(low, high, hits)
+        for b in range(chain[RECURSIVE_BATCHES]):
+            entry = chain[RECURSIVE] + b * stride
+            matches, inspected = seek_block(directories, entry, change, chain[KEY], first, block, hits.keys, hits.low, hits.high)
+            rows = total(hits.low, hits.high, matches)
             report[TOUCHED_JOINS] += inspected + rows
-            met = grown_rows(met, rows)
-            mine, theirs, row = address_of(directories[at + DIRECTORY_HEADER :]), address_of(others), address_of(met)
-            for h in range(hits):
-                j = first + who[h]
-                for i in range(low[h], high[h]):
-                    if not derive(derived, width, mine, columns, i, theirs, other_columns, j, row):
+            derived = grown_rows(derived, rows)
+            recursive, other, row = address_of(directories[entry + DIRECTORY_HEADER :]), address_of(change), address_of(derived)
+            for h in range(matches):
+                j = first + hits.keys[h]
+                for i in range(hits.low[h], hits.high[h]):
+                    if not derive(output_moves, width, recursive, columns, i, other, other_columns, j, row):
                         report[OVERFLOWED] = 1
                     row += step
-            seen, waiting = enter(seen, waiting, met, rows, width, report)
-    return seen, waiting, met
+            seen, waiting = enter(seen, waiting, derived, rows, width, report)
+    return seen, waiting, derived
 
 
 @part
@@ -136,15 +142,14 @@ def join_changes(
     iteration: int,
     seen: Seen,
     waiting: Waiting,
-    met: Words,
-    found: Found,
+    derived: Words,
+    hits: KeyHits,
     report: Words,
 ) -> tuple[Seen, Waiting, Words]:
     """Enters what the changes of an iteration derive with the other relation."""
-    columns, other_columns, renamed = chain[MINE_COLUMNS], chain[OTHER_COLUMNS], chain[MOVES_AT]
-    who, low, high = found.who, found.low, found.high
+    columns, other_columns, key_moves = chain[RECURSIVE_COLUMNS], chain[OTHER_COLUMNS], chain[MOVES]
     stride, step = DIRECTORY_HEADER + other_columns + 1, 8 * (width + 2)
-    derived = address_of(moves) + 8 * (renamed + columns - 1)
+    output_moves = address_of(moves) + 8 * (key_moves + columns - 1)
     arranged = np.empty((columns + 1, min(changes, BLOCK)), np.int64)
     keys = np.empty(columns + 1, np.int64)
     for c in range(columns + 1):
@@ -155,30 +160,30 @@ def join_changes(
         records = seen.records
         for i in range(block):
             for c in range(columns - 1):
-                arranged[c, i] = records[changed[first + i, 0], STATE + moves[renamed + c]]
-            arranged[columns - 1, i], arranged[columns, i] = iteration, changed[first + i, 1]
+                arranged[c, i] = records[changed[first + i, CHANGED_ROW], STATE + moves[key_moves + c]]
+            arranged[columns - 1, i], arranged[columns, i] = iteration, changed[first + i, CHANGED_WEIGHT]
         for b in range(chain[OTHER_BATCHES]):
-            at = chain[OTHER_AT] + b * stride
-            hits, inspected = seek_block(directories, at, keys, chain[KEY], 0, block, who, low, high)
-            rows = total(low, high, hits)
+            entry = chain[OTHER] + b * stride
+            matches, inspected = seek_block(directories, entry, keys, chain[KEY], 0, block, hits.keys, hits.low, hits.high)
+            rows = total(hits.low, hits.high, matches)
             report[TOUCHED_JOINS] += inspected + rows
-            met = grown_rows(met, rows)
-            mine, theirs, row = address_of(keys), address_of(directories[at + DIRECTORY_HEADER :]), address_of(met)
-            for h in range(hits):
-                for j in range(low[h], high[h]):
-                    if not derive(derived, width, mine, columns, who[h], theirs, other_columns, j, row):
+            derived = grown_rows(derived, rows)
+            recursive, other, row = address_of(keys), address_of(directories[entry + DIRECTORY_HEADER :]), address_of(derived)
+            for h in range(matches):
+                for j in range(hits.low[h], hits.high[h]):
+                    if not derive(output_moves, width, recursive, columns, hits.keys[h], other, other_columns, j, row):
                         report[OVERFLOWED] = 1
                     row += step
-            seen, waiting = enter(seen, waiting, met, rows, width, report)
-    return seen, waiting, met
+            seen, waiting = enter(seen, waiting, derived, rows, width, report)
+    return seen, waiting, derived
 
 
 @part
 def settle(
     seen: Seen,
     waiting: Waiting,
-    looked: Words,
-    looks: int,
+    visited: Words,
+    visits: int,
     history: Words,
     width: int,
     iteration: int,
@@ -187,20 +192,20 @@ def settle(
     changed: Words,
     report: Words,
 ) -> tuple[Waiting, Words, Words, Words]:
-    """Looks at the rows looked[:looks], and notes their derivations and changes; those that have to be looked at later wait.
+    """Visits the rows visited[:visits]: writes their derivations and changes, and enters those to visit later into the lists.
 
-    changed: (row, weight) of the changes of this iteration alone.
+    changed: the changes of this iteration alone.
     """
     derived, done, used, free = report[DERIVATIONS], report[CHANGES], report[ENTRIES], report[FREE]
-    heads, entries = grown_heads(waiting.heads, report[LATEST]), grown_rows(waiting.entries, used + looks)
-    derivations, changes = grown_columns(derivations, derived, derived + looks), grown_columns(changes, done, done + looks)
-    changed = changed if looks <= len(changed) else np.empty((2 * looks, 2), np.int64)
+    heads, entries = grown_heads(waiting.heads, report[LATEST]), grown_rows(waiting.entries, used + visits)
+    derivations, changes = grown_columns(derivations, derived, derived + visits), grown_columns(changes, done, done + visits)
+    changed = changed if visits <= len(changed) else np.empty((2 * visits, CHANGED), np.int64)
     first_record, step, first_entry = address_of(seen.records), 8 * seen.records.shape[1], address_of(history)
     waits, lists = address_of(entries), address_of(heads)
     derived_rows, changed_rows = address_of(derivations), address_of(changes)
     count = 0
-    for k in range(looks):
-        record = first_record + looked[k] * step
+    for k in range(visits):
+        record = first_record + visited[k] * step
         if load(record, NOW) != 0:
             write_row(derived_rows, derivations.shape[1], derived, record, width, iteration, load(record, NOW))
             derived += 1
@@ -208,10 +213,10 @@ def settle(
         if not safe:
             report[OVERFLOWED] = 1
         if later < FAR:
-            used, free = wait(waits, lists, used, free, looked[k], 0, later)
+            used, free = wait(waits, lists, used, free, visited[k], 0, later)
         if change != 0:
             write_row(changed_rows, changes.shape[1], done + count, record, width, iteration + 1, change)
-            changed[count, 0], changed[count, 1] = looked[k], change
+            changed[count, CHANGED_ROW], changed[count, CHANGED_WEIGHT] = visited[k], change
             count += 1
             store(record, CHANGE, load(record, CHANGE) + change)
     report[DERIVATIONS], report[CHANGES], report[ENTRIES], report[FREE] = derived, done + count, used, free
@@ -219,17 +224,17 @@ def settle(
 
 
 @part
-def write_row(columns: int, room: int, at: int, record: int, width: int, iteration: int, weight: int) -> None:
-    """Writes a row's words, an iteration and a weight to place `at` of columns with so much room each."""
+def write_row(columns: int, room: int, row: int, record: int, width: int, iteration: int, weight: int) -> None:
+    """Writes the words of a record, an iteration and a weight to row `row` of columns of `room` words each."""
     for c in range(width):
-        store(columns + 8 * room * c, at, load(record, STATE + c))
-    store(columns + 8 * room * width, at, iteration)
-    store(columns + 8 * room * (width + 1), at, weight)
+        store(columns + 8 * room * c, row, load(record, STATE + c))
+    store(columns + 8 * room * width, row, iteration)
+    store(columns + 8 * room * (width + 1), row, weight)
 
 
 @part
 def next_due(heads: Words, iteration: int) -> int:
-    """The first iteration from this one on that something waits for; their number if nothing does."""
+    """The first iteration from this one on with a list that is not empty; len(heads) if there is none."""
     while iteration < len(heads) and heads[iteration] < 0:
         iteration += 1
     return iteration
@@ -237,13 +242,13 @@ def next_due(heads: Words, iteration: int) -> int:
 
 @part
 def cut(columns: Words, start: int, end: int) -> Words:
-    """Columns that begin with rows start to end; copied unless these are most of what there is."""
+    """Columns that begin with rows start to end; copied unless these are most of the columns."""
     return columns if start == 0 and 2 * end > columns.shape[1] else columns[:, start:end].copy()
 
 
 @part
 def summed(records: Words, count: int, width: int) -> Words:
-    """Columns of the rows whose presence has changed in the end, and how."""
+    """Columns of the rows whose presence has changed over all iterations, and by how much."""
     rows = 0
     for r in range(count):
         rows += np.int64(records[r, CHANGE] != 0)
@@ -260,7 +265,7 @@ def summed(records: Words, count: int, width: int) -> Words:
 
 @kernel(
     "Tuple((int64, int64[:,::1], int64[:,::1], int64[:,::1], int64[::1]))"
-    "(int64[::1], int64[:,::1], int64[::1], int64[::1], int64, int64, int64, int64, int64, int64[::1])"
+    "(int64[::1], int64[:,::1], int64[::1], int64[::1], int64, int64, int64, int64, int64, int64, int64[::1])"
 )
 def fixpoint(
     directories: Words,
@@ -268,40 +273,41 @@ def fixpoint(
     moves: Words,
     base: Words,
     base_count: int,
-    past_at: int,
+    past_entry: int,
     past_batches: int,
     width: int,
     limit: int,
+    hash_key: int,
     report: Words,
 ) -> tuple[int, Words, Words, Words, Words]:
     """Runs to the fixed point: (outcome, derivations, changes by iteration, their sums, how many rows changed in each iteration).
 
-    base: columns of `width` words and a weight, the change of what is derived at iteration 0. past: the directory of past derivations, by
-    row and iteration. Derivations are columns (row, iteration, weight), changes (row, iteration at which the joins see them, weight), sums
-    (row, weight); none of them are in order, and columns may be longer than the report says. On divergence the changes are those of the
-    iteration that was one too many.
+    base: columns of `width` words and a weight, the change of what is derived at iteration 0. past_entry: the position of the directory of
+    past derivations, by row and iteration. hash_key: any number that users cannot guess. Derivations are columns (row, iteration, weight),
+    changes (row, iteration at which the joins see them, weight), sums (row, weight); none are in order, and columns may be longer than the
+    report says. On divergence the changes are those of the first iteration beyond the limit.
     """
-    seen = Seen(np.empty((ROOM, STATE + width), np.int64), np.full(2 * ROOM, NOTHING, np.int64))
-    waiting = Waiting(np.empty((ROOM, 3), np.int64), np.full(64, NOTHING, np.int64))
-    found = Found(np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64))
+    seen = Seen(np.empty((ROOM, STATE + width), np.int64), np.full(2 * ROOM, NOTHING, np.int64), hash_key)
+    waiting = Waiting(np.empty((ROOM, WAITING), np.int64), np.full(64, NOTHING, np.int64))
+    hits = KeyHits(np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64))
     derivations, changes = np.empty((width + 2, ROOM), np.int64), np.empty((width + 2, ROOM), np.int64)
-    history, changed = np.empty((ROOM, 3), np.int64), np.empty((ROOM, 2), np.int64)
-    looked, fresh, growth = np.empty(ROOM, np.int64), np.empty(ROOM, np.int64), np.empty(64, np.int64)
+    history, changed = np.empty((ROOM, PAST), np.int64), np.empty((ROOM, CHANGED), np.int64)
+    visited, fresh, growth = np.empty(ROOM, np.int64), np.empty(ROOM, np.int64), np.empty(64, np.int64)
     report[FREE] = NOTHING
-    past = directories[past_at:]
-    met = base_rows(base, base_count, width)
-    seen, waiting = enter(seen, waiting, met, base_count, width, report)
+    past = directories[past_entry:]
+    derived = base_rows(base, base_count, width)
+    seen, waiting = enter(seen, waiting, derived, base_count, width, report)
     for n in range(len(chains)):
-        seen, waiting, met = join_past(directories, chains[n], moves, width, seen, waiting, met, found, report)
+        seen, waiting, derived = join_past(directories, chains[n], moves, width, seen, waiting, derived, hits, report)
 
     outcome, start, iteration = DONE, 0, 0
     while report[OVERFLOWED] == 0 and iteration < len(waiting.heads):
-        looked, fresh = renewed(looked, report[ROWS]), renewed(fresh, report[ROWS])
-        looks, unknown = take_due(waiting, seen.records, iteration, looked, fresh, report)
-        history = read_histories(past, past_batches, width, seen.records, fresh, unknown, history, found, report)
+        visited, fresh = renewed(visited, report[ROWS]), renewed(fresh, report[ROWS])
+        visits, unknown = take_due(waiting, seen.records, iteration, visited, fresh, report)
+        history = read_histories(past, past_batches, width, seen.records, fresh, unknown, history, hits, report)
         start = report[CHANGES]
         waiting, derivations, changes, changed = settle(
-            seen, waiting, looked, looks, history, width, iteration, derivations, changes, changed, report
+            seen, waiting, visited, visits, history, width, iteration, derivations, changes, changed, report
         )
         growth = grown(growth, report[ITERATIONS] + 1)
         growth[report[ITERATIONS]] = report[CHANGES] - start
@@ -315,8 +321,8 @@ def fixpoint(
         iteration += 1
         waiting = Waiting(waiting.entries, grown_heads(waiting.heads, iteration))
         for n in range(len(chains)):
-            seen, waiting, met = join_changes(
-                directories, chains[n], moves, width, changed, report[CHANGES] - start, iteration, seen, waiting, met, found, report
+            seen, waiting, derived = join_changes(
+                directories, chains[n], moves, width, changed, report[CHANGES] - start, iteration, seen, waiting, derived, hits, report
             )
 
     if report[OVERFLOWED] != 0:

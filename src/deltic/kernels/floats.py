@@ -1,4 +1,4 @@
-"""Kernels over doubles: their order-preserving words, and exact sums as 32-bit limbs that are rounded once.
+"""Kernels over doubles: words that sort like them, and exact sums as 32-bit limbs, rounded once.
 
 x = Σ limb · 2^(32 · position). A finite double times a 64-bit weight has positions −34 … 34; three more count NaN, +∞ and −∞.
 """
@@ -27,9 +27,9 @@ FRACTION = (1 << 52) - 1
 
 @kernel("void(int64, int64, int64, int64[::1])")
 def order_bits(source: int, n: int, back: int, out: Words) -> None:
-    """The bits of n doubles as words that sort like them: those of negative ones with all but the sign flipped, every NaN as one.
+    """The bits of n doubles as words that sort like them: for negative ones all bits but the sign are flipped, and there is one NaN.
 
-    back: from such words to bits.
+    back: 1 to turn such words into bits.
     """
     for i in range(n):
         word = load(source, i)
@@ -49,12 +49,12 @@ def _digits(mantissa: int, weight: int, shift: int, digits: Any) -> None:
     last = high * heavy + (middle >> np.uint64(32)) + (other >> np.uint64(32))
     digits[0], digits[1] = first & np.uint64(LOW), other & np.uint64(LOW)
     digits[2], digits[3] = last & np.uint64(LOW), last >> np.uint64(32)
-    below = np.uint64(0)
+    carried = np.uint64(0)
     for i in range(4):
-        shifted = digits[i] << shift | below
+        shifted = digits[i] << shift | carried
         digits[i] = shifted & np.uint64(LOW)
-        below = shifted >> np.uint64(32)
-    digits[4] = below
+        carried = shifted >> np.uint64(32)
+    digits[4] = carried
 
 
 @part
@@ -71,12 +71,12 @@ def _magnitude(word: int) -> int:
 
 
 @kernel("int64(int64, int64, int64, int64[::1], int64[::1], int64[::1])")
-def take_apart(values: int, weights: int, n: int, rows: Words, positions: Words, limbs: Words) -> int:
-    """(row, position, limb) of each value · weight, none 0, |limb| < 2^32 but for the counters. Returns how many there are.
+def split_products(values: int, weights: int, n: int, rows: Words, positions: Words, limbs: Words) -> int:
+    """(row, position, limb) of each value · weight, no limb 0, |limb| < 2^32 but for the counters. Returns how many limbs there are.
 
     With no room (len(rows) == 0) it only counts them.
     """
-    at = 0
+    count = 0
     room = len(rows) > 0
     digits = np.empty(LIMBS, np.uint64)
     for i in range(n):
@@ -86,25 +86,25 @@ def take_apart(values: int, weights: int, n: int, rows: Words, positions: Words,
             continue
         if exponent == 0x7FF:
             if room:
-                rows[at], positions[at], limbs[at] = i, _special(word), weight
-            at += 1
+                rows[count], positions[count], limbs[count] = i, _special(word), weight
+            count += 1
             continue
         mantissa = np.uint64(word & FRACTION | (np.int64(1) << 52 if exponent else 0))
-        place = max(exponent, 1) - 1075
-        _digits(mantissa, _magnitude(weight), np.uint64(place & 31), digits)
+        power = max(exponent, 1) - 1075
+        _digits(mantissa, _magnitude(weight), np.uint64(power & 31), digits)
         negative = (word < 0) != (weight < 0)
         for d in range(LIMBS):
             if digits[d]:
                 if room:
                     limb = np.int64(digits[d])
-                    rows[at], positions[at], limbs[at] = i, (place >> 5) + d, -limb if negative else limb
-                at += 1
-    return at
+                    rows[count], positions[count], limbs[count] = i, (power >> 5) + d, -limb if negative else limb
+                count += 1
+    return count
 
 
 @part
 def _carry(digits: Any) -> None:
-    """All digits but the highest in [0, 2^32)."""
+    """Carries, so that all digits but the highest are in [0, 2^32)."""
     for i in range(ROOM - 1):
         digits[i + 1] += digits[i] >> 32
         digits[i] &= LOW
@@ -112,7 +112,7 @@ def _carry(digits: Any) -> None:
 
 @part
 def _round(digits: Any) -> float:
-    """The double nearest to the number with these digits from LOWEST on, half to even; beyond the greatest, an infinity."""
+    """The double nearest to the number with these digits, the first at position LOWEST; half to even; an infinity beyond the greatest."""
     _carry(digits)
     negative = digits[ROOM - 1] < 0
     if negative:
@@ -147,7 +147,7 @@ def _round(digits: Any) -> float:
 
 @kernel("void(int64, int64, int64, float64[::1])")
 def round_sums(starts: int, positions: int, limbs: int, out: Any) -> None:
-    """out[g] = the correctly rounded sum of limbs starts[g] … starts[g + 1], fewer than 2^30 of them, in any order."""
+    """out[g] = the correctly rounded sum of limbs starts[g] … starts[g + 1], fewer than 2^30 in any order."""
     digits = np.empty(ROOM, np.int64)
     counts = np.empty(3, np.int64)
     for g in range(len(out)):
@@ -160,12 +160,12 @@ def round_sums(starts: int, positions: int, limbs: int, out: Any) -> None:
             else:
                 digits[position - LOWEST] += limb & LOW
                 digits[position - LOWEST + 1] += limb >> 32
-        above, below = counts[1] > 0 or counts[2] < 0, counts[1] < 0 or counts[2] > 0
-        if counts[0] or (above and below):
+        positive, negative = counts[1] > 0 or counts[2] < 0, counts[1] < 0 or counts[2] > 0
+        if counts[0] or (positive and negative):
             out[g] = math.nan
-        elif above:
+        elif positive:
             out[g] = math.inf
-        elif below:
+        elif negative:
             out[g] = -math.inf
         else:
             out[g] = _round(digits)

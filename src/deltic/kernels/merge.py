@@ -1,12 +1,12 @@
 """The kernel that merges two sorted batches, step by step.
 
-A directory describes batches, `2 + columns + weights` words each: rows, address of the index (not read by a merge), addresses of the
-columns and weights.
-A merge writes its output and the index over it together, about `fuel` rows at a call, and can be resumed: all that it needs is in
-`state`. The inputs are only read, so readers may go on with them until the merge is done.
+A directory is an array of entries, one for each batch: BATCH_ROWS, BATCH_INDEX (not read by a merge), then the addresses of its columns
+and weights. A variable `entry` is the position of an entry in the directory.
+A merge writes its output and the index over it together, about `fuel` rows at a call, and can be resumed: `state` has all that it needs.
+The inputs are only read, so that others may read them until the merge is done.
 
-The output is made in blocks: first which row comes from where, then column by column. Where the inputs alternate, rows are chosen one
-by one without branches; where one has long runs, their ends are found by galloping and they are copied whole.
+The output is written in blocks: first it is decided which row comes from where, then rows are copied column by column. Where the inputs
+alternate, rows are chosen one by one without branches; long runs of one input are measured by galloping and copied whole.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from deltic.kernels.compiler import kernel, part
 from deltic.kernels.index import count_nulls, index_end, index_header, index_rows
 from deltic.kernels.memory import Words, address_of, choose, load, store
 
-DIRECTORY_HEADER = 2
+BATCH_ROWS, BATCH_INDEX, DIRECTORY_HEADER = range(3)
+"""Words of an entry: how many rows; the address of the index. And how many words precede the addresses of columns and weights."""
 
-READ, WRITTEN, LEFT, RIGHT, LONG_RUNS, STATE = 0, 1, 2, 3, 4, 5
-"""Words of a merge's state: rows read, rows written, next row of each input, whether runs are long; and their number."""
+READ, WRITTEN, LEFT, RIGHT, LONG_RUNS, STATE = range(6)
+"""Words of a merge's state: rows read, rows written, next row of each input, whether runs are long. And how many words that are."""
 
 BLOCK = 512
 
 
 @part
-def compare_rows(left: Words, left_at: int, i: int, right: Words, right_at: int, j: int, columns: int) -> int:
-    """-1, 0 or 1: row i of the columns at left[left_at:] against row j of those at right[right_at:]."""
+def compare_rows(left: Words, left_offset: int, i: int, right: Words, right_offset: int, j: int, columns: int) -> int:
+    """-1, 0 or 1: compares row i of the columns at left[left_offset:] with row j of those at right[right_offset:]."""
     for c in range(columns):
-        x = load(left[left_at + c], i)
-        y = load(right[right_at + c], j)
+        x = load(left[left_offset + c], i)
+        y = load(right[right_offset + c], j)
         if x != y:
             return -1 if x < y else 1
     return 0
@@ -38,26 +39,26 @@ def compare_rows(left: Words, left_at: int, i: int, right: Words, right_at: int,
 
 @part
 def begin(directory: Words, stride: int, index: int, room: int) -> None:
-    """Lays the index out for the leading words of both inputs."""
+    """Chooses the layout of the index for the leading words of both inputs."""
     low = high = 0
-    found = False
+    bounded = False
     for b in range(2):
-        at = b * stride
-        n = directory[at]
-        column = directory[at + DIRECTORY_HEADER]
+        entry = b * stride
+        n = directory[entry + BATCH_ROWS]
+        column = directory[entry + DIRECTORY_HEADER]
         nulls = count_nulls(column, n)
         if nulls == n:
             continue
         first, last = load(column, nulls), load(column, n - 1)
-        low = min(low, first) if found else first
-        high = max(high, last) if found else last
-        found = True
+        low = min(low, first) if bounded else first
+        high = max(high, last) if bounded else last
+        bounded = True
     index_header(index, low, high, room)
 
 
 @part
-def add_tied(directory: Words, stride: int, columns: int, weights: int, i: int, j: int, sums: Words, at: int) -> int:
-    """sums[at + w] = weight w of row i on the left and row j on the right; 1 if one is left, 0 if all are 0, -1 on overflow."""
+def add_tied(directory: Words, stride: int, columns: int, weights: int, i: int, j: int, sums: Words, offset: int) -> int:
+    """sums[offset + w] = weight w of row i on the left plus that of row j on the right; returns 0 if all are 0, else 1, -1 on overflow."""
     left = DIRECTORY_HEADER + columns
     right = stride + left
     live = 0
@@ -67,24 +68,27 @@ def add_tied(directory: Words, stride: int, columns: int, weights: int, i: int, 
         total = x + y
         if ((total ^ x) & (total ^ y)) < 0:
             return -1
-        sums[at + w] = total
+        sums[offset + w] = total
         if total != 0:
             live = 1
     return live
 
 
 @part
-def gallop_run(directory: Words, start: int, end: int, at: int, bound: int, row: int, columns: int) -> int:
-    """The first row in [start, end) of the batch at `at` that is not below `row` of the batch at `bound`; start is known to be below."""
+def gallop_run(directory: Words, start: int, end: int, run: int, bound: int, row: int, columns: int) -> int:
+    """The first row in [start, end) of the columns at `run` that is not below `row` of those at `bound`, or end; start must be below it.
+
+    run, bound: positions in the directory. O(log of the distance).
+    """
     below = start
     step = 1
-    while below + step < end and compare_rows(directory, at, below + step, directory, bound, row, columns) < 0:
+    while below + step < end and compare_rows(directory, run, below + step, directory, bound, row, columns) < 0:
         below += step
         step *= 2
     above = min(below + step, end)
     while below + 1 < above:
         middle = (below + above) >> 1
-        if compare_rows(directory, at, middle, directory, bound, row, columns) < 0:
+        if compare_rows(directory, run, middle, directory, bound, row, columns) < 0:
             below = middle
         else:
             above = middle
@@ -96,19 +100,19 @@ def copy_rows(directory: Words, stride: int, target: Words, written: int, picks:
     """Copies the picked rows to the target, column by column; a pick is i for row i on the left, ~j for row j on the right."""
     for c in range(stride - DIRECTORY_HEADER):
         left = directory[DIRECTORY_HEADER + c]
-        way = (directory[stride + DIRECTORY_HEADER + c] - left) >> 3
+        distance = (directory[stride + DIRECTORY_HEADER + c] - left) >> 3
         out = target[c] + 8 * written
         for k in range(count):
             pick = picks[k]
             side = pick >> 63
-            store(out, k, load(left, (pick ^ side) + (side & way)))
+            store(out, k, load(left, (pick ^ side) + (side & distance)))
 
 
 @part
-def copy_run(directory: Words, at: int, width: int, target: Words, written: int, start: int, end: int) -> None:
+def copy_run(directory: Words, entry: int, width: int, target: Words, written: int, start: int, end: int) -> None:
     """Copies rows start to end of one batch to the target."""
     for c in range(width):
-        source = directory[at + DIRECTORY_HEADER + c] + 8 * start
+        source = directory[entry + DIRECTORY_HEADER + c] + 8 * start
         out = target[c] + 8 * written
         for k in range(end - start):
             store(out, k, load(source, k))
@@ -118,8 +122,8 @@ def copy_run(directory: Words, at: int, width: int, target: Words, written: int,
 def pick_distinct(left: int, i: int, right: int, j: int, picks: int, count: int, steps: int) -> tuple[int, int, int]:
     """Picks `steps` rows by their leading words alone, or fewer, up to the first two that are equal: (next i, next j, count).
 
-    Both columns must have more than `steps` words from i and j on. The next words are loaded before it is known which of them is
-    needed, since that load is what the loop would wait for.
+    Both columns must have more than `steps` words from i and j on. Both next words are loaded before the comparison decides which one is
+    needed, since the loop would wait for that load.
     """
     x, y = load(left, i), load(right, j)
     for _ in range(steps):
@@ -129,9 +133,9 @@ def pick_distinct(left: int, i: int, right: int, j: int, picks: int, count: int,
         less = x < y
         store(picks, count, choose(less, i, ~j))
         count += 1
-        taken = np.int64(less)
-        i += taken
-        j += 1 - taken
+        step = np.int64(less)
+        i += step
+        j += 1 - step
         x = choose(less, next_x, x)
         y = choose(less, y, next_y)
     return i, j, count
@@ -143,9 +147,9 @@ def pick_rows(
 ) -> tuple[int, int]:
     """Chooses the next rows of the output, at most `room`, until an input ends: (how many, how many of them have summed weights).
 
-    Returns (-1, 0) on weight overflow. A row with summed weights stands in `patches` by its place, its weights in `sums`.
+    Returns (-1, 0) on weight overflow. `patches` has the positions of rows with summed weights, `sums` their weights.
     """
-    n, m = directory[0], directory[stride]
+    n, m = directory[BATCH_ROWS], directory[stride + BATCH_ROWS]
     left, right = directory[DIRECTORY_HEADER], directory[stride + DIRECTORY_HEADER]
     i, j = state[LEFT], state[RIGHT]
     picked = address_of(picks)
@@ -183,11 +187,11 @@ def pick_rows(
 
 @part
 def copy_long_run(directory: Words, stride: int, columns: int, state: Words, limit: int, target: Words) -> int:
-    """Copies the run of rows with which one input goes before the other, at most `limit` rows; returns how many.
+    """Copies the rows with which one input precedes the other, at most `limit` of them; returns how many.
 
-    0 if both inputs begin with equal rows.
+    0 if the next rows of both inputs are equal.
     """
-    n, m = directory[0], directory[stride]
+    n, m = directory[BATCH_ROWS], directory[stride + BATCH_ROWS]
     i, j = state[LEFT], state[RIGHT]
     left, right = DIRECTORY_HEADER, stride + DIRECTORY_HEADER
     order = -1 if j == m else 1 if i == n else compare_rows(directory, left, i, directory, right, j, columns)
@@ -211,14 +215,14 @@ def copy_long_run(directory: Words, stride: int, columns: int, state: Words, lim
 
 @kernel("int64(int64[::1], int64, int64, int64[::1], int64, int64, int64[::1], int64)")
 def merge(directory: Words, columns: int, weights: int, target: Words, index: int, room: int, state: Words, fuel: int) -> int:
-    """Merges two batches on until about `fuel` rows are read or all are; returns 1 when done, 0 when not, -1 on weight overflow.
+    """Continues a merge of two batches until about `fuel` rows are read or all are; returns 1 when done, 0 if not, -1 on weight overflow.
 
-    target: addresses of the output, with room for the rows of both. index: zeros with room for `room` buckets; 0 if none is wanted.
+    target: addresses of the output, with room for the rows of both. index: the address of zeros with room for `room` buckets; 0 for none.
     """
     stride = DIRECTORY_HEADER + columns + weights
     if state[READ] == 0 and index != 0:
         begin(directory, stride, index, room)
-    rows = directory[0] + directory[stride]
+    rows = directory[BATCH_ROWS] + directory[stride + BATCH_ROWS]
     until = min(state[READ] + fuel, rows)
     picks = np.empty(BLOCK + 1, np.int64)
     patches = np.empty(BLOCK + 1, np.int64)
@@ -226,7 +230,7 @@ def merge(directory: Words, columns: int, weights: int, target: Words, index: in
     while state[READ] < until:
         start = state[WRITTEN]
         count = 0
-        if state[LONG_RUNS] or state[LEFT] == directory[0] or state[RIGHT] == directory[stride]:
+        if state[LONG_RUNS] or state[LEFT] == directory[BATCH_ROWS] or state[RIGHT] == directory[stride + BATCH_ROWS]:
             count = copy_long_run(directory, stride, columns, state, until - state[READ], target)
             state[LONG_RUNS] = np.int64(count >= 8)
         if count == 0:

@@ -1,9 +1,9 @@
 """Kernels that read a spine: all its batches in one call, for many keys.
 
 The directory is that of `merge.py`. Keys are a table of `width` columns of n words: the leading `width` columns of the rows sought.
-Keys are taken in blocks and, for each batch, in phases: buckets of all keys of the block, then their rows, then the weights of those
-found. A phase asks for the cache lines of the next one, so that the memory works on many keys at a time, and keys that are not there
-are dropped from phase to phase without branches.
+Keys are read in blocks and, for each batch, in phases: the buckets of all keys of the block, then their rows, then the weights of the
+matches. Each phase prefetches the cache lines of the next one, so that memory serves many keys at a time, and drops absent keys without
+branches.
 Every kernel counts what it inspected: index entries, rows compared and rows added.
 """
 
@@ -12,32 +12,35 @@ from __future__ import annotations
 import numpy as np
 
 from deltic.kernels.compiler import kernel, part
-from deltic.kernels.index import INDEX_HEADER, one_word_each
+from deltic.kernels.index import BASE, BUCKETS, INDEX_HEADER, NULLS, SHIFT, one_word_each
 from deltic.kernels.memory import WORD_MIN, Words, load, prefetch, store
-from deltic.kernels.merge import DIRECTORY_HEADER
+from deltic.kernels.merge import BATCH_INDEX, BATCH_ROWS, DIRECTORY_HEADER
 
 BLOCK = 128
 EXPANSION = 512
 LARGE = 1 << 14
-"""Batches of fewer rows lie in the processor's cache, where asking ahead costs more than it gains."""
+"""Batches of fewer rows are in the processor's cache, where prefetching costs more than it saves."""
 
-TOUCHED, OVERFLOW, MATCHES, REPORT = 0, 1, 2, 3
-"""Words of a reader's report, and their number."""
+TOUCHED, OVERFLOW, MATCHES, REPORT = range(4)
+"""Words of a reader's report: what was inspected; whether a weight left 64 bits; rows in the hits, or written. And how many they are."""
+
+HIT_KEY, HIT_BATCH, HIT_START, HIT_END, HIT = range(5)
+"""Columns of a hit: the key, the number of the batch, and its rows [start, end) that begin with the key. And how many columns that are."""
 
 
 @part
-def not_below(column: int, low: int, high: int, at: int, word: int) -> tuple[int, int]:
-    """(the first place in the sorted column[low:high] that is not below `word`, the words compared), searched from `at` outwards."""
+def not_below(column: int, low: int, high: int, guess: int, word: int) -> tuple[int, int]:
+    """(the first row of the sorted column[low:high] that is not below `word`, the words compared), searched from `guess` outwards."""
     step, touched = 1, 1
-    if load(column, at) < word:
-        below = at
+    if load(column, guess) < word:
+        below = guess
         while below + step < high and load(column, below + step) < word:
             below += step
             step *= 2
             touched += 1
         above = min(below + step, high)
     else:
-        above = at
+        above = guess
         while above - step >= low and load(column, above - step) >= word:
             above -= step
             step *= 2
@@ -57,7 +60,7 @@ def not_below(column: int, low: int, high: int, at: int, word: int) -> tuple[int
 def equal_range(column: int, low: int, high: int, word: int) -> tuple[int, int, int]:
     """(first, last + 1) of `word` in the sorted column[low:high], which is not empty, and the words compared.
 
-    The search begins where the word would be if they grew evenly, and costs the logarithm of the way from there.
+    The search starts where the word would be if words grew evenly, and costs the logarithm of the distance from there.
     """
     least, most = load(column, low), load(column, high - 1)
     if word < least or word > most:
@@ -87,67 +90,70 @@ def equal_range(column: int, low: int, high: int, word: int) -> tuple[int, int, 
 
 
 @part
-def seek_buckets(index: int, column: int, large: bool, key: int, first: int, count: int, who: Words, low: Words, high: Words) -> int:
-    """Lists the keys first + who[h] whose bucket is not empty, with its rows; returns how many. column: what will be read of them first."""
-    base = np.uint64(load(index, 1))
-    shift = np.uint64(load(index, 2))
-    buckets = np.uint64(load(index, 3))
+def seek_buckets(index: int, column: int, large: bool, key: int, first: int, count: int, hits: Words, low: Words, high: Words) -> int:
+    """Lists the keys first + hits[h] whose bucket is not empty, with its rows [low[h], high[h]); returns how many.
+
+    column: the one that is read next of these rows.
+    """
+    base = np.uint64(load(index, BASE))
+    shift = np.uint64(load(index, SHIFT))
+    buckets = np.uint64(load(index, BUCKETS))
     if large:
         for i in range(count):
-            place = min((np.uint64(load(key, first + i)) - base) >> shift, buckets)
-            prefetch(index, INDEX_HEADER + np.int64(place))
-    found = 0
+            bucket = np.int64(min((np.uint64(load(key, first + i)) - base) >> shift, buckets))
+            prefetch(index, INDEX_HEADER + bucket)
+    listed = 0
     for i in range(count):
         word = load(key, first + i)
         bucket = np.int64(min((np.uint64(word) - base) >> shift, buckets))
         start = load(index, INDEX_HEADER + bucket)
         end = load(index, INDEX_HEADER + bucket + 1)
         if word == WORD_MIN:
-            start, end = 0, load(index, 0)
-        who[found] = i
-        low[found] = start
-        high[found] = end
+            start, end = 0, load(index, NULLS)
+        hits[listed] = i
+        low[listed] = start
+        high[listed] = end
         if large:
             prefetch(column, start)
-        found += np.int64(start < end)
-    return found
+        listed += np.int64(start < end)
+    return listed
 
 
 @part
-def narrow(column: int, key: int, first: int, found: int, who: Words, low: Words, high: Words) -> tuple[int, int]:
-    """Keeps of the listed keys those whose word is among their rows, and those rows: (how many, words compared).
+def narrow(column: int, key: int, first: int, listed: int, hits: Words, low: Words, high: Words) -> tuple[int, int]:
+    """Keeps those of the listed keys whose word is among their rows, with these rows: (how many, words compared).
 
-    Up to four rows are compared without branches, since nobody can foresee which of them will do. A word with many rows often comes
-    several times in a row: it is not searched for again.
+    Up to four rows are compared without branches, since they could not be predicted. A word with many rows often repeats in successive
+    keys: the result of its last search is used again.
     """
     touched = kept = 0
-    again_word = again_start = again_end = 0
-    again_low = again_high = -1
-    for h in range(found):
-        i = who[h]
+    last_word = last_start = last_end = 0
+    last_low = last_high = -1
+    for h in range(listed):
+        i = hits[h]
         word = load(key, first + i)
         start, end = low[h], high[h]
         rows = end - start
         if rows <= 4:
-            last = end - 1
+            final = end - 1
             a = load(column, start)
-            b = load(column, min(start + 1, last))
-            c = load(column, min(start + 2, last))
-            d = load(column, last)
+            b = load(column, min(start + 1, final))
+            c = load(column, min(start + 2, final))
+            d = load(column, final)
             two, three, four = np.int64(rows > 1), np.int64(rows > 2), np.int64(rows > 3)
             equal = np.int64(a == word) + (np.int64(b == word) & two) + (np.int64(c == word) & three) + (np.int64(d == word) & four)
             start += np.int64(a < word) + (np.int64(b < word) & two) + (np.int64(c < word) & three) + (np.int64(d < word) & four)
             end = start + equal
             touched += rows
-        elif word == again_word and start == again_start and end == again_end and again_low >= 0:
-            start, end = again_low, again_high
+        elif word == last_word and start == last_start and end == last_end and last_low >= 0:
+            start, end = last_low, last_high
             touched += 1
         else:
-            again_word, again_start, again_end = word, start, end
+            last_word, last_start, last_end = word, start, end
             start, end, compared = equal_range(column, start, end, word)
-            again_low, again_high = start, end
+            last_low, last_high = start, end
             touched += compared
-        who[kept] = i
+        hits[kept] = i
         low[kept] = start
         high[kept] = end
         kept += np.int64(start < end)
@@ -156,36 +162,36 @@ def narrow(column: int, key: int, first: int, found: int, who: Words, low: Words
 
 @part
 def seek_block(
-    directory: Words, at: int, keys: Words, width: int, first: int, count: int, who: Words, low: Words, high: Words
+    directory: Words, entry: int, keys: Words, width: int, first: int, count: int, hits: Words, low: Words, high: Words
 ) -> tuple[int, int]:
-    """Lists the keys first + who[h] that one batch has, with their rows [low[h], high[h]): (how many, what was inspected)."""
+    """Lists the keys first + hits[h] that one batch has, with their rows [low[h], high[h]): (how many, what was inspected)."""
     if width == 0:
         for i in range(count):
-            who[i], low[i], high[i] = i, 0, directory[at]
+            hits[i], low[i], high[i] = i, 0, directory[entry + BATCH_ROWS]
         return count, 0
-    large = directory[at] >= LARGE
-    index = directory[at + 1]
+    large = directory[entry + BATCH_ROWS] >= LARGE
+    index = directory[entry + BATCH_INDEX]
     known = np.int64(one_word_each(index))
-    column = directory[at + DIRECTORY_HEADER + known]
-    found = seek_buckets(index, column, large, keys[0], first, count, who, low, high)
+    column = directory[entry + DIRECTORY_HEADER + known]
+    listed = seek_buckets(index, column, large, keys[0], first, count, hits, low, high)
     touched = 2 * count
     for c in range(known, width):
-        column = directory[at + DIRECTORY_HEADER + c]
+        column = directory[entry + DIRECTORY_HEADER + c]
         if large and c > known:
-            for h in range(found):
+            for h in range(listed):
                 prefetch(column, low[h])
-        found, compared = narrow(column, keys[c], first, found, who, low, high)
+        listed, compared = narrow(column, keys[c], first, listed, hits, low, high)
         touched += compared
-    return found, touched
+    return listed, touched
 
 
 @kernel("int64(int64[::1], int64, int64, int64, int64[::1], int64, int64, int64[::1], int64[::1])")
 def lookup(
     directory: Words, batches: int, columns: int, weights: int, keys: Words, width: int, n: int, target: Words, report: Words
 ) -> int:
-    """target[w][i] = the sum of weight w over all rows that begin with key i; returns -1 on overflow."""
+    """target[w][i] = the sum of weight w over all rows that begin with key i; returns -1 on overflow, else 0."""
     stride = DIRECTORY_HEADER + columns + weights
-    who = np.empty(BLOCK, np.int64)
+    hits = np.empty(BLOCK, np.int64)
     low = np.empty(BLOCK, np.int64)
     high = np.empty(BLOCK, np.int64)
     wraps = np.zeros((weights, BLOCK), np.int64)
@@ -197,17 +203,17 @@ def lookup(
             for i in range(count):
                 store(target[w], first + i, 0)
         for b in range(batches):
-            at = b * stride
-            found, inspected = seek_block(directory, at, keys, width, first, count, who, low, high)
+            entry = b * stride
+            listed, inspected = seek_block(directory, entry, keys, width, first, count, hits, low, high)
             touched += inspected
             for w in range(weights):
-                column = directory[at + DIRECTORY_HEADER + columns + w]
+                column = directory[entry + DIRECTORY_HEADER + columns + w]
                 out = target[w] + 8 * first
-                if directory[at] >= LARGE:
-                    for h in range(found):
+                if directory[entry + BATCH_ROWS] >= LARGE:
+                    for h in range(listed):
                         prefetch(column, low[h])
-                for h in range(found):
-                    i = who[h]
+                for h in range(listed):
+                    i = hits[h]
                     total = load(out, i)
                     for row in range(low[h], high[h]):
                         word = load(column, row)
@@ -217,7 +223,7 @@ def lookup(
                             wrapped = True
                         total = partial
                     store(out, i, total)
-            for h in range(found):
+            for h in range(listed):
                 touched += high[h] - low[h]
         if wrapped:
             for w in range(weights):
@@ -229,17 +235,17 @@ def lookup(
 
 
 @kernel("int64(int64[::1], int64, int64, int64, int64[::1], int64, int64, int64[::1], int64[::1])")
-def seek(directory: Words, batches: int, columns: int, weights: int, keys: Words, width: int, n: int, hits: Words, report: Words) -> int:
-    """Writes a hit (key, batch, first row, end) for each batch with rows that begin with key i, in order of i.
+def seek(directory: Words, batches: int, columns: int, weights: int, keys: Words, width: int, n: int, target: Words, report: Words) -> int:
+    """Writes a hit for each batch with rows that begin with key i, in order of i.
 
-    hits: addresses of 4 columns with room for n * batches. Returns the number of hits; report has the rows in them.
+    target: addresses of HIT columns with room for n * batches. Returns the number of hits; the report has the rows in them.
     """
     stride = DIRECTORY_HEADER + columns + weights
     room = BLOCK * max(batches, 1)
-    who = np.empty(room, np.int64)
+    hits = np.empty(room, np.int64)
     low = np.empty(room, np.int64)
     high = np.empty(room, np.int64)
-    places = np.empty(BLOCK + 1, np.int64)
+    positions = np.empty(BLOCK + 1, np.int64)
     borders = np.empty(batches + 1, np.int64)
     touched = total = matches = 0
     for first in range(0, n, BLOCK):
@@ -247,25 +253,25 @@ def seek(directory: Words, batches: int, columns: int, weights: int, keys: Words
         listed = 0
         for b in range(batches):
             borders[b] = listed
-            found, inspected = seek_block(directory, b * stride, keys, width, first, count, who[listed:], low[listed:], high[listed:])
-            listed += found
+            more, inspected = seek_block(directory, b * stride, keys, width, first, count, hits[listed:], low[listed:], high[listed:])
+            listed += more
             touched += inspected
         borders[batches] = listed
         for i in range(count + 1):
-            places[i] = 0
+            positions[i] = 0
         for h in range(listed):
-            places[who[h] + 1] += 1
-        places[0] = total
+            positions[hits[h] + 1] += 1
+        positions[0] = total
         for i in range(count):
-            places[i + 1] += places[i]
+            positions[i + 1] += positions[i]
         for b in range(batches):
             for h in range(borders[b], borders[b + 1]):
-                place = places[who[h]]
-                places[who[h]] += 1
-                store(hits[0], place, first + who[h])
-                store(hits[1], place, b)
-                store(hits[2], place, low[h])
-                store(hits[3], place, high[h])
+                position = positions[hits[h]]
+                positions[hits[h]] += 1
+                store(target[HIT_KEY], position, first + hits[h])
+                store(target[HIT_BATCH], position, b)
+                store(target[HIT_START], position, low[h])
+                store(target[HIT_END], position, high[h])
                 matches += high[h] - low[h]
         total += listed
     report[TOUCHED] = touched + matches
@@ -275,28 +281,28 @@ def seek(directory: Words, batches: int, columns: int, weights: int, keys: Words
 
 @kernel("int64(int64[::1], int64, int64[::1], int64, int64[::1], int64, int64[::1])")
 def expand(directory: Words, stride: int, hits: Words, count: int, wanted: Words, outputs: int, target: Words) -> int:
-    """target[0] = the key of each row in the hits; target[1 + o] = its column wanted[o] (weights follow the columns)."""
-    places = np.empty(EXPANSION, np.int64)
+    """target[0] = the key of each row in the hits; target[1 + o] = its column wanted[o] (weights follow the columns). Returns the rows."""
+    columns = np.empty(EXPANSION, np.int64)
     rows = np.empty(EXPANSION, np.int64)
-    written = filled = h = taken = 0
+    written = filled = h = done = 0
     while h < count or filled > 0:
         if h < count and filled < EXPANSION:
-            key, place = load(hits[0], h), load(hits[1], h) * stride + DIRECTORY_HEADER
-            start, end = load(hits[2], h) + taken, load(hits[3], h)
+            key, first_column = load(hits[HIT_KEY], h), load(hits[HIT_BATCH], h) * stride + DIRECTORY_HEADER
+            start, end = load(hits[HIT_START], h) + done, load(hits[HIT_END], h)
             more = min(end - start, EXPANSION - filled)
             for k in range(more):
-                places[filled + k] = place
+                columns[filled + k] = first_column
                 rows[filled + k] = start + k
                 store(target[0], written + filled + k, key)
             filled += more
-            done = start + more == end
-            taken = 0 if done else taken + more
-            h += np.int64(done)
+            complete = start + more == end
+            done = 0 if complete else done + more
+            h += np.int64(complete)
             continue
         for o in range(outputs):
             out = target[1 + o] + 8 * written
             for k in range(filled):
-                store(out, k, load(directory[places[k] + wanted[o]], rows[k]))
+                store(out, k, load(directory[columns[k] + wanted[o]], rows[k]))
         written += filled
         filled = 0
     return written

@@ -1,8 +1,8 @@
-"""Rows that a tick of a recursion meets: each once, by number, in a hash table, with its history; and what waits for its iteration.
+"""The rows that a tick of a recursion derives: each once, by number, in a hash table, with its history; and lists of rows by iteration.
 
-The history of a row is the weights with which it was derived in past epochs, by iteration. It is looked up when the row is first looked
-at. Rows are entered in blocks, so that the memory works on many of them at a time. What is called for each row is given addresses: with
-an array each call would count a reference up and down again.
+The history of a row is the weights with which it was derived in past epochs, by iteration. It is looked up when the row is first visited.
+Rows are entered in blocks, so that memory serves many of them at a time. Functions that are called for each row take addresses: with arrays
+each call would count references. Rows are hashed under a key of the process, so that crafted values cannot crowd a part of the table.
 """
 
 from __future__ import annotations
@@ -20,50 +20,57 @@ TOUCHED_ROWS, TOUCHED_JOINS, SOUGHT_ROWS, SOUGHT_JOINS, DERIVED, ITERATIONS = ra
 """Words of the report: what was inspected for histories and for joins, keys sought for each, rows derived, iterations."""
 
 ROWS, KNOWN, LATEST, DERIVATIONS, CHANGES, ENTRIES, FREE, OVERFLOWED, REPORT = range(6, 15)
-"""How much of each table is used: the rows, their histories (and the latest iteration in these), derivations, changes, entries that wait or
-have waited; how many of these are the first that is free again; whether a weight has left 64 bits; and how many words a report has."""
+"""More words of it, how much of each table is used: the rows, their histories (and the latest iteration in these), derivations, changes,
+entries of the lists; the first entry that is free again, or NOTHING; whether a weight has left 64 bits. And how many words a report has."""
 
 SUM, NOW, LAST, HISTORY, CHANGE, STATE = range(6)
-"""What is kept of a row, before its words: its weight in this tick's earlier iterations and in this one, the last iteration that looked at
-it, the first place of its history (UNKNOWN before it is looked up), the change of its presence; and how many words that are."""
+"""Words of a record before those of its row: the row's weight in this tick's earlier iterations and in this one, the last iteration that
+visited it, the first entry of its history (UNKNOWN before it is looked up), the change of its presence. And how many words that are."""
+
+WAITING_ROW, WAITING_WEIGHT, WAITING_NEXT, WAITING = range(4)
+"""Words of an entry of a list: the number of the row, a weight, the next entry or NOTHING. And how many words that are."""
+
+PAST_ITERATION, PAST_WEIGHT, PAST_NEXT, PAST = range(4)
+"""Words of an entry of a history: the iteration, the weight, the row's next entry or NOTHING. And how many words that are."""
 
 NOTHING, UNKNOWN = -1, -2
 FAR = 1 << 62
 MOST = (1 << 63) - 1
 LINE_BITS = 3
-"""Eight places of the hash table are a cache line."""
+"""Eight slots of the hash table are a cache line."""
 
-NEXT_PLACE = (1 << LINE_BITS) + 1
-"""From a place that is taken to the next one: in another line and elsewhere there; being odd, it comes by all places."""
+PROBE_STEP = (1 << LINE_BITS) + 1
+"""From a slot in use to the next one to try: in another line and elsewhere in it; being odd, it reaches all slots."""
 
 ROOM = 256
 """Rows for which tables have room at first."""
 
 NUMBER_BITS = 32
-"""Bits of a row's number; the rest of a place of the hash table is the tag."""
+"""Bits of a row's number; the rest of a slot of the hash table is the tag."""
 
 
 class Seen(NamedTuple):
-    """records: int64[room, STATE + width], what is kept of a row, and its words. slots: the hash table, (tag, number of a row) or NOTHING.
+    """records: int64[room, STATE + width]. slots: the hash table, (tag, number of a row) or NOTHING. key: of the hash.
 
-    A tag is a part of the row's hash: rows that merely lie where another is sought need not be looked at.
+    A tag is a part of the row's hash: rows with other tags need not be compared.
     """
 
     records: Words
     slots: Words
+    key: int
 
 
 class Waiting(NamedTuple):
-    """entries: int64[room, 3], (row, weight, next entry of the iteration). heads: the first entry of each iteration, or NOTHING."""
+    """Lists of rows to visit. entries: int64[room, WAITING]. heads: the first entry of each iteration, or NOTHING."""
 
     entries: Words
     heads: Words
 
 
-class Found(NamedTuple):
-    """Room for a block of keys: which of them a batch has, and their rows there."""
+class KeyHits(NamedTuple):
+    """Room for a block of keys: the positions of those that a batch has, and their rows [low, high) there."""
 
-    who: Words
+    keys: Words
     low: Words
     high: Words
 
@@ -90,7 +97,7 @@ def grown_rows(rows: Words, room: int) -> Words:
 
 @part
 def grown_columns(columns: Words, filled: int, room: int) -> Words:
-    """Columns, of which so many words are filled, with room for at least `room`."""
+    """Columns, of which `filled` words each are in use, with room for at least `room`."""
     if room <= columns.shape[1]:
         return columns
     larger = np.empty((len(columns), max(room, 2 * columns.shape[1])), np.int64)
@@ -106,7 +113,7 @@ def renewed(words: Words, room: int) -> Words:
 
 @part
 def grown_heads(heads: Words, iteration: int) -> Words:
-    """Lists of iterations, at least up to this one."""
+    """The heads of lists, with one for this iteration at least."""
     if iteration < len(heads):
         return heads
     larger = np.full(max(iteration + 1, 2 * len(heads)), NOTHING, np.int64)
@@ -116,7 +123,7 @@ def grown_heads(heads: Words, iteration: int) -> Words:
 
 @part
 def total(low: Words, high: Words, hits: int) -> int:
-    """How many rows the hits have."""
+    """How many rows the first `hits` hits have."""
     rows = 0
     for h in range(hits):
         rows += high[h] - low[h]
@@ -124,13 +131,13 @@ def total(low: Words, high: Words, hits: int) -> int:
 
 
 @part
-def hash_row(row: int, width: int) -> int:
-    """A hash of the words at `row`, its low bits included; rows whose last words are near to each other often lie in one cache line.
+def hash_row(row: int, width: int, key: int) -> int:
+    """A hash of the words at `row`, not negative; rows whose last words differ in their low bits alone are in one cache line.
 
-    Iterations that go on from each other meet such rows. The line is hashed, and so is where its first row is: ids that are all multiples
-    of 8 spread as well.
+    Successive iterations derive such rows. The line is hashed, and so is the position in it, so that words that are all multiples of 8
+    spread as well.
     """
-    state = np.uint64(width)
+    state = np.uint64(key) ^ np.uint64(width)
     last = np.uint64(load(row, width - 1))
     for c in range(width):
         word = np.uint64(load(row, c)) if c < width - 1 else last >> np.uint64(LINE_BITS)
@@ -138,43 +145,43 @@ def hash_row(row: int, width: int) -> int:
         state ^= state >> np.uint64(32)
     state *= np.uint64(0xD6E8FEB86659FD93)
     state ^= state >> np.uint64(32)
-    place = (state + last) & np.uint64((1 << LINE_BITS) - 1)
-    hashed: int = np.int64((state >> np.uint64(LINE_BITS) << np.uint64(LINE_BITS) | place) & np.uint64(MOST))
+    position = (state + last) & np.uint64((1 << LINE_BITS) - 1)
+    hashed: int = np.int64((state >> np.uint64(LINE_BITS) << np.uint64(LINE_BITS) | position) & np.uint64(MOST))
     return hashed
 
 
 @part
 def tagged(hashed: int, r: int) -> int:
-    """What the hash table has for row r: the high bits of its hash, and its number."""
+    """The slot of row r: the high bits of its hash, and its number."""
     return (hashed >> NUMBER_BITS) << NUMBER_BITS | r
 
 
 @part
 def with_room(seen: Seen, count: int, width: int, room: int) -> Seen:
-    """The `count` rows with room for at least `room`."""
+    """The table of `count` rows with room for at least `room`."""
     records = grown_rows(seen.records, room)
     size = len(seen.slots)
     if 2 * room <= size:
-        return Seen(records, seen.slots)
+        return Seen(records, seen.slots, seen.key)
     while size < 2 * room:
-        size *= 4  # entering all rows again costs more than room
+        size *= 4  # entering all rows again costs more than memory
     slots = np.full(size, NOTHING, np.int64)
     words, step = address_of(records) + 8 * STATE, 8 * (STATE + width)
     for r in range(count):
-        hashed = hash_row(words + r * step, width)
-        place = hashed & (size - 1)
-        while slots[place] >= 0:
-            place = (place + NEXT_PLACE) & (size - 1)
-        slots[place] = tagged(hashed, r)
-    return Seen(records, slots)
+        hashed = hash_row(words + r * step, width, seen.key)
+        position = hashed & (size - 1)
+        while slots[position] >= 0:
+            position = (position + PROBE_STEP) & (size - 1)
+        slots[position] = tagged(hashed, r)
+    return Seen(records, slots, seen.key)
 
 
 @part
 def find_row(records: int, slots: int, mask: int, count: int, row: int, width: int, hashed: int) -> int:
     """The number of the row whose words, at `row`, have this hash; `count` if it is new, and then entered."""
     step = 8 * (STATE + width)
-    place = hashed & mask
-    slot = load(slots, place)
+    position = hashed & mask
+    slot = load(slots, position)
     while slot >= 0:
         r = slot & ((1 << NUMBER_BITS) - 1)
         if slot == tagged(hashed, r):
@@ -183,9 +190,9 @@ def find_row(records: int, slots: int, mask: int, count: int, row: int, width: i
                 same &= load(records + r * step, STATE + c) == load(row, c)
             if same:
                 return r
-        place = (place + NEXT_PLACE) & mask
-        slot = load(slots, place)
-    store(slots, place, tagged(hashed, count))
+        position = (position + PROBE_STEP) & mask
+        slot = load(slots, position)
+    store(slots, position, tagged(hashed, count))
     new = records + count * step
     for c in range(width):
         store(new, STATE + c, load(row, c))
@@ -199,34 +206,35 @@ def find_row(records: int, slots: int, mask: int, count: int, row: int, width: i
 
 @part
 def wait(entries: int, heads: int, used: int, free: int, row: int, weight: int, iteration: int) -> tuple[int, int]:
-    """Enters a row into the list of an iteration, where an entry is free or behind the used ones: (those used, the first that is free)."""
-    entry = free if free >= 0 else used
+    """Enters a row into the list of an iteration, in the first free entry or after the used ones: (used entries, the first free one)."""
+    number = free if free >= 0 else used
+    entry = entries + 8 * WAITING * number
     if free >= 0:
-        free = load(entries, 3 * free + 2)
+        free = load(entry, WAITING_NEXT)
     else:
         used += 1
-    store(entries, 3 * entry, row)
-    store(entries, 3 * entry + 1, weight)
-    store(entries, 3 * entry + 2, load(heads, iteration))
-    store(heads, iteration, entry)
+    store(entry, WAITING_ROW, row)
+    store(entry, WAITING_WEIGHT, weight)
+    store(entry, WAITING_NEXT, load(heads, iteration))
+    store(heads, iteration, number)
     return used, free
 
 
 @part
-def enter(seen: Seen, waiting: Waiting, met: Words, filled: int, width: int, report: Words) -> tuple[Seen, Waiting]:
-    """Lets the first `filled` rows of `met` wait for their iterations: words, iteration, weight."""
+def enter(seen: Seen, waiting: Waiting, derived: Words, filled: int, width: int, report: Words) -> tuple[Seen, Waiting]:
+    """Enters the first `filled` rows of `derived`, (words, iteration, weight), into the lists of their iterations."""
     count, used, free = report[ROWS], report[ENTRIES], report[FREE]
     seen = with_room(seen, count, width, count + filled)
     entries, heads = grown_rows(waiting.entries, used + filled), waiting.heads
     records, slots, mask = address_of(seen.records), address_of(seen.slots), len(seen.slots) - 1
-    waits, rows, step = address_of(entries), address_of(met), 8 * (width + 2)
+    waits, rows, step = address_of(entries), address_of(derived), 8 * (width + 2)
     hashes = np.empty(min(filled, BLOCK), np.int64)
     for first in range(0, filled, BLOCK):
         block = min(BLOCK, filled - first)
         latest = 0
         for i in range(block):
-            hashes[i] = hash_row(rows + (first + i) * step, width)
-            latest = max(latest, met[first + i, width])
+            hashes[i] = hash_row(rows + (first + i) * step, width, seen.key)
+            latest = max(latest, derived[first + i, width])
         heads = grown_heads(heads, latest)
         lists = address_of(heads)
         if mask >= LARGE:
@@ -235,7 +243,7 @@ def enter(seen: Seen, waiting: Waiting, met: Words, filled: int, width: int, rep
         for i in range(block):
             r = find_row(records, slots, mask, count, rows + (first + i) * step, width, hashes[i])
             count = max(count, r + 1)
-            iteration, weight = met[first + i, width], met[first + i, width + 1]
+            iteration, weight = derived[first + i, width], derived[first + i, width + 1]
             used, free = wait(waits, lists, used, free, r, weight, iteration)
     report[ROWS], report[ENTRIES], report[FREE] = count, used, free
     report[DERIVED] += filled
@@ -243,12 +251,12 @@ def enter(seen: Seen, waiting: Waiting, met: Words, filled: int, width: int, rep
 
 
 @part
-def take_due(waiting: Waiting, records: Words, iteration: int, looked: Words, fresh: Words, report: Words) -> tuple[int, int]:
-    """Adds up what waits for the iteration, and lists its rows and those that are new: (how many, how many new ones).
+def take_due(waiting: Waiting, records: Words, iteration: int, visited: Words, fresh: Words, report: Words) -> tuple[int, int]:
+    """Adds up the list of the iteration, and lists its rows and those whose history is unknown: (how many, how many unknown).
 
-    The entries are free again.
+    Frees the entries.
     """
-    looks = unknown = 0
+    visits = unknown = 0
     entries = waiting.entries
     entry = waiting.heads[iteration]
     waiting.heads[iteration] = NOTHING
@@ -256,39 +264,36 @@ def take_due(waiting: Waiting, records: Words, iteration: int, looked: Words, fr
         return 0, 0
     first = last = entry
     while entry >= 0:
-        r = entries[entry, 0]
+        r = entries[entry, WAITING_ROW]
         if records[r, LAST] != iteration:
             records[r, LAST] = iteration
             records[r, NOW] = 0
-            looked[looks] = r
-            looks += 1
+            visited[visits] = r
+            visits += 1
             if records[r, HISTORY] == UNKNOWN:
                 fresh[unknown] = r
                 unknown += 1
-        weight = entries[entry, 1]
+        weight = entries[entry, WAITING_WEIGHT]
         total = records[r, NOW] + weight
         if ((total ^ records[r, NOW]) & (total ^ weight)) < 0:
             report[OVERFLOWED] = 1
         records[r, NOW] = total
-        last, entry = entry, entries[entry, 2]
-    entries[last, 2], report[FREE] = report[FREE], first
-    return looks, unknown
+        last, entry = entry, entries[entry, WAITING_NEXT]
+    entries[last, WAITING_NEXT], report[FREE] = report[FREE], first
+    return visits, unknown
 
 
 @part
 def read_histories(
-    past: Words, batches: int, width: int, records: Words, fresh: Words, count: int, history: Words, found: Found, report: Words
+    past: Words, batches: int, width: int, records: Words, fresh: Words, count: int, history: Words, hits: KeyHits, report: Words
 ) -> Words:
-    """Looks the rows fresh[:count] up in the directory of past derivations; gives the history with their entries.
-
-    An entry is (iteration, weight, next entry of the row).
-    """
+    """Looks the rows fresh[:count] up in the directory of past derivations; returns the histories with theirs."""
     stride = DIRECTORY_HEADER + width + 2
     keys = np.empty((width, min(count, BLOCK)), np.int64)
     table = np.empty(width, np.int64)
     for c in range(width):
         table[c] = address_of(keys[c])
-    who, low, high = found.who, found.low, found.high
+    low, high = hits.low, hits.high
     used, latest = report[KNOWN], report[LATEST]
     report[SOUGHT_ROWS] += count
     for first in range(0, count, BLOCK):
@@ -298,19 +303,19 @@ def read_histories(
             for c in range(width):
                 keys[c, i] = records[fresh[first + i], STATE + c]
         for b in range(batches):
-            hits, inspected = seek_block(past, b * stride, table, width, 0, block, who, low, high)
+            matches, inspected = seek_block(past, b * stride, table, width, 0, block, hits.keys, low, high)
             iterations = past[b * stride + DIRECTORY_HEADER + width]
             weights = past[b * stride + DIRECTORY_HEADER + width + 1]
-            rows = total(low, high, hits)
+            rows = total(low, high, matches)
             report[TOUCHED_ROWS] += inspected + rows
             history = grown_rows(history, used + rows)
-            for h in range(hits):
-                r = fresh[first + who[h]]
+            for h in range(matches):
+                r = fresh[first + hits.keys[h]]
                 for k in range(low[h], high[h]):
                     iteration = load(iterations, k)
                     latest = max(latest, iteration)
-                    history[used, 0], history[used, 1] = iteration, load(weights, k)
-                    history[used, 2] = records[r, HISTORY]
+                    history[used, PAST_ITERATION], history[used, PAST_WEIGHT] = iteration, load(weights, k)
+                    history[used, PAST_NEXT] = records[r, HISTORY]
                     records[r, HISTORY] = used
                     used += 1
     report[KNOWN], report[LATEST] = used, latest
@@ -319,28 +324,29 @@ def read_histories(
 
 @part
 def step_row(record: int, history: int, iteration: int) -> tuple[int, int, bool]:
-    """Looks at a row: (the change of its presence at this iteration, the next iteration of its history or FAR, within 64 bits)."""
-    before = at = 0
+    """Visits a row: (the change of its presence at this iteration, the next iteration of its history or FAR, whether within 64 bits)."""
+    before = past = 0
     later = FAR
     safe = True
     entry = load(record, HISTORY)
     while entry >= 0:
-        when, weight = load(history, 3 * entry), load(history, 3 * entry + 1)
+        step = history + 8 * PAST * entry
+        when, weight = load(step, PAST_ITERATION), load(step, PAST_WEIGHT)
         if when < iteration:
             total = before + weight
             safe &= ((total ^ before) & (total ^ weight)) >= 0
             before = total
         elif when == iteration:
-            total = at + weight
-            safe &= ((total ^ at) & (total ^ weight)) >= 0
-            at = total
+            total = past + weight
+            safe &= ((total ^ past) & (total ^ weight)) >= 0
+            past = total
         else:
             later = min(later, when)
-        entry = load(history, 3 * entry + 2)
+        entry = load(step, PAST_NEXT)
     earlier, here = load(record, SUM), load(record, NOW)
-    old, new, now = before + at, before + earlier, earlier + here
+    old, new, now = before + past, before + earlier, earlier + here
     all_ = old + now
-    safe &= ((old ^ before) & (old ^ at)) >= 0 and ((new ^ before) & (new ^ earlier)) >= 0
+    safe &= ((old ^ before) & (old ^ past)) >= 0 and ((new ^ before) & (new ^ earlier)) >= 0
     safe &= ((now ^ earlier) & (now ^ here)) >= 0 and ((all_ ^ old) & (all_ ^ now)) >= 0
     change = np.int64(all_ > 0) - np.int64(new > 0) - np.int64(old > 0) + np.int64(before > 0)
     store(record, SUM, now)

@@ -1,10 +1,10 @@
 """Kernels that bring rows into order and merge equal ones.
 
 A table is an int64 array of the addresses of `columns` key columns followed by `weights` weight columns, each of n words.
-Order is lexicographic over the key columns, signed. Nothing here writes to its inputs.
-Sorting: the leading bits of the row, compressed by each column's range, and the row's number make one unsigned word; these words are
-radix sorted; rows that the bits could not tell apart are refined in the same way on what follows. Cost O(n) for rows of bounded width.
-Where all bits of the rows fit, the sorted words are the sorted rows, and nothing else is looked at again.
+Order is lexicographic over the key columns, signed. Inputs are never written to.
+Sorting: the leading bits of a row, compressed by each column's range, and the row's number form one unsigned word; these words are radix
+sorted; rows with equal bits are sorted in the same way by what follows. O(n) for rows of bounded width.
+If all bits of the rows fit, the sorted words are the sorted rows, and the columns are not read again.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ SMALL = 24
 RUN = 64
 DIGIT_BITS = 11
 FEW, DIGITS = 1 << 12, 3
-"""From so many rows on it pays to sort all bits of a row, where these are at most so many digits: with a row's number, one word."""
+"""From FEW rows on all bits of a row are sorted at once if they are at most so many digits, which fit one word with the row's number."""
+
+START, END, RANGE = range(3)
+"""Words of a range of rows that is yet to be sorted. And how many words that are."""
 
 
 @part
 def insertion_sort(keys: Words, start: int, end: int) -> None:
-    """Sorts keys[start:end] (unsigned) in place; meant for short or nearly sorted runs."""
+    """Sorts keys[start:end] (unsigned) in place; for short or nearly sorted runs."""
     for i in range(start + 1, end):
         key = keys[i]
         j = i
@@ -49,9 +52,9 @@ def bit_length(word: int) -> int:
 
 @part
 def radix_pass(keys: Words, spare: Words, counts: Words, start: int, end: int, idle: int) -> tuple[int, int]:
-    """One stable radix pass over keys[start:end] by their highest differing bits; the low `idle` bits do not count.
+    """One stable radix pass over keys[start:end] by their highest differing bits; the low `idle` bits are ignored.
 
-    Returns (buckets, rows of the largest bucket), (0, 0) when all are equal; counts[b] is then the end of bucket b.
+    Returns (buckets, rows of the largest bucket), (0, 0) if all are equal; counts[b] is the end of bucket b.
     """
     low = high = keys[start]
     for i in range(start + 1, end):
@@ -87,7 +90,7 @@ def radix_pass(keys: Words, spare: Words, counts: Words, start: int, end: int, i
 
 @part
 def distribute(keys: Words, spare: Words, n: int, idle: int, digits: int) -> None:
-    """Sorts the first n unsigned keys by that many digits above their low `idle` bits: one stable pass for each, the lowest first."""
+    """Sorts the first n unsigned keys by `digits` digits above their low `idle` bits: one stable pass for each, the lowest first."""
     buckets = 1 << DIGIT_BITS
     mask = np.uint64(buckets - 1)
     counts = np.zeros((digits, buckets), np.int64)
@@ -116,13 +119,13 @@ def distribute(keys: Words, spare: Words, n: int, idle: int, digits: int) -> Non
 
 @part
 def radix_sort(keys: Words, n: int, spare: Words, counts: Words, idle: int) -> None:
-    """Sorts the first n unsigned keys; their low `idle` bits ascend among equals to begin with and need no sorting."""
-    pending = np.empty((n // RUN + 2, 2), np.int64)
-    pending[0, 0], pending[0, 1] = 0, n
+    """Sorts the first n unsigned keys; their low `idle` bits must ascend among equal keys, and are not sorted."""
+    pending = np.empty((n // RUN + 2, RANGE), np.int64)
+    pending[0, START], pending[0, END] = 0, n
     depth = 1
     while depth > 0:
         depth -= 1
-        start, end = pending[depth, 0], pending[depth, 1]
+        start, end = pending[depth, START], pending[depth, END]
         if end - start <= RUN:
             insertion_sort(keys, start, end)
             continue
@@ -135,7 +138,7 @@ def radix_sort(keys: Words, n: int, spare: Words, counts: Words, idle: int) -> N
         for b in range(buckets):
             stop = counts[b]
             if stop - position > RUN:
-                pending[depth, 0], pending[depth, 1] = position, stop
+                pending[depth, START], pending[depth, END] = position, stop
                 depth += 1
             else:
                 insertion_sort(keys, position, stop)
@@ -146,7 +149,7 @@ def radix_sort(keys: Words, n: int, spare: Words, counts: Words, idle: int) -> N
 def pack(table: Words, columns: int, order: Words, start: int, end: int, keys: Words, idle: int) -> bool:
     """keys[i] = the leading bits of row order[start + i], compressed by range, above `idle` bits with i.
 
-    Returns whether the bits tell all the columns.
+    Returns whether these are all bits of the row.
     """
     count = end - start
     room = 64 - idle
@@ -165,17 +168,17 @@ def pack(table: Words, columns: int, order: Words, start: int, end: int, keys: W
             continue
         if room == 0:
             return False
-        taken = min(bits, room)
-        cut = np.uint64(bits - taken)
-        grow = np.uint64(taken)
-        if taken == 64:
+        width = min(bits, room)
+        cut = np.uint64(bits - width)
+        grow = np.uint64(width)
+        if width == 64:
             for i in range(count):
                 keys[i] = np.uint64(load(column, order[start + i])) - floor
         else:
             for i in range(count):
                 keys[i] = (keys[i] << grow) | ((np.uint64(load(column, order[start + i])) - floor) >> cut)
-        room -= taken
-        if taken < bits:
+        room -= width
+        if width < bits:
             return False
     return True
 
@@ -196,17 +199,17 @@ def sort_short(table: Words, columns: int, order: Words, same: Words, start: int
 
 @part
 def sort_rows(table: Words, columns: int, order: Words, same: Words) -> None:
-    """Sorts the row numbers `order` by their rows; same[i] tells whether row order[i] equals row order[i - 1]."""
+    """Sorts the row numbers `order` by their rows; sets same[i] to whether row order[i] equals row order[i - 1]."""
     n = len(order)
-    pending = np.empty((n // SMALL + 2, 2), np.int64)
-    pending[0, 0], pending[0, 1] = 0, n
+    pending = np.empty((n // SMALL + 2, RANGE), np.int64)
+    pending[0, START], pending[0, END] = 0, n
     depth = 1
     keys = np.empty(n if n > SMALL else 0, np.uint64)
     spare = np.empty(n if n > SMALL else 0, np.uint64)
     counts = np.empty(1 << DIGIT_BITS, np.int64)
     while depth > 0:
         depth -= 1
-        start, end = pending[depth, 0], pending[depth, 1]
+        start, end = pending[depth, START], pending[depth, END]
         count = end - start
         if count <= SMALL:
             sort_short(table, columns, order, same, start, end)
@@ -232,7 +235,7 @@ def sort_rows(table: Words, columns: int, order: Words, same: Words) -> None:
                     for k in range(start + i + 1, start + stop):
                         same[k] = 1
                 else:
-                    pending[depth, 0], pending[depth, 1] = start + i, start + stop
+                    pending[depth, START], pending[depth, END] = start + i, start + stop
                     if stop - i <= SMALL:
                         sort_short(table, columns, order, same, start + i, start + stop)
                     else:
@@ -260,7 +263,7 @@ def add_up(column: int, order: Words, starts: Words, groups: int, target: int) -
 
 @part
 def drop_zeros(target: Words, columns: int, weights: int, starts: Words, groups: int) -> int:
-    """Removes the groups whose weights are all 0 from the target weights and from starts; returns how many are left."""
+    """Removes the groups whose weights are all 0 from the target weights and from starts; returns how many remain."""
     kept = 0
     for g in range(groups):
         live = False
@@ -277,7 +280,7 @@ def drop_zeros(target: Words, columns: int, weights: int, starts: Words, groups:
 
 @kernel("int64(int64[::1], int64, int64, int64)")
 def sortedness(table: Words, columns: int, weights: int, n: int) -> int:
-    """2: strictly ascending rows, none of them with all weights 0; 1: ascending; 0: neither."""
+    """2: rows ascend strictly, none with all weights 0; 1: they ascend; 0: neither."""
     level = 2
     for i in range(1, n):
         order = compare_rows(table, 0, i - 1, table, 0, i, columns)
@@ -296,7 +299,7 @@ def sortedness(table: Words, columns: int, weights: int, n: int) -> int:
 
 @part
 def measure(table: Words, columns: int, n: int, lows: Words, bits: Words) -> int:
-    """lows[c] = the least word of a column, bits[c] = those in which its words differ from it; returns the bits of a row."""
+    """lows[c] = the least word of a column, bits[c] = how many bits its words need above that; returns the bits of a row."""
     total = 0
     for c in range(columns):
         low = high = load(table[c], 0)
@@ -312,7 +315,7 @@ def measure(table: Words, columns: int, n: int, lows: Words, bits: Words) -> int
 
 @part
 def sort_whole(table: Words, columns: int, lows: Words, bits: Words, order: Words, same: Words) -> Words:
-    """Sorts as `sort_rows` does, by all bits of the rows as measured. Returns the sorted words: these bits, and below the row's number."""
+    """Sorts as `sort_rows` does, by all bits of the rows as measured. Returns the sorted words: these bits, then the row's number."""
     n = len(order)
     keys, spare = np.zeros(n, np.uint64), np.empty(n, np.uint64)
     for c in range(columns):
@@ -333,7 +336,7 @@ def sort_whole(table: Words, columns: int, lows: Words, bits: Words, order: Word
 
 @part
 def unpack_column(keys: Words, starts: Words, groups: int, shift: int, bits: int, low: int, target: int) -> None:
-    """target[g] = the word whose bits lie from `shift` on in keys[starts[g]]."""
+    """target[g] = low + the `bits` bits of keys[starts[g]] from `shift` on."""
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     for g in range(groups):
         store(target, g, np.int64(((keys[starts[g]] >> np.uint64(shift)) & mask) + np.uint64(low)))
@@ -341,7 +344,10 @@ def unpack_column(keys: Words, starts: Words, groups: int, shift: int, bits: int
 
 @kernel("int64(int64[::1], int64, int64, int64, int64[::1], int64)")
 def consolidate(table: Words, columns: int, weights: int, n: int, target: Words, ascending: int) -> int:
-    """Writes the sorted rows with equal ones merged and zeros dropped to target; returns how many, or -1 on weight overflow."""
+    """Writes the sorted rows to target, equal ones merged and those with all weights 0 dropped; returns how many, -1 on weight overflow.
+
+    ascending: whether the rows are sorted already.
+    """
     order = np.empty(n, np.int64)
     same = np.empty(n, np.uint8)
     for i in range(n):

@@ -60,10 +60,10 @@ def addresses(arrays: Sequence[Words] | Words, length: int) -> Words:
 
 
 def zeros(length: int, gradual: bool = False) -> Words:
-    """int64[length] of zeros. gradual: it will be filled little by little, and no step may pause.
+    """int64[length] of zeros. gradual: it will be filled in small steps, none of which may pause.
 
-    For large arrays NumPy asks for huge pages, which is fastest when all is written at once; but the first touch of each may take
-    milliseconds. What is filled little by little is therefore mapped here, in small pages.
+    For large arrays NumPy uses huge pages, which is fastest when all is written at once; but the first access to each page may take
+    milliseconds. An array that is filled in small steps is therefore mapped here, in small pages.
     """
     if not gradual or 8 * length < LARGE_BYTES:
         return np.zeros(length, INT64)
@@ -74,7 +74,7 @@ def zeros(length: int, gradual: bool = False) -> Words:
 
 
 def block(columns: int, length: int, gradual: bool = False) -> tuple[Words, Words]:
-    """A new int64[columns, length] for a kernel to fill, of any content, and the addresses of its columns. gradual: see `zeros`."""
+    """A new int64[columns, length] with any content, for a kernel to fill, and the addresses of its columns. gradual: see `zeros`."""
     size = columns * length
     words = zeros(size, True) if gradual and 8 * size >= LARGE_BYTES else np.empty(size, INT64)
     table = words.reshape(columns, length)

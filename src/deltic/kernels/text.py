@@ -1,10 +1,10 @@
 """Kernels over strings: hashing, the table id → bytes, gathering bytes, and the words that strings sort by.
 
-A string is a run of bytes in an Arrow buffer: `data` is the address of the first, `offsets` that of the int32 or (`wide`) int64 places
-where each begins and ends. The table is open addressing over ids: `slots` holds entry numbers + 1 (0: free), entry e has ids[e] and
-the bytes arena[starts[e]:starts[e + 1]]. Entries are only ever added, and a slot is written last, so that a thread may read while
-another adds: what it looks for was there before. The hash is SipHash-1-3 under a secret key, the same on every machine (little-endian,
-as Arrow is); it is neither the exchange's nor the radix index's.
+A string is a run of bytes in an Arrow buffer: `data` is the address of the buffer, `offsets` that of the int32 or (`wide`) int64 offsets
+where each string begins and ends. The table uses open addressing over ids: `slots` holds entry numbers + 1 (0: free), entry e has ids[e]
+and the bytes arena[starts[e]:starts[e + 1]]. Entries are only ever added, and a slot is written last, so that a thread may look up earlier
+entries while another adds some. The hash is SipHash-1-3 under a secret key, the same on every machine (little-endian, as Arrow is);
+exchanges and the radix index have other hashes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from deltic.kernels.memory import WORD_MIN, Words, address_of, copy_bytes, load,
 COLLISION = -1
 FULL = -2
 ENTRIES, ROOM, KNOWN, NEW = range(4)
+"""Words of a table's counters: how many entries; (not used); the entry and the new string that collide."""
 
 
 @part
@@ -28,7 +29,7 @@ def _offset(offsets: int, wide: int, i: int) -> int:
 
 @part
 def _last(address: int, length: int) -> int:
-    """The bytes after the last whole word of a string, length mod 8 of them, as a word, the first lowest. Reads no byte outside it."""
+    """The bytes after the last whole word of a string, length mod 8 of them, as a word, the first lowest. Reads no byte outside of it."""
     rest = length & 7
     if rest == 0:
         return np.uint64(0)
@@ -90,24 +91,24 @@ def _equal(left: int, right: int, length: int) -> bool:
 
 @part
 def _find(slots: int, mask: int, ids: int, id_: int) -> int:
-    """The slot of `id_`, or the free one where it belongs."""
-    at = np.int64(np.uint64(id_) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
+    """The position of the slot of `id_`, or of the free one for it."""
+    position = np.int64(np.uint64(id_) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
     while True:
-        entry = load(slots, at)
+        entry = load(slots, position)
         if entry == 0 or load(ids, entry - 1) == id_:
-            return at
-        at = (at + 1) & mask
+            return position
+        position = (position + 1) & mask
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64[::1])")
 def hash_strings(data: int, offsets: int, wide: int, n: int, validity: int, bit: int, key0: int, key1: int, bits: int, out: Words) -> int:
     """out[i] = the last `bits` bits of the hash of string i, 0 instead of the NULL marker; the marker where it is NULL.
 
-    It is NULL where bit `bit` + i of `validity` (0: none is NULL) is not set. key0, key1: the low and the high half of the key.
+    It is NULL where bit `bit` + i of the bits at `validity` is 0; none is if `validity` is 0. key0, key1: the low and high half of the key.
     """
     for i in range(n):
-        place = bit + i
-        if validity and not (load_byte(validity + (place >> 3)) >> (place & 7)) & 1:
+        position = bit + i
+        if validity and not (load_byte(validity + (position >> 3)) >> (position & 7)) & 1:
             out[i] = WORD_MIN
             continue
         start = _offset(offsets, wide, i)
@@ -131,10 +132,10 @@ def insert(
     arena: Any,
     used: Words,
 ) -> int:
-    """Strings begin … n, whose ids are `wanted` (NULL is passed over), are verified against the table, or enter it.
+    """Verifies strings begin … n, whose ids are `wanted` (NULL is skipped), against the table, or enters them.
 
-    used[ENTRIES] counts entries; room is (entries, bytes). Returns n; where there is no room for string i, FULL - i; COLLISION where
-    entry used[KNOWN] and string used[NEW] share an id and are not equal.
+    used[ENTRIES] counts entries; room is (entries, bytes). Returns n; FULL - i if there is no room for string i; COLLISION if entry
+    used[KNOWN] and string used[NEW] share an id and differ.
     """
     mask = len(slots) - 1
     slot_table, id_table, bytes_at = address_of(slots), address_of(ids), address_of(arena)
@@ -144,8 +145,8 @@ def insert(
             continue
         start = _offset(offsets, wide, i)
         length = _offset(offsets, wide, i + 1) - start
-        at = _find(slot_table, mask, id_table, id_)
-        entry = slots[at] - 1
+        position = _find(slot_table, mask, id_table, id_)
+        entry = slots[position] - 1
         if entry >= 0:
             if starts[entry + 1] - starts[entry] != length or not _equal(bytes_at + starts[entry], data + start, length):
                 used[KNOWN], used[NEW] = entry, i
@@ -157,7 +158,7 @@ def insert(
         copy_bytes(bytes_at + starts[entry], data + start, length)
         starts[entry + 1] = starts[entry] + length
         ids[entry] = id_
-        slots[at] = entry + 1
+        slots[position] = entry + 1
         used[ENTRIES] = entry + 1
     return len(wanted)
 
@@ -173,32 +174,32 @@ def rehash(slots: Words, ids: Words, entries: int) -> None:
 
 @kernel("int64(int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
 def locate(wanted: int, slots: Words, ids: Words, starts: Words, entries: Words, offsets: Words) -> int:
-    """The entry of each wanted id into entries, -1 for NULL, -2 where it is not there. Returns how many are not there.
+    """Writes the entry of each wanted id to `entries`, -1 for NULL, -2 if it is absent; returns how many are absent.
 
-    offsets (one more than entries): those of the entries' bytes laid end to end.
+    offsets (one more than entries): those of the entries' bytes, concatenated.
     """
     mask = len(slots) - 1
     slot_table, id_table = address_of(slots), address_of(ids)
     missing = 0
-    offsets[0] = at = 0
+    offsets[0] = offset = 0
     for i in range(len(entries)):
         id_ = load(wanted, i)
         entry = np.int64(-1)
         if id_ != WORD_MIN:
             entry = slots[_find(slot_table, mask, id_table, id_)] - 1
             if entry >= 0:
-                at += starts[entry + 1] - starts[entry]
+                offset += starts[entry + 1] - starts[entry]
             else:
                 entry = np.int64(-2)
                 missing += 1
         entries[i] = entry
-        offsets[i + 1] = at
+        offsets[i + 1] = offset
     return missing
 
 
 @kernel("void(int64[::1], int64[::1], uint8[::1], int64[::1], uint8[::1], uint8[::1])")
 def gather(entries: Words, starts: Words, arena: Any, offsets: Words, out: Any, validity: Any) -> None:
-    """The entries' bytes at their offsets; sets a bit in `validity` (zeros) for each entry that is not negative."""
+    """Copies the entries' bytes to their offsets; sets a bit in `validity` (zeros) for each entry that is not negative."""
     source, target = address_of(arena), address_of(out)
     for i in range(len(entries)):
         entry = entries[i]
@@ -209,7 +210,7 @@ def gather(entries: Words, starts: Words, arena: Any, offsets: Words, out: Any, 
 
 @part
 def _big_endian(address: int, length: int) -> int:
-    """Up to 8 bytes as an unsigned word, the first highest, zeros after the last."""
+    """Up to 8 bytes as an unsigned word, the first in the highest bits, zeros after the last."""
     word = np.uint64(0)
     for i in range(length):
         word |= np.uint64(load_byte(address + i)) << np.uint64(56 - 8 * i)
@@ -218,16 +219,16 @@ def _big_endian(address: int, length: int) -> int:
 
 @kernel("void(int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1])")
 def prefixes(entries: Words, starts: Words, arena: Any, first: Words, second: Words, third: Words) -> None:
-    """Three words of each entry that sort as its bytes do: bytes 0 to 22, zero-padded, then min(length, 24) + 1; -1 gives WORD_MIN."""
+    """Three words for each entry that sort like its bytes: bytes 0 to 22, zero-padded, then min(length, 24) + 1; WORD_MIN for entry -1."""
     source = address_of(arena)
     for i in range(len(entries)):
         entry = entries[i]
         if entry < 0:
             first[i] = second[i] = third[i] = WORD_MIN
             continue
-        at = source + starts[entry]
+        start = source + starts[entry]
         length = starts[entry + 1] - starts[entry]
-        first[i] = np.int64(_big_endian(at, min(length, 8))) ^ WORD_MIN
-        second[i] = np.int64(_big_endian(at + 8, min(max(length - 8, 0), 8))) ^ WORD_MIN
-        last = _big_endian(at + 16, min(max(length - 16, 0), 7)) | np.uint64(min(length, 24) + 1)
+        first[i] = np.int64(_big_endian(start, min(length, 8))) ^ WORD_MIN
+        second[i] = np.int64(_big_endian(start + 8, min(max(length - 8, 0), 8))) ^ WORD_MIN
+        last = _big_endian(start + 16, min(max(length - 16, 0), 7)) | np.uint64(min(length, 24) + 1)
         third[i] = np.int64(last) ^ WORD_MIN

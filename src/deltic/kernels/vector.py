@@ -46,7 +46,7 @@ def heaviest(table: Words, start: int, end: int, n: int) -> int:
 
 @part
 def mix(word: int) -> int:
-    """A bijective mixing of 64 bits, its own: neither the strings' hash nor the radix index see it."""
+    """A bijective mixing of 64 bits, independent of the hash of strings and of the radix index."""
     word ^= word >> np.uint64(32)
     word *= np.uint64(0xD6E8FEB86659FD93)
     word ^= word >> np.uint64(29)
@@ -56,7 +56,7 @@ def mix(word: int) -> int:
 
 @kernel("int64(int64[::1], int64, int64, int64, int64[::1], int64[::1])")
 def shard_rows(keys: Words, width: int, n: int, shards: int, homes: Words, counts: Words) -> int:
-    """homes[i] = the shard of key i, by a hash of its words (the NULL marker hashes as 0); counts[s] += its rows."""
+    """homes[i] = the shard of key i, by a hash of its words (the NULL marker hashes as 0); counts[s] += the rows of shard s."""
     for i in range(n):
         state = np.uint64(width)
         for c in range(width):
@@ -70,12 +70,12 @@ def shard_rows(keys: Words, width: int, n: int, shards: int, homes: Words, count
 
 @kernel("int64(int64[::1], int64, int64, int64[::1], int64[::1], int64[::1])")
 def scatter(table: Words, width: int, n: int, homes: Words, begins: Words, target: Words) -> int:
-    """Copies the rows of each shard together, in their order, from begins[shard] on."""
-    place = np.empty(n, np.int64)
+    """Copies the rows of each shard to consecutive rows of the target, from begins[shard] on, in their order."""
+    position = np.empty(n, np.int64)
     for i in range(n):
-        place[i] = begins[homes[i]]
+        position[i] = begins[homes[i]]
         begins[homes[i]] += 1
     for c in range(width):
         for i in range(n):
-            store(target[c], place[i], load(table[c], i))
+            store(target[c], position[i], load(table[c], i))
     return n

@@ -1,4 +1,4 @@
-"""Compiling or loading all kernels at once, and telling whether that has been done on this machine."""
+"""Compiles or loads all kernels at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deltic.kernels.compiler import KERNELS, seal
 
 USUAL = ("index", "sort", "merge", "read", "ordered", "vector", "text", "floats", "decimals")
 RARE = ("fixpoint", "extend")
-"""Of recursions and of multiway joins: half of the time that compiling takes, so it is spent when they are first used."""
+"""Of recursions and of multiway joins: half of the time that compiling takes, spent only when they are first used."""
 
 
 def warm_up() -> None:
@@ -21,9 +21,9 @@ def warm_up() -> None:
 
 
 def prepare(say: Callable[[str], None] | None = None) -> None:
-    """Compiles the kernels that every session uses if that has not been done on this machine, and says so, on stderr by default.
+    """Compiles the kernels that every session uses, unless that has been done on this machine, and says so, on stderr by default.
 
-    Where no folder can keep them, each kernel is compiled when it is first used.
+    If no folder can keep them, each kernel is compiled when it is first used.
     """
     if FOLDER is None or complete():
         return

@@ -15,7 +15,7 @@ import numpy as np
 from deltic.kernels import sort
 from deltic.kernels.index import build_index, index_room, index_words
 from deltic.kernels.memory import Words
-from deltic.kernels.merge import DIRECTORY_HEADER
+from deltic.kernels.merge import BATCH_INDEX, BATCH_ROWS, DIRECTORY_HEADER
 from deltic.kernels.table import address, zeros
 from deltic.trace.guard import Guard
 from deltic.trace.rows import Rows
@@ -91,7 +91,7 @@ class Batch(Rows):
         """This batch's part of a directory: rows, address of the index, addresses of columns and weights; cached."""
         if self._entry is None:
             entry = np.empty(DIRECTORY_HEADER + len(self.table), np.int64)
-            entry[0], entry[1] = self.length, address(self.index)
+            entry[BATCH_ROWS], entry[BATCH_INDEX] = self.length, address(self.index)
             entry[DIRECTORY_HEADER:] = self.table
             self._entry = entry
         return self._entry

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -16,18 +18,21 @@ from deltic.trace.counters import Counters
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 
+_HASH_KEY: Final = secrets.randbits(63)
+"""Of the kernel's hash table, which decides no result."""
+
 
 @dataclass(frozen=True, slots=True)
 class LinearJoin:
     """X ⋈ other, by the first `key` words of both as arranged; one weight each.
 
-    mine: X as it was before the tick, arranged: words, then the iteration. arranged: for each of these words, which word of a row of X it
-    is. other: the other relation as it is now, `change` included. derived: for each word of a derived row (0 for X or 1 for the other,
+    recursive: X as it was before the tick, arranged: words, then the iteration. arranged: for each of these words, which word of a row of X
+    it is. other: the other relation as it is now, `change` included. derived: for each word of a derived row (0 for X or 1 for the other,
     the word there as arranged).
     """
 
     key: int
-    mine: Spine
+    recursive: Spine
     arranged: tuple[int, ...]
     other: Spine
     change: Batch
@@ -36,9 +41,9 @@ class LinearJoin:
 
 @dataclass(frozen=True, slots=True)
 class Fixpoint:
-    """What a tick did, in any order: what was derived, (row, iteration); the changes of X, (row, iteration at which joins see them), and
-    their sums by row. growth: how many rows of X changed in each iteration that did something. diverged: the changes are those of the
-    iteration that was one too many; nothing else counts.
+    """The results of a tick, in any order: what was derived, (row, iteration); the changes of X, (row, iteration at which joins see them),
+    and their sums by row. growth: how many rows of X changed in each iteration that was run. diverged: only `changes` is valid, with those
+    of the first iteration beyond the limit.
     """
 
     derivations: Rows
@@ -51,22 +56,23 @@ class Fixpoint:
 def fixpoint(base: Rows, past: Spine, chains: Sequence[LinearJoin], limit: int, rows: Counters, joins: Counters) -> Fixpoint:
     """Iterates X(n+1) = distinct(base ⊎ what the chains derive from X(n)) over the changes of one tick.
 
-    base: the change of what is derived at iteration 0. past: derivations of past ticks, words then iteration. limit: iterations that may
-    change something. Costs what is derived and the histories of those rows. Raises WeightOverflow.
+    base: the change of what is derived at iteration 0. past: derivations of past ticks, words then iteration. limit: how many iterations
+    may change rows. O(rows derived + the histories of these rows). Raises WeightOverflow.
     """
     width = past.columns - 1
     spines = [past.view[1]]
-    places = [len(past.view[1])]
+    end = len(past.view[1])
     table: list[tuple[int, ...]] = []
     moves: list[int] = []
     for chain in chains:
-        at = []
-        for directory in (chain.other.view[1], chain.mine.view[1], chain.change.entry):
-            at.append(places[-1])
+        entries = []
+        for directory in (chain.other.view[1], chain.recursive.view[1], chain.change.entry):
+            entries.append(end)
             spines.append(directory)
-            places.append(places[-1] + len(directory))
-        other, mine = (at[0], len(chain.other.batches), chain.other.columns), (at[1], len(chain.mine.batches), chain.mine.columns)
-        table.append((chain.key, *other, *mine, at[2], len(chain.change), len(moves)))
+            end += len(directory)
+        other = entries[0], len(chain.other.batches), chain.other.columns
+        recursive = entries[1], len(chain.recursive.batches), chain.recursive.columns
+        table.append((chain.key, *other, *recursive, entries[2], len(chain.change), len(moves)))
         moves += [*chain.arranged, *(word for pair in chain.derived for word in pair)]
     report = np.zeros(seen.REPORT, np.int64)
     outcome, derivations, changes, sums, growth = kernel.fixpoint(
@@ -79,12 +85,13 @@ def fixpoint(base: Rows, past: Spine, chains: Sequence[LinearJoin], limit: int, 
         len(past.batches),
         width,
         limit,
+        _HASH_KEY,
         report,
     )
     if outcome == kernel.OVERFLOW:
         raise overflow("a derivation")
     _count(rows, report, seen.TOUCHED_ROWS, [past])
-    _count(joins, report, seen.TOUCHED_JOINS, [spine for chain in chains for spine in (chain.other, chain.mine)])
+    _count(joins, report, seen.TOUCHED_JOINS, [spine for chain in chains for spine in (chain.other, chain.recursive)])
     diverged = outcome == kernel.DIVERGED
     changed = int(growth[-1] if diverged else report[seen.CHANGES])
     rows.rows_in, rows.rows_out, joins.rows_out = int(report[seen.DERIVATIONS]), changed, int(report[seen.DERIVED])

@@ -11,7 +11,7 @@ from threading import Lock
 
 import numpy as np
 
-from deltic.kernels.index import INDEX_HEADER
+from deltic.kernels.index import BASE, INDEX_HEADER
 from deltic.kernels.memory import WORD_MIN, Words
 
 PAGE_BYTES = 4096
@@ -47,7 +47,7 @@ class Guard:
         """Rows (start, end) that may be read then, among them all whose leading word is greater than `after` and at most `until`."""
         with self._lock:
             self._index_pages.need(np.zeros(1, np.int64))
-            base = int(self._index[1])
+            base = int(self._index[BASE])
             if until < base:
                 return 0, 0
             starts, ends = self._buckets(np.array([max(after, base), until], np.int64))
@@ -60,7 +60,7 @@ class Guard:
         """Rows (start, end) that may be read then, among them the first `count` whose leading word is greater than `after`, or all such."""
         with self._lock:
             self._index_pages.need(np.zeros(1, np.int64))
-            starts, ends = self._buckets(np.array([max(after, int(self._index[1]))], np.int64))
+            starts, ends = self._buckets(np.array([max(after, int(self._index[BASE]))], np.int64))
             start, end = int(starts[0]), min(int(ends[0]) + count, self._rows)
             if not self.done:
                 self._row_pages.need(pages_of(np.array([start]), np.array([end]), PAGE_WORDS))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deltic.kernels import merge as kernel
-from deltic.kernels.index import index_room, index_words
+from deltic.kernels.index import BUCKETS, index_room, index_words
 from deltic.kernels.memory import Words
 from deltic.kernels.table import address, block, zeros
 from deltic.trace.batch import Batch
@@ -24,7 +24,7 @@ def _entries(left: Batch, right: Batch) -> Words:
     """A directory of two batches, without their indexes: a merge does not read them."""
     width = kernel.DIRECTORY_HEADER + len(left.table)
     directory = np.zeros(2 * width, np.int64)
-    directory[0], directory[width] = left.length, right.length
+    directory[kernel.BATCH_ROWS], directory[width + kernel.BATCH_ROWS] = left.length, right.length
     directory[kernel.DIRECTORY_HEADER : width], directory[width + kernel.DIRECTORY_HEADER :] = left.table, right.table
     return directory
 
@@ -64,7 +64,7 @@ class Pair:
     def result(self) -> Batch:
         """The merged batch, once `work` has returned True."""
         length = int(self._state[kernel.WRITTEN])
-        index = self._index[: index_words(int(self._index[3]))] if self._room else None
+        index = self._index[: index_words(int(self._index[BUCKETS]))] if self._room else None
         return cut_batch(self._words, self._target, self._shape[0], length, index)
 
 

@@ -64,7 +64,7 @@ def probe(
     spine.expect(keys)
     batches, directory = spine.view
     width = spine.columns + spine.weights
-    found, hits = block(4, n * len(batches))
+    hit_words, hits = block(read.HIT, n * len(batches))
     report = np.zeros(read.REPORT, np.int64)
     count = read.seek(directory, len(batches), spine.columns, spine.weights, addresses(keys, n), len(keys), n, hits, report)
     wanted = np.array([*columns, *range(spine.columns, width)], np.int64)
@@ -73,7 +73,7 @@ def probe(
     counters.touched += int(report[read.TOUCHED])
     counters.batches += len(batches)
     spine.sought[0] += n
-    del found
+    del hit_words
     out = tuple(words)
     return out[0], out[1 : 1 + len(columns)], out[1 + len(columns) :]
 

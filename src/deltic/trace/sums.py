@@ -104,10 +104,10 @@ def float_limbs(values: npt.NDArray[np.float64], weights: Words) -> tuple[Words,
     bits = np.ascontiguousarray(values, np.float64).view(np.int64)
     source = addresses((bits, weights), len(bits))
     none = np.empty(0, np.int64)
-    m = floats.take_apart(int(source[0]), int(source[1]), len(bits), none, none, none)
+    m = floats.split_products(int(source[0]), int(source[1]), len(bits), none, none, none)
     rows, positions, limbs = (np.empty(m, np.int64) for _ in range(3))
     if m:
-        floats.take_apart(int(source[0]), int(source[1]), len(bits), rows, positions, limbs)
+        floats.split_products(int(source[0]), int(source[1]), len(bits), rows, positions, limbs)
     return rows, positions, limbs
 
 
