@@ -142,7 +142,7 @@ def test_a_dry_run_changes_nothing(shop: Shop, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("was", "is_now", "message"),
     [
-        ("amount INT", "amount BIGINT", "[DELTIC-5000] table orders is not as the state has it: column amount was INT"),
+        ("amount INT", "amount BIGINT", "[DELTIC-5000] table orders differs from the table in the state: column amount was INT"),
         ("made/spend", "in", "[DELTIC-6001] sink spend_out: the folder <folder>/in already holds something else: customers"),
         (
             "CREATE SINK spend_out",

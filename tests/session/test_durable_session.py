@@ -113,12 +113,12 @@ def test_nothing_is_filled_again_without_partial_results(tmp_path: Path) -> None
 CHANGED = {
     "type": ("sales", "amount DECIMAL(10, 2)", "amount DOUBLE", "column amount was DECIMAL(10,2) and is now DOUBLE"),
     "not null": ("sales", "shop STRING, amount", "shop STRING NOT NULL, amount", "column shop was STRING and is now STRING NOT NULL"),
-    "name": ("sales", "amount DECIMAL", "price DECIMAL", "a column was amount and is now price"),
-    "missing": ("sales", ", amount DECIMAL(10, 2)", "", "column amount is gone"),
+    "name": ("sales", "amount DECIMAL", "price DECIMAL", "the column amount is now price"),
+    "missing": ("sales", ", amount DECIMAL(10, 2)", "", "column amount is missing"),
     "new": ("sales", "amount DECIMAL(10, 2)", "amount DECIMAL(10, 2), at DATE", "column at is new"),
     "key": ("visits", "day DATE NOT NULL", "day DATE NOT NULL, PRIMARY KEY (day)", "its primary key was none and is now (day)"),
     "no key": ("sales", ", PRIMARY KEY (id)", "", "its primary key was (id) and is now none"),
-    "case": ("Sales", "TABLE sales", "TABLE Sales", "it was called sales and is now called Sales"),
+    "case": ("Sales", "TABLE sales", "TABLE Sales", "its name was sales and is now Sales"),
 }
 
 
@@ -131,9 +131,9 @@ def test_a_table_that_changed_is_refused_and_nothing_happens(state: str, kind: s
         with pytest.raises(errors.StateError) as caught:
             getattr(session, how)(f"{TABLES.replace(old, new)} CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM sales")
         assert str(caught.value) == (
-            f"[DELTIC-5000] table {table} is not as the state has it: {difference}\n"
-            "expected: the columns, types, NOT NULLs and key that the table was made with\n"
-            f"help: declare it as it was, or give it another name; or drop {table.lower()} in a step of its own and load it again"
+            f"[DELTIC-5000] table {table} differs from the table in the state: {difference}\n"
+            "expected: the columns, types, NOT NULL constraints and primary key that the table was created with\n"
+            f"help: declare the table as it was, or rename it; or drop {table.lower()} first, in a separate step, and load it again"
         )
         assert (session.epoch, session.tables) == (epoch, ())
         session.sql(SCRIPT)
@@ -386,9 +386,9 @@ def test_notes_that_are_not_the_users_or_no_json_are_refused_and_nothing_happens
         session.sql("CREATE TABLE t (a BIGINT)")
         before = session.epoch
         for notes, message in (
-            ({"tables": {}}, "the note 'tables' is Deltic's own"),
-            ({"at": {1, 2}}, "the note 'at' is no JSON: Object of type set is not JSON serializable"),
-            ({"at": float("nan")}, "the note 'at' is no JSON"),
+            ({"tables": {}}, "the note name 'tables' is reserved"),
+            ({"at": {1, 2}}, "the note 'at' is not valid JSON: Object of type set is not JSON serializable"),
+            ({"at": float("nan")}, "the note 'at' is not valid JSON"),
         ):
             with pytest.raises(errors.DataError, match=message):
                 session.apply({"t": [{"a": 1, "_op": "insert"}]}, notes=notes)

@@ -1,7 +1,7 @@
-"""The aggregate functions: one file each, found here by name.
+"""The aggregate functions, one file each, and their registry by name.
 
-Importing the package imports and checks every file of it: each function has its type rule, state, finish and reference (their types
-say so), and no two share a name. To add a function to Deltic, add a file with `AGGREGATES`; a program adds its own with `register`.
+Importing the package imports and checks all of its files: their types ensure that each function has a type rule, state, finish and
+reference, and no two share a name. To add a function to Deltic, add a file with `AGGREGATES`; a program adds its own with `register`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from deltic.aggregates.definition import AggregateFunction, Signature
 
 _KNOWN: Final[dict[str, AggregateFunction]] = {}
 _SHARED: Final = ("definition", "exact", "rules")
-"""Modules of the package that define no function."""
+"""Modules of the package that do not define a function."""
 
 
 def register(function: AggregateFunction) -> None:
-    """Makes the function known under its name and its aliases. Raises ValueError if another function has one of them.
+    """Registers the function under its name and aliases. Raises ValueError if another function has one of them.
 
     On Spark the workers must register it too: put the call in a module that they import.
     """

@@ -1,4 +1,4 @@
-"""AVG: a DOUBLE, or of decimals four digits more, divided and rounded as Spark does it."""
+"""AVG: a DOUBLE, or for decimals a decimal with four more digits, divided and rounded as in Spark."""
 
 from __future__ import annotations
 

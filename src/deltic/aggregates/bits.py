@@ -1,6 +1,6 @@
 """BIT_AND, BIT_OR, BIT_XOR of integers, bit by bit in two's complement; the result has the argument's type.
 
-What is kept is how many values have each bit set: whether that is all of them, any, or an odd number decides, under deletions too.
+The state counts the values that have each bit set; the result depends on whether that is all of them, any, or an odd number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
 
 
 def _state(is_set: Callable[[int, int], bool]) -> Linear:
-    """is_set: whether the result has a bit that so many values have, of so many in all."""
+    """is_set: whether the result has a bit, given (the number of values that have it, the number of values)."""
 
     def finish(totals: Totals, signature: Signature) -> int:
         sign = INTEGER_BITS[signature.result.name] - 1

@@ -1,4 +1,4 @@
-"""BOOL_OR, ANY or SOME: whether the condition is TRUE in some row; NULL where it is NULL in all."""
+"""BOOL_OR, ANY or SOME: whether the condition is TRUE in any row; NULL if it is NULL in all rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """CORR: Pearson's correlation of two numbers, as DOUBLE. Rows in which either is NULL do not count.
 
-It is NULL where it is not defined: for one row, and where all x or all y are equal, for which Spark's ANSI mode fails the query with
-DIVIDE_BY_ZERO. The quotient of exact sums is rounded once, so that it lies from -1 to 1. NaN or an infinity among the values gives NaN.
+It is NULL where it is undefined: for one row, and if all x or all y are equal, for which Spark's ANSI mode raises DIVIDE_BY_ZERO. The
+quotient of exact sums is rounded once, so it is between -1 and 1. NaN or an infinity among the values gives NaN.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _finish(totals: Totals, signature: Signature) -> float | None:
 
 
 def _reference(rows: Rows, signature: Signature) -> float | None:
-    """By the definition: the deviations' scalar product over the product of their lengths."""
+    """By the definition: the scalar product of the deviations over the product of their lengths."""
     n = sum(weight for _, weight in rows)
     if n < 2:
         return None

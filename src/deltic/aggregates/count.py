@@ -1,4 +1,4 @@
-"""COUNT(*), COUNT(x, …): the rows in which no argument is NULL."""
+"""COUNT(*), COUNT(x, …): the number of rows in which no argument is NULL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""COUNT_IF: the rows in which the condition is TRUE; 0 where there are none."""
+"""COUNT_IF: the number of rows in which the condition is TRUE."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """COVAR_POP and COVAR_SAMP of two numbers, as DOUBLE. Rows in which either is NULL do not count.
 
-n·Σxy − Σx·Σy is exact, and its quotient is rounded once. Beyond the greatest DOUBLE it is infinite; NaN or an infinity among the values
+n·Σxy − Σx·Σy is exact, and its quotient is rounded once. A result beyond the greatest DOUBLE is infinite; NaN or an infinity among values
 gives NaN. COVAR_SAMP of one row is NULL.
 """
 

@@ -1,12 +1,12 @@
-"""What an aggregate function is: its type rule, the state of a group, how the value is computed from that state, and its reference.
+"""The definition of an aggregate function: its type rule, the state of a group, the computation of the value from the state, a reference.
 
-One object says all of it, and each of the built-in ones is a file of this room. Plain Python: no NumPy and no kernels, since the oracle
-evaluates `reference`. What runs takes from here the declaration of the state (`Linear`, `First`), and, where a value is more than a count,
-a total or a mean, the `finish` that computes it from exact sums, one group at a time.
+A function is one object, and each built-in one has a file in this room. Plain Python without NumPy and kernels, since the oracle evaluates
+`reference`. The engine uses the declaration of the state (`Linear`, `First`) and, if the value is not a count, a total or a mean, the
+`finish` function that computes it from exact sums, one group at a time.
 
-- Linear: what is kept is linear in the weights of the rows, so inserts, deletes, shards and joins only add. Nothing is rounded before
-  `finish`, hence nothing drifts.
-- First: the rows of the group lie sorted, and the value is that of the first one.
+- Linear: the state is linear in the weights of the rows, so inserts, deletes, shards and joins only add. Only `finish` rounds,
+  so errors do not accumulate.
+- First: the rows of the group are sorted, and the value is that of the first one.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from deltic.expr.nodes import Expr, Value
 from deltic.schema import Type
 
 Rows = Sequence[tuple[tuple[Value, ...], int]]
-"""Argument lists of a group with their weights. NULL is only where the function allows it; with DISTINCT each list once, of weight 1."""
+"""Argument lists of a group with their weights. NULL occurs only if the function allows it; with DISTINCT each list has weight 1."""
 
 UNIT = 32 * 34
-"""A double is a multiple of 2^-UNIT, a product of two one of 2^-(2·UNIT)."""
+"""A double is a multiple of 2^-UNIT, a product of two doubles one of 2^-(2·UNIT)."""
 SPECIAL = 1000
-"""Positions from here on count NaN and the infinities."""
+"""Positions from this one on count NaN and the infinities."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """arguments: the type that each argument is cast to. result: the type of the value; nullable: whether it is NULL over no rows."""
+    """arguments: the types that the arguments are cast to. result: the type of the value. nullable: whether it is NULL over no rows."""
 
     arguments: tuple[Type, ...]
     result: Type
@@ -43,11 +43,11 @@ DigitKind = OneOf["real", "product", "bits"]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A sum that rides in the weight of a row, as int64 words. NULL counts nothing.
+    """A sum kept as weights of a row, as int64 words. NULL counts as 0.
 
-    count: 1 where the argument is not NULL. int: TINYINT to INT as one word. bigint: two limbs.
+    count: 1 if the argument is not NULL. int: TINYINT to INT as one word. bigint: two limbs.
     rounded: BIGINT rounded to DOUBLE, as AVG sums it, two limbs. decimal: the unscaled number in two limbs (precision ≤ 18) or four.
-    Limbs are in order from high to low: x = Σ limb · 2^(32 · i), all but the highest in [0, 2^32).
+    Limbs are ordered from high to low: x = Σ limb · 2^(32 · i), all but the highest in [0, 2^32).
     """
 
     kind: MeasureKind
@@ -55,7 +55,7 @@ class Measure:
 
     @property
     def width(self) -> int:
-        """Words."""
+        """The number of words."""
         match self.kind:
             case "count" | "int":
                 return 1
@@ -67,10 +67,10 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """A sum that is kept as rows of (position, digit), for numbers too wide for the weight. A row with a NULL argument counts nothing.
+    """A sum kept as rows of (position, digit), for numbers too wide for weights. A row with a NULL argument counts as 0.
 
-    real: a DOUBLE, x = Σ digit · 2^(32 · position). product: of two DOUBLEs, exact, likewise; one that is not finite counts nothing.
-    bits: of an integer, how many values have the bit `position` set, in the two's complement of the argument's type.
+    real: a DOUBLE, x = Σ digit · 2^(32 · position). product: the exact product of two DOUBLEs, likewise; it counts as 0 if not finite.
+    bits: the number of integers that have the bit `position` set, in the two's complement of the argument's type.
     """
 
     kind: DigitKind
@@ -82,36 +82,36 @@ Sum = Measure | Digits
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The state of a Linear aggregate over one group. count: the rows that count. digits: of each sum, position → digit."""
+    """The state of a Linear aggregate over one group. count: the number of rows. digits: for each sum, position → digit."""
 
     count: int
     digits: tuple[Mapping[int, int], ...]
 
     def integer(self, i: int) -> int:
-        """Sum i, of an integer measure; of a decimal one the unscaled number."""
+        """Sum i of an integer measure, or of the unscaled numbers of a decimal one."""
         return sum(digit << 32 * position for position, digit in self.digits[i].items())
 
     def is_finite(self, i: int) -> bool:
-        """Whether neither NaN nor an infinity is among what sum i, a real one, has added."""
+        """Whether sum i, of reals, contains neither NaN nor an infinity."""
         return not any(digit for position, digit in self.digits[i].items() if position >= SPECIAL)
 
     def real(self, i: int) -> int:
-        """Sum i, finite, in units of 2^-UNIT."""
+        """Sum i of finite reals, in units of 2^-UNIT."""
         return sum(digit << 32 * position + UNIT for position, digit in self.digits[i].items() if position < SPECIAL)
 
     def product(self, i: int) -> int:
-        """Sum i, of products, in units of 2^-(2·UNIT)."""
+        """Sum i of products, in units of 2^-(2·UNIT)."""
         return sum(digit << 32 * position + 2 * UNIT for position, digit in self.digits[i].items())
 
 
 Finish = OneOf["count", "total", "mean"] | Callable[[Totals, Signature], Value]
-"""count: of the rows. total: the one sum, in the result's type. mean: the total divided by the count. Else the value over count > 0
-rows; where the result is not nullable, also over none."""
+"""count: the number of rows. total: the only sum, in the result's type. mean: total divided by count. A function computes the value
+over at least one row or, if the result is not nullable, over any number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """sums: the sums over the arguments. finish: how the value is computed from the sums; called once for each group that changed."""
+    """sums: returns the sums over the arguments. finish: computes the value from the sums, once for each group that changed."""
 
     sums: Callable[[tuple[Expr, ...]], tuple[Sum, ...]]
     finish: Finish
@@ -119,9 +119,10 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """Argument 0 of the row that comes first by the arguments `order`, each `descending` or not.
+    """Argument 0 of the first row in the order of the arguments `order`, all `descending` or not.
 
-    The first of them is not NULL; in the others NULL comes last. Order is total: -0.0 before 0.0, NaN last, strings by their bytes.
+    Rows with NULL in the first of them are left out; in others NULL comes last. The order is total: -0.0 before 0.0, NaN last, strings by
+    their bytes.
     """
 
     order: tuple[int, ...]
@@ -133,12 +134,12 @@ class First:
 
 @dataclass(frozen=True, slots=True)
 class AggregateFunction:
-    """An aggregate function, all of it.
+    """An aggregate function.
 
-    rule: (name, types of the arguments as written, place) → Signature; raises TypeMismatch. reference: the value over a group by its
-    definition, which the oracle uses; over no rows it is not called where the result is nullable, but NULL.
-    parameters: how many arguments, at least and (None: any number) at most. optional: the arguments in which NULL counts.
-    copies: whether it matters how often a value occurs; where it does not, DISTINCT is dropped.
+    rule: (name, types of the written arguments, place) → Signature; raises TypeMismatch. reference: the value over a group by its
+    definition, for the oracle; over no rows a nullable result is NULL, and it is not called.
+    parameters: the least and greatest (None: any) number of arguments. optional: the arguments that may be NULL in rows that count.
+    copies: whether the result depends on how often a value occurs; if not, DISTINCT is dropped.
     never_negative_zero: whether a DOUBLE result cannot be -0.0.
     """
 
@@ -154,7 +155,7 @@ class AggregateFunction:
 
     @property
     def takes_negative(self) -> bool:
-        """Whether rows may have negative weights: a count, a total and a mean only add them up; else each row is there 0 times or more."""
+        """Whether it accepts negative weights: counts, totals and means only add them up."""
         return isinstance(self.state, Linear) and isinstance(self.state.finish, str)
 
     def __post_init__(self) -> None:

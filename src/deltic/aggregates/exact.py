@@ -1,4 +1,4 @@
-"""Exact arithmetic for references and finishes: everything is an integer or a fraction until it is rounded, once."""
+"""Exact arithmetic for references and finish functions: integers and fractions, rounded once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deltic.schema import INTEGER_BITS, Type
 
 ROOT_BITS = 160
 ROOT_DIGITS = 1200
-"""Decimal digits that hold every quotient of sums of doubles closely enough to tell to which double its root is nearest."""
+"""Decimal digits sufficient to determine the double nearest to the root of any quotient of sums of doubles."""
 
 
 def number(value: Value) -> int | float | Decimal:
@@ -23,9 +23,9 @@ def number(value: Value) -> int | float | Decimal:
 
 
 def float_sum(values: Iterable[tuple[Value, int]]) -> float:
-    """Σ value·weight of floats, correctly rounded; a sum of zero is 0.0. NaN wins over everything, and +∞ with -∞ gives NaN.
+    """Σ value·weight of floats, correctly rounded; a sum of zero is 0.0. NaN gives NaN, and so does +∞ with -∞.
 
-    An infinity of negative weight is the other one; what weights cancel does not count.
+    An infinity of negative weight is the opposite one; values whose weights cancel do not count.
     """
     finite, special = Fraction(0), {"nan": 0, "inf": 0, "-inf": 0}
     for value, weight in values:
@@ -41,7 +41,7 @@ def float_sum(values: Iterable[tuple[Value, int]]) -> float:
 
 
 def nearest(number: Fraction) -> float:
-    """The double nearest to the number, half to even; beyond the greatest, an infinity."""
+    """The double nearest to the number, ties to even; an infinity beyond the greatest double."""
     try:
         return float(number)
     except OverflowError:
@@ -49,7 +49,7 @@ def nearest(number: Fraction) -> float:
 
 
 def nearest_ratio(numerator: int, denominator: int) -> float:
-    """The double nearest to numerator / denominator > 0 or < 0, half to even; beyond the greatest, an infinity."""
+    """The double nearest to numerator / denominator, ties to even; an infinity beyond the greatest double."""
     try:
         return numerator / denominator  # of integers, correctly rounded
     except OverflowError:
@@ -59,7 +59,7 @@ def nearest_ratio(numerator: int, denominator: int) -> float:
 def nearest_root(numerator: int, denominator: int) -> float:
     """The double nearest to √(numerator / denominator), numerator ≥ 0 and denominator > 0.
 
-    The integer root has ROOT_BITS bits or more, and one bit below says whether it is exact, so the last rounding is right.
+    The integer root has at least ROOT_BITS bits, and a sticky bit records whether it is exact, so the final rounding is correct.
     """
     shift = max(0, 2 * ROOT_BITS - numerator.bit_length() + denominator.bit_length())
     shift += shift & 1
@@ -70,7 +70,7 @@ def nearest_root(numerator: int, denominator: int) -> float:
 
 
 def decimal_root(number: Fraction) -> float:
-    """√number as a double, by long decimals: for references, another way than `nearest_root`."""
+    """√number as a double by long decimals, for references: an algorithm independent of `nearest_root`."""
     context = Context(prec=ROOT_DIGITS)
     try:
         return float(context.sqrt(context.divide(Decimal(number.numerator), Decimal(number.denominator))))
@@ -79,10 +79,10 @@ def decimal_root(number: Fraction) -> float:
 
 
 def fitted(total: int, type: Type) -> int:
-    """The total, which fits the integer type; else ArithmeticOverflow."""
+    """The total. Raises ArithmeticOverflow if it does not fit the integer type."""
     half = 1 << (INTEGER_BITS[type.name] - 1)
     if not -half <= total < half:
-        raise ArithmeticOverflow(f"an aggregate is out of the range of {type.sql}: {total}")
+        raise ArithmeticOverflow(f"an aggregate is out of range for {type.sql}: {total}")
     return total
 
 
@@ -93,8 +93,8 @@ def half_up(number: Fraction, scale: int) -> int:
 
 
 def as_decimal(number: Fraction, type: Type) -> Decimal:
-    """`number` in DECIMAL(p, s), built digit by digit: arithmetic on Decimal would round to its context's 28 digits."""
+    """`number` as DECIMAL(p, s), built from its digits, since arithmetic on Decimal rounds to 28 digits."""
     unscaled = half_up(number, type.scale)
     if abs(unscaled) >= 10**type.precision:
-        raise ArithmeticOverflow(f"an aggregate is out of the range of {type.sql}")
+        raise ArithmeticOverflow(f"an aggregate is out of range for {type.sql}")
     return Decimal((int(unscaled < 0), tuple(int(digit) for digit in str(abs(unscaled))), -type.scale))

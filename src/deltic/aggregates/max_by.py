@@ -1,6 +1,6 @@
 """MAX_BY(x, y): x in the row with the greatest y; rows in which y is NULL do not count.
 
-Among rows with that y it is the greatest x, NULL only where all are NULL: where Spark takes any of the rows. The order is that of MAX.
+Among several rows with that y it is the greatest x, NULL only if all are NULL; Spark returns any of their x. The order is that of MAX.
 """
 
 from __future__ import annotations

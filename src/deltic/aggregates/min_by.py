@@ -1,6 +1,6 @@
 """MIN_BY(x, y): x in the row with the least y; rows in which y is NULL do not count.
 
-Among rows with that y it is the least x, NULL only where all are NULL: where Spark takes any of the rows. The order is that of MIN.
+Among several rows with that y it is the least x, NULL only if all are NULL; Spark returns any of their x. The order is that of MIN.
 """
 
 from __future__ import annotations

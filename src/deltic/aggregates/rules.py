@@ -1,4 +1,4 @@
-"""Type rules and sums that several aggregates have in common."""
+"""Type rules and sums shared by several aggregates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def refused(name: str, type: Type, expected: str, span: Span | None) -> TypeMism
 
 
 def numeric(name: str, type: Type, span: Span | None) -> Type:
-    """The type in which a number is summed: its own; DOUBLE for STRING and a bare NULL."""
+    """The type in which a number is summed: its own; DOUBLE for STRING and for a NULL literal."""
     if type in (STRING, NULL):
         return DOUBLE
     if not type.is_numeric:
@@ -27,14 +27,14 @@ def numeric(name: str, type: Type, span: Span | None) -> Type:
 
 
 def doubles(name: str, types: Sequence[Type], span: Span | None) -> Signature:
-    """Numbers, as DOUBLE, to a DOUBLE."""
+    """Numeric arguments, cast to DOUBLE, with a DOUBLE result."""
     for type in types:
         numeric(name, type, span)
     return Signature((DOUBLE,) * len(types), DOUBLE)
 
 
 def conditions(result: Type, *, nullable: bool) -> Rule:
-    """The rule of a function of one BOOLEAN."""
+    """The rule of a function of one BOOLEAN argument."""
 
     def rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
         if types[0] not in (BOOLEAN, STRING, NULL):
@@ -50,7 +50,7 @@ def same(name: str, types: Sequence[Type], span: Span | None) -> Signature:
 
 
 def exact_sum(argument: Expr) -> Sum:
-    """The sum of a number as it is, exact."""
+    """The exact sum of a number in its own type."""
     type = argument.type
     if type.is_float:
         return Digits("real", (as_double(argument),))
@@ -64,5 +64,5 @@ def as_double(argument: Expr) -> Expr:
 
 
 def count_where(condition: Expr) -> Measure:
-    """How often the condition is TRUE."""
+    """The number of rows on which the condition is TRUE."""
     return Measure("count", Case(((condition, TRUE),), Literal(None, BOOLEAN), BOOLEAN, True))

@@ -1,4 +1,4 @@
-"""SUM: of integers a BIGINT, of decimals ten digits more, of floats the correctly rounded exact sum, whatever the order."""
+"""SUM: a BIGINT for integers, ten more digits for decimals, and for floats the correctly rounded exact sum, independent of order."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""VARIANCE and its relatives: VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP. Numbers become DOUBLE first, as in Spark.
+"""VAR_POP, VAR_SAMP (VARIANCE), STDDEV_POP, STDDEV_SAMP. Numbers become DOUBLE first, as in Spark.
 
-From the exact sums of x and x², n·Σx² − (Σx)² is exact, however near to each other its terms are; the quotient, or its root, is rounded
+From the exact sums of x and x², n·Σx² − (Σx)² is exact, without cancellation; the quotient, or its root, is rounded
 once. A result beyond the greatest DOUBLE is infinite, and NaN or an infinity among the values gives NaN. VAR_SAMP of one row is NULL.
 """
 
@@ -22,7 +22,7 @@ def _sums(arguments: tuple[Expr, ...]) -> tuple[Sum, ...]:
 
 
 def _finish(rounded: Callable[[int, int], float], missing: int) -> Callable[[Totals, Signature], float | None]:
-    """Of the ratio of the sum of squared deviations to n − missing."""
+    """The finish function of the ratio of the sum of squared deviations to n − missing, or of its root."""
 
     def finish(totals: Totals, signature: Signature) -> float | None:
         n = totals.count

@@ -1,6 +1,6 @@
-"""What a runtime is: it holds the state of a circuit and takes it from tick to tick, all or nothing.
+"""The protocol of a runtime, which holds the state of a dataflow and runs its ticks, each atomically.
 
-All runtimes run the same stage function (circuit/stage.py); they differ in where shards live and how rows move between them.
+All runtimes run the same stage function (circuit/stage.py); they differ in the location of shards and in how rows move between them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ["RETAINED_EPOCHS", "Committed", "Runtime", "TickResult"]
 
 @dataclass(frozen=True, slots=True)
 class TickResult:
-    """A committed tick: the change of each view that changed, what each node of the circuit did (summed over shards), and how long it took.
+    """A committed tick: the change of each view that changed, the counters of each node (summed over shards), and the duration.
 
-    installs: it installed the circuit and filled what the state lacked; its changes are whole contents.
+    installs: it installed the circuit and filled missing state; its changes are whole contents.
     """
 
     circuit: Dataflow
@@ -38,17 +38,17 @@ class TickResult:
 
     @property
     def rows_in(self) -> dict[str, int]:
-        """How many rows of changes the tick had, by table; tables without changes are left out. O(nodes)."""
+        """Table → the number of rows of its change; tables without changes are left out. O(nodes)."""
         sources = [(node.name, node.operator.table.name) for node in self.circuit.nodes if isinstance(node.operator, TableInput)]
         return {table: rows for name, table in sources if name in self.counters and (rows := self.counters[name].rows_in)}
 
 
 class Committed(Protocol):
-    """What one commit made, as a whole, never changed: who takes it once sees one epoch however long they read."""
+    """An immutable snapshot of one commit: a reader that holds it sees one epoch."""
 
     @property
     def epoch(self) -> int:
-        """How many ticks have been committed."""
+        """The number of committed ticks."""
         ...
 
     @property
@@ -58,33 +58,33 @@ class Committed(Protocol):
 
     @property
     def program(self) -> ProgramDescription:
-        """What the notes say of the program."""
+        """The program, as described by the notes."""
         ...
 
     @property
     def circuit(self) -> Dataflow:
-        """The program."""
+        """The dataflow of the program."""
         ...
 
     @property
     def definitions(self) -> object:
-        """What `install` was given to be committed with the program; None before the first."""
+        """The definitions that the last `install` committed with the program; None before the first."""
         ...
 
     @property
     def last(self) -> TickResult | None:
-        """What the last `tick` or `install` of this runtime did."""
+        """The result of the last `tick` or `install` of this runtime."""
         ...
 
     def snapshot(self, arrangement: str) -> list[Spine]:
-        """The arrangement, one spine for each part."""
+        """The arrangement, one spine for each shard."""
         ...
 
 
 class Runtime(Protocol):
-    """Runs one program. Not for use by two threads at once, but for `committed`, which is replaced as a whole by each commit.
+    """Runs one program. Not thread-safe, except `committed`, which each commit replaces atomically.
 
-    Whatever a method raises, and wherever (MemoryError, KeyboardInterrupt): `committed` is what it was, or what the method makes of it.
+    After any exception anywhere in a method (MemoryError, KeyboardInterrupt), `committed` is either unchanged or the method's result.
     """
 
     strings: StringTable
@@ -97,38 +97,38 @@ class Runtime(Protocol):
 
     @property
     def epoch(self) -> int:
-        """That of the last commit."""
+        """The epoch of the last commit."""
         ...
 
     @property
     def notes(self) -> Mapping[str, Any]:
-        """Those of the last commit."""
+        """The notes of the last commit."""
         ...
 
     def install(
         self, circuit: Dataflow, *, dropped: Collection[str] = (), notes: Mapping[str, Any] | None = None, definitions: object = None
     ) -> TickResult:
-        """Takes a new program: state that it knows is kept, state that it lacks is filled in one tick, the rest goes.
+        """Installs a new program: keeps the state that it uses, fills missing state in one tick, and drops the rest.
 
-        A table that the state has and the circuit has not is kept, unless `dropped` names it. notes: as in `tick`. definitions: what the
-        caller wants to find in `committed` as soon as the program is there. Raises StateError if a table is not as the state has it; then
-        nothing has changed.
+        A table that is in the state but not in the circuit is kept, unless `dropped` names it. notes: as in `tick`. definitions: an object
+        that is part of `committed` from the same commit on. Raises StateError if a table differs from that of the state; then nothing has
+        changed.
         """
         ...
 
     def tick(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None) -> TickResult:
-        """Applies changes, by table, and commits; or raises, and nothing has happened.
+        """Applies changes, by table, and commits; if it raises, nothing has changed.
 
-        notes: are committed with it; None removes one.
+        notes: committed with the tick; None removes a note.
         """
         ...
 
     def changes_at(self, view: str, epoch: int) -> Batch | None:
-        """What an epoch that is still retained did to a view; None if nothing. Raises StateError for other epochs."""
+        """The change of a view in a retained epoch; None if there was none. Raises StateError for other epochs."""
         ...
 
     def snapshot(self, arrangement: str) -> list[Spine]:
-        """The arrangement as of the last commit, one read-only spine for each part."""
+        """The arrangement as of the last commit, one read-only spine for each shard."""
         ...
 
     def statistics(self) -> Mapping[str, tuple[int, int]]:
@@ -136,12 +136,12 @@ class Runtime(Protocol):
         ...
 
     def trim(self) -> None:
-        """Lets go of strings that no state names, or that can be found again in it, if they are many.
+        """Releases the memory of strings that no state refers to, or that can be read from it, if they are many.
 
-        None may be in changes that are not committed.
+        There must be no uncommitted changes with strings.
         """
         ...
 
     def close(self) -> None:
-        """Frees what it holds."""
+        """Releases all resources."""
         ...

@@ -1,4 +1,4 @@
-"""Changes that are not in this process."""
+"""Changes that are outside this process."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from deltic.schema import TableSchema
 
 
 class Distributed(ABC):
-    """Changes of one table or several, which stay where they are until a runtime that reaches them has them encoded there."""
+    """Changes of one or several tables that are encoded where they are, by a runtime that can reach them."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def tables(self) -> Mapping[str, TableSchema]:
-        """By name the tables that they change, as they were made for."""
+        """Name → the schema that the changes of the table were created for."""
         ...
 
     @abstractmethod
     def latest(self, columns: Mapping[str, str]) -> Mapping[str, int]:
-        """By table the greatest value of one TIMESTAMP column in rows that are added, in microseconds; tables without one are left out.
+        """Table → the greatest value of a TIMESTAMP column in added rows, in microseconds; tables without a value are left out.
 
-        columns: by table. Rows that do not fit are passed over: the tick tells of them. Cost: reads the changes once.
+        columns: table → column. Invalid rows are skipped: the tick reports them. Cost: reads the changes once.
         """
         ...

@@ -1,4 +1,4 @@
-"""Programs of a state: how a circuit is described in it, which changes of a program are refused, and the time of a tick."""
+"""Programs of a state: the description of a dataflow, checks of changed tables, and the time of a tick."""
 
 from __future__ import annotations
 
@@ -28,48 +28,48 @@ Notes = Mapping[str, Json]
 
 
 def checked(notes: Notes) -> Notes:
-    """Notes from outside. Raises DataError if one is Deltic's own, or is no JSON."""
+    """Notes from users. Raises DataError if a name is reserved or a value is not JSON."""
     for name, note in notes.items():
         if name in PROGRAM_NOTES:
             raise DataError(
-                f"the note {name!r} is Deltic's own", remedy="give it another name, such as one that begins with your program's"
+                f"the note name {name!r} is reserved", remedy="use another name, such as one that begins with the name of your program"
             )
         try:
             json.dumps(note, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise DataError(
-                f"the note {name!r} is no JSON: {error}", expected="None, booleans, numbers, strings, lists and dicts"
+                f"the note {name!r} is not valid JSON: {error}", expected="None, booleans, numbers, strings, lists and dicts"
             ) from None
     return notes
 
 
 def next_tick(epoch: int, known: Notes, notes: Notes) -> Tick:
-    """The tick after `epoch`, at the time that its notes say, or at that of the tick before. known: the notes before it."""
+    """The tick after `epoch`, at the time in its notes, or else at that of the tick before. known: the notes before it."""
     now = notes.get(CLOCK, known.get(CLOCK))
     before = known.get(CLOCK, now)
-    assert now is None or now >= before, "the time goes back"
+    assert now is None or now >= before, "time must not decrease"
     return Tick(epoch + 1, now, before_us=before)
 
 
 def backfill(epoch: int, known: Notes, notes: Notes, fresh: frozenset[str]) -> Tick:
-    """The tick that fills `fresh`, at the time of the tick before; only where there was none do its notes say the time."""
+    """The tick that fills `fresh`, at the time of the tick before; if there was none, at the time in its notes."""
     now = known.get(CLOCK, notes.get(CLOCK))
     assert notes.get(CLOCK, now) == now
     return Tick(epoch + 1, now, fresh, now)
 
 
 def described(circuit: Dataflow, known: ProgramDescription, dropped: Collection[str] = ()) -> ProgramDescription:
-    """A state with the program `circuit`.
+    """The description of a state with the program `circuit`.
 
-    known: what it was before. Its tables that are not in the circuit are kept, but for those that `dropped` names in any case.
-    Raises StateError, naming the first difference, if a table of the circuit is not as the state has it.
+    known: the description before. Its tables that are not in the circuit are kept, except `dropped` ones (names in any case).
+    Raises StateError, naming the first difference, if a table of the circuit differs from that of the state.
     """
-    gone = {name.lower() for name in dropped}
-    before = {name: table for name, table in known.tables.items() if name.lower() not in gone}
+    excluded = {name.lower() for name in dropped}
+    before = {name: table for name, table in known.tables.items() if name.lower() not in excluded}
     tables = {name: _described_table(table, circuit.tables[name]) for name, table in declared(circuit).items()}
     check_tables(before, tables)
-    mine = {name.lower() for name in tables}
-    kept = {name: table for name, table in before.items() if name.lower() not in mine}
+    own = {name.lower() for name in tables}
+    kept = {name: table for name, table in before.items() if name.lower() not in own}
     holds = {copy.arrangement: (copy.table, *copy.columns) for copy in copies(circuit)}
     return replace(
         known,
@@ -84,21 +84,21 @@ def described(circuit: Dataflow, known: ProgramDescription, dropped: Collection[
 
 
 def check_tables(before: Mapping[str, TableDescription], tables: Mapping[str, TableDescription]) -> None:
-    """Raises StateError, naming the first difference, if one of `tables` is not as it was before. Both by name."""
+    """Raises StateError, naming the first difference, if one of `tables` differs from the one before. Both by name."""
     known = {name.lower(): (name, table) for name, table in before.items()}
     for name, table in tables.items():
-        if found := known.get(name.lower()):
-            _check_same(*found, name, table)
+        if old := known.get(name.lower()):
+            _check_same(*old, name, table)
 
 
 def declared(circuit: Dataflow) -> dict[str, TableSchema]:
-    """The tables by name."""
-    found = (node.operator.table for node in circuit.nodes if isinstance(node.operator, TableInput))
-    return {table.name: table for table in found}
+    """The tables of the circuit, by name."""
+    tables = (node.operator.table for node in circuit.nodes if isinstance(node.operator, TableInput))
+    return {table.name: table for table in tables}
 
 
 def applied(notes: Notes, changed: Notes) -> dict[str, Json]:
-    """The notes with the changed ones; None removes one."""
+    """The notes with the changed ones; None removes a note."""
     return {key: value for key, value in {**notes, **changed}.items() if value is not None}
 
 
@@ -118,29 +118,29 @@ def _check_same(old_name: str, old: TableDescription, name: str, new: TableDescr
     if old.arrangement == new.arrangement:
         return
     raise StateError(
-        f"table {name} is not as the state has it: {_difference(old_name, old, name, new)}",
-        expected="the columns, types, NOT NULLs and key that the table was made with",
-        remedy=f"declare it as it was, or give it another name; or drop {old_name} in a step of its own and load it again",
+        f"table {name} differs from the table in the state: {_difference(old_name, old, name, new)}",
+        expected="the columns, types, NOT NULL constraints and primary key that the table was created with",
+        remedy=f"declare the table as it was, or rename it; or drop {old_name} first, in a separate step, and load it again",
     )
 
 
 def _difference(old_name: str, old: TableDescription, name: str, new: TableDescription) -> str:
-    """The first difference, in words."""
+    """A description of the first difference."""
     if old_name != name:
-        return f"it was called {old_name} and is now called {name}"
+        return f"its name was {old_name} and is now {name}"
     for was, now in zip(old.fields, new.fields, strict=False):
         if was.name != now.name:
-            return f"a column was {was.name} and is now {now.name}"
+            return f"the column {was.name} is now {now.name}"
         before, after = _typed(was), _typed(now)
         if before != after:
             return f"column {now.name} was {before} and is now {after}"
     shared = min(len(old.fields), len(new.fields))
-    for fields, verb in ((old.fields[shared:], "is gone"), (new.fields[shared:], "is new")):
+    for fields, verb in ((old.fields[shared:], "is missing"), (new.fields[shared:], "is new")):
         if fields:
             return f"column {fields[0].name} {verb}"
     if old.key != new.key:
         return f"its primary key was {_keyed(old.key)} and is now {_keyed(new.key)}"
-    return "it was stored by another version of Deltic"
+    return "another version of Deltic stored it"
 
 
 def _typed(field: Field) -> str:

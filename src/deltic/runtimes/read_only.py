@@ -1,4 +1,4 @@
-"""deltic.open: a state folder to be read, beside whoever writes to it."""
+"""deltic.open: reads a state folder, concurrently with its writer."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from deltic.storage.reader import StateReader
 
 
 class ReadOnlyState:
-    """A state folder, read-only. Made by `deltic.open`; use it in a `with` block. Not for two threads at once.
+    """A state folder, read-only. Returned by `deltic.open`; use it in a `with` block. Not thread-safe.
 
-    What it reads is of the epoch that was the last one when it was opened, unless another is named.
+    It reads the epoch that was the last one when it was opened, unless another is given.
     """
 
     def __init__(self, reader: StateReader, lease_s: float | None) -> None:
@@ -33,18 +33,18 @@ class ReadOnlyState:
 
     @property
     def epoch(self) -> int:
-        """The one that is read where none is named."""
+        """The epoch that is read by default."""
         return self._newest.epoch
 
     @property
     def epochs(self) -> range:
-        """Those that can be read now, also ones that came after this was opened."""
+        """The epochs that can be read now, including those committed since this was opened."""
         self._check_open()
         return self._newest.epochs()
 
     @property
     def views(self) -> tuple[str, ...]:
-        """The names of the views, in the order in which they were made."""
+        """The names of the views, in order of creation."""
         return tuple(self.program.views)
 
     @property
@@ -54,11 +54,11 @@ class ReadOnlyState:
 
     @property
     def program(self) -> ProgramDescription:
-        """What the state says of its program."""
+        """The description of the state's program."""
         return self._newest.manifest.program
 
     def view(self, name: str, epoch: int | None = None) -> StoredView:
-        """A view, however its name is written, at an epoch; it can be read until this is closed.
+        """A view at an epoch; readable until this is closed. name: in any case.
 
         Raises UnknownName if there is no such view then, StateError if the epoch cannot be read.
         """
@@ -66,7 +66,7 @@ class ReadOnlyState:
         return StoredView(self._reader(self.epoch if epoch is None else epoch), name)
 
     def close(self) -> None:
-        """Lets the files go. A second time does nothing."""
+        """Releases the files. Closing again has no effect."""
         self._closed = True
         for reader in self._readers.values():
             reader.close()
@@ -91,10 +91,10 @@ class ReadOnlyState:
 
 
 def open(folder: str | os.PathLike[str], *, epoch: int | None = None, lease: bool = True) -> ReadOnlyState:
-    """Opens a state folder, or its URL, for reading: no session is needed, and a writer may go on beside it.
+    """Opens a state folder, or its URL, for reading. No session is required, and a writer may continue concurrently.
 
-    epoch: which one is read, of those that are retained; by default the last. lease: whether a file in `leases/` keeps the writer from
-    deleting what is read; without one nothing is written, for a folder that is read-only or that nobody writes to.
+    epoch: a retained epoch; by default the last. lease: whether a file in `leases/` keeps the writer from deleting files that are read;
+    without it nothing is written, for a folder that is read-only or has no writer.
     Raises StateError if there is no state, or the epoch cannot be read; CorruptState.
     """
     lease_s = LEASE_S if lease else None

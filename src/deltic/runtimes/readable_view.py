@@ -1,4 +1,4 @@
-"""ReadableView: how users read a view, whoever holds it: a session as of its last commit, or a state folder at one of its epochs."""
+"""ReadableView: the methods to read a view, of a session as of its last commit, or of a state folder at one of its epochs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ReadableView(ABC):
-    """A view. Every read decodes what it needs: O(rows read)."""
+    """A view. Every read costs O(rows read)."""
 
     name: str
 
@@ -35,34 +35,34 @@ class ReadableView(ABC):
 
     @abstractmethod
     def to_arrow(self) -> pa.Table:
-        """The content; a row that is there w times stands w times."""
+        """The content; a row of weight w occurs w times."""
 
     @abstractmethod
     def changes(self, epoch: int | None = None) -> pa.Table:
-        """The last change: the view's columns and `_weight`; a row that came has a positive weight, one that went a negative one.
+        """The last change: the view's columns and `_weight`, which is positive for added rows and negative for removed ones.
 
-        epoch: an earlier tick, of those that the state retains. Raises StateError for one that it does not.
+        epoch: an earlier retained epoch. Raises StateError for other epochs.
         """
 
     @abstractmethod
     def lookup(self, key: Any) -> list[dict[str, Any]]:
-        """The rows under a key: a value, a tuple, or a dict over the view's key columns (`key_columns`) or the first of them.
+        """The rows with a key: a value, a tuple, or a dict over the view's key columns (`key_columns`) or the first of them.
 
-        O(log state + rows found).
+        O(log state + matching rows).
         """
 
     @property
     @abstractmethod
     def _leading(self) -> tuple[Field, ...]:
-        """The fields that `lookup` takes."""
+        """The fields of the key of `lookup`."""
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The columns that `lookup` takes: those that identify a row where there are such, else all."""
+        """The columns of the key of `lookup`: those that identify a row, if there are any, else all."""
         return tuple(f.name for f in self._leading)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The content as a pandas DataFrame; needs pandas."""
+        """The content as a pandas DataFrame; requires pandas."""
         try:
             import pandas  # noqa: PLC0415, F401  an optional extra
         except ImportError as error:
@@ -71,7 +71,7 @@ class ReadableView(ABC):
         return frame
 
     def to_polars(self) -> polars.DataFrame:
-        """The content as a Polars DataFrame; needs polars."""
+        """The content as a Polars DataFrame; requires polars."""
         try:
             import polars  # noqa: PLC0415  an optional extra
         except ImportError as error:
@@ -85,7 +85,7 @@ class ReadableView(ABC):
         return listed(self.to_arrow())
 
     def _key_values(self, key: Any) -> tuple[Any, ...]:
-        """The values of a key as `lookup` takes it, for the first of its columns. Raises DataError."""
+        """The values of a key of `lookup`, for the first of its columns. Raises DataError."""
         names = self.key_columns
         expected = names[0] if len(names) == 1 else f"{', '.join(names)}, or the first of them"
         if isinstance(key, Mapping):
@@ -101,7 +101,7 @@ class ReadableView(ABC):
 
 
 def rows_under(spines: Sequence[Spine], words: Sequence[np.ndarray], width: int) -> Batch:
-    """The rows under keys, of all spines together. words: int64[n] for each of the leading columns; width: columns of a row."""
+    """The rows with the keys in all spines. words: int64[n] for each leading column. width: the number of words of a row."""
     parts = []
     for spine in spines:
         _, columns, weights = probe(spine, words, range(width), Counters())

@@ -1,6 +1,6 @@
-"""StoredView: a view in a state folder, read where no session is: whole, by key, shard by shard, and the change of an epoch.
+"""StoredView: a view in a state folder, read without a session: whole, by key, shard by shard, and the change of an epoch.
 
-All that is needed stands in a manifest. Nothing here writes.
+It needs only a manifest, and writes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from deltic.trace.share import Share
 from deltic.trace.strings import StringTable
 
 BATCH_ROWS: Final = 1 << 16
-"""How many rows `scan` gives at once at most."""
+"""The maximum number of rows that `scan` yields at once."""
 
 
 class StoredView(ReadableView):
@@ -42,12 +42,12 @@ class StoredView(ReadableView):
 
     @property
     def epoch(self) -> int:
-        """Of which this is the view."""
+        """The epoch of the view."""
         return self._reader.epoch
 
     @property
     def shards(self) -> int:
-        """Into how many the state is split."""
+        """The number of shards of the state."""
         return self._reader.manifest.shards
 
     @property
@@ -60,20 +60,20 @@ class StoredView(ReadableView):
         return self.layout.leading
 
     def to_arrow(self) -> pa.Table:
-        """The content; a row that is there w times stands w times. O(rows)."""
+        """The content; a row of weight w occurs w times. O(rows)."""
         return self._columns.content(*self._content(range(self.shards)))
 
     def lookup(self, key: Any) -> list[dict[str, Any]]:
         """See ReadableView."""
         values = self._key_values(key)
-        found = []
+        matches = []
         for shards in self.layout.homes([values], self.shards):
             batch, strings = self._content(shards, [values])
-            found += listed(self._columns.table(copied(batch.columns, batch.weights[0]), strings))
-        return found
+            matches += listed(self._columns.table(copied(batch.columns, batch.weights[0]), strings))
+        return matches
 
     def changes(self, epoch: int | None = None) -> pa.Table:
-        """What an epoch did to the view (by default the reader's), with `_weight`. Raises StateError if it is not retained."""
+        """The change of the view in an epoch (by default the reader's), with `_weight`. Raises StateError if it is not retained."""
         manifest = self._reader.manifest if epoch is None else self._reader.manifest_at(epoch)
         files = [self._files[manifest.files[s.file]] for s in manifest.views if s.arrangement == self.layout.arrangement]
         parts = [shaped(file.change(self.layout.arrangement), self.layout.widths, file.name) for file in files]
@@ -83,7 +83,7 @@ class StoredView(ReadableView):
     def scan(
         self, shards: Sequence[int], keys: Sequence[Key] | None = None
     ) -> Iterator[tuple[Sequence[np.ndarray], np.ndarray, StringTable]]:
-        """(words, weights, strings) of the rows of shards, some at a time. keys: of rows to look up; without it all are read."""
+        """(words, weights, strings) of the rows of shards, in pieces. keys: those to look up; None reads all rows."""
         batch, strings = self._content(shards, keys)
         for start in range(0, len(batch), BATCH_ROWS):
             cut = slice(start, start + BATCH_ROWS)
@@ -100,7 +100,7 @@ class StoredView(ReadableView):
         return rows_under(spines, self.layout.key_words(keys, strings), self.layout.widths[0]), strings
 
     def _arrangements(self, manifest: Manifest, shard: int) -> ShardArrangements:
-        """A shard's part; a file from before the number of shards changed has rows of others as well."""
+        """The arrangements of a shard; files from before a resharding also contain rows of others."""
         layout = self.layout
         shares = {layout.arrangement: Share(shard, manifest.shards, layout.partition)} if layout.partition else {}
         return ShardArrangements(

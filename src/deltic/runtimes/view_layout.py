@@ -1,4 +1,4 @@
-"""ViewLayout: how a view of a state is stored, as the description of the program says."""
+"""ViewLayout: the storage layout of a view, from the description of the program."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class ViewLayout:
-    """How a view is stored.
+    """The storage layout of a view.
 
-    stored: its fields as they lie. order: the position in the user's schema of each. key: how many leading ones rows are found by.
-    partition: the stored words whose hash gives a row's shard; () is the home shard, None any shard. identity: None if
-    another version of Deltic made the string ids.
+    stored: its fields in stored order. order: the position of each in the user's schema. key: the number of leading fields to look up
+    rows by. partition: the stored words whose hash determines a row's shard; () is the home shard, None any shard. identity: None if the
+    string ids are of another version of Deltic.
     """
 
     name: str
@@ -43,28 +43,28 @@ class ViewLayout:
 
     @staticmethod
     def of(program: ProgramDescription, view: str) -> ViewLayout:
-        """Raises UnknownName, which lists the views there are."""
+        """The layout of a view. Raises UnknownName, which lists the existing views."""
         name, entry = program.view(view)
-        found = program.arrangements[entry.arrangement]
+        arrangement = program.arrangements[entry.arrangement]
         identity = program.identity if program.hash_version == HASH_VERSION else None
-        widths = (found.columns, found.weights)
-        return ViewLayout(name, entry.arrangement, Schema(entry.fields), entry.order, entry.key, found.partition, widths, identity)
+        widths = (arrangement.columns, arrangement.weights)
+        return ViewLayout(name, entry.arrangement, Schema(entry.fields), entry.order, entry.key, arrangement.partition, widths, identity)
 
     @property
     def schema(self) -> Schema:
-        """In the user's order."""
+        """The schema in the user's order."""
         return Schema(tuple(self.stored[self.order.index(i)] for i in range(len(self.order))))
 
     @property
     def leading(self) -> tuple[Field, ...]:
-        """The fields that rows are found by; of a state of another version, those before the first string."""
+        """The fields by which rows are looked up; in a state of another version, those before the first string."""
         fields = self.stored.fields[: self.key]
         return fields if self.identity is not None else tuple(takewhile(lambda f: not f.type.has_bytes, fields))
 
     def decoded(self, words: Sequence[np.ndarray], names: Collection[str], strings: StringTable) -> pa.Table:
         """The named columns of rows, in the stored order."""
-        wanted = [(f, at) for f, at in zip(self.stored, Layout.of(self.stored).slices, strict=True) if f.name in names]
-        return pa.table([decode(words[at], f, strings) for f, at in wanted], names=[f.name for f, _ in wanted])
+        fields = [(f, part) for f, part in zip(self.stored, Layout.of(self.stored).slices, strict=True) if f.name in names]
+        return pa.table([decode(words[part], f, strings) for f, part in fields], names=[f.name for f, _ in fields])
 
     def key_words(self, keys: Sequence[Key], strings: StringTable) -> list[np.ndarray]:
         """The words of keys of one length."""
@@ -73,9 +73,9 @@ class ViewLayout:
         return [word for values, f in columns for word in encode(fit(list(values), f, where), f, strings)]
 
     def homes(self, keys: Sequence[Key] | None, shards: int) -> list[tuple[int, ...]]:
-        """The shards on which rows of these keys, or any rows, can be; those together that must be read together.
+        """The shards that may have rows of these keys (None: any rows), grouped by those that must be read together.
 
-        Where no hash says on which shard a row is, it may be there on one and be taken away on another.
+        Without a partition a row may have been added on one shard and removed on another.
         """
         if self.partition is None:
             return [tuple(range(shards))]
