@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.join import JoinOperator
@@ -14,7 +18,9 @@ from deltic.circuit.operators.top_k import TopKOperator
 from deltic.lowering import lower
 from deltic.optimizer import optimize
 from deltic.runtimes.durable.partial import partial
-from programs import case
+from deltic.runtimes.embedded import DurableEmbedded
+from engines import durable, run
+from programs import case, expected, mixed
 
 
 def circuit_of(seed: int) -> Dataflow:
@@ -57,3 +63,44 @@ def test_what_is_looked_up_is_spread_by_the_words_that_are_sought() -> None:
 
 def test_a_circuit_without_partial_results_has_none() -> None:
     assert partial(lower({}, case(3).tables)) == partial(Dataflow.empty()) == frozenset()
+
+
+@pytest.mark.parametrize("seed", [8, 46, 59, 118, 227])
+def test_the_state_of_a_scope_does_not_depend_on_the_number_of_shards(tmp_path: Path, seed: int) -> None:
+    """Inner scopes that import from outer ones: an import's number differs where one shard shares arrangements."""
+    program = mixed(seed)
+    plans = {name: optimize(plan) for name, plan in program.views.items()}
+    one, two = (lower(plans, program.tables, shards) for shards in (1, 2))
+    assert scoped(one) == scoped(two) and any(scoped(one))
+    engine = durable(program.tables, program.views, tmp_path / "state", 2)
+    folder = str(tmp_path / "state")
+    run(engine, program, expected(program), restarts={1: lambda: DurableEmbedded(folder, 1), 2: lambda: DurableEmbedded(folder, 3)})
+    engine.runtime.close()
+
+
+def scoped(circuit: Dataflow) -> list[tuple[str, ...]]:
+    """The arrangements of each scope."""
+    return [node.inner for node in circuit.nodes if node.inner]
+
+
+def test_a_scope_of_which_some_arrangements_have_other_ids_is_filled_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after an upgrade."""
+    program, name = mixed(59), CircuitBuilder.name
+
+    def name_before(builder: CircuitBuilder, role: str, *parts: object) -> str:
+        now = name(builder, role, *parts)
+        return name(builder, role, "before", *parts) if role == "trace" and now[-1] in "02468ace" else now
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CircuitBuilder, "name", name_before)
+        engine = durable(program.tables, program.views, tmp_path / "state", 2)
+        before = scoped(engine.circuit)
+    reopened = []
+
+    def reopen() -> DurableEmbedded:
+        reopened.append(True)
+        return DurableEmbedded(str(tmp_path / "state"))
+
+    run(engine, program, expected(program), restarts={2: reopen})
+    assert reopened and any(0 < len({*inner} & {*same}) < len(inner) for inner, same in zip(before, scoped(engine.circuit), strict=True))
+    engine.runtime.close()

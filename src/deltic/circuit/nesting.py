@@ -78,7 +78,7 @@ class ScopeBuilder(CircuitBuilder):
         if stream not in self._imports:
             self._imports.append(stream)
         operator = Import(self._imports.index(stream), arrangement or _arrangement(node))
-        return super().add(operator, (), node.shape, (), kind=NodeKind.IMPORT)
+        return super().add(operator, (), node.shape, (), kind=NodeKind.IMPORT, content=node.content)
 
     def imported(self, stream: int) -> int:
         """The parent's stream that an import of this scope reads."""

@@ -22,7 +22,7 @@ from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.durable.interrupts import uninterrupted
 from deltic.runtimes.durable.merges import Group, Merged, Merger, adopted
 from deltic.runtimes.durable.outcome import Performed, change_of
-from deltic.runtimes.durable.partial import partial
+from deltic.runtimes.durable.partial import partial, with_scopes
 from deltic.runtimes.durable.strings import HASH_VERSION, check_version, identity_of
 from deltic.runtimes.durable.version import DurableVersion
 from deltic.runtimes.program import Notes, backfill, described, next_tick
@@ -111,12 +111,13 @@ class Durable(ABC):
         program = described(circuit, manifest.program, dropped)
         notes = {**(notes or {}), **program.notes(), SPREAD: self.shards}
         stale = partial(circuit) & known.keys() if manifest.program.spread != self.shards else frozenset[str]()
-        fresh = (circuit.arrangements.keys() - known.keys()) | stale
+        fresh = with_scopes(circuit, (circuit.arrangements.keys() - known.keys()) | stale)
+        stale = fresh & known.keys()
         dropped_segments = tuple(s for s in manifest.segments() if s.arrangement not in program.arrangements or s.arrangement in stale)
         base = Change(dropped=dropped_segments, notes={name: note for name, note in notes.items() if note != manifest.notes.get(name)})
         version = replace(before.after(circuit, manifest, self._files), definitions=definitions)
         if fresh:
-            tick = backfill(manifest.epoch, manifest.notes, notes, frozenset(fresh))
+            tick = backfill(manifest.epoch, manifest.notes, notes, fresh)
             return self._run(version, {}, tick, base, stale, installs=True)
         result = TickResult(circuit, manifest.epoch, {}, {}, 0.0, installs=True)
         if dropped_segments or base.notes:

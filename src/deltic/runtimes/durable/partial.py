@@ -13,9 +13,13 @@ changed, since the batches that contain a row are then listed in its new shard t
 But the first k rows of each shard, and each shard's own MIN or MAX, are looked up wherever the rows happen to be. With another number of
 shards the same rows would be elsewhere, and their deletion would miss them. This state is dropped and filled again. The relations of
 other ticks (`OverTicks`) cannot be filled again: they are spread by whole rows, and kept.
+
+A scope is filled as a whole or not at all, since its arrangements are computed together.
 """
 
 from __future__ import annotations
+
+from collections.abc import Set
 
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operators.over_ticks import OverTicksOperator
@@ -34,3 +38,12 @@ def partial(circuit: Dataflow) -> frozenset[str]:
             affected.add(node.id)
             refilled |= {node.owns} if node.owns and not isinstance(node.operator, OverTicksOperator) else set()
     return frozenset(refilled)
+
+
+def with_scopes(circuit: Dataflow, fresh: Set[str]) -> frozenset[str]:
+    """`fresh`, and all arrangements of the scopes that own one of them.
+
+    Another version of Deltic may have given some arrangements of a scope other ids.
+    """
+    scopes = (frozenset(node.inner) for node in circuit.nodes)
+    return frozenset(fresh).union(*(inner for inner in scopes if not inner.isdisjoint(fresh)))
