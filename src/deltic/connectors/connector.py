@@ -1,6 +1,6 @@
-"""The protocol of connectors: what a name after USING stands for.
+"""The protocol of connectors, which USING names.
 
-A connector validates the options of a statement and returns a spec: what the statement says, and how to open it. It is a module or an
+A connector validates the options of a statement and returns a spec, which describes a source or sink and opens it. It is a module or an
 object with a function `source`, a function `sink`, or both.
 """
 
@@ -22,14 +22,14 @@ class SourceSpec(Protocol):
 
     @property
     def location(self) -> str:
-        """Where it reads from, as written: a path or a URL. Two sources or sinks cannot have the same. span: its place."""
+        """The path or URL as written. No two sources or sinks may have the same one. span: its place."""
 
     @property
     def span(self) -> Span: ...
 
     @property
     def dead_letter_path(self) -> str | None:
-        """The folder for rows that are not changes; None if such a row is an error."""
+        """The folder for rows that are not valid changes; None if such a row is an error."""
 
     @property
     def dead_letter_span(self) -> Span | None: ...
@@ -41,12 +41,12 @@ class SourceSpec(Protocol):
         """As JSON, for `explain`."""
 
     def open(self, table: TableSchema, base: Path) -> Source:
-        """The source, at its beginning. base: the folder that relative paths count from. Raises SourceError."""
+        """Opens the source at its beginning. base: the folder of relative paths. Raises SourceError."""
 
 
 @runtime_checkable
 class SinkSpec(Protocol):
-    """A sink as a statement declares it; as SourceSpec. mode: whether it receives the changes of its view, or its content."""
+    """A sink as a statement declares it; see SourceSpec. mode: whether it receives the changes of its view or its content."""
 
     @property
     def location(self) -> str: ...
@@ -62,18 +62,18 @@ class SinkSpec(Protocol):
     def facts(self) -> dict[str, Json]: ...
 
     def open(self, owner: Owner, base: Path) -> Sink:
-        """The sink; nothing is written yet. Raises SinkError."""
+        """Opens the sink; writes nothing. Raises SinkError."""
 
 
 class SourceConnector(Protocol):
     """A connector with sources."""
 
     def source(self, table: TableSchema, options: Options) -> SourceSpec:
-        """What USING and OPTIONS of CREATE TABLE say. Raises QueryError, with the place, for options that it does not take."""
+        """The source of CREATE TABLE … USING … OPTIONS. Raises QueryError, with the place, for invalid options."""
 
 
 class SinkConnector(Protocol):
     """A connector with sinks."""
 
     def sink(self, options: Options) -> SinkSpec:
-        """What USING and OPTIONS of CREATE SINK say. Raises QueryError, with the place, for options that it does not take."""
+        """The sink of CREATE SINK … USING … OPTIONS. Raises QueryError, with the place, for invalid options."""

@@ -1,8 +1,8 @@
-"""One column made to fit one field, or refused by row and column.
+"""Converts one column to the type of one field, or refuses it with the row and column.
 
-What always holds: a column that comes back has exactly the field's Arrow type and denotes the same values as the one that came in
-(FLOAT from Python's floats alone rounds, as in Spark). A kind of value that never fits is a FrameError; a value of a right kind
-that does not fit, and NULL in a NOT NULL column, is a ConstraintViolation. Rows are counted from 0.
+Invariant: a result has exactly the field's Arrow type and the same values as the input (only FLOAT from Python's floats is rounded,
+as in Spark). A wrong class of values is a FrameError; a value out of the type's range, and NULL in a NOT NULL column, is a
+ConstraintViolation. Rows are counted from 0.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _MOST_PLACES: Final = 38
 
 
 def fit(column: Column, field: Field, where: str) -> pa.ChunkedArray[Any]:
-    """`column` as the field's type, NULLs not judged. Raises FrameError, ConstraintViolation. Zero-copy where nothing changes."""
+    """`column` converted to the field's type; NULLs are not checked. Raises FrameError, ConstraintViolation. Zero-copy if unchanged."""
     if isinstance(column, list):
         return _fit_values(column, field, where)
     plain = without_dictionary(column)
-    target = field.type.arrow
-    if plain.type == target:
+    arrow_type = field.type.arrow
+    if plain.type == arrow_type:
         return plain
     if not may_become(plain.type, field.type):
         message = f"{where}, column {field.name}: found Arrow {column.type}"
@@ -49,7 +49,7 @@ def check_nulls(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
 
 
 def check_calendar(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
-    """Raises ConstraintViolation for a date or timestamp outside the years 1 to 9999. They could never be read again."""
+    """Raises ConstraintViolation for a date or timestamp outside the years 1 to 9999, which Python cannot represent."""
     row = outside_calendar(field.type, column)
     if row >= 0:
         message = f"{where}, row {row}, column {field.name}: a {field.type.sql} outside the years 1 to 9999"
@@ -59,44 +59,44 @@ def check_calendar(column: pa.ChunkedArray[Any], field: Field, where: str) -> No
 def without_dictionary(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     if not pa.types.is_dictionary(column.type):
         return column
-    # A take, since Arrow casts no dictionary of string views (Polars' categories are such).
+    # A take, since Arrow cannot cast a dictionary of string views, as Polars' categories are.
     value = pa.string() if pa.types.is_string_view(column.type.value_type) else column.type.value_type
     chunks: list[Any] = column.chunks
     return pa.chunked_array([chunk.dictionary.cast(value).take(chunk.indices) for chunk in chunks], type=value)
 
 
-def may_become(found: pa.DataType, wanted: Type) -> bool:
-    """Whether some values of the Arrow type `found` are values of `wanted`."""
+def may_become(source: pa.DataType, target: Type) -> bool:
+    """Whether some values of the Arrow type `source` are values of `target`."""
     t = pa.types
-    if t.is_null(found):
+    if t.is_null(source):
         return True
-    if wanted.is_integer:
-        return bool(t.is_integer(found))
-    if wanted.is_float:
-        return bool(t.is_integer(found) or (t.is_floating(found) and found.bit_width <= wanted.arrow.bit_width))
-    if wanted.is_decimal:
-        return bool(t.is_integer(found) or t.is_decimal(found))
-    if wanted.name == "STRING":
-        return bool(t.is_large_string(found) or t.is_string_view(found))
-    if wanted.name == "DATE":
-        return bool(t.is_date64(found))
-    if wanted.name == "BINARY":
-        return bool(t.is_large_binary(found) or t.is_binary_view(found) or t.is_fixed_size_binary(found))
-    if wanted.name == "TIMESTAMP_NTZ":
-        return bool(t.is_timestamp(found) and found.tz is None)
-    return wanted.name == "TIMESTAMP" and bool(t.is_timestamp(found))
+    if target.is_integer:
+        return bool(t.is_integer(source))
+    if target.is_float:
+        return bool(t.is_integer(source) or (t.is_floating(source) and source.bit_width <= target.arrow.bit_width))
+    if target.is_decimal:
+        return bool(t.is_integer(source) or t.is_decimal(source))
+    if target.name == "STRING":
+        return bool(t.is_large_string(source) or t.is_string_view(source))
+    if target.name == "DATE":
+        return bool(t.is_date64(source))
+    if target.name == "BINARY":
+        return bool(t.is_large_binary(source) or t.is_binary_view(source) or t.is_fixed_size_binary(source))
+    if target.name == "TIMESTAMP_NTZ":
+        return bool(t.is_timestamp(source) and source.tz is None)
+    return target.name == "TIMESTAMP" and bool(t.is_timestamp(source))
 
 
-def cast(part: pa.ChunkedArray[Any], wanted: Type) -> pa.ChunkedArray[Any]:
+def cast(part: pa.ChunkedArray[Any], target: Type) -> pa.ChunkedArray[Any]:
     """Raises ArrowInvalid if a value is lost."""
-    found, target = part.type, wanted.arrow
-    if wanted.is_decimal and pa.types.is_integer(found):
-        return part.cast(pa.decimal256(76, wanted.scale)).cast(target)  # from int64 Arrow wants room for 19 digits first
-    return part.cast(target)
+    source, arrow_type = part.type, target.arrow
+    if target.is_decimal and pa.types.is_integer(source):
+        return part.cast(pa.decimal256(76, target.scale)).cast(arrow_type)  # Arrow requires room for the 19 digits of an int64 first
+    return part.cast(arrow_type)
 
 
 def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArray[Any]:
-    """Python values are judged by their own types: Arrow's guess for a mixed list can lose parts of a value."""
+    """Python values are checked by their classes: Arrow's inferred type for a mixed list can lose parts of a value."""
     allowed = field.type.kind.python
     kinds = set(map(type, values)) - {type(None)}
     if any(issubclass(kind, np.generic) for kind in kinds):
@@ -105,27 +105,27 @@ def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArr
     wrong = {kind for kind in kinds if not _is_kind(kind, allowed)}
     if wrong:
         row = next(i for i, value in enumerate(values) if type(value) in wrong)
-        found = f"{type(values[row]).__name__} {values[row]!r}"
-        raise FrameError(f"{where}, row {row}, column {field.name}: found {found}", expected=field.type.values)
+        value = f"{type(values[row]).__name__} {values[row]!r}"
+        raise FrameError(f"{where}, row {row}, column {field.name}: found {value}", expected=field.type.values)
     if field.type.is_decimal and int in kinds:
         values = [Decimal(v) if isinstance(v, int) else v for v in values]
     return _checked(lambda part: _build(part, field.type), values, field, where)
 
 
 def _is_kind(kind: type, allowed: tuple[type, ...]) -> bool:
-    """bool is not an int here, nor datetime a date, though Python says that they are."""
+    """As issubclass, but bool is not an int and datetime is not a date."""
     if kind is bool or issubclass(kind, datetime):
         return bool in allowed if kind is bool else datetime in allowed
     return issubclass(kind, allowed)
 
 
-def _build(values: list[object], wanted: Type) -> pa.ChunkedArray[Any]:
-    if wanted.is_decimal and any(isinstance(value, Decimal) and _is_too_fine(value) for value in values):
-        raise pa.ArrowInvalid("digits far after the point, on which Arrow may crash")
-    if wanted.name == "TIMESTAMP_NTZ" and any(isinstance(value, datetime) and value.tzinfo is not None for value in values):
+def _build(values: list[object], target: Type) -> pa.ChunkedArray[Any]:
+    if target.is_decimal and any(isinstance(value, Decimal) and _is_too_fine(value) for value in values):
+        raise pa.ArrowInvalid("too many decimal places, on which Arrow may crash")
+    if target.name == "TIMESTAMP_NTZ" and any(isinstance(value, datetime) and value.tzinfo is not None for value in values):
         raise pa.ArrowInvalid("a time with a zone, which Arrow would leave out")
-    array = pa.array(values, type=wanted.arrow)
-    if wanted.name == "FLOAT":
+    array = pa.array(values, type=target.arrow)
+    if target.name == "FLOAT":
         _refuse_new_infinities(array, pa.array(values, type=pa.float64()))
     return pa.chunked_array([array])
 
@@ -141,19 +141,19 @@ def _refuse_new_infinities(narrow: pa.Array[Any], wide: pa.Array[Any]) -> None:
 
 
 def _checked(convert: Callable[[Any], pa.ChunkedArray[Any]], column: Any, field: Field, where: str) -> pa.ChunkedArray[Any]:
-    """convert(column), or a ConstraintViolation that names the first row it fails on."""
+    """convert(column). Raises ConstraintViolation with the first row on which it fails."""
     try:
         return convert(column)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         row = _first_failure(convert, column)
     value = column[row] if isinstance(column, list) else shown(column[row])
-    if isinstance(value, str) and "\\u" in ascii(value):  # half a character, which nobody could print, is written as its number
+    if isinstance(value, str) and "\\u" in ascii(value):  # a lone surrogate cannot be encoded: show its code point
         value = value.encode("utf-8", "backslashreplace").decode()
     raise ConstraintViolation(f"{where}, row {row}, column {field.name}: {value} does not fit", expected=field.type.values)
 
 
 def _first_failure(convert: Callable[[Any], object], column: Any) -> int:
-    """The least row on which `convert` fails, in log n conversions; it fails on the whole column."""
+    """The first row on which `convert` fails. Precondition: it fails on the whole column. Cost: O(log n) conversions."""
     low, high = 0, len(column)
     while high - low > 1:
         middle = (low + high) // 2
@@ -173,7 +173,7 @@ def _fails(convert: Callable[[Any], object], part: object) -> bool:
 
 
 def shown(scalar: Any) -> object:
-    """A value for a message; a timestamp may be beyond what Python's datetime holds."""
+    """A value for a message; a timestamp outside the range of Python's datetime is shown as a number."""
     try:
         return scalar.as_py()
     except (ValueError, OverflowError, ImportError):

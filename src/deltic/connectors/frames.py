@@ -1,15 +1,15 @@
-"""Frames in: what a user hands over, as an Arrow table that exactly fits a table of Deltic.
+"""Converts a user's frame to an Arrow table with exactly the columns of a table.
 
 A frame is a pyarrow Table or RecordBatch, a pandas, Polars or Spark DataFrame (which is collected here), anything with an Arrow C
-stream, or a list of dicts. Its columns may come in any order and any case, but all of them must be there and no other: a missing
-column is an error also where it is nullable. What always holds of a result: the columns are the table's, in its order, with its
-names and Arrow types, and no NOT NULL column has a NULL; Arrow's own `nullable` flags mean nothing. Rows are counted from 0.
+stream, or a list of dicts. Its columns may be in any order and any case; a missing column is an error even if it is nullable, and so
+is an extra one. Invariant of a result: the columns are the table's, in its order, with its names and Arrow types, and no NOT NULL
+column contains a NULL; Arrow's own `nullable` flags are ignored. Rows are counted from 0.
 
-Changes of a change frame, by its `_op` (any case) or its `_weight`:
-- insert, i, c, create: the row is added. update, u: the row under its key becomes this one; there must be one. upsert: so, or added.
-- delete, d: where the table has a PRIMARY KEY and every other column is NULL (or left out: by a frame of deletes, or by a dict),
-  the row under the key goes, whatever else it holds; otherwise all columns must match.
-- `_weight`: that many copies more of the row, or fewer if negative; 0 is left out.
+The operations of a change frame, by its column `_op` (any case) or `_weight`:
+- insert, i, c, create: adds the row. update, u: replaces the row with its key, which must exist. upsert: replaces or adds it.
+- delete, d: if the table has a PRIMARY KEY and every other column is NULL (or omitted, by a frame of deletes or by a dict),
+  deletes the row with the key, whatever its other columns; otherwise all columns must match.
+- `_weight`: adds that many copies of the row, or removes them if negative; 0 is ignored.
 """
 
 from __future__ import annotations
@@ -56,10 +56,9 @@ _DELETES: Final = frozenset(name for name, op in OPERATIONS.items() if op is Op.
 class Changes:
     """Changes of one table, rows in the order of the frame.
 
-    rows: fits the table, but for columns after the table's; beyond the key, a DELETE_KEY row has NULL, or zero where the column is
-    NOT NULL.
-    ops: int64[n], codes of Op. weights: int64[n], 1 but for WEIGHT, never 0.
-    ordinals: int64[n], distinct: changes apply in this order; without a sequence it is the row's number in the frame.
+    rows: the table's columns, perhaps followed by others; outside the key, a DELETE_KEY row has NULL, or zero in NOT NULL columns.
+    ops: int64[n], codes of Op. weights: int64[n], never 0, and 1 except for WEIGHT.
+    ordinals: int64[n], distinct: the order in which changes apply; without a sequence, the row's number in the frame.
     """
 
     rows: Fitted
@@ -69,16 +68,16 @@ class Changes:
 
 
 def rows_frame(frame: Any, table: TableSchema) -> pa.Table:
-    """All columns of `table`. Raises FrameError, ConstraintViolation. Cost: microseconds if the frame fits as it is."""
+    """All columns of `table`. Raises FrameError, ConstraintViolation. Cost: microseconds if the frame has the right schema."""
     if isinstance(frame, pa.Table) and _fits(frame.schema, table) == "rows":
         return _checked(frame, table)
     return _fitted(columns_of(frame, table.schema, _where(table)), table)
 
 
 def keys_or_rows(frame: Any, table: TableSchema) -> tuple[Literal["keys", "rows"], pa.Table]:
-    """What is to be deleted: ("keys", the key's columns in its order) if just these are given, else ("rows", all columns).
+    """The rows to delete: ("keys", the key's columns in its order) if only these are given, else ("rows", all columns).
 
-    Beside frames it takes a sequence of keys: values, or tuples where the key has several columns.
+    Accepts frames, and sequences of keys: values, or tuples if the key has several columns.
     """
     where = _where(table)
     if isinstance(frame, (Sequence, np.ndarray, pa.Array, pa.ChunkedArray, set, frozenset)) and not isinstance(frame, str):
@@ -94,9 +93,9 @@ def keys_or_rows(frame: Any, table: TableSchema) -> tuple[Literal["keys", "rows"
 
 
 def change_frame(frame: Any, table: TableSchema, sequence: str | None = None) -> Changes:
-    """Changes with `_op` or `_weight`.
+    """The changes of a frame with `_op` or `_weight`.
 
-    sequence: a column, of the table or beside it, by which the changes are ordered; equal ones stay in the frame's order.
+    sequence: a column, of the table or not, by which the changes are ordered; ties keep the frame's order.
     Raises FrameError, ConstraintViolation.
     """
     if sequence is None and isinstance(frame, pa.Table) and _fits(frame.schema, table) == "weighted":
@@ -116,17 +115,17 @@ _verdicts: dict[int, tuple[TableSchema, pa.Schema, _Verdict]] = {}
 _VERDICTS_KEPT: Final = 1024
 
 
-def _fits(found: pa.Schema, table: TableSchema) -> _Verdict:
+def _fits(frame: pa.Schema, table: TableSchema) -> _Verdict:
     """Whether the columns are exactly the table's, alone or followed by an int64 `_weight`."""
     known = _verdicts.get(id(table))
-    if known is not None and known[0] is table and known[1].equals(found):
+    if known is not None and known[0] is table and known[1].equals(frame):
         return known[2]
-    wanted = [(field.name, field.type.arrow) for field in table.schema]
-    given = [(field.name, field.type) for field in found]
-    verdict: _Verdict = "rows" if given == wanted else "weighted" if given == [*wanted, (WEIGHT, pa.int64())] else "no"
+    expected = [(field.name, field.type.arrow) for field in table.schema]
+    given = [(field.name, field.type) for field in frame]
+    verdict: _Verdict = "rows" if given == expected else "weighted" if given == [*expected, (WEIGHT, pa.int64())] else "no"
     if len(_verdicts) >= _VERDICTS_KEPT:
         _verdicts.clear()
-    _verdicts[id(table)] = (table, found, verdict)
+    _verdicts[id(table)] = (table, frame, verdict)
     return verdict
 
 
@@ -154,21 +153,21 @@ def _assemble(columns: Sequence[Column], table: TableSchema) -> pa.Table:
 
 
 def _positions(names: Sequence[str], schema: Schema, where: str) -> list[int]:
-    """Where each field stands among `names`; every name must be wanted, and every field there, once."""
-    found: dict[str, int] = {}
+    """The position of each field in `names`. Raises FrameError unless every field is there exactly once, and nothing else."""
+    positions: dict[str, int] = {}
     for i, name in enumerate(names):
-        if name.lower() in found:
+        if name.lower() in positions:
             raise FrameError(f"{where}: the frame has the column {name} twice (case does not count)", expected=_listed(schema))
-        found[name.lower()] = i
+        positions[name.lower()] = i
     extra = [name for name in names if not schema.find(name)]
-    missing = [name for name in schema.names if name.lower() not in found]
+    missing = [name for name in schema.names if name.lower() not in positions]
     if extra:
         message = f"{where}: the frame has a column {extra[0]}, which is not in the table"
         raise FrameError(message, expected=_listed(schema), remedy=f"drop {extra[0]} from the frame")
     if missing:
         remedy = f"give {missing[0]}, of NULLs where there are no values" if schema[schema.find(missing[0])[0]].nullable else None
         raise FrameError(f"{where}: the frame has no column {missing[0]}", expected=_listed(schema), remedy=remedy)
-    return [found[name.lower()] for name in schema.names]
+    return [positions[name.lower()] for name in schema.names]
 
 
 def _listed(schema: Schema) -> str:
@@ -195,13 +194,13 @@ def _of_keys(keys: Sequence[Any], table: TableSchema) -> pa.Table:
 
 
 def _others(table: TableSchema, sequence: str | None) -> list[int]:
-    """The columns beyond the key that say which row a delete means; the sequence only says when."""
+    """The columns outside the key that identify the row of a delete; the sequence column does not."""
     ignored = {*table.key, *(table.schema.find(sequence) if sequence else ())}
     return [i for i in range(len(table.schema)) if i not in ignored]
 
 
 def _complete_deletes(frame: Any, table: TableSchema, sequence: str | None) -> Any:
-    """In a list of dicts a delete may have the key alone: the other columns become NULL."""
+    """Adds the missing columns, as NULL, to the dicts of a list that delete by key alone."""
     if not isinstance(frame, Sequence) or isinstance(frame, (str, bytes)) or not table.key:
         return frame
     others = [table.schema[i].name for i in _others(table, sequence)]
@@ -240,8 +239,9 @@ def _nothing(table: TableSchema) -> Changes:
 
 def _check_marks(columns: Columns, marks: Mapping[str, Column], where: str) -> None:
     if len(marks) != 1:
-        found = "both _op and _weight" if marks else "neither _op nor _weight"
-        raise FrameError(f"{where}: a change frame with {found}", expected=f"one of them: _op ({KNOWN_OPERATIONS}) or _weight (an integer)")
+        marked = "both _op and _weight" if marks else "neither _op nor _weight"
+        expected = f"one of them: _op ({KNOWN_OPERATIONS}) or _weight (an integer)"
+        raise FrameError(f"{where}: a change frame with {marked}", expected=expected)
     name = next(iter(marks))
     if name in columns.absent:
         raise FrameError(f"{where}, row {columns.absent[name]}: no {name}")
@@ -280,7 +280,7 @@ def _first(flags: pa.ChunkedArray[Any]) -> int:
 
 
 def _codes(mark: Column, table: TableSchema) -> Words:
-    """int64[n] codes of Op; deletes are DELETE_ROW as yet."""
+    """int64[n]: codes of Op; every delete is a DELETE_ROW for now."""
     names = fit(mark, Field(OP, STRING), _where(table)).combine_chunks()
     encoded = names.dictionary_encode(null_encoding="encode")
     codes = np.array([_code(name, table) for name in encoded.dictionary.to_pylist()], np.int64)
@@ -288,8 +288,9 @@ def _codes(mark: Column, table: TableSchema) -> Words:
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
         row = int(np.flatnonzero(np.isin(indices, unknown))[0])
-        found = names[row].as_py()
-        raise FrameError(f"{_where(table)}, row {row}: _op is {'NULL' if found is None else repr(found)}", expected=KNOWN_OPERATIONS)
+        operation = names[row].as_py()
+        shown = "NULL" if operation is None else repr(operation)
+        raise FrameError(f"{_where(table)}, row {row}: _op is {shown}", expected=KNOWN_OPERATIONS)
     result: Words = codes[indices]
     _check_keyed(result, table)
     return result
@@ -300,7 +301,7 @@ def _code(name: str | None, table: TableSchema) -> int:
 
 
 def _check_keyed(ops: Words, table: TableSchema) -> None:
-    """A table without a key has nothing that an update could find its row by."""
+    """Raises FrameError for updates and upserts of a table without a key."""
     needs_key = np.flatnonzero((ops == Op.UPSERT) | (ops == Op.UPDATE))
     if not table.key and len(needs_key):
         row = int(needs_key[0])
@@ -309,7 +310,7 @@ def _check_keyed(ops: Words, table: TableSchema) -> None:
 
 
 def _with_missing(columns: Columns, ops: Words, table: TableSchema, others: Sequence[int]) -> Columns:
-    """A frame of deletes may have the key's columns alone."""
+    """Adds the missing columns of a frame of deletes that has only the key's columns."""
     names = [table.schema[i].name for i in others]
     given = {name.lower() for name in columns.names}
     if not table.key or any(name.lower() in given for name in names) or not np.all(ops == Op.DELETE_ROW):
@@ -319,7 +320,7 @@ def _with_missing(columns: Columns, ops: Words, table: TableSchema, others: Sequ
 
 
 def _deletes_by_key(columns: Columns, ops: Words, table: TableSchema, others: Sequence[int]) -> tuple[pa.Table, Words]:
-    """The rows, and the codes with DELETE_KEY where a delete gives nothing but the key."""
+    """The rows, and the codes, with DELETE_KEY for each delete that gives only the key."""
     if not table.key or not np.any(ops == Op.DELETE_ROW):
         return _fitted(columns, table), ops
     lenient = TableSchema(table.name, Schema(tuple(Field(f.name, f.type) for f in table.schema)), table.key)
@@ -334,13 +335,13 @@ def _deletes_by_key(columns: Columns, ops: Words, table: TableSchema, others: Se
     return _checked(rows, table), np.where(bare, int(Op.DELETE_KEY), ops)
 
 
-def _zero(wanted: Type) -> pa.Scalar[Any]:
-    """A value of the type, for columns that nobody reads."""
-    return pa.array([wanted.kind.zero], wanted.arrow)[0]
+def _zero(type: Type) -> pa.Scalar[Any]:
+    """A value of the type, for columns that are not read."""
+    return pa.array([type.kind.zero], type.arrow)[0]
 
 
 def _order(columns: Columns, table: TableSchema, sequence: str | None) -> Words | None:
-    """int64[n]: the rank of each row by the sequence column; equal values rank in the frame's order."""
+    """int64[n]: the rank of each row by the sequence column; ties keep the frame's order."""
     if sequence is None:
         return None
     where = _where(table)

@@ -1,8 +1,8 @@
-"""Dead letters: rows of source files that were no changes, as JSON lines, one file for each table and epoch that had some.
+"""Dead letters: rows of source files that are not valid changes, as JSON lines, one file per table and epoch that has any.
 
-They are written in two steps, so that a letter is there exactly if the tick that passed over its row was committed: before the commit
-under a hidden name, `.<writer>letters-<epoch, 12 digits>-<table>.json`; after it as `letters-…`. The folder is one pipeline's, but
-for a moment two processes may run that: each has a name as a writer, and leaves what the other has staged.
+They are written in two steps, so a letter is visible if and only if the tick that skipped its row was committed: before the commit the
+file has a hidden name, `.<writer>letters-<epoch, 12 digits>-<table>.json`; after it, `letters-…`. The folder belongs to one pipeline,
+but two processes may briefly run it: each has its own writer name, and ignores the other's staged files.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _UNFINISHED: Final = re.compile(r"\.([0-9a-f]*)letters-.*", re.DOTALL)
 
 
 class DeadLetterFolder:
-    """The folder at `path`, a local path or a file:// URL; it is made for the first letter. Raises SinkError for another scheme.
+    """The folder at `path`, a local path or a file:// URL; created with the first letter. Raises SinkError for another scheme.
 
-    writer: who stages, in hexadecimal digits.
+    writer: the writer's name, hexadecimal digits.
     """
 
     def __init__(self, path: str, writer: str = "") -> None:
@@ -36,7 +36,7 @@ class DeadLetterFolder:
         self._name = "dead letters"
 
     def stage(self, epoch: int, table: str, letters: Iterable[DeadLetter]) -> None:
-        """Writes the letters of an epoch that is not committed yet, durably, over those of an attempt that failed. Raises SinkError."""
+        """Writes the letters of the next epoch durably, replacing those of a failed attempt. Raises SinkError."""
         path = self._folder / f".{self._writer}letters-{epoch:012}-{quote(table, safe='')}.json"
         lines = [(json.dumps(asdict(letter), ensure_ascii=False) + "\n").encode(errors="backslashreplace") for letter in letters]
 
@@ -47,14 +47,14 @@ class DeadLetterFolder:
         written(act, self._folder, self._name)
 
     def settle(self, committed: int) -> None:
-        """Shows the writer's letters of epochs up to `committed`, and takes its staged ones of later epochs away.
+        """Publishes the writer's letters of epochs up to `committed`, and deletes its staged ones of later epochs.
 
         To be called after each commit, and before the first epoch is staged again. Raises SinkError.
         """
         written(lambda: self._settle(committed), self._folder, self._name)
 
     def sweep(self) -> None:
-        """Takes away what all other writers have staged; none of them may commit any more. Raises SinkError."""
+        """Deletes the staged letters of all other writers, which can no longer commit. Raises SinkError."""
         written(lambda: self._delete([name for name, writer in self._unsettled() if writer != self._writer]), self._folder, self._name)
 
     def _settle(self, committed: int) -> None:
@@ -68,10 +68,10 @@ class DeadLetterFolder:
         self._delete(dropped)
 
     def _unsettled(self) -> list[tuple[str, str]]:
-        """The names of staged letters, and who staged them."""
+        """(name, writer) of each staged file."""
         names = sorted(os.listdir(self._folder)) if self._folder.is_dir() else []
-        found = [(name, _UNFINISHED.fullmatch(name)) for name in names if _STAGED.fullmatch(name) or disk.is_staged(name)]
-        return [(name, whose[1]) for name, whose in found if whose is not None]
+        matches = [(name, _UNFINISHED.fullmatch(name)) for name in names if _STAGED.fullmatch(name) or disk.is_staged(name)]
+        return [(name, whose[1]) for name, whose in matches if whose is not None]
 
     def _delete(self, names: list[str]) -> None:
         for name in names:

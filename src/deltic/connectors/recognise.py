@@ -1,8 +1,8 @@
-"""What users hand in, seen as named columns.
+"""Frames of all supported kinds as named columns.
 
-Owns: which kinds of frame there are. A kind is recognised by its type's module or by the Arrow C stream that it offers, so that
-pandas, Polars and PySpark are never imported here. Nothing is checked against a table, only against itself: rows are dicts,
-names are strings, columns convert to Arrow. Columns of Python rows stay lists, since only the table says what they should become.
+A kind is recognised by its type's module or by its Arrow C stream; pandas, Polars and PySpark are never imported here. Frames are only
+checked for consistency, not against a table: rows are dicts, names are strings, columns convert to Arrow. Columns of Python rows stay
+lists, since the table decides their type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Column: TypeAlias = "pa.ChunkedArray[Any] | list[object]"
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Named columns of one length, in the order of the frame. `absent`: name -> the first Python row that lacks it."""
+    """Named columns of one length, in the order of the frame. absent: name -> the first row of a list of dicts without it."""
 
     names: tuple[str, ...]
     columns: tuple[Column, ...]
@@ -42,7 +42,7 @@ def is_pandas(frame: object) -> bool:
 def columns_of(frame: Any, schema: Schema, where: str) -> Columns:
     """The columns of any frame; a Spark DataFrame is collected. `schema` only guides pandas, which has no nullable integers.
 
-    where: how to call the table in an error. Raises FrameError for what is not a frame.
+    where: names the table in errors. Raises FrameError for other objects.
     """
     if isinstance(frame, pa.Table):
         return _of_arrow(frame)
@@ -64,9 +64,9 @@ def not_a_frame(frame: object, where: str) -> FrameError:
     if kind.__name__ == "LazyFrame":
         remedy = "call .collect() on it first"
     elif isinstance(frame, Mapping):
-        remedy = "put the row into a list"
+        remedy = "pass a list of rows"
     else:
-        remedy = "give one of these, or a list of dicts with the column names as keys"
+        remedy = "pass one of these, or a list of dicts with the column names as keys"
     kinds = "a pyarrow Table or RecordBatch, a pandas, Polars or Spark DataFrame, or a list of dicts"
     return FrameError(f"{where}: found {kind.__module__}.{kind.__qualname__}, which is not a frame", expected=kinds, remedy=remedy)
 
@@ -93,7 +93,7 @@ def _of_rows(rows: Sequence[Any], schema: Schema, where: str) -> Columns:
 
 
 def _of_pandas(frame: Any, schema: Schema, where: str) -> Columns:
-    """NaN and NaT are NULL, as pandas itself reads them; the index is left out."""
+    """NaN and NaT are NULL, as in pandas; the index is ignored."""
     names = []
     for name in frame.columns:
         if not isinstance(name, str):
@@ -104,13 +104,13 @@ def _of_pandas(frame: Any, schema: Schema, where: str) -> Columns:
 
 
 def _of_series(series: Any, name: str, schema: Schema) -> Column:
-    """A float column of whole numbers is read as an integer one: pandas turns integers with a missing value into floats."""
+    """A float column of integral numbers is read as integers: pandas converts integers with a missing value to floats."""
     try:
         array = pa.array(series, from_pandas=True)
     except (pa.ArrowException, OverflowError):
         return _values(series)
     if series.dtype == object and not (pa.types.is_string(array.type) or pa.types.is_null(array.type)):
-        return _values(series)  # Arrow's guess can lose: a date beside a datetime makes both dates
+        return _values(series)  # Arrow's inferred type can lose information: of a date and a datetime it makes two dates
     column: pa.ChunkedArray[Any] = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
     position = schema.find(name)
     if len(position) == 1 and schema[position[0]].type.is_integer and pa.types.is_floating(column.type):

@@ -1,7 +1,7 @@
 """The protocol of sinks: where the content of a view goes.
 
-The state says how far each sink is. After a crash a pipeline delivers again what the state does not know to be delivered: the same epochs,
-with the same rows. A sink recognises an epoch that it has, and passes over it. So each epoch arrives exactly once.
+The state records the last epoch delivered to each sink. After a crash a pipeline delivers the later epochs again, with the same rows. A
+sink recognises an epoch that it holds and ignores it, so each epoch arrives exactly once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Mode: TypeAlias = Literal["changes", "snapshot"]
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who writes to a sink: the id of a state, the sink's name in it, its mode, and the view that it reads; all in lower case."""
+    """The owner of a sink's location: the id of a state, the sink's name in it, its mode, and its view; all in lower case."""
 
     state: str
     sink: str
@@ -25,27 +25,27 @@ class Owner:
 
 
 class Sink(Protocol):
-    """A sink of one view, on behalf of an Owner. Making one writes nothing. Its methods raise SinkError."""
+    """A sink of one view, on behalf of an Owner. Its methods raise SinkError."""
 
     @property
     def location(self) -> str:
-        """Where it writes to, for progress and messages: a folder, a URL."""
+        """The folder or URL, for progress and messages."""
 
     def epoch(self) -> int | None:
-        """The last epoch that it holds; 0 if it was claimed and holds none, or cannot say which; None if it was never claimed."""
+        """The last epoch that it holds; 0 if it is claimed and holds none, or does not know; None if it was never claimed."""
 
     def check(self) -> None:
-        """Raises SinkError if `claim` would. Writes nothing."""
+        """Raises SinkError if `claim` would; writes nothing."""
 
     def claim(self) -> None:
-        """Makes the place the owner's, or verifies that it is. Removes what a dead writer left unfinished.
+        """Claims the location for the owner, or verifies that it is the owner's. Removes unfinished files of a dead writer.
 
-        Raises SinkError if it is another owner's.
+        Raises SinkError if it belongs to another owner.
         """
 
     def deliver(self, epoch: int, rows: pa.Table) -> None:
-        """Durable when it returns. An epoch that it holds with the same rows changes nothing; with other rows it is a SinkError.
+        """Writes the rows of an epoch, durably. Does nothing if it holds the epoch with the same rows; raises SinkError if with other rows.
 
-        rows: of mode "changes" the net change of the epoch, the view's columns and `_weight`, never empty; of mode "snapshot" all that the
-        view holds after the epoch. Epochs arrive in order, those that did not change the view are left out.
+        rows: in mode "changes", the net change of the epoch, never empty: the view's columns and `_weight`; in mode "snapshot", the view's
+        content after the epoch. Epochs arrive in order; those that do not change the view are skipped.
         """

@@ -1,4 +1,4 @@
-"""Files as sources and sinks: Parquet, CSV and JSON lines in local folders, read in bounded portions, each row judged by itself."""
+"""Files as sources and sinks: Parquet, CSV and JSON lines in local folders, read in bounded portions, each row validated on its own."""
 
 from deltic.connectors.files.folder import Entry
 from deltic.connectors.files.portions import Portion

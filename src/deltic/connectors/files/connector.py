@@ -1,6 +1,6 @@
-"""The connectors parquet, csv and json: which options their sources and sinks take, and what these mean.
+"""The connectors parquet, csv and json: the options of their sources and sinks.
 
-An option that does not fit is an error at its place; none is ignored.
+An invalid option is an error at its place; no option is ignored.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _ELSEWHERE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FileSourceSpec:
-    """A table's changes come from the files of a folder.
+    """The source of a table: the files of a folder.
 
-    path: the folder as written; a relative one counts from the script's. op_column: the files' column that says what each row does; None
-    where every row is an insertion. dead_letter_path: given just where on_error is dead_letter. header, sep and null_value are those of
+    path: the folder as written, relative to the script's folder. op_column: the files' column of operations; None
+    if every row is an insert. dead_letter_path: set if and only if on_error is dead_letter. header, sep and null_value: options of
     CSV. span, dead_letter_span: the places of path and dead_letter_path.
     """
 
@@ -81,9 +81,9 @@ class FileSourceSpec:
 
 @dataclass(frozen=True, slots=True)
 class FileSinkSpec:
-    """A view goes to files of a folder of its own; format, path, header, sep and span as in FileSourceSpec.
+    """The sink of a view: files of a folder; format, path, header, sep and span as in FileSourceSpec.
 
-    mode: changes adds a file for each tick that changed the view, snapshot replaces one file.
+    mode: changes adds a file for each tick that changes the view, snapshot replaces one file.
     """
 
     format: Format
@@ -149,7 +149,7 @@ class FileConnector:
 
 
 def _op_column(table: TableSchema, options: Options) -> str | None:
-    """The column that says what each row does; it is not one of the table's."""
+    """The column of operations, which is not one of the table's."""
     op_column = options.text("op_column")
     if options.flag("append_only", default=op_column is None):
         options.refuse_both("append_only", "op_column", "append_only says that every row is an insertion")
@@ -171,7 +171,7 @@ def _op_column(table: TableSchema, options: Options) -> str | None:
 
 
 def _separator(options: Options) -> str:
-    """What separates two fields of CSV: one character of ASCII that is neither a quote nor the end of a line."""
+    """The separator of CSV: one ASCII character other than a quote or a line end."""
     if "sep" in options.given:
         options.refuse_both("delimiter", "sep", "they are two names of one option")
     option = options.given.get("delimiter" if "delimiter" in options.given else "sep")
@@ -188,7 +188,7 @@ def _separator(options: Options) -> str:
 
 
 def _check_letters(options: Options, on_error: OnError, letters: str | None) -> None:
-    """dead_letter_path is given just where on_error is dead_letter."""
+    """Raises QueryError unless dead_letter_path is given if and only if on_error is dead_letter."""
     if on_error == "dead_letter" and letters is None:
         message = "on_error is 'dead_letter', and no folder is given"
         raise QueryError(message, span=options.place("on_error"), expected="dead_letter_path '…'")

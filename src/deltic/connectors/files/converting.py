@@ -1,7 +1,7 @@
-"""Columns converted at once where every value fits, and value by value only around those that do not.
+"""Converts a column as a whole if every value is valid, and value by value only near invalid ones.
 
-A Conversion has two ways that agree: `fast` takes a whole array, and raises or gives the right values; `slow` judges one value.
-Where `fast` raises, the array is halved until the trouble is among a few values. O(n) if all fit; each misfit adds O(log n) of it.
+A Conversion has two functions that agree: `fast` converts a whole array or raises; `slow` converts one value or returns a fault. If
+`fast` raises, the array is halved until a few values remain. Cost: O(n) if all are valid; each invalid value adds O(log n) conversions.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _FEW: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """fast: raises pa.ArrowException for an array that it does not know how to convert as a whole. slow: None is NULL."""
+    """fast: raises pa.ArrowException for an array that it cannot convert as a whole. slow: a value, None for NULL, or a Fault."""
 
     target: pa.DataType
     fast: Callable[[pa.Array], pa.Array]
     slow: Callable[[pa.Scalar[Any]], object | Fault]
 
     def column(self, array: pa.Array) -> ParsedColumn:
-        """The values, and the rows of `array` that have none."""
+        """The values, and the faults by row of `array`."""
         parts: list[pa.Array] = []
         faults: dict[int, Fault] = {}
         left = [(0, len(array))]
@@ -46,9 +46,9 @@ class Conversion:
     def _each(self, part: pa.Array, start: int, faults: dict[int, Fault]) -> pa.Array:
         values: list[object] = []
         for i, scalar in enumerate(part):
-            found = self.slow(scalar) if scalar.is_valid else None
-            if isinstance(found, Fault):
-                faults[start + i] = found
-                found = None
-            values.append(found)
+            value = self.slow(scalar) if scalar.is_valid else None
+            if isinstance(value, Fault):
+                faults[start + i] = value
+                value = None
+            values.append(value)
         return pa.array(values, self.target)

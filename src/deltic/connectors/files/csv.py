@@ -1,7 +1,7 @@
 """CSV: records of RFC 4180, in UTF-8, whose fields stand in the table's order or under a header; quoted fields may span lines.
 
-A field that is `null_value` is NULL; in quotes it is a STRING of that text, but still NULL for every other type. A record with too
-many or too few fields is torn. What is the file's as a whole (its header, its encoding, a quote left open) is a SourceError.
+A field equal to `null_value` is NULL; in quotes it is a STRING of that text, but still NULL for every other type. A record with too
+many or too few fields is torn. Faults of the whole file (its header, its encoding, an unterminated quote) are SourceErrors.
 Records are counted without the header and without empty lines.
 """
 
@@ -34,7 +34,7 @@ _QUOTE: Final = b'"'
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """Records of the file, header and all: `fields` has those of the right width, as text; `torn` the others."""
+    """Records of the file, including the header: `fields` has those of the right width, as text; `torn` the others."""
 
     fields: pa.RecordBatch
     numbers: npt.NDArray[np.int64]
@@ -77,7 +77,7 @@ class CsvFiles:
         if field.type == STRING:
             return ParsedColumn(texts, {})
         null = pc.equal(texts, self._null)
-        if pc.any(null).as_py():  # in quotes: no number, date or time looks like this
+        if pc.any(null).as_py():  # it was quoted: no number, date or time looks like this
             texts = pc.if_else(null, pa.scalar(None, pa.string()), texts)
         return from_text(field.type).column(texts)
 
@@ -86,14 +86,14 @@ class CsvFiles:
         return Fault(f"a record of {count} field{'s' if count != 1 else ''}", f"{len(self._fields)} fields: {self._listed}")
 
     def _text(self, batch: pa.RecordBatch, i: int) -> str:
-        """The record as it is written by others: the quotes that it had are not known."""
+        """The record in a canonical form: its original quotes are not known."""
         written = io.StringIO()
         fields = [self._null if (value := column[i].as_py()) is None else value for column in batch.columns]
         csv.writer(written, delimiter=self._sep, lineterminator="").writerow(fields)
         return written.getvalue()
 
     def _order(self, file: IO[bytes], name: str) -> list[int] | None:
-        """Where each field stands, by the header; None if all lines are empty. Raises SourceError if one is missing, or one too much."""
+        """The position of each field by the header; None if all lines are empty. Raises SourceError for missing and extra columns."""
         text = file.read(_LONGEST_HEADER).decode("utf-8-sig", errors="replace")
         file.seek(0)
         names = next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=self._sep) if row), None)
@@ -109,21 +109,21 @@ class CsvFiles:
         return order
 
     def _records(self, file: IO[bytes], name: str) -> Iterator[_Records]:
-        """The last ones come only when the file's end is known to be whole."""
+        """The records; the last ones only after the file's end has been verified to be complete."""
         torn: dict[int, InvalidRow] = {}
         held: _Records | None = None
-        at = 0
+        last = 0
         try:
             for batch in self._reader(file, name, torn):
-                records = _numbered(batch, at, torn)
+                records = _numbered(batch, last, torn)
                 if batch.num_rows or records.torn:
                     if held is not None:
                         yield held
-                    at, held = records.last, records
+                    last, held = records.last, records
         except pa.ArrowInvalid as error:
             if "straddling" not in str(error):
                 raise
-            what = f"has a record of more than {_BYTES >> 20} MiB after record {at - self._header}"
+            what = f"has a record of more than {_BYTES >> 20} MiB after record {last - self._header}"
             raise self._error(name, what, "records that are shorter", "look for a quote that is not closed") from None
         if torn:
             if held is not None:
@@ -132,7 +132,7 @@ class CsvFiles:
         if held is None:
             return
         if _is_left_open(file, held, self._sep):
-            what = f"ends within quotes, which its last record, {held.last - self._header}, opens"
+            what = f"ends within a quoted field, which begins in its last record, {held.last - self._header}"
             raise self._error(name, what, "a complete CSV file", "write it again, or close the quotes")
         yield held
 
@@ -160,7 +160,7 @@ class CsvFiles:
 
 
 class _Utf8:
-    """A file whose bytes are checked as they are read; what Arrow needs of a file."""
+    """A file, as Arrow reads it, whose bytes are verified to be UTF-8."""
 
     closed = False
 
@@ -180,21 +180,21 @@ class _Utf8:
         return block
 
     def close(self) -> None:
-        """The file is closed by who opened it."""
+        """Does nothing: the file is closed where it was opened."""
 
 
-def _numbered(batch: pa.RecordBatch, at: int, torn: dict[int, InvalidRow]) -> _Records:
-    """The records after number `at`; takes the torn ones among and right after them out of `torn`."""
-    ahead = np.arange(at + 1, at + batch.num_rows + len(torn) + 1)
+def _numbered(batch: pa.RecordBatch, before: int, torn: dict[int, InvalidRow]) -> _Records:
+    """The records after number `before`; moves the torn ones among and directly after them out of `torn`."""
+    ahead = np.arange(before + 1, before + batch.num_rows + len(torn) + 1)
     numbers = ahead[np.isin(ahead, list(torn), invert=True)][: batch.num_rows] if torn else ahead
-    last = int(numbers[-1]) if len(numbers) else at
+    last = int(numbers[-1]) if len(numbers) else before
     while last + 1 in torn:
         last += 1
     return _Records(batch, numbers, {number: torn.pop(number) for number in sorted(torn) if number <= last})
 
 
 def _bounded(records: _Records, skipped: int) -> Iterator[_Records]:
-    """The records after number `skipped`, in parts of bounded size."""
+    """The records after number `skipped`, in blocks of bounded size."""
     begin = int(np.searchsorted(records.numbers, skipped, side="right"))
     torn = {number: row for number, row in records.torn.items() if number > skipped}
     while len(records.numbers) - begin > _ROWS:
@@ -212,7 +212,7 @@ def _nothing(width: int) -> pa.RecordBatch:
 
 
 def _is_left_open(file: IO[bytes], records: _Records, sep: str) -> bool:
-    """Whether the file ends in a field that a quote opens and none closes; Arrow takes it for a whole one."""
+    """Whether the file ends in a quoted field without its closing quote, which Arrow accepts."""
     if records.last in records.torn:
         try:
             list(csv.reader(io.StringIO(records.torn[records.last].text, newline=""), delimiter=sep, strict=True))

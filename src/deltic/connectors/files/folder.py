@@ -1,6 +1,6 @@
-"""A local folder of source files: what is in it, and the certainty that a file stays what it was while it is read.
+"""A local folder of source files: lists it, and verifies that a file does not change while it is read.
 
-Always: a name that `Folder.open` takes is that of a file directly in the folder. Nothing is remembered between calls.
+`Folder.open` only opens files directly in the folder. Nothing is cached between calls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BLOCK: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, order=True)
 class Entry:
-    """A file as a listing found it: `name` within the folder, `size_bytes`, `mtime_ns` of its last change."""
+    """A file of a listing: its name within the folder, its size, and the time of its last modification."""
 
     name: str
     size_bytes: int
@@ -30,20 +30,20 @@ class Entry:
 
 
 class Folder:
-    """The folder at `path`, a local path or a file:// URL. Raises SourceError for another scheme; it need not be there yet."""
+    """The folder at `path`, a local path or a file:// URL; it need not exist yet. Raises SourceError for another scheme."""
 
     def __init__(self, path: str, table: str) -> None:
         self.path = local_path(path, SourceError)
         self._table = table
 
     def listing(self) -> list[Entry]:
-        """The files, by name; names that start with '.' or '_' or end in .tmp or .staged, and subfolders, are passed over.
+        """The files, by name; skips names that start with '.' or '_' or end in .tmp or .staged, and subfolders.
 
-        Raises SourceError if the folder is not there or cannot be read.
+        Raises SourceError if the folder does not exist or cannot be read.
         """
         try:
-            with os.scandir(self.path) as found:
-                entries = [entry for each in found if _is_source(each) and (entry := _entry(each)) is not None]
+            with os.scandir(self.path) as directory:
+                entries = [entry for each in directory if _is_source(each) and (entry := _entry(each)) is not None]
         except FileNotFoundError:
             raise self._error(f"there is no folder {self.path}", "a folder, which may be empty", "make it, or correct the path") from None
         except NotADirectoryError:
@@ -54,7 +54,7 @@ class Folder:
 
     @contextmanager
     def open(self, entry: Entry) -> Iterator[tuple[IO[bytes], Callable[[], None]]]:
-        """The bytes of a file that is still as it was listed, and a check, to be called after what was read, that it still is.
+        """A file that is unchanged since it was listed, and a check that it still is, to be called after each read.
 
         Raises SourceError if the file has vanished or changed, or cannot be read.
         """
@@ -80,15 +80,15 @@ class Folder:
         return crc
 
     def file(self, entry: Entry) -> Path:
-        """Where the file is. Raises SourceError for a name that leads out of the folder."""
+        """The file's path. Raises SourceError for a name that leads out of the folder."""
         if entry.name != os.path.basename(entry.name) or entry.name in ("", ".", ".."):
             raise self._error(f"{entry.name!r} is not the name of a file in {self.path}", "a name without a folder", None)
         return self.path / entry.name
 
-    def _compare(self, entry: Entry, found: os.stat_result) -> None:
-        if (found.st_size, found.st_mtime_ns) != (entry.size_bytes, entry.mtime_ns):
-            resized = found.st_size != entry.size_bytes
-            how = f"{entry.size_bytes:,} bytes then, {found.st_size:,} now" if resized else "it was written again"
+    def _compare(self, entry: Entry, status: os.stat_result) -> None:
+        if (status.st_size, status.st_mtime_ns) != (entry.size_bytes, entry.mtime_ns):
+            resized = status.st_size != entry.size_bytes
+            how = f"{entry.size_bytes:,} bytes then, {status.st_size:,} now" if resized else "it was written again"
             raise self._error(
                 f"the file {self.path / entry.name} has changed since it was listed: {how}",
                 "files that are complete when they appear, and stay as they are",
@@ -100,7 +100,7 @@ class Folder:
 
 
 def local_path(path: str, error: Callable[..., Exception]) -> Path:
-    """The local path that `path`, or a file:// URL, means. Raises `error(message, expected=…)` for any other scheme."""
+    """The local path of a path or file:// URL. Raises `error(message, expected=…)` for any other scheme."""
     url = urlsplit(path)
     if url.scheme == "file" and url.netloc in ("", "localhost"):
         return Path(unquote(url.path)).absolute()
@@ -109,21 +109,21 @@ def local_path(path: str, error: Callable[..., Exception]) -> Path:
     return Path(path).expanduser().absolute()
 
 
-def _is_source(found: os.DirEntry[str]) -> bool:
-    return not found.name.startswith((".", "_")) and not found.name.endswith(_PASSED_OVER)
+def _is_source(file: os.DirEntry[str]) -> bool:
+    return not file.name.startswith((".", "_")) and not file.name.endswith(_PASSED_OVER)
 
 
-def _entry(found: os.DirEntry[str]) -> Entry | None:
-    """None if it is not a file, or no longer there."""
+def _entry(file: os.DirEntry[str]) -> Entry | None:
+    """The entry; None if it is not a file or no longer exists."""
     try:
-        if not found.is_file():
+        if not file.is_file():
             return None
-        state = found.stat()
+        state = file.stat()
     except FileNotFoundError:
         return None
-    return Entry(found.name, state.st_size, state.st_mtime_ns)
+    return Entry(file.name, state.st_size, state.st_mtime_ns)
 
 
 def under(base: Path, path: str) -> str:
-    """A path or URL as a script writes it: a relative path counts from `base`."""
+    """A script's path or URL, with relative paths resolved against `base`."""
     return path if "://" in path else str(base / Path(path).expanduser())

@@ -1,8 +1,8 @@
-"""JSON lines: one object on each line, in UTF-8; fields by name in any case, a missing one is NULL, an unknown one an error of its row.
+"""JSON lines: one object per line, in UTF-8. Field names are case-insensitive; a missing field is NULL, an unknown one an error of the row.
 
 Numbers are JSON numbers, DECIMAL also a string; strings, dates and timestamps are strings;
 BINARY is a string in base 64; FLOAT and DOUBLE take NaN, Infinity and
--Infinity beside numbers, as words or as strings. Every line counts as a row, also an empty one, which says nothing.
+-Infinity beside numbers, as words or as strings. Every line counts as a row, even an empty one, which is skipped.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _Row = list[object]
 
 
 class _Number(str):
-    """A JSON number as it is written."""
+    """The text of a JSON number."""
 
     __slots__ = ()
 
 
 class _Object(list[tuple[str, object]]):
-    """A JSON object as it is written: names may come twice."""
+    """The (name, value) pairs of a JSON object; names may be duplicated."""
 
 
 class JsonFiles:
@@ -54,29 +54,29 @@ class JsonFiles:
 
     def blocks(self, file: IO[bytes], name: str, start: int, check: Callable[[], None]) -> Iterator[ParsedBlock]:
         """Blocks of at most 65,536 lines after the first `start`."""
-        at = 0
+        position = 0
         for lines in self._chunks(file, name):
-            skipped = max(0, min(start - at, len(lines)))
+            skipped = max(0, min(start - position, len(lines)))
             for i in range(skipped, len(lines), _ROWS):
-                yield self._block(lines[i : i + _ROWS], at + i + 1)
-            at += len(lines)
+                yield self._block(lines[i : i + _ROWS], position + i + 1)
+            position += len(lines)
 
     def _chunks(self, file: IO[bytes], name: str) -> Iterator[list[bytes]]:
-        """Lines without their ends, a few MiB at a time."""
+        """Lists of lines without their line ends, a few MiB at a time."""
         rest: list[bytes] = []
-        at = 0
+        position = 0
         while block := file.read(_BYTES):
-            if not at and not rest:
+            if not position and not rest:
                 block = block.removeprefix(codecs.BOM_UTF8)
             end = block.rfind(b"\n")
             if end >= 0:
                 lines = b"".join([*rest, block[:end]]).split(b"\n")
                 rest = []
-                at += len(lines)
+                position += len(lines)
                 yield lines
             rest.append(block[end + 1 :])
             if sum(map(len, rest)) > _LONGEST:
-                message = f"table {self._table}: the file {name} has more than {_LONGEST >> 20} MiB without a line's end, after line {at}"
+                message = f"table {self._table}: the file {name} has a line of more than {_LONGEST >> 20} MiB after line {position}"
                 raise SourceError(message, expected=self._listed)
         lines = b"".join(rest).split(b"\n")
         yield lines if lines[-1] else lines[:-1]
@@ -96,7 +96,7 @@ class JsonFiles:
         return ParsedBlock(first, len(lines), numbers, columns, broken, lambda i: _shown(texts[whole[i]]))
 
     def _read(self, texts: Sequence[bytes]) -> tuple[list[ParsedColumn], dict[int, Fault]]:
-        """The columns of the lines that are objects of these fields, and why the others are not."""
+        """(columns of the valid lines, fault by index of each invalid line)."""
         parts: list[list[ParsedColumn]] = []
         torn: dict[int, Fault] = {}
         left = [(0, len(texts))]
@@ -114,7 +114,7 @@ class JsonFiles:
         return [_joined([part[i] for part in parts]) for i in range(len(self._fields))], torn
 
     def _fast(self, texts: Sequence[bytes]) -> list[ParsedColumn]:
-        """All lines at once. Raises pa.ArrowException where one of them needs to be looked at."""
+        """Parses all lines at once. Raises pa.ArrowException if some line must be parsed alone."""
         if not texts:
             return [ParsedColumn(pa.array([], field.type.arrow), {}) for field in self._fields]
         if not all(text[0] == ord("{") and text[-1] == ord("}") for text in texts):
@@ -133,7 +133,7 @@ class JsonFiles:
         return [_fitted(table.column(name), field.type) for name, field in zip(spelled, self._fields, strict=True)]
 
     def _refuse_odd_decimals(self, texts: bytes, spelled: Sequence[str]) -> None:
-        """Arrow lets decimals of more digits overflow, and may crash on an exponent."""
+        """Raises for decimals that Arrow would let overflow, or whose exponent may crash it."""
         names = [name for name, field in zip(spelled, self._fields, strict=True) if field.type.is_decimal]
         if not names:
             return
@@ -143,10 +143,10 @@ class JsonFiles:
             raise pa.ArrowInvalid("decimals that Arrow does not take")
 
     def _spelling(self, text: bytes) -> list[str]:
-        """How a line spells the fields."""
+        """The fields' names as the line spells them."""
         names = [field.name for field in self._fields]
-        found = _decoded(text)
-        for name, _ in found if isinstance(found, _Object) else ():
+        decoded = _decoded(text)
+        for name, _ in decoded if isinstance(decoded, _Object) else ():
             if (place := self._places.get(name.lower())) is not None:
                 names[place] = name
         return names
@@ -154,22 +154,22 @@ class JsonFiles:
     def _each(self, texts: Sequence[bytes], start: int, torn: dict[int, Fault]) -> list[ParsedColumn]:
         rows: list[_Row] = []
         for i, text in enumerate(texts):
-            found = self._row(text)
-            if isinstance(found, Fault):
-                torn[start + i] = found
+            decoded = self._row(text)
+            if isinstance(decoded, Fault):
+                torn[start + i] = decoded
             else:
-                rows.append(found)
+                rows.append(decoded)
         return [_gathered([row[i] for row in rows], field.type) for i, field in enumerate(self._fields)]
 
     def _row(self, text: bytes) -> _Row | Fault:
-        found = _decoded(text)
-        if isinstance(found, Fault):
-            return Fault(found.reason, self._listed)
-        if not isinstance(found, _Object):
-            return Fault(f"{_kind(found)} and no object", self._listed)
+        decoded = _decoded(text)
+        if isinstance(decoded, Fault):
+            return Fault(decoded.reason, self._listed)
+        if not isinstance(decoded, _Object):
+            return Fault(f"found {_kind(decoded)}", self._listed)
         row: _Row = [None] * len(self._fields)
         seen = set()
-        for name, value in found:
+        for name, value in decoded:
             place = self._places.get(name.lower())
             if place is None:
                 return Fault(f"the field {quoted(name)} is unknown", self._listed, remedy_for_extra(name))
@@ -187,38 +187,38 @@ def _exponent(names: tuple[str, ...]) -> re.Pattern[bytes]:
     return re.compile(rb'(?:%s|\\.[^"\\]*")\s*:\s*"?[-+.0-9]*[eE\\]' % fields)
 
 
-def _read_type(wanted: Type) -> pa.DataType:
-    return pa.string() if wanted.name in _IN_STRINGS else wanted.arrow
+def _read_type(target: Type) -> pa.DataType:
+    return pa.string() if target.name in _IN_STRINGS else target.arrow
 
 
-def _fitted(read: pa.ChunkedArray[Any], wanted: Type) -> ParsedColumn:
-    """A column as Arrow reads it. Raises pa.ArrowInvalid where that may be more than JSON allows."""
+def _fitted(read: pa.ChunkedArray[Any], target: Type) -> ParsedColumn:
+    """A column parsed by Arrow. Raises pa.ArrowInvalid if Arrow may have accepted more than we do."""
     array = pa.concat_arrays(read.chunks)
-    if wanted.is_decimal or wanted.name in _IN_STRINGS:
+    if target.is_decimal or target.name in _IN_STRINGS:
         array.validate(full=True)
-    if wanted.is_float and pc.any(pc.is_inf(array)).as_py():
+    if target.is_float and pc.any(pc.is_inf(array)).as_py():
         raise pa.ArrowInvalid("a number may be beyond the range")
-    return from_text(wanted).column(array) if wanted.name in _IN_STRINGS[1:] else ParsedColumn(array, {})
+    return from_text(target).column(array) if target.name in _IN_STRINGS[1:] else ParsedColumn(array, {})
 
 
 def _joined(parts: list[ParsedColumn]) -> ParsedColumn:
     if len(parts) == 1:
         return parts[0]
     faults: dict[int, Fault] = {}
-    at = 0
+    position = 0
     for part in parts:
-        faults.update({at + i: fault for i, fault in part.faults.items()})
-        at += len(part.array)
+        faults.update({position + i: fault for i, fault in part.faults.items()})
+        position += len(part.array)
     return ParsedColumn(pa.concat_arrays([part.array for part in parts]), faults)
 
 
-def _gathered(values: list[object], wanted: Type) -> ParsedColumn:
+def _gathered(values: list[object], target: Type) -> ParsedColumn:
     faults = {i: value for i, value in enumerate(values) if isinstance(value, Fault)}
-    return ParsedColumn(pa.array([None if isinstance(value, Fault) else value for value in values], wanted.arrow), faults)
+    return ParsedColumn(pa.array([None if isinstance(value, Fault) else value for value in values], target.arrow), faults)
 
 
 def _decoded(text: bytes) -> object:
-    """What a line says, or a Fault."""
+    """The value on a line, or a Fault."""
     try:
         return json.loads(text.decode(), object_pairs_hook=_Object, parse_float=_Number, parse_int=_Number, parse_constant=_Number)
     except UnicodeDecodeError as error:
@@ -229,25 +229,25 @@ def _decoded(text: bytes) -> object:
         return Fault("JSON that is nested too deeply", "")
 
 
-def _value(value: object, wanted: Type) -> object:
+def _value(value: object, target: Type) -> object:
     """A value of the type, or a Fault."""
     if value is None:
         return None
     if isinstance(value, bool):
-        return value if wanted.name == "BOOLEAN" else _mistyped(value, wanted)
+        return value if target.name == "BOOLEAN" else _mistyped(value, target)
     if isinstance(value, _Number):
-        return parse(value, wanted) if wanted.is_numeric else _mistyped(value, wanted)
+        return parse(value, target) if target.is_numeric else _mistyped(value, target)
     if not isinstance(value, str):
-        return _mistyped(value, wanted)
+        return _mistyped(value, target)
     if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
         return Fault("half of a surrogate pair", "text in Unicode")
-    if wanted.is_decimal or wanted.name in _IN_STRINGS or (wanted.is_float and is_no_number(value)):
-        return parse(value, wanted)
-    return _mistyped(value, wanted)
+    if target.is_decimal or target.name in _IN_STRINGS or (target.is_float and is_no_number(value)):
+        return parse(value, target)
+    return _mistyped(value, target)
 
 
-def _mistyped(value: object, wanted: Type) -> Fault:
-    return Fault(f"found {_kind(value)}", expected_text(wanted))
+def _mistyped(value: object, target: Type) -> Fault:
+    return Fault(f"found {_kind(value)}", expected_text(target))
 
 
 def _kind(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What a state remembers of the files of a source: which ones were read whole, and how far the one in progress is."""
+"""The offsets of a file source: the files that were read completely, and the position in the file in progress."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Record = TypeVar("_Record", "ConsumedFile", "FilePosition")
 
 @dataclass(frozen=True, slots=True)
 class ConsumedFile:
-    """A file that was read whole. checksum: CRC-32 of its bytes. rows: of the source."""
+    """A file that was read completely. checksum: CRC-32 of its bytes. rows: the number of its rows."""
 
     size_bytes: int
     mtime_ns: int
@@ -27,9 +27,7 @@ class ConsumedFile:
 
 @dataclass(frozen=True, slots=True)
 class FilePosition:
-    """A file that was read in part. rows: how many of its rows. prefix: CRC-32 of their content, which tells whether they have changed
-    when the file has.
-    """
+    """A file that was read in part. rows: how many of its rows were read. prefix: CRC-32 of their content, which detects changes."""
 
     name: str
     rows: int
@@ -43,18 +41,18 @@ class FilePosition:
 
 
 def consumed_files(table: str, parts: Mapping[str, Json]) -> dict[str, ConsumedFile]:
-    """The files that were read whole, by name. Raises SourceError for what is not such a record."""
+    """The files that were read completely, by name. Raises SourceError for malformed offsets."""
     return {name: _record(ConsumedFile, table, value) for name, value in parts.items() if value is not None}
 
 
 def position_of(table: str, offsets: Offsets) -> FilePosition | None:
-    """How far the file in progress is. Raises SourceError for what is not such a record."""
+    """The position in the file in progress. Raises SourceError for malformed offsets."""
     return None if offsets.cursor is None else _record(FilePosition, table, offsets.cursor)
 
 
 def _record(kind: type[_Record], table: str, value: Json) -> _Record:
-    wanted = [str if field.name == "name" else int for field in fields(kind)]
-    if not isinstance(value, list) or [type(part) for part in value] != wanted:
+    kinds = [str if field.name == "name" else int for field in fields(kind)]
+    if not isinstance(value, list) or [type(part) for part in value] != kinds:
         raise SourceError(
             f"table {table}: the state's offset {value!r} is not an offset of files",
             expected="offsets that a source of files has committed",

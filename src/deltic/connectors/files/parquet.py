@@ -1,6 +1,6 @@
-"""Parquet files: columns by name, row groups before the start passed over without decoding, values that their type does not hold refused.
+"""Parquet files: columns by name; row groups before the start are skipped without decoding; values out of range are refused.
 
-What is the file's as a whole (its columns, their types, torn bytes) is a SourceError: no row of it can be right.
+Faults of the whole file (its columns, their types, damaged bytes) are SourceErrors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ParquetFiles:
             with pq.ParquetFile(pa.PythonFile(file, "r"), coerce_int96_timestamp_unit="us") as parquet:
                 yield from self._blocks(parquet, name, start)
         except (pa.ArrowException, OSError) as error:
-            check()  # that it was changed says more than what the change broke
+            check()  # a change of the file explains the failure better
             self._fail(name, f"is damaged: {_first_line(error)}", "a complete Parquet file", "write it again")
 
     def _check_ends(self, file: IO[bytes], name: str) -> None:
@@ -60,12 +60,12 @@ class ParquetFiles:
             groups.pop(0)
         names = parquet.schema_arrow.names
         batches = parquet.iter_batches(_ROWS, row_groups=groups, columns=[names[i] for i in order], use_threads=False)
-        at = skipped
+        first = skipped
         for batch in batches:
-            rest = batch.slice(max(0, start - at))
-            at += batch.num_rows
+            rest = batch.slice(max(0, start - first))
+            first += batch.num_rows
             if rest.num_rows:
-                yield self._block(rest, at - rest.num_rows + 1)
+                yield self._block(rest, first - rest.num_rows + 1)
 
     def _block(self, batch: pa.RecordBatch, first: int) -> ParsedBlock:
         numbers = np.arange(first, first + batch.num_rows)
@@ -74,7 +74,7 @@ class ParquetFiles:
         return ParsedBlock(first, batch.num_rows, numbers, columns, {}, lambda i: _text(batch.slice(i, 1)))
 
     def _order(self, schema: pa.Schema, name: str) -> list[int]:
-        """Where each field stands in the file. Raises SourceError if a column is missing, too much, or of a type that does not fit."""
+        """The position of each field. Raises SourceError for a missing or extra column, or one of an incompatible type."""
         order, extra, missing, twins = in_table_order(schema.names, self._fields)
         listed = "the columns " + ", ".join(field.name for field in self._fields)
         if twins:
@@ -84,8 +84,8 @@ class ParquetFiles:
         if missing:
             self._fail(name, f"has no column {missing[0]}", listed, f"give {missing[0]}, of NULLs where there are no values")
         for field, i in zip(self._fields, order, strict=True):
-            found = schema.field(i).type
-            plain = found.value_type if pa.types.is_dictionary(found) else found
+            stored = schema.field(i).type
+            plain = stored.value_type if pa.types.is_dictionary(stored) else stored
             if plain != field.type.arrow and not may_become(plain, field.type):
                 self._fail(name, f"column {field.name}: found {plain}", field.type.values, "write it with this type")
         return order
@@ -105,7 +105,7 @@ def _column(array: pa.Array, field: Field) -> ParsedColumn:
 
 
 def _checked_text(array: pa.Array, field: Field) -> ParsedColumn:
-    """Nothing that writes Parquet promises that its text is UTF-8."""
+    """Verifies UTF-8, which writers of Parquet do not guarantee."""
     return Conversion(pa.string(), _validated, lambda scalar: _one(scalar, field)).column(array)
 
 

@@ -1,9 +1,8 @@
-"""A bounded run of a file's rows, and the rows in it that are not changes.
+"""Bounded portions of a file's rows, split into valid changes and dead letters.
 
-Rows are counted from 1 in the way of their format: Parquet's rows; CSV's records, neither the header nor empty lines counted;
-JSON's lines, all of them. What always holds of a Portion: `changes` has the table's columns, in its order and Arrow types, and
-after them `_op` (STRING) if the source has an operation column; no NOT NULL column has a NULL, but in a delete that gives its key
-alone; rows keep the order of the file.
+Rows are counted from 1: in Parquet the rows; in CSV the records, without the header and empty lines; in JSON all lines. Invariant of a
+Portion: `changes` has the table's columns, in its order and Arrow types, followed by `_op` (STRING) if the source has an operation
+column; no NOT NULL column has a NULL, except in a delete by key alone; rows are in the order of the file.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ _LONGEST_TEXT: Final = 10_000
 class Portion:
     """Rows `first` to `first + rows - 1` of a file.
 
-    rows: how many were read; with what was read before, the `start` from which to continue.
-    lines: int64[n], the number in the file of each row of `changes`. letters: the others, in their order.
+    rows: how many were read; first - 1 + rows is the next `start`.
+    lines: int64[n], the number in the file of each row of `changes`. letters: the invalid rows, in order.
     """
 
     changes: pa.Table
@@ -41,7 +40,7 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a value, or a row, is refused. out: it is a value of the right kind that does not fit, or a NULL."""
+    """Why a value or a row is refused. out: the value is of the right kind but out of range, or NULL."""
 
     reason: str
     expected: str
@@ -51,7 +50,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class ParsedColumn:
-    """A column of its field's Arrow type, and the rows, counted from 0, that have no value of it: these are NULL in `array`."""
+    """A column of its field's Arrow type. faults: by row, counted from 0, for values that are not valid; NULL in `array`."""
 
     array: pa.Array
     faults: Mapping[int, Fault]
@@ -59,10 +58,10 @@ class ParsedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ParsedBlock:
-    """What a format makes of rows `first` to `first + rows - 1`, unjudged.
+    """Rows `first` to `first + rows - 1` as parsed, not yet validated against the table.
 
-    columns: one for each of `fields_of`. numbers: int64[n], of each row. torn: records that are not rows at all, by number, with
-    their texts. text: of the i-th row.
+    columns: one for each of `fields_of`. numbers: int64[n], the number of each row. torn: malformed records, by number: (fault, text).
+    text: the text of the i-th row.
     """
 
     first: int
@@ -79,7 +78,7 @@ def fields_of(table: TableSchema, op_column: str | None) -> tuple[Field, ...]:
 
 
 class Sieve:
-    """Parts the rows of blocks into changes and letters. strict: the first row that is not a change raises instead."""
+    """Splits the rows of blocks into changes and dead letters. strict: the first invalid row raises instead."""
 
     def __init__(self, table: TableSchema, op_column: str | None, *, strict: bool) -> None:
         self._table, self._has_op, self._strict = table, op_column is not None, strict
@@ -96,24 +95,24 @@ class Sieve:
             raise self._error(file, *min(bad.items()))
         changes = pa.Table.from_arrays([column.array for column in columns], schema=self._schema)
         good = np.isin(block.numbers, np.fromiter(bad, np.int64, len(bad)), invert=True) if bad else None
-        letters = [_letter(file, row, *found) for row, found in sorted(bad.items())]
+        letters = [_letter(file, row, *refusal) for row, refusal in sorted(bad.items())]
         if good is None or good.all():
             return Portion(changes, block.rows, block.first, letters, block.numbers)
         return Portion(changes.filter(pa.array(good)), block.rows, block.first, letters, block.numbers[good])
 
     def _bad(self, block: ParsedBlock, columns: Sequence[ParsedColumn]) -> dict[int, tuple[str | None, Fault, str]]:
-        """By row number: the first column that is wrong, why, and the row's text."""
-        found: dict[int, tuple[str | None, Fault, str]] = {row: (None, *torn) for row, torn in block.torn.items()}
+        """By row number: the first invalid column, its fault, and the row's text."""
+        refused: dict[int, tuple[str | None, Fault, str]] = {row: (None, *torn) for row, torn in block.torn.items()}
         first: dict[int, tuple[str, Fault]] = {}
         for field, column in zip(self._fields, columns, strict=True):
             for i, fault in column.faults.items():
                 first.setdefault(i, (field.name, fault))
         for i, (name, fault) in first.items():
-            found[int(block.numbers[i])] = (name, fault, block.text(i))
-        return found
+            refused[int(block.numbers[i])] = (name, fault, block.text(i))
+        return refused
 
     def _judged(self, block: ParsedBlock) -> list[ParsedColumn]:
-        """The columns, with faults also for what the table does not allow."""
+        """The columns, with faults added for NULLs and operations that the table does not allow."""
         columns = list(block.columns)
         bare: npt.NDArray[np.bool_] | None = None
         if self._has_op:
@@ -125,7 +124,7 @@ class Sieve:
         return columns
 
     def _judged_ops(self, column: ParsedColumn) -> tuple[ParsedColumn, npt.NDArray[np.bool_]]:
-        """The operations, and which rows delete."""
+        """The validated operations, and a mask of the deletes."""
         encoded = column.array.dictionary_encode(null_encoding="encode")
         words = encoded.dictionary.to_pylist()
         faults = [self._op_fault(word) for word in words]
@@ -137,14 +136,14 @@ class Sieve:
     def _op_fault(self, word: str | None) -> Fault | None:
         op = None if word is None else OPERATIONS.get(word.lower())
         if op is None:
-            return Fault("NULL is not an operation" if word is None else f"{quoted(word)} is no operation", KNOWN_OPERATIONS)
+            return Fault("NULL is not an operation" if word is None else f"{quoted(word)} is not an operation", KNOWN_OPERATIONS)
         if op in (Op.UPSERT, Op.UPDATE) and not self._table.key:
             remedy = "declare a PRIMARY KEY, or delete the old row and insert the new one"
             return Fault(f"{word}, but the table has no PRIMARY KEY", "insert or delete", remedy)
         return None
 
     def _bare(self, columns: Sequence[ParsedColumn], deletes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_] | None:
-        """Deletes that give the key alone."""
+        """Mask of the deletes that give only the key."""
         if not self._table.key or not deletes.any():
             return None
         bare = deletes.copy()
@@ -154,8 +153,8 @@ class Sieve:
             bare &= columns[i].array.is_valid().to_numpy(zero_copy_only=False)
         return bare
 
-    def _error(self, file: str, row: int, found: tuple[str | None, Fault, str]) -> DataError:
-        column, fault, _ = found
+    def _error(self, file: str, row: int, refusal: tuple[str | None, Fault, str]) -> DataError:
+        column, fault, _ = refusal
         where = f"table {self._table.name}, file {file}, row {row}" + (f", column {column}" if column else "")
         kind = ConstraintViolation if fault.out else FrameError
         remedy = fault.remedy or "fix the file, or set on_error 'dead_letter' to continue without such rows"
@@ -176,27 +175,27 @@ def _letter(file: str, row: int, column: str | None, fault: Fault, text: str) ->
 
 
 def quoted(value: str) -> str:
-    """A value for a message, cut where it is long."""
+    """A value for a message, shortened."""
     return repr(value) if len(value) <= 100 else f"{value[:100]!r}…"
 
 
 def in_table_order(names: Iterable[str], fields: Sequence[Field]) -> tuple[list[int], list[str], list[str], list[str]]:
-    """Where each field stands among `names`, whose case does not count; names that are not fields; fields that are missing; twins."""
-    wanted = {field.name.lower() for field in fields}
-    found: dict[str, int] = {}
+    """(position of each field among `names`, case-insensitive; -1 if missing; names that are not fields; missing fields; duplicates)."""
+    names_of_fields = {field.name.lower() for field in fields}
+    positions: dict[str, int] = {}
     extra, twins = [], []
     for i, name in enumerate(names):
-        if name.lower() in found:
+        if name.lower() in positions:
             twins.append(name)
-        elif name.lower() not in wanted:
+        elif name.lower() not in names_of_fields:
             extra.append(name)
-        found.setdefault(name.lower(), i)
-    missing = [field.name for field in fields if field.name.lower() not in found]
-    return [found.get(field.name.lower(), -1) for field in fields], extra, missing, twins
+        positions.setdefault(name.lower(), i)
+    missing = [field.name for field in fields if field.name.lower() not in positions]
+    return [positions.get(field.name.lower(), -1) for field in fields], extra, missing, twins
 
 
 def remedy_for_extra(name: str) -> str:
-    """What to do about a column that is not in the table."""
+    """The remedy for a column that is not in the table."""
     if name.lower() == OP:
         return f"say op_column '{name}' if it says what a row does"
     return f"add {name} to the table, or leave it out"

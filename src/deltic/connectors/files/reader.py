@@ -1,4 +1,4 @@
-"""What a file source is to a pipeline: a folder's listing, and each file as portions of changes."""
+"""Reads the files of a folder as portions of changes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class FileReader:
     """Reads the files of a local folder as changes of `table`.
 
     format: parquet, csv or json (lines). path: a local path or a file:// URL.
-    op_column: the column that says what a row does; after the others in a CSV without a header. None: all rows are inserts.
-    on_error: "fail" raises FrameError or ConstraintViolation for the first row that is not a change, "dead_letter" passes over such
-    rows and gives them as letters.
+    op_column: the column of operations; the last one in a CSV without a header. None: all rows are inserts.
+    on_error: "fail" raises FrameError or ConstraintViolation for the first invalid row, "dead_letter" skips such
+    rows and returns them as letters.
     header, sep, null_value: of CSV. Raises SourceError for a path that is not local.
     """
 
@@ -47,13 +47,12 @@ class FileReader:
         self._format = _format(format, table, fields, header=header, sep=sep, null_value=null_value)
 
     def listing(self) -> list[Entry]:
-        """The files there are, by name. Raises SourceError if there is no such folder."""
+        """The files, by name. Raises SourceError if the folder does not exist."""
         return self._folder.listing()
 
     def read(self, entry: Entry, start: int = 0) -> Iterator[Portion]:
-        """The rows after the first `start`, in order, in portions of at most 65,536; at least the last of them was checked to be of
-        a file that has not changed since the listing. Continuing the iterator costs nothing; a new start passes over the rows
-        before it (for Parquet without decoding their row groups).
+        """The rows after the first `start`, in order, in portions of at most 65,536. At the last one the file is verified to be unchanged
+        since the listing. A new iterator skips the rows before `start` (in Parquet, whole row groups without decoding).
 
         Raises SourceError for what is wrong with the file, FrameError and ConstraintViolation (unless they are letters) with a row.
         """

@@ -1,7 +1,7 @@
-"""Sinks: folders that views go out to, one file for each epoch's change, or one file that is always the last content.
+"""File sinks: a folder with one file per epoch's change, or with one file of the view's latest content.
 
-Always: a folder belongs to one sink of one state, which its marker names; nothing else is written there, and what others wrote is not
-touched. Files have names that the epoch alone decides, and appear whole and durably, so a delivery that is repeated changes nothing.
+Invariant: a folder belongs to one sink of one state, named by its marker; foreign files are never touched. File names depend only on the
+epoch, and files appear completely and durably, so a repeated delivery changes nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Result = TypeVar("_Result")
 
 
 class _FileSink:
-    """A folder that is the owner's alone. path: a local path or a file:// URL; SinkError for another scheme."""
+    """A folder owned by one sink. path: a local path or a file:// URL; SinkError for another scheme."""
 
     def __init__(self, path: str, format: str, owner: Owner, *, header: bool = False, sep: str = ",") -> None:
         self.folder = local_path(path, SinkError)
@@ -46,7 +46,7 @@ class _FileSink:
         check_claim(self.folder, self._marker)
 
     def claim(self) -> None:
-        """Raises SinkError if the folder cannot be made, is another's, or holds anything of others."""
+        """Raises SinkError if the folder cannot be created, belongs to another sink, or contains foreign files."""
         claim(self.folder, self._marker)
 
     def _encoded(self, rows: pa.Table) -> list[pa.Buffer]:
@@ -62,10 +62,10 @@ class ChangesSink(_FileSink):
     def epoch(self) -> int | None:
         if not (self.folder / MARKER).exists():
             return None
-        return max((int(found[1]) for name in self._written(lambda: os.listdir(self.folder)) if (found := _CHANGES.match(name))), default=0)
+        return max((int(match[1]) for name in self._written(lambda: os.listdir(self.folder)) if (match := _CHANGES.match(name))), default=0)
 
     def deliver(self, epoch: int, rows: pa.Table) -> None:
-        """rows: with `_weight`; none, no file. Durable when it returns. Raises SinkError, also if the epoch was delivered otherwise."""
+        """Durable when it returns; without rows there is no file. Raises SinkError, also if the file exists with other rows."""
         if not rows.num_rows:
             return
         if EPOCH in rows.column_names:
@@ -74,27 +74,27 @@ class ChangesSink(_FileSink):
         path = self.folder / f"changes-{epoch:012}.{self._format}"
         parts = self._encoded(marked)
         if not self._written(lambda: disk.create_if_absent(path, parts)):
-            found = self._written(lambda: disk.read(path))
-            if found is None or not self._same(found, marked, parts):
+            content = self._written(lambda: disk.read(path))
+            if content is None or not self._same(content, marked, parts):
                 raise SinkError(
-                    f"{self._name}: {path} is there already, and does not hold the change of epoch {epoch}",
+                    f"{self._name}: {path} exists and does not contain the change of epoch {epoch}",
                     expected="what was delivered before, since a file is never altered",
                     remedy="if the state was set back, give the sink another folder, or empty this one",
                 )
 
-    def _same(self, found: bytes, rows: pa.Table, parts: list[pa.Buffer]) -> bool:
-        """Whether a file has these rows, in any order."""
+    def _same(self, content: bytes, rows: pa.Table, parts: list[pa.Buffer]) -> bool:
+        """Whether the file contains these rows, in any order."""
         if self._format != "parquet":
-            return _lines(found) == _lines(b"".join(parts))
+            return _lines(content) == _lines(b"".join(parts))
         try:
-            there = pq.read_table(pa.BufferReader(found))
+            stored = pq.read_table(pa.BufferReader(content))
         except (pa.ArrowException, OSError):
             return False
-        return _lines(b"".join(encoded(there, "json"))) == _lines(b"".join(encoded(rows, "json")))
+        return _lines(b"".join(encoded(stored, "json"))) == _lines(b"".join(encoded(rows, "json")))
 
 
 class SnapshotSink(_FileSink):
-    """The view's content as `snapshot.<format>`, which readers see of one epoch or of the next, never of both."""
+    """The view's content as `snapshot.<format>`, replaced atomically."""
 
     def epoch(self) -> int | None:
         return 0 if (self.folder / MARKER).exists() else None
@@ -106,7 +106,7 @@ class SnapshotSink(_FileSink):
 
 
 def claim(folder: Path, marker: Mapping[str, str]) -> None:
-    """Makes the folder its holder's, or finds that it is. Takes away what a dead writer had not finished. Raises SinkError."""
+    """Claims the folder for the marker's sink, or verifies its claim. Removes a dead writer's unfinished files. Raises SinkError."""
     name = f"sink {marker['sink']}"
     content = json.dumps(marker, sort_keys=True).encode()
     written(lambda: disk.make_folder(folder), folder, name)
@@ -116,11 +116,11 @@ def claim(folder: Path, marker: Mapping[str, str]) -> None:
 
 
 def check_claim(folder: Path, marker: Mapping[str, str]) -> bool:
-    """Whether the folder is its holder's; if not, it may become it. Writes nothing. Raises SinkError if it holds anything of others."""
+    """Whether the folder has the marker; False if it can be claimed. Writes nothing. Raises SinkError if it contains foreign files."""
     name = f"sink {marker['sink']}"
-    found = written(lambda: disk.read(folder / MARKER), folder, name)
-    if found is not None:
-        _compare(found, marker, folder, name)
+    content = written(lambda: disk.read(folder / MARKER), folder, name)
+    if content is not None:
+        _compare(content, marker, folder, name)
         return True
     others = written(lambda: sorted(os.listdir(folder)) if folder.exists() else [], folder, name)
     other = next((entry for entry in others if not disk.is_staged(entry)), None)
@@ -140,7 +140,7 @@ def _sweep(folder: Path) -> None:
 
 
 def written(act: Callable[[], _Result], folder: Path, name: str) -> _Result:
-    """act(), its OSError as a SinkError."""
+    """act(); an OSError becomes a SinkError."""
     try:
         return act()
     except OSError as error:
@@ -151,10 +151,10 @@ def written(act: Callable[[], _Result], folder: Path, name: str) -> _Result:
         ) from error
 
 
-def _compare(found: bytes, marker: Mapping[str, str], folder: Path, name: str) -> None:
-    """Raises SinkError if the marker that was found is another's."""
+def _compare(content: bytes, marker: Mapping[str, str], folder: Path, name: str) -> None:
+    """Raises SinkError unless the content is this marker."""
     try:
-        known: Any = json.loads(found)
+        known: Any = json.loads(content)
     except ValueError:
         known = None
     if not isinstance(known, dict):

@@ -1,8 +1,8 @@
-"""The files of a folder as a Source: which ones are read when, and what is remembered of them.
+"""The files of a folder as a Source: the order in which they are read, and their offsets.
 
-Files are read in the order of their names, each once and whole before the next; one that appears late with a smaller name is the next.
-The offsets in the state say what was read; a tick that fails leaves a FileSource where it was. A file that was read may be removed, but
-not changed. Its offset is removed with the next batch, so that a folder that is missing for a moment loses no offsets.
+Files are read in the order of their names, each completely before the next; a late file with a smaller name is read next. The offsets in
+the state record what was read; a failed tick does not move a FileSource. A file that was read may be removed, but not changed. Its offset
+is removed with the next batch, so a folder that is briefly missing loses no offsets.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from deltic.errors import SourceError
 from deltic.schema import TableSchema
 
 _RECENT_NS: Final = 2_000_000_000
-"""A folder that changed so recently may change again within the same tick of the file system's clock."""
+"""A folder that changed this recently may change again within one tick of the file system's clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class _Piece:
 
 @dataclass(slots=True)
 class _Gathering:
-    """A batch in the making."""
+    """The rows of the next batch so far."""
 
     pieces: list[_Piece] = field(default_factory=list)
     dead_letters: list[DeadLetter] = field(default_factory=list)
@@ -65,21 +65,21 @@ class _Gathering:
 
 
 class FileSource:
-    """The folder of one table, which `reader` reads."""
+    """The source of one table: the folder that `reader` reads."""
 
     def __init__(self, table: TableSchema, reader: FileReader) -> None:
         self._table, self._reader, self._folder = table.name, reader, reader.folder
         self._consumed: dict[str, ConsumedFile] = {}
         self._cursor: FilePosition | None = None
         self._touched: dict[str, ConsumedFile] = {}
-        """Files that have another modification time and the same bytes."""
+        """Consumed files with a new modification time and the same bytes."""
         self._reading: _Reading | None = None
         self._listed: dict[str, Entry] = {}
         self._upcoming: deque[str] = deque()
-        """Names of the files to read, in order; that of the one in progress is not among them."""
+        """Names of the files to read, in order, without the one in progress."""
         self._removed: list[str] = []
         self._listing = (0, 0)
-        """When the folder was listed, and when it had changed by then; nanoseconds."""
+        """(time of the last listing, time of the folder's last change before it), in nanoseconds."""
 
     @property
     def location(self) -> str:
@@ -92,7 +92,7 @@ class FileSource:
         self._listing = (0, 0)
 
     def refresh(self, *, force: bool) -> None:
-        """Lists the folder if it has changed, or `force`. Raises SourceError if a file that was read is not what it was. O(files)."""
+        """Lists the folder if it has changed or with `force`. Raises SourceError if a consumed file has changed. Cost: O(files)."""
         now, changed = time.time_ns(), _changed_ns(self._folder)
         listed, before = self._listing
         if not force and before == changed and listed - before > _RECENT_NS:
@@ -110,7 +110,7 @@ class FileSource:
         self._listing = (now, changed)
 
     def pending(self) -> Sequence[str]:
-        """A file that was read in part, then the others by name."""
+        """The file in progress, then the others by name."""
         return ([self._cursor.name] if self._cursor else []) + list(self._upcoming)
 
     def read(self, limit_rows: int) -> SourceBatch | None:
@@ -134,7 +134,7 @@ class FileSource:
         self._touched = {}
 
     def _next(self, done: Mapping[str, ConsumedFile]) -> _Reading | None:
-        """The next file, opened after the rows that were read."""
+        """Opens the next file after the rows already read."""
         cursor = self._cursor
         if cursor is not None and cursor.name not in done:
             return _Reading(self._reader, self._listed[cursor.name], cursor.checksum, cursor.rows, cursor.prefix)
@@ -150,7 +150,7 @@ class FileSource:
         return Offsets(cursor, {**removed, **consumed})
 
     def _verified(self, known: ConsumedFile, entry: Entry) -> ConsumedFile:
-        """The record of a file that has another modification time and, as it must, the same bytes."""
+        """The record of a file with a new modification time. Raises SourceError if its bytes have changed."""
         checksum = self._reader.checksum(entry)
         if (known.size_bytes, known.checksum) != (entry.size_bytes, checksum):
             raise SourceError(
@@ -162,7 +162,7 @@ class FileSource:
         return replace(known, mtime_ns=entry.mtime_ns)
 
     def _check_split(self, cursor: FilePosition) -> None:
-        """A file that was read in part may be corrected after that part."""
+        """Raises SourceError if the file in progress was removed; its unread rows may change."""
         entry = self._listed.get(cursor.name)
         if entry is None:
             raise SourceError(
@@ -190,7 +190,7 @@ class FileSource:
 
 
 class _Reading:
-    """A file in progress, from row `start` on. prefix: of the rows before."""
+    """A file in progress, read from row `start`. prefix: the checksum of the rows before."""
 
     def __init__(self, reader: FileReader, entry: Entry, checksum: int, start: int = 0, prefix: int = 0) -> None:
         self.entry, self._checksum, self._rows, self._prefix = entry, checksum, start, prefix
@@ -203,12 +203,12 @@ class _Reading:
 
     @property
     def consumed(self) -> ConsumedFile:
-        """The record of the file, once it is over."""
+        """The record of the file, once it has been read completely."""
         assert self.over
         return ConsumedFile(self.entry.size_bytes, self.entry.mtime_ns, self._checksum, self._rows)
 
     def fill(self, gathering: _Gathering, limit: int) -> None:
-        """Adds rows to the batch, until it has `limit` or the file is over."""
+        """Adds rows to the batch until it has `limit` or the file ends."""
         if self.entry.name not in gathering.files:
             gathering.files.append(self.entry.name)
         while self._ahead is not None and gathering.rows < limit:
@@ -220,7 +220,7 @@ class _Reading:
             self._rows += portion.rows
 
     def cursor(self, gathering: _Gathering) -> FilePosition:
-        """How far the file is after the batch. O(rows of the batch)."""
+        """The position after the batch. Cost: O(rows of the batch)."""
         for piece in gathering.pieces:
             if piece.name == self.entry.name:
                 self._prefix = _checksum(piece, self._prefix)
@@ -228,7 +228,7 @@ class _Reading:
 
 
 def _changed_ns(folder: Path) -> int:
-    """When a name in the folder last changed; 0 if there is no folder, which the listing reports."""
+    """The time at which a name in the folder last changed, in nanoseconds; 0 if the folder does not exist, which the listing reports."""
     try:
         return os.stat(folder).st_mtime_ns
     except OSError:
@@ -236,7 +236,7 @@ def _changed_ns(folder: Path) -> int:
 
 
 def _cut(portion: Portion, rows: int) -> tuple[Portion, Portion | None]:
-    """The portion's first rows, and the others."""
+    """(the portion's first `rows` rows, the rest)."""
     if portion.rows <= rows:
         return portion, None
     middle = portion.first + rows
@@ -248,7 +248,7 @@ def _cut(portion: Portion, rows: int) -> tuple[Portion, Portion | None]:
 
 
 def _checksum(piece: _Piece, before: int) -> int:
-    """CRC-32 of the rows' content and numbers, continuing `before`; independent of how they were split into portions."""
+    """CRC-32 of the rows' content and numbers, continuing `before`; independent of the split into portions."""
     out = pa.BufferOutputStream()
     csv.write_csv(piece.changes.append_column("", pa.array(piece.lines)), out, csv.WriteOptions(include_header=False))
     return zlib.crc32(out.getvalue(), before)

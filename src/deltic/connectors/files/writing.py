@@ -1,8 +1,8 @@
-"""Rows as the bytes of a file: Parquet, CSV, or JSON lines.
+"""Encodes rows as the bytes of a file: Parquet, CSV, or JSON lines.
 
-The same rows in the same order give the same bytes. Every value is exact, and is read back as it was (connectors/files): a timestamp is
-in UTC with six digits after its second; NaN and the infinities are NaN, Infinity and -Infinity, in JSON as strings; in CSV every
-string is in quotes, so that an empty one is not NULL; in JSON a NULL is null; BINARY is text in base 64.
+The same rows in the same order give the same bytes. Every value is exact, and file sources read the same value back: a timestamp is
+in UTC with six decimal places; NaN and the infinities are NaN, Infinity and -Infinity, in JSON as strings; in CSV every
+string is quoted, which distinguishes an empty one from NULL; in JSON a NULL is null; BINARY is text in base 64.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def _json_strings(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
 
 
 def _float_text(column: pa.ChunkedArray[Any], quote: str) -> pa.ChunkedArray[Any]:
-    """Numbers with the fewest digits that give them back."""
+    """The shortest decimal texts that parse to the same numbers."""
     text = column.cast(pa.string())
-    text = pc.if_else(pc.equal(text, "-0"), "-0.0", text)  # which others take for an integer
+    text = pc.if_else(pc.equal(text, "-0"), "-0.0", text)  # other readers would infer an integer
     text = pc.if_else(pc.is_nan(column), f"{quote}NaN{quote}", text)
     text = pc.if_else(pc.equal(column, float("inf")), f"{quote}Infinity{quote}", text)
     return pc.if_else(pc.equal(column, float("-inf")), f"{quote}-Infinity{quote}", text)
