@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 import pytest
+from hypothesis import is_hypothesis_test, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,6 +20,12 @@ from goldens import Goldens
 from parts import PARTS, part_of
 from seeds import KEY, ROTATION
 
+MEMORY: Final = "/dev/shm"
+MEMORY_BYTES: Final = 4 << 30
+"""What the tests' temporary folders need at most, several times over."""
+settings.register_profile("few", max_examples=25, derandomize=True, deadline=None)
+settings.register_profile("many", max_examples=500, deadline=None)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write the golden files anew from what the code gives now")
@@ -23,7 +33,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compiles all kernels once, before workers start, so that no test meets the lines that say so."""
+    """Compiles all kernels once, before workers start, so that no test meets the lines that say so.
+
+    Temporary folders are in memory where there is enough, since a sync of a disk takes milliseconds, and a commit makes several.
+    """
+    settings.load_profile("many" if config.option.markexpr == "slow" else "few")
+    with suppress(OSError):
+        if shutil.disk_usage(MEMORY).free > MEMORY_BYTES and os.access(MEMORY, os.W_OK):
+            os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
     if not hasattr(config, "workerinput"):
         warm_up()
     elif config.getoption("--update-goldens"):
@@ -35,10 +52,15 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several workers, all tests that need Spark run on one of them: they share its session. --part leaves out the other parts."""
+    """With several workers, all tests that need Spark run on one of them: they share its session. --part leaves out the other parts.
+
+    Laws with Hypothesis are in both suites: the fast one tries few examples, and always the same.
+    """
     for item in items:
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))
+        if config.option.markexpr == "slow" and isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
+            item.add_marker(pytest.mark.slow)
     if (part := config.getoption("--part")) is not None:
         others = [item for item in items if part_of(item.nodeid) != part]
         config.hook.pytest_deselected(items=others)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.slow
 def test_the_layered_graph_has_all_its_levels_and_few_ways() -> None:
     feed = workloads.layered(ticks=1)
     edges = feed[feed[:, 0] == 0][:, 2:]
@@ -46,6 +47,7 @@ def test_a_way_that_does_not_end_is_absent_with_the_reason(ways: tuple[str, ...]
     assert [name for name, peer in measured["peers"].items() if peer == {"absent": ENDLESS}] == absent
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_loop_ends_on_cycles(spark: SparkSession) -> None:
     feed = np.array([(0, 1, a, b) for a, b in [(0, 1), (1, 0), (1, 2)]], np.int64)

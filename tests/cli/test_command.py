@@ -161,5 +161,5 @@ def refuse_call(action: object) -> object:
 
 
 def test_as_a_process() -> None:
-    done = run("explain", "--help")
-    assert done.returncode == 0 and "SCRIPT" in done.stdout
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"deltic {deltic.__version__}\n")

@@ -87,7 +87,7 @@ def values(type: Type, edges: tuple[Value, ...]) -> st.SearchStrategy[Value]:
 ROW = st.tuples(*(values(type, tuple(edges)) for _, type, edges in COLUMNS))
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(terms(), st.lists(ROW, max_size=6))
 def test_random_expressions(term: Term, rows: list[tuple[Value, ...]]) -> None:
     check(term, rows)

@@ -30,8 +30,10 @@ from deltic.plan.nodes import Filter, Project, Table
 from deltic.plan.show import show_expr
 from deltic.plan.traits import ignores_sign_of_zero
 from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Field, Schema, TableSchema, Type, decimal
+from parts import slow
 
-TERMS = 10_000
+FEW, TERMS = 1_000, 10_000
+"""As many as nest too deeply if each takes a level, and as many as cost too much if each pays for all others."""
 X, S, D = Column(0, BIGINT, True, "x"), Column(1, STRING, True, "s"), Column(2, decimal(10, 2), True, "d")
 TABLE = Table(TableSchema("t", Schema((Field("x", BIGINT), Field("s", STRING), Field("d", decimal(10, 2)))), ()))
 ROW = (7, "a", Decimal("0.25"))
@@ -54,20 +56,21 @@ def span_of(left: Expr, right: Expr) -> Span | None:
     return Span(left.span.text, left.span.start, right.span.end) if left.span and right.span else None
 
 
-WIDE: dict[str, tuple[Callable[[], Expr], object]] = {
-    "and": (lambda: nested("and", [resolve("<>", [X, of(-i)]) for i in range(1, TERMS)]), True),
-    "or": (lambda: nested("or", [resolve("=", [X, of(-i)]) for i in range(1, TERMS)]), False),
-    "concat": (lambda: nested("||", [S] * TERMS), "a" * TERMS),
-    "add": (lambda: nested("+", [X] * TERMS), 7 * TERMS),
-    "subtract": (lambda: chained(nested("-", [X] * TERMS)), 7 * (2 - TERMS)),
-    "subtract decimals": (lambda: chained(nested("-", [D] * TERMS)), Decimal(2 - TERMS) / 4),
-    "multiply": (lambda: chained(nested("*", [X, *[of(-1, BIGINT)] * TERMS])), 7),
-    "mixed": (lambda: chained(nested("+-", [X] * (TERMS + 1))), 7),
-    "add decimals": (lambda: nested("+", [D] * TERMS), Decimal(TERMS) / 4),
-    "in": (lambda: resolve("in", [X, *(of(i) for i in range(10 * TERMS))]), True),
-    "lookup": (lambda: case([(resolve("=", [X, of(i)]), of(f"v{i}", STRING)) for i in range(TERMS)], None), "v7"),
-    "case": (lambda: case([(resolve("<", [X, of(i)]), of(f"v{i}", STRING)) for i in range(TERMS)], None), "v8"),
+WIDE: dict[str, tuple[Callable[[int], Expr], Callable[[int], object]]] = {
+    "and": (lambda n: nested("and", [resolve("<>", [X, of(-i)]) for i in range(1, n)]), lambda n: True),
+    "or": (lambda n: nested("or", [resolve("=", [X, of(-i)]) for i in range(1, n)]), lambda n: False),
+    "concat": (lambda n: nested("||", [S] * n), lambda n: "a" * n),
+    "add": (lambda n: nested("+", [X] * n), lambda n: 7 * n),
+    "subtract": (lambda n: chained(nested("-", [X] * n)), lambda n: 7 * (2 - n)),
+    "subtract decimals": (lambda n: chained(nested("-", [D] * n)), lambda n: Decimal(2 - n) / 4),
+    "multiply": (lambda n: chained(nested("*", [X, *[of(-1, BIGINT)] * n])), lambda n: 7),
+    "mixed": (lambda n: chained(nested("+-", [X] * (n + 1))), lambda n: 7),
+    "add decimals": (lambda n: nested("+", [D] * n), lambda n: Decimal(n) / 4),
+    "in": (lambda n: resolve("in", [X, *(of(i) for i in range(10 * n))]), lambda n: True),
+    "lookup": (lambda n: case([(resolve("=", [X, of(i)]), of(f"v{i}", STRING)) for i in range(n)], None), lambda n: "v7"),
+    "case": (lambda n: case([(resolve("<", [X, of(i)]), of(f"v{i}", STRING)) for i in range(n)], None), lambda n: "v8"),
 }
+"""Expressions of n terms, and what they are."""
 
 
 def depth(expr: Expr) -> int:
@@ -77,25 +80,26 @@ def depth(expr: Expr) -> int:
     return deepest
 
 
+@pytest.mark.parametrize("terms", [FEW, *slow(TERMS)])
 @pytest.mark.parametrize("name", WIDE)
-def test_passes_over_wide_expressions(name: str) -> None:
+def test_passes_over_wide_expressions(name: str, terms: int) -> None:
     """Every pass that walks expressions, hashing and comparing them, plans, fingerprints, both evaluators, and a copy by pickle."""
     make, value = WIDE[name]
-    expr = make()
-    assert depth(expr) < 60  # 10,000 terms are a call or some: a decimal's type changes in the first few dozen
-    assert expr == make() and hash(expr) == hash(make()) and pickle.loads(pickle.dumps(expr)) == expr
+    expr, again = make(terms), make(terms)
+    assert depth(expr) < 60  # all terms are a call or some: a decimal's type changes in the first few dozen
+    assert expr == again and hash(expr) == hash(again) and pickle.loads(pickle.dumps(expr)) == expr
     assert fold(expr) == expr and conjunction(conjuncts(expr)) == expr and shift(shift(expr, 1), -1) == expr
     assert columns_of(expr) and show_expr(expr) and can_fail(expr) in (True, False) and ignores_sign_of_zero(expr) in (True, False)
-    assert evaluate_columns(expr, COLUMNS, 1).to_pylist() == [evaluate(expr, ROW)] == [value]
+    assert evaluate_columns(expr, COLUMNS, 1).to_pylist() == [evaluate(expr, ROW)] == [value(terms)]
     plan = Filter(TABLE, expr) if expr.type == BOOLEAN else Project(TABLE, (("e", expr),))
     assert fingerprint(optimize(plan)) == fingerprint(optimize(plan))
 
 
 def test_constants_are_one_node_whatever_their_number() -> None:
-    many = WIDE["in"][0]()
+    many = WIDE["in"][0](FEW)
     assert isinstance(many, Call) and len(children(many)) == 2 and isinstance(many.arguments[1], Constants)
-    assert "… 99,980 more" in show_expr(many)
-    other = resolve("in", [X, *(of(i) for i in range(1, 10 * TERMS + 1))])
+    assert "… 9,980 more" in show_expr(many)
+    other = resolve("in", [X, *(of(i) for i in range(1, 10 * FEW + 1))])
     assert many != other and fingerprint(Filter(TABLE, many)) != fingerprint(Filter(TABLE, other))
 
 
@@ -103,13 +107,13 @@ def test_constants_are_one_node_whatever_their_number() -> None:
 @pytest.mark.parametrize("name", ["in", "lookup"])
 def test_a_lookup_evaluates_no_condition(name: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its subject once, and of its values those that some row has."""
-    expr, seen = WIDE[name][0](), []
+    expr, seen = WIDE[name][0](FEW), []
     plain = evaluator.value_of
     monkeypatch.setattr(evaluator, "value_of", lambda part, frame: seen.append(part) or plain(part, frame))
     values = [None if i % 7 == 3 else i * 40 - 5 for i in range(rows)]
     result = evaluate_columns(expr, [pa.array(values, pa.int64()), None, None], rows).to_pylist()
     assert len(seen) <= 2
-    limit = 10 * TERMS if name == "in" else TERMS
+    limit = 10 * FEW if name == "in" else FEW
     if name == "in":
         assert result == [None if v is None else 0 <= v < limit for v in values]
     else:
@@ -117,7 +121,7 @@ def test_a_lookup_evaluates_no_condition(name: str, rows: int, monkeypatch: pyte
 
 
 def test_a_case_stops_where_no_row_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    expr, seen = WIDE["case"][0](), []
+    expr, seen = WIDE["case"][0](FEW), []
     plain = evaluator.value_of
     monkeypatch.setattr(evaluator, "value_of", lambda part, frame: seen.append(part) or plain(part, frame))
     assert evaluate_columns(expr, [pa.array([7, 20]), None, None], 2).to_pylist() == ["v8", "v21"]

@@ -21,8 +21,8 @@ from deltic.storage.program import CLOCK
 from engines import embedded
 from random_joins import ALL, NOW, SEEN_THROUGH, TABLES, Wrapping, conditioned, permuted, random_atoms, random_join, random_tables, timed
 
-SEEDS = range(400)
-TIMED = (1, 28, 71, 94)
+SEEDS = range(150)
+TIMED = (28, 71)
 
 
 def is_cyclic(atoms: list[str]) -> bool:
@@ -47,7 +47,7 @@ def test_a_cycle_is_a_multiway_join_through_filters_of_all_kinds_and_beside_othe
         cyclic += is_cyclic(atoms)
         assert formed(after) is is_cyclic(atoms), f"seed {seed}, {atoms}\n{show(plan)}\n{show(after)}"
         assert not list(binary_cycles(after)), f"seed {seed}, {atoms}\n{show(plan)}\n{show(after)}"
-    assert 100 < cyclic < 300
+    assert len(SEEDS) / 4 < cyclic < len(SEEDS) * 3 / 4
 
 
 def test_a_cycle_is_a_multiway_join_or_there_is_a_note_why_not() -> None:
@@ -58,7 +58,7 @@ def test_a_cycle_is_a_multiway_join_or_there_is_a_note_why_not() -> None:
             notes = list(binary_cycles(after))
             noted += bool(notes)
             assert formed(after) or notes, f"seed {seed}, {atoms}\n{show(plan)}\n{show(after)}"
-    assert noted > 20
+    assert noted > 8
 
 
 @pytest.mark.parametrize("first", range(0, 200, 50))

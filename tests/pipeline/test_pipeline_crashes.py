@@ -18,6 +18,7 @@ from deltic.connectors.letters import DeadLetterFolder
 from deltic.errors import DelticError, StateTakenOver
 from deltic.pipeline.delivery import Delivery
 from deltic.storage.local import LocalFolder
+from parts import slow
 from shop import Shop
 
 RIGHT = {"spend": {("ann", 20, 1): 1}, "top": {(1, 20): 1}}
@@ -73,16 +74,14 @@ def steps(folder: Path) -> list[str]:
     return found
 
 
-def failing(folder: Path, stride: int = 1, within: str = "") -> list[str]:
+def failing(folder: Path, stride: int = 1, within: str = "") -> Iterator[str]:
     """The steps, every `stride`-th of those in the folder `within`, after which something is wrong."""
-    found = []
     for number, step in [(n, step) for n, step in enumerate(steps(folder / "whole")) if within in step][::stride]:
         shop = feed(folder / str(number))
         stopped_at(shop, number)
         if (wrong := what_is_wrong(shop)) is not None:
-            found.append(f"step {number}, {step}: {wrong}")
+            yield f"step {number}, {step}: {wrong}"
         shutil.rmtree(shop.folder)
-    return found
 
 
 def test_a_life_has_every_step(tmp_path: Path) -> None:
@@ -93,13 +92,9 @@ def test_a_life_has_every_step(tmp_path: Path) -> None:
     assert any("letters/letters-" in step for step in found)
 
 
-def test_a_stop_at_every_seventh_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    assert failing(tmp_path, 7) == []
-
-
-@pytest.mark.slow
-def test_a_stop_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    assert failing(tmp_path) == []
+@pytest.mark.parametrize("stride", [29, *slow(1)])
+def test_a_stop_at_any_step_loses_and_doubles_nothing(tmp_path: Path, stride: int) -> None:
+    assert list(failing(tmp_path, stride)) == []
 
 
 def images(folder: Path) -> list[Image]:
@@ -121,15 +116,11 @@ def lost(found: list[Image], folder: Path) -> Iterator[str]:
         shutil.rmtree(shop.folder)
 
 
-def test_a_power_failure_at_every_twelfth_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stride", [17, *slow(1)])
+def test_a_power_failure_at_any_step_loses_and_doubles_nothing(tmp_path: Path, stride: int) -> None:
     found = images(tmp_path / "whole")
     assert len(found) > 80
-    assert list(lost(found[::12], tmp_path / "images")) == []
-
-
-@pytest.mark.slow
-def test_a_power_failure_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    assert list(lost(images(tmp_path / "whole"), tmp_path / "images")) == []
+    assert list(lost(found[::stride], tmp_path / "images")) == []
 
 
 @pytest.mark.slow

@@ -15,11 +15,11 @@ from programs import Case, Mix, Outcome, case, expected, mixed
 from seeds import rotating
 from shrink import shrinking
 
-FAST = 40
-FEW = 12
+FAST = 16
+FEW = 4
 SLOW = 2_000
 SLOW_DURABLE = 600
-RECURSIVE_FAST = 40
+RECURSIVE_FAST = 20
 RECURSIVE_SLOW = 5_000
 RECURSIVE_SLICE = 100
 

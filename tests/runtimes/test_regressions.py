@@ -8,6 +8,7 @@ import pytest
 
 from deltic.runtimes.embedded import DurableEmbedded
 from engines import durable, embedded, run
+from parts import slow
 from programs import expected
 from written import FOLDER, read
 
@@ -15,7 +16,7 @@ CASES = sorted(FOLDER.glob("case_*.py"))
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("shards", [3, *slow(1)])
 def test_a_case_that_once_failed(path: Path, shards: int, tmp_path: Path) -> None:
     program = read(path)
     outcomes = expected(program)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import pytest
 
@@ -147,31 +147,20 @@ class Block:
             raise ModuleNotFoundError("No module named 'deltic'", name=name)
 sys.meta_path.insert(0, Block())
 """
-NOTEBOOK = """
-from pyspark.sql import SparkSession
-from deltic.runtimes.spark.java import prepare_environment
-import os, sys
-python = os.environ["PYSPARK_PYTHON"]
-prepare_environment()
-os.environ["PYSPARK_PYTHON"] = python
-spark = SparkSession.builder.master("local[1]").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
-import deltic
-try:
-    deltic.Session(spark=spark)
-except deltic.errors.SetupError as error:
-    print(error)
-spark.stop()
-"""
 
 
 @pytest.mark.spark
-def test_workers_without_deltic_are_named_before_the_first_tick(tmp_path: Path) -> None:
+def test_workers_without_deltic_are_named_before_the_first_tick(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "sitecustomize.py").write_text(BLOCKING)
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}:$PYTHONPATH" exec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": str(python)}
-    done = subprocess.run([sys.executable, "-c", NOTEBOOK], env=environment, capture_output=True, text=True, timeout=300, check=True)
-    first, second = done.stdout.splitlines()
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))  # PYSPARK_PYTHON when a session is created
+    monkeypatch.setattr("deltic.runtimes.spark.failures._checked", WeakSet())
+    with pytest.raises(SetupError) as raised:
+        deltic.Session(spark=spark)
+    first, second = str(raised.value).splitlines()
     assert first.startswith("[DELTIC-7000] Spark's workers run ") and first.endswith("which cannot import Deltic: No module named 'deltic'")
     assert second.startswith("help: set PYSPARK_PYTHON")

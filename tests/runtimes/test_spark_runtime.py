@@ -20,6 +20,7 @@ from deltic.storage.merging import RATIO
 from deltic.trace.counters import Counters
 from deltic.trace.merge import merge
 from hand_circuit import CUSTOMERS, ORDERS, FailOnce, pending, shown, spend_circuit
+from parts import slow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +72,7 @@ def test_views_and_changes_are_those_of_the_embedded_runtime(runtime: Open) -> N
     on_spark, here = runtime(), Embedded(2)
     for one in (on_spark, here):
         one.install(spend_circuit())
-    for step, rows in enumerate((1, 30, 0, 700, 5, 5, 5, 5, 2)):
+    for step, rows in enumerate((1, 30, 0, 700, 5, 2)):
         results = [one.tick(random_changes(one, step, rows) if rows else {}) for one in (on_spark, here)]
         assert changed(on_spark, results[0]) == changed(here, results[1])
         assert content(on_spark) == content(here)
@@ -110,7 +111,7 @@ def test_state_is_there_when_opened_again(runtime: Open) -> None:
     assert content(again) == {**before, ("ä", 3, 7): 1}
 
 
-@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("shards", [3, *slow(1)])
 def test_a_user_error_is_the_least_and_nothing_happens(runtime: Open, shards: int) -> None:
     one = runtime(shards)
     one.install(spend_circuit())
@@ -151,20 +152,21 @@ def test_small_batches_are_merged_by_the_ticks(runtime: Open) -> None:
     one = runtime()
     one.install(spend_circuit())
     one.tick({"customers": pending(CUSTOMERS, [(1, "a"), (2, "b"), (3, "c")], one.strings)})
-    for i in range(18):
+    for i in range(RATIO + 1):
         rows = [(1, i, 5), (2, i, 6), (3, i, 7)]
         result = one.tick({"orders": pending(ORDERS, rows, one.strings)})
         assert changed(one, result) == {("a", i, 5): 1, ("b", i, 6): 1, ("c", i, 7): 1}
     assert max(len(spine.batches) for name in one.statistics() for spine in one.snapshot(name)) < RATIO
-    assert len(content(one)) == 54
+    assert len(content(one)) == 3 * (RATIO + 1)
 
 
-def test_large_changes_come_from_files_and_large_state_is_merged_beside_the_ticks(runtime: Open) -> None:
+@pytest.mark.parametrize("ticks", [2, *slow(13)])
+def test_large_changes_come_from_files_and_large_state_is_merged_beside_the_ticks(runtime: Open, ticks: int) -> None:
     one, here = runtime(retain=2), Embedded(2)
     for each in (one, here):
         each.install(spend_circuit())
         each.tick({"customers": pending(CUSTOMERS, [(i, f"r{i % 50}") for i in range(500)], each.strings)})
-    for tick in range(13):
+    for tick in range(ticks):
         for each in (one, here):
             rows = [(i % 500, tick * 12000 + i, 5) for i in range(12000)]
             result = each.tick({"orders": pending(ORDERS, rows, each.strings)})
@@ -185,8 +187,7 @@ def test_more_than_fits_one_row_is_exchanged(runtime: Open, monkeypatch: pytest.
     assert len(content(one)) > 300
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
-@pytest.mark.parametrize("how", ["raise", "kill"])
+@pytest.mark.parametrize(("how", "level"), [("kill", 1), ("raise", 2), *slow(("raise", 0), ("raise", 1), ("kill", 0), ("kill", 2))])
 def test_a_task_that_fails_once_gives_the_same_result(runtime: Open, tmp_path: Path, how: Literal["raise", "kill"], level: int) -> None:
     pyspark = pytest.importorskip("pyspark")
     one, here = runtime(), Embedded(2)

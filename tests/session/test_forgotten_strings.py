@@ -15,6 +15,7 @@ from deltic.plan.relation import Relation
 from deltic.runtimes.embedded import Embedded
 from deltic.schema import BIGINT, STRING, Field, Schema, TableSchema
 from engines import Engine
+from parts import slow
 
 LIVE = 6_000
 ROUNDS = 40
@@ -28,7 +29,7 @@ CREATE MATERIALIZED VIEW visited AS SELECT u.id FROM users u JOIN visits v ON u.
 """
 
 
-@pytest.fixture(params=[1, 3])
+@pytest.fixture(params=[3, *slow(1)])
 def session(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> deltic.Session:
     monkeypatch.setattr("deltic.runtimes.embedded.runtime.COLLECT_BYTES", 1 << 12)
     made = deltic.Session(shards=request.param)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from moto.server import ThreadedMotoServer
 
 from deltic.storage.files import Content, FileRef, Origin, write_file
 from deltic.storage.folder import open_folder
@@ -39,6 +38,8 @@ def store(root: str) -> Callable[..., tuple[FileRef, SegmentRef]]:
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:
     """The address of an S3 server on loopback with a bucket named `bucket`."""
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415  takes a second, which workers without these tests save
+
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()

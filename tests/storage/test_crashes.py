@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from deltic import disk
 from deltic.errors import StateTakenOver
 from deltic.storage.local import LocalFolder
 from deltic.storage.state import State
+from parts import slow
 from stored import append, keys_of
 
 STEPS = ["write", "sync", "link", "unlink", "folder-sync", "make-folder", "overwrite"]
@@ -35,37 +36,38 @@ def test_a_life_has_every_step_of_every_kind_of_file(tmp_path: Path) -> None:
     assert {step.split(":")[0] for step in steps} == {*STEPS, "read"}
 
 
-def test_a_kill_at_any_step_loses_nothing(tmp_path: Path) -> None:
-    for number, step in enumerate(steps_of_a_life(tmp_path / "whole")):
+@pytest.mark.parametrize("stride", [7, *slow(1)])
+def test_a_kill_at_any_step_loses_nothing(tmp_path: Path, stride: int) -> None:
+    for number, step in [*enumerate(steps_of_a_life(tmp_path / "whole"))][::stride]:
         root, told = tmp_path / str(number), Told()
         with pytest.raises(PowerLoss):
             live_until(root, number, told, _power_loss)
         assert what_is_wrong(root, told) is None, f"step {number}, {step}"
 
 
-def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, crashes.__file__, tmp_path, "7"], check=True, timeout=120)
+@pytest.mark.parametrize("stride", [31, *slow(7)])
+def test_a_killed_process_loses_nothing(tmp_path: Path, stride: int) -> None:
+    subprocess.run([sys.executable, crashes.__file__, tmp_path, str(stride)], check=True, timeout=120)
     killed = sorted(tmp_path.glob("*.json"))
-    assert len(killed) > 20
+    assert len(killed) > 140 // stride
     for path in killed:
         told = Told(*json.loads(path.read_text()))
         assert what_is_wrong(path.with_suffix(""), told) is None, f"step {path.stem}"
 
 
-def _lost(images: list[crashes.Image], folder: Path) -> list[str]:
+def _lost(images: list[crashes.Image], folder: Path) -> Iterator[str]:
     """What is wrong with each of the images with which something is."""
-    found = []
     for number, image in enumerate(images):
         image.put(folder / str(number))
         if (wrong := what_is_wrong(folder / str(number), image.told)) is not None:
-            found.append(f"{image.step}: {wrong}")
-    return found
+            yield f"{image.step}: {wrong}"
 
 
-def test_a_power_failure_at_any_step_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stride", [3, *slow(1)])
+def test_a_power_failure_at_any_step_loses_nothing(tmp_path: Path, stride: int) -> None:
     images = images_of_a_life(tmp_path / "state")
     assert len(images) > 100
-    assert _lost(images, tmp_path / "images") == []
+    assert list(_lost(images[::stride], tmp_path / "images")) == []
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_a_sync_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     with monkeypatch.context() as patched:
         patched.setattr(disk, "_step", without)
         images = images_of_a_life(tmp_path / "state")
-    assert _lost(images, tmp_path / "images") != []
+    assert any(_lost(images, tmp_path / "images"))
 
 
 def _fenced(root: Path) -> bool:

@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from obstore.store import ObjectStore, from_url
 
@@ -19,6 +20,8 @@ from deltic.storage.folder import open_folder
 from deltic.storage.manifest import manifest_name
 from deltic.storage.reader import StateReader
 from deltic.storage.state import State
+from deltic.trace.consolidate import consolidate
+from deltic.trace.rows import Rows
 from stored import append, as_rows, batch_of, dictionary_of, keys_of
 
 ORIGIN = Origin(1, 1, 0, 0)
@@ -108,7 +111,8 @@ def test_objects_are_replaced_and_deleted(s3: str) -> None:
 
 
 def test_large_files_are_uploaded_in_parts(s3: str, tmp_path: Path) -> None:
-    batch = batch_of(*((i, i * 7, 1) for i in range(400_000)))
+    keys = np.arange(400_000)
+    batch = consolidate(Rows([keys, keys * 7], [np.ones_like(keys)]))
     ref = write_file(s3, ORIGIN, [Content("a", batch)], dictionary_of(x=1))
     assert ref.size_bytes > 9 << 20
     _forget_copies(tmp_path)
@@ -274,7 +278,7 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path, s3: str, name: str) -> 
             folder.map_data(name, 64)
 
 
-@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [11, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_kill_after_any_request_loses_nothing(s3: str, stride: int) -> None:
     steps = steps_of_a_life(f"{s3} whole")
     kills = [number for number, step in enumerate(steps) if step.startswith(("put:after", "delete:after"))]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+import pytest
 
 REST: Final = "rest"
 _FILES: Final = {
@@ -14,6 +16,11 @@ _FILES: Final = {
     "crashes": ("tests/pipeline/", "tests/storage/", "tests/session/test_interrupted", "tests/disk/"),
 }
 PARTS: Final = (*_FILES, REST)
+
+
+def slow(*cases: Any) -> list[Any]:
+    """Cases of a parametrized test that the slow suite alone runs; a tuple is the values of several parameters."""
+    return [pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow) for case in cases]
 
 
 def part_of(path: str) -> str:
