@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 import deltic
 from deltic.errors import CatalogError, CircuitError
 from deltic.plan.evaluate import evaluate
 from deltic.plan.relation import Relation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PAIR = {"src": int, "dst": int}
 SQL = """
@@ -34,23 +41,70 @@ def change(session: deltic.Session, weight: int, *pairs: tuple[int, int]) -> Non
     session.apply({"edges": [{"src": src, "dst": dst, "_weight": weight} for src, dst in pairs]})
 
 
+TICKS = ((1, [(1, 2), (2, 3), (7, 8)]), (-1, [(2, 3)]), (1, [(3, 1), (8, 9)]))
+
+
+def levels() -> tuple[deltic.Circuit, deltic.Circuit]:
+    """A recursion over a SQL view over a SQL view, and a function over that."""
+    above = deltic.Circuit()
+    ends = above.view("reached", schema=PAIR).index_with("src").count("n")
+    above.output("ends", ends.map(lambda row: (row.src, row.n * 2), schema={"src": int, "n": int}))
+    return closure("BOTH", "reached"), above
+
+
+def expected(edges: Relation) -> dict[str, Relation]:
+    """The content of both circuits' views by the oracle. edges: weights by pair."""
+    both = Relation((pair, 1) for pair in {*edges, *((dst, src) for src, dst in edges)})
+    first, second = levels()
+    reached = evaluate(first.outputs["reached"], {}, known={"BOTH": both})
+    return {"reached": reached, "ends": evaluate(second.outputs["ends"], {}, known={"reached": reached})}
+
+
+def check(session: deltic.Session, edges: Relation) -> None:
+    for name, relation in expected(edges).items():
+        assert Relation((tuple(row.values()), 1) for row in session.view(name).rows()) == relation, name
+
+
+def install(session: deltic.Session) -> None:
+    session.sql(SQL)
+    for circuit in levels():
+        session.install(circuit)
+
+
 @pytest.mark.parametrize("shards", [1, 3])
 def test_a_circuit_over_views_over_views_is_what_the_oracle_says(shards: int) -> None:
-    circuit = closure("BOTH", "reached")
+    edges = Relation()
     with deltic.Session(shards=shards) as session:
-        session.sql(SQL)
-        session.install(circuit)
-        above = deltic.Circuit()
-        above.output("ends", above.view("reached", schema=PAIR).index_with("src").count("n"))
-        session.install(above)
-        for weight, pairs in ((1, [(1, 2), (2, 3), (7, 8)]), (-1, [(2, 3)])):
+        install(session)
+        for weight, pairs in TICKS:
             change(session, weight, *pairs)
-            both = Relation((tuple(row.values()), 1) for row in session.view("both").rows())
-            reached = evaluate(circuit.outputs["reached"], {}, known={"BOTH": both})
-            assert Relation((tuple(row.values()), 1) for row in session.view("reached").rows()) == reached
-            ends = evaluate(above.outputs["ends"], {}, known={"reached": reached})
-            assert Relation((tuple(row.values()), 1) for row in session.view("ends").rows()) == ends
-        assert len(ends) == 4
+            edges += Relation((pair, weight) for pair in pairs)
+            check(session, edges)
+
+
+def over_restarts(folder: Path, engines: Sequence[Mapping[str, Any]]) -> None:
+    """A session for each tick, with these options in turn: each keeps the state of all views, and its circuit is that of the others."""
+    edges = Relation()
+    circuits = set()
+    for options, (weight, pairs) in zip(engines, TICKS, strict=True):
+        with deltic.Session(state=folder, shards=2, **options) as session:
+            session.program(deltic.Program(SQL, *levels()))
+            assert session.last_tick is None or not session.last_tick.changes, "no view is filled again"
+            check(session, edges)
+            change(session, weight, *pairs)
+            edges += Relation((pair, weight) for pair in pairs)
+            check(session, edges)
+            circuits.add(session.circuit)
+    assert len(circuits) == 1
+
+
+def test_circuits_over_views_keep_their_state_over_restarts(tmp_path: Path) -> None:
+    over_restarts(tmp_path / "state", [{}, {}, {}])
+
+
+@pytest.mark.spark
+def test_circuits_over_views_go_from_one_engine_to_the_other_and_back(spark: SparkSession, tmp_path: Path) -> None:
+    over_restarts(tmp_path / "state", [{"spark": spark}, {}, {"spark": spark}])
 
 
 def test_what_a_circuit_reads_is_not_dropped_and_replaced_only_by_the_same_columns() -> None:
