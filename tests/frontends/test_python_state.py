@@ -136,7 +136,7 @@ def test_a_state_names_its_functions_and_a_program_must_supply_them(tmp_path: Pa
         assert list(session.notes["functions"]) == [name] and "src" not in str(session.notes["functions"])
     with deltic.Session(state=str(tmp_path)) as session:
         before = (session.epoch, session.notes)
-        for wrong, match in ((thrice, f"by the function {name}, which the program has not"), (other, f"{name} is not the one by which")):
+        for wrong, match in ((thrice, f"that use the function {name}, which the program lacks"), (other, f"{name} has changed since")):
             with pytest.raises(StateError, match=match):
                 session.install(mapped(wrong))
         with pytest.raises(StateError, match=name):

@@ -52,6 +52,6 @@ def test_a_view_is_bound_again_by_its_own_function(catalog: Catalog) -> None:
 
 
 def test_what_does_not_fit_any_more_is_an_error_of_the_replacing_definition(catalog: Catalog) -> None:
-    with pytest.raises(CatalogError, match="view w reads v and would no longer be right: there is no column 'a'") as caught:
+    with pytest.raises(CatalogError, match="view w reads v and would no longer be valid: there is no column 'a'") as caught:
         catalog.apply(view("v", renamed(("b", 1)), ("t",), replaces=True))
     assert caught.value.span == place("v")

@@ -148,7 +148,7 @@ def test_tables_that_are_not_declared_are_kept_until_they_are_dropped(state: str
         session.sql(f"{TABLES} {count}")
         assert session.view("n").rows() == [{"n": 200}]
     with deltic.Session(state=state) as session:
-        with pytest.raises(errors.CatalogError, match="dropped and made anew"):
+        with pytest.raises(errors.CatalogError, match="dropped and created again"):
             session.sql(f"DROP TABLE sales; {TABLES}")
         session.sql("DROP TABLE sales")
         session.sql(f"{TABLES.replace('DECIMAL(10, 2)', 'DOUBLE')} {count}")

@@ -219,7 +219,7 @@ def test_views_that_read_one_another_are_dropped_together() -> None:
     with pytest.raises(CatalogError, match="view even is read by view neither"):
         session.sql("DROP VIEW even")
     session.sql("DROP VIEW behind; DROP VIEW neither")
-    with pytest.raises(CatalogError, match="view odd reads even, which is dropped"):
+    with pytest.raises(CatalogError, match="view odd reads even, which has been dropped"):
         session.sql("DROP VIEW even")
     session.sql("DROP VIEW even; DROP VIEW odd")
     session.sql("CREATE MATERIALIZED VIEW even AS SELECT a FROM steps")
@@ -227,7 +227,7 @@ def test_views_that_read_one_another_are_dropped_together() -> None:
 
 
 REFUSED = {
-    "DECLARE RECURSIVE VIEW a (n INT)": (CatalogError, "view a is declared, and not created"),
+    "DECLARE RECURSIVE VIEW a (n INT)": (CatalogError, "view a is declared, but not created"),
     "DECLARE RECURSIVE VIEW edges (n INT)": (CatalogError, "table edges is defined already"),
     "DECLARE RECURSIVE VIEW a (n INT); DECLARE RECURSIVE VIEW A (n INT)": (CatalogError, "view A is defined already"),
     "DECLARE RECURSIVE VIEW a (n INT); CREATE TABLE a (n INT)": (CatalogError, "view a is defined already"),

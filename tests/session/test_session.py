@@ -263,13 +263,13 @@ def test_two_threads_write_through_one_session(session: deltic.Session) -> None:
     assert rows(session, "spend") == [(7, 200)]
 
 
-def test_a_table_made_anew_is_empty() -> None:
+def test_a_table_that_is_created_again_is_empty() -> None:
     table, view = "CREATE TABLE t (a INT PRIMARY KEY)", "CREATE MATERIALIZED VIEW v AS SELECT a FROM t"
     with deltic.Session() as session:
         session.sql(f"DROP TABLE IF EXISTS t; {table}; {view}")
         with session.transaction() as tx:
             tx.insert("t", [{"a": 1}])
-        with pytest.raises(errors.CatalogError, match="table t is dropped and made anew in one script"):
+        with pytest.raises(errors.CatalogError, match="table t is dropped and created again in one script"):
             session.sql(f"DROP VIEW v; DROP TABLE t; {table}; {view}")
         assert session.view("v").rows() == [{"a": 1}]
         session.sql("DROP VIEW v; DROP TABLE t")
@@ -301,7 +301,7 @@ def test_changes_outside_the_block_are_refused() -> None:
             tx.insert("t", [{"a": 1}])
         with pytest.raises(errors.ClosedError, match="the transaction is not open"):
             tx.insert("t", [{"a": 2}])
-        with pytest.raises(errors.ClosedError, match="the transaction is over"):
+        with pytest.raises(errors.ClosedError, match="the transaction has ended"):
             tx.__enter__()
 
 

@@ -1,4 +1,4 @@
-"""The catalog: what names mean. Immutable; a script makes a new one, which takes the old one's place when all of it is right."""
+"""The catalog: what names mean. Immutable: each definition returns a new catalog, and a script that fails leaves the old one in use."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ EPOCH = "_epoch"
 
 @dataclass(frozen=True, slots=True)
 class ViewDefinition:
-    """A view. `plan` is its query over base tables and views that are declared recursive; others are inlined.
+    """A view. `plan` is its query over base tables and views that are declared recursive; other views are inlined.
 
-    depends_on: the relations that it reads. rebind: gives its plan over another catalog.
+    depends_on: the relations that it reads. rebind: returns its plan over another catalog.
     """
 
     name: str
@@ -55,7 +55,7 @@ class ViewDefinition:
 
 @dataclass(frozen=True, slots=True)
 class SinkDefinition:
-    """A sink as it was asked for. view: a materialized view, by the catalog's name."""
+    """A sink as it was declared. view: the catalog's name of a materialized view."""
 
     name: str
     view: str
@@ -66,9 +66,8 @@ class SinkDefinition:
 class Catalog:
     """Tables, views and sinks by their names in lower case, in the order of their definition; no two share a name.
 
-    sources: by the name of a table in lower case where its changes come from; tables that are fed by hand are not in it.
-    declared: the views that are declared recursive. What reads one has a Reference to it, so that it may be created later or anew.
-    timed: by the name of a table in lower case the column of it that tells the time.
+    sources: by table; tables without a source are not in it. declared: the views that are declared recursive; queries that read one have a
+    Reference to it, so it may be created or replaced later. timed: by table, the column that is its watermark.
     """
 
     tables: Mapping[str, TableSchema] = field(default_factory=lambda: MappingProxyType({}))
@@ -79,7 +78,7 @@ class Catalog:
     timed: Mapping[str, Timed] = field(default_factory=lambda: MappingProxyType({}))
 
     def relation(self, name: str) -> TableSchema | Plan | None:
-        """What a query means by `name`."""
+        """The relation that a query calls `name`: a table by its schema, a view by its plan; None if there is neither."""
         key = name.lower()
         if key in self.tables:
             return self.tables[key]
@@ -89,17 +88,17 @@ class Catalog:
 
     def names(self) -> tuple[str, ...]:
         """All names, for suggestions."""
-        waiting = (one.name for key, one in self.declared.items() if key not in self.views)
-        return (*(t.name for t in self.tables.values()), *(v.name for v in self.views.values()), *waiting)
+        declared = (view.name for key, view in self.declared.items() if key not in self.views)
+        return (*(t.name for t in self.tables.values()), *(v.name for v in self.views.values()), *declared)
 
     def plans(self) -> dict[str, Plan]:
-        """What each materialized view denotes, over base tables alone. Raises CatalogError and Unsupported as `meanings` does."""
+        """The plan of each materialized view over base tables alone. Raises CatalogError and Unsupported as `meanings` does."""
         bodies = {one.name: self.views[key].plan for key, one in self.declared.items() if key in self.views}
         known = meanings(self.declared.values(), bodies)
-        whole = {v.name: self._denoted(key, v, known) for key, v in self.views.items()}
-        for name, plan in whole.items():
+        plans = {v.name: self._denoted(key, v, known) for key, v in self.views.items()}
+        for name, plan in plans.items():
             check_complete(name, plan)
-        return {v.name: whole[v.name] for v in self.views.values() if v.materialized}
+        return {v.name: plans[v.name] for v in self.views.values() if v.materialized}
 
     def _denoted(self, key: str, view: ViewDefinition, known: Mapping[str, Plan]) -> Plan:
         return known[self.declared[key].name] if key in self.declared else bound_to(view.plan, known)
@@ -125,7 +124,7 @@ class Catalog:
     def _create_table(self, statement: CreateTable) -> Catalog:
         table, source = statement.table, None if statement.source is None else source_spec(statement.table, statement.source)
         _check_names(table.schema, "table", table.name, statement.span)
-        if self._taken(table.name, "table", statement.span, may_exist=statement.if_not_exists):
+        if self._is_defined(table.name, "table", statement.span, may_exist=statement.if_not_exists):
             return self
         key = table.name.lower()
         timed = self.timed if statement.timed is None else {**self.timed, key: statement.timed}
@@ -137,7 +136,7 @@ class Catalog:
 
     def _declare(self, statement: DeclareView) -> Catalog:
         _check_names(statement.schema, "view", statement.name, statement.span)
-        self._taken(statement.name, "view", statement.span, may_exist=False)
+        self._is_defined(statement.name, "view", statement.span, may_exist=False)
         return replace(self, declared={**self.declared, statement.name.lower(): statement})
 
     def _create_view(self, statement: CreateView) -> Catalog:
@@ -145,14 +144,14 @@ class Catalog:
         _check_names(statement.plan.schema, "view", statement.name, statement.span)
         if statement.or_replace and key in self.views:
             return self._replace_view(statement)
-        awaited = key in self.declared and key not in self.views
-        if not awaited and self._taken(statement.name, "view", statement.span, may_exist=statement.if_not_exists):
+        is_body = key in self.declared and key not in self.views
+        if not is_body and self._is_defined(statement.name, "view", statement.span, may_exist=statement.if_not_exists):
             return self
         definition = ViewDefinition.of(statement)
         return replace(self, views={**self.views, key: definition})
 
     def _replace_view(self, statement: CreateView) -> Catalog:
-        """The view in its old place, and every view that reads it bound anew."""
+        """The view in the position of the old one, and every view that reads it bound again."""
         key = statement.name.lower()
         if key not in self.declared and key in self._upstream(statement):
             raise CatalogError(f"view {statement.name} would read itself", span=statement.span)
@@ -174,19 +173,19 @@ class Catalog:
         return self._reached(statement, beyond=frozenset(self.declared))
 
     def _reached(self, view: ViewDefinition | CreateView, beyond: frozenset[str] = frozenset()) -> set[str]:
-        """Names of all views that the view's query reads, directly or through others that are not in `beyond`."""
-        found: set[str] = set()
-        todo = [d.lower() for d in view.depends_on]
-        while todo:
-            name = todo.pop()
-            if name not in found and name in self.views:
-                found.add(name)
-                todo += [] if name in beyond else [d.lower() for d in self.views[name].depends_on]
-        return found
+        """Names of all views that the view's query reads, directly or through views that are not in `beyond`."""
+        reached: set[str] = set()
+        pending = [d.lower() for d in view.depends_on]
+        while pending:
+            name = pending.pop()
+            if name not in reached and name in self.views:
+                reached.add(name)
+                pending += [] if name in beyond else [d.lower() for d in self.views[name].depends_on]
+        return reached
 
     def _create_sink(self, statement: CreateSink) -> Catalog:
         sink = sink_spec(statement.name, statement.sink)
-        if self._taken(statement.name, "sink", statement.span, may_exist=statement.if_not_exists):
+        if self._is_defined(statement.name, "sink", statement.span, may_exist=statement.if_not_exists):
             return self
         view = self._sink_view(statement)
         _check_sink(statement.name, sink, view, statement.view_span)
@@ -199,29 +198,30 @@ class Catalog:
             return self.views[name.lower()]
         if kind := self._kind(name.lower()):
             remedy = f"CREATE MATERIALIZED VIEW v AS SELECT * FROM {name}, and FROM v" if kind == "table" else "name the view that it reads"
-            raise CatalogError(f"{name} is a {kind}, and a sink reads a view", span=statement.view_span, remedy=remedy)
+            raise CatalogError(f"{name} is a {kind}, but a sink reads a view", span=statement.view_span, remedy=remedy)
         raise UnknownName(f"there is no view {name!r}", span=statement.view_span, remedy=did_you_mean(name, self._materialized()))
 
     def _materialized(self) -> list[str]:
         return [v.name for v in self.views.values() if v.materialized]
 
     def _uses(self) -> list[Use]:
-        """What each folder is for."""
+        """The locations of all sources and sinks."""
         sources = [use for key, source in self.sources.items() for use in source_uses(self.tables[key].name, source)]
         return sources + [use for sink in self.sinks.values() for use in sink_uses(sink.name, sink.sink)]
 
     def _kind(self, key: str) -> str | None:
-        """What the name stands for: table, view, sink or nothing."""
-        return "view" if key in self.declared else next((kind for kind, mine in self._all().items() if key in mine), None)
+        """Whether the name is a table's, a view's or a sink's; None if it is not defined."""
+        return "view" if key in self.declared else next((kind for kind, definitions in self._all().items() if key in definitions), None)
 
     def _all(self) -> dict[str, Mapping[str, TableSchema | ViewDefinition | SinkDefinition]]:
         return {"table": self.tables, "view": self.views, "sink": self.sinks}
 
-    def _taken(self, name: str, wanted: str, span: Span | None, *, may_exist: bool) -> bool:
+    def _is_defined(self, name: str, new_kind: str, span: Span | None, *, may_exist: bool) -> bool:
+        """Whether the name is defined. Raises CatalogError if it is, unless it may be."""
         kind = self._kind(name.lower())
         if kind is None:
             return False
-        mixed = wanted != kind and "sink" in (wanted, kind)
+        mixed = new_kind != kind and "sink" in (new_kind, kind)
         if may_exist and not mixed:
             return True
         remedy = {
@@ -233,18 +233,18 @@ class Catalog:
 
     def _drop(self, name: str, kind: str, if_exists: bool, span: Span | None) -> Catalog:
         key = name.lower()
-        real, mine = self._kind(key), self._all()[kind]
-        if real is None and if_exists:
+        actual, definitions = self._kind(key), self._all()[kind]
+        if actual is None and if_exists:
             return self
-        if real is None:
+        if actual is None:
             raise CatalogError(
                 f"there is no {kind} {name}",
                 span=span,
-                expected=f"one of {', '.join(d.name for d in mine.values())}" if mine else None,
-                remedy=f"DROP {kind.upper()} IF EXISTS passes over what is not there",
+                expected=f"one of {', '.join(d.name for d in definitions.values())}" if definitions else None,
+                remedy=f"DROP {kind.upper()} IF EXISTS ignores a {kind} that does not exist",
             )
-        if real != kind:
-            raise CatalogError(f"{name} is a {real}", span=span, remedy=f"use DROP {real.upper()}")
+        if actual != kind:
+            raise CatalogError(f"{name} is a {actual}", span=span, remedy=f"use DROP {actual.upper()}")
         self._check_unread(name, kind, span)
         return Catalog(
             _without(self.tables, key),
@@ -271,14 +271,14 @@ def _without(definitions: Mapping[str, T], key: str) -> dict[str, T]:
 
 
 def _check_sink(name: str, sink: SinkSpec, view: ViewDefinition | CreateView, span: Span) -> None:
-    """A view that a sink can deliver."""
+    """Raises CatalogError for a view that a sink cannot deliver."""
     if not view.materialized:
         raise CatalogError(
             f"view {view.name} is not materialized, and sink {name} reads it", span=span, remedy=f"CREATE MATERIALIZED VIEW {view.name}"
         )
     if sink.mode == "changes" and view.plan.schema.find(EPOCH):
         raise CatalogError(
-            f"view {view.name} has a column {EPOCH}, which stands for something else in sink {name}",
+            f"view {view.name} has a column {EPOCH}, a name that sink {name} uses for the epoch",
             span=span,
             expected=f"column names other than {EPOCH}",
             remedy="give the column another name",
@@ -286,11 +286,11 @@ def _check_sink(name: str, sink: SinkSpec, view: ViewDefinition | CreateView, sp
 
 
 def _check_names(schema: Schema, kind: str, name: str, span: Span | None) -> None:
-    """Columns that change frames and `changes()` add may not be there already."""
-    for taken in RESERVED:
-        if schema.find(taken):
+    """Raises CatalogError for columns with the names that change frames and `changes()` add."""
+    for reserved in RESERVED:
+        if schema.find(reserved):
             raise CatalogError(
-                f"{kind} {name} has a column {taken}, which stands for something else in changes",
+                f"{kind} {name} has a column {reserved}, a name reserved for changes",
                 span=span,
                 expected=f"column names other than {' and '.join(RESERVED)}",
                 remedy="give the column another name",
@@ -302,7 +302,7 @@ def _rebound(view: ViewDefinition, catalog: Catalog, cause: CreateView) -> ViewD
         plan = view.rebind(catalog)
     except (QueryError, CircuitError) as error:
         raise CatalogError(
-            f"view {view.name} reads {cause.name} and would no longer be right: {error.message}",
+            f"view {view.name} reads {cause.name} and would no longer be valid: {error.message}",
             span=cause.span,
             remedy=f"drop {view.name} first, or keep the columns that it reads",
         ) from error

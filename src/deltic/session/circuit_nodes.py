@@ -1,4 +1,4 @@
-"""The circuit of a session as its users may look at it: nodes with their kinds, ids, inputs, scopes, clocks and places. Read-only."""
+"""The circuit of a session, for its users to read: nodes with their kinds, ids, inputs, scopes, clocks and places."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from deltic.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class CircuitNode:
-    """One node. A circuit numbers its nodes again when views are defined or dropped; within a definition ids stay.
+    """One node. Nodes are numbered again when views are defined or dropped; between definitions ids stay.
 
-    kind: of its scope it is "source" (no inputs), "sink" (no readers), "import" (a stream of the scope around), "feedback" (what a relation
-    was in the iteration before), "child" (a scope, run to its fixed point in each step of its parent), or "operator".
-    operator: its standard name. id: its number in its scope. global_id: the ids from the root to it, as "3.1". inputs: global ids.
-    scope: the global id of the child that it is in, "" at the root. clock: what a step is: at the root an epoch, in a scope an iteration.
-    place: "home", one shard; "shards", spread by a hash of columns; or "any", where its inputs are. columns: of its output.
+    kind: "source" (no inputs), "sink" (no readers), "import" (a stream of the enclosing scope), "feedback" (a relation in the previous
+    iteration), "child" (a scope, run to its fixed point in each step of its parent), or "operator".
+    operator: its standard name. id: its number in its scope. global_id: the ids from the root to it, such as "3.1". inputs: global ids.
+    scope: the global id of the child that contains it, "" at the root. clock: whether a step is an epoch (at the root) or an iteration.
+    place: "home", one shard; "shards", by a hash of columns; or "any", where its inputs are. columns: of its output.
     """
 
     kind: Literal["source", "sink", "import", "feedback", "child", "operator"]
@@ -34,7 +34,7 @@ class CircuitNode:
 
 
 def circuit_nodes(circuit: Dataflow) -> tuple[CircuitNode, ...]:
-    """All nodes, each scope's in topological order, a scope's after the child that it is."""
+    """All nodes, in topological order within each scope; the nodes of a scope follow its child node."""
     return tuple(_nodes(circuit.nodes))
 
 

@@ -1,4 +1,4 @@
-"""A circuit made in Python as statements, so that a session defines what it has as it does what a script has."""
+"""Circuits in Python as statements for the catalog, like those of a script."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from deltic.schema import Schema, TableSchema
 
 
 def circuit_statements(circuit: Circuit, known: Mapping[str, TableSchema], catalog: Namespace) -> Iterator[Statement]:
-    """A table for each input that is not just so in `known`, by names in lower case, and a materialized view for each output.
+    """A table for each input that is not in `known`, and a materialized view for each output. known: tables by name in lower case.
 
-    Raises CircuitError where an output reads the input of a circuit that is not installed, a view that is missing or has other columns, or
-    by a function that has changed.
+    Raises CircuitError if an input differs from the table of its name, if an output reads the input of a circuit that is not installed, or
+    a view that does not exist or has other columns, or if a function has changed since it was given to a stream.
     """
     check_unchanged(circuit.outputs.values())
     for name, schema in circuit.views.items():
@@ -27,13 +27,13 @@ def circuit_statements(circuit: Circuit, known: Mapping[str, TableSchema], catal
             _check_same(name, table, known[name.lower()])
         else:
             yield CreateTable(table, False, _place(name))
-    there = {**known, **{name.lower(): table for name, table in circuit.inputs.items()}}
+    all_tables = {**known, **{name.lower(): table for name, table in circuit.inputs.items()}}
     for name, plan in circuit.outputs.items():
         for table in (node.table for node in nodes(plan) if isinstance(node, Table)):
-            if there.get(table.name.lower()) != table:
+            if all_tables.get(table.name.lower()) != table:
                 raise CircuitError(
                     f"output {name} reads the input {table.name} of another circuit, which is not installed",
-                    remedy=f"make the input here too, or install the circuit of {table.name} first",
+                    remedy=f"add the input {table.name} to this circuit, or install the other circuit first",
                 )
         reads = sorted({*tables(plan), *(read for read, _ in references(plan))})
         rebind = _rebinding(plan, {name: circuit.views[name] for name in reads if name in circuit.views})
@@ -41,7 +41,7 @@ def circuit_statements(circuit: Circuit, known: Mapping[str, TableSchema], catal
 
 
 def _rebinding(plan: Plan, views: Mapping[str, Schema]) -> Rebind:
-    """What gives an output's plan over a catalog. views: those that it reads, with the columns that the circuit declares."""
+    """Returns the function that binds an output again. views: those that it reads, with the columns that the circuit declares."""
 
     def rebind(catalog: Namespace) -> Plan:
         return bound_to(plan, {name: _view(catalog, name, schema) for name, schema in views.items()})
@@ -50,14 +50,14 @@ def _rebinding(plan: Plan, views: Mapping[str, Schema]) -> Rebind:
 
 
 def _view(catalog: Namespace, name: str, schema: Schema) -> Plan:
-    """What the view means. Raises CircuitError."""
+    """The plan of a view. Raises CircuitError."""
     plan = catalog.relation(name)
     if plan is None or isinstance(plan, TableSchema):
         remedy = f"declare it by circuit.input({name!r}, …)" if plan is not None else "define the view first"
-        raise CircuitError(f"the circuit reads the view {name}, and {'that is a table' if plan else 'there is none'}", remedy=remedy)
+        raise CircuitError(f"the circuit reads the view {name}, {'which is a table' if plan else 'which does not exist'}", remedy=remedy)
     if plan.schema != schema:
         raise CircuitError(
-            f"the circuit reads the view {name} with the columns ({described(schema)})", expected=f"({described(plan.schema)}), as it has"
+            f"the circuit reads the view {name} with the columns ({described(schema)})", expected=f"its columns: ({described(plan.schema)})"
         )
     return plan
 

@@ -1,4 +1,4 @@
-"""From the catalog to a circuit. What a definition leaves as it was is neither optimized nor lowered again."""
+"""From a catalog to a dataflow. Views that a definition does not change are neither optimized nor lowered again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deltic.session.recursive import limited
 
 @dataclass(frozen=True, slots=True)
 class _Optimized:
-    """A view's plan. definition, denotation: what it was made of."""
+    """The optimized plan of a view. definition, denotation: what it was computed from."""
 
     definition: ViewDefinition
     denotation: Plan
@@ -24,14 +24,14 @@ class _Optimized:
 
 
 class Compiler:
-    """Makes the circuits of one session's programs. iteration_limit: as a session's. plans: the optimized plans of the last program."""
+    """Compiles the programs of one session. iteration_limit: as of Session. plans: the optimized plans of the last program."""
 
     def __init__(self, shards: int, iteration_limit: int | None) -> None:
         self._limit = iteration_limit
         self._growing = GrowingProgram(shards)
         self._optimized: Mapping[str, _Optimized] = {}
         self.optimized = 0
-        """How many views the last program had that were optimized for it."""
+        """How many views were optimized for the last program."""
 
     @property
     def lowered(self) -> int:
@@ -43,7 +43,7 @@ class Compiler:
         return MappingProxyType({name: view.plan for name, view in self._optimized.items()})
 
     def circuit(self, catalog: Catalog) -> Dataflow:
-        """The circuit of a catalog. Raises as `Catalog.plans` and `optimize` do; then nothing is forgotten."""
+        """The dataflow of a catalog. Raises as `Catalog.plans` and `optimize`; the plans of the last program are then kept."""
         known, self.optimized = self._optimized, 0
         optimized = {name: self._view(known.get(name), catalog.views[name.lower()], plan) for name, plan in catalog.plans().items()}
         tables = {table.name: table for table in catalog.tables.values()}

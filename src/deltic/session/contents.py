@@ -1,4 +1,4 @@
-"""What views need of their session: the last commit, as it is read and as it is told to subscribers. Reads take no lock."""
+"""The content of views as of the last commit, for readers and subscribers. Reads take no lock."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ T = TypeVar("T")
 
 
 class Contents:
-    """The views of a runtime. lock: the session's, under which nothing is committed."""
+    """The views of a runtime. lock: the session's; nothing is committed while a thread holds it."""
 
     def __init__(self, runtime: Runtime, lock: RLock) -> None:
         self._runtime, self._lock = runtime, lock
         self._decoded: tuple[object, dict[str, pa.Table]] = (None, {})
-        """By view the change of the commit beside it, once it has been read."""
+        """A commit, and by view its decoded change, once it has been read."""
         self.subscribers = Subscribers()
         self.closed = False
 
     def check_open(self) -> None:
         if self.closed:
-            raise ClosedError("the session is closed", remedy="make a new deltic.Session")
+            raise ClosedError("the session is closed", remedy="open a new deltic.Session")
 
     @property
     def definitions(self) -> Definitions:
@@ -47,18 +47,18 @@ class Contents:
         return self.definitions.stored(view)
 
     def read(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
-        """What `take` makes of how the view is stored, and of its content as of the last commit: one spine for each shard.
+        """The result of `take` for the view's layout and its content as of the last commit: one spine per shard.
 
-        Commits may meanwhile do away with what it reads: strings that no row has any more, files of an epoch that is not retained. Then it
-        is read once more, while there can be none.
+        A concurrent commit may remove what it reads: strings that no row has any more, files of an epoch that is not retained. Then it is
+        read again under the lock.
         """
         try:
-            return self._taken(view, take)
+            return self._read(view, take)
         except (KeyError, UnknownString, CorruptState):
             with self._lock:
-                return self._taken(view, take)
+                return self._read(view, take)
 
-    def _taken(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
+    def _read(self, view: str, take: Callable[[Stored, list[Spine]], T]) -> T:
         self.check_open()
         with self.strings.stable():
             committed = self._runtime.committed
@@ -66,10 +66,10 @@ class Contents:
             return take(stored, committed.snapshot(stored.spec.id))
 
     def change(self, view: str) -> pa.Table:
-        """The last tick's."""
+        """The change of the last tick."""
         try:
             return self._change(view)
-        except UnknownString:  # a commit has done away with the string, and with the change
+        except UnknownString:  # a commit has removed the string, and replaced the change
             with self._lock:
                 return self._change(view)
 
@@ -83,23 +83,22 @@ class Contents:
         if view not in decoded:
             change = None if committed.last is None else committed.last.changes.get(view)
             with self.strings.stable():
-                found = stored.reader.changes(change, self.strings)
-            decoded[view] = found
+                decoded[view] = stored.reader.changes(change, self.strings)
         return decoded[view]
 
     def change_at(self, view: str, epoch: int) -> pa.Table:
-        """An epoch's. Raises StateError for one that is not retained."""
+        """The change of an epoch. Raises StateError if it is not retained."""
         with self._lock:
             return self.stored(view).reader.changes(self._runtime.changes_at(view, epoch), self.strings)
 
     def subscribe(self, view: str, callback: Subscriber) -> Callable[[], None]:
-        """Returns what ends the subscription."""
+        """Returns a function that ends the subscription."""
         with self._lock:
             self.stored(view)
             return self.subscribers.add(view, callback, self._runtime.epoch).end
 
     def queue(self) -> None:
-        """What subscribers have to hear of the last commit; those of definitions are no changes of data. Under the lock."""
+        """Queues the calls of subscribers for the last commit, unless it is one of definitions. Under the lock."""
         last = self._runtime.committed.last
         if last is not None and not last.installs:
             self.subscribers.queue(last, self._change)

@@ -1,4 +1,4 @@
-"""What a session has defined. It is committed with the program, so that names and views change together or not at all."""
+"""The definitions of a session. They are part of a commit, so names and views change together or not at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deltic.trace.reading import Reader
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How a view is stored, and how its words are read."""
+    """The layout of a view's arrangement, and the reader of its words."""
 
     spec: ArrangementSpec
     reader: Reader
@@ -24,7 +24,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """A catalog; of its materialized views the optimized plans, the circuit, and how each is stored; and the watermarks."""
+    """A catalog, the watermarks, and of the materialized views the optimized plans, the dataflow and the layouts."""
 
     catalog: Catalog = field(default_factory=Catalog)
     plans: Mapping[str, Plan] = field(default_factory=dict)
@@ -39,20 +39,20 @@ class Definitions:
         return cls(catalog, plans, circuit, marks, stored)
 
     def stored(self, view: str) -> Stored:
-        """Raises UnknownName for a view that is not there any more."""
+        """The layout of a view. Raises UnknownName for one that has been dropped."""
         if view not in self.views:
             raise UnknownName(f"view {view} has been dropped")
         return self.views[view]
 
 
 NOTHING = Definitions()
-"""Those of a session before its first."""
+"""Those of a new session."""
 
 
 def definitions_of(committed: Committed) -> Definitions:
-    """Those that are part of a commit."""
-    found = committed.definitions
-    if found is None:
+    """The definitions of a commit."""
+    definitions = committed.definitions
+    if definitions is None:
         return NOTHING
-    assert isinstance(found, Definitions)
-    return found
+    assert isinstance(definitions, Definitions)
+    return definitions

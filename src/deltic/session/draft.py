@@ -1,4 +1,4 @@
-"""A draft of the catalog, which becomes the session's when a whole script is right."""
+"""A draft of the catalog, which becomes the session's if a whole script is valid."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from deltic.session.catalog import Catalog
 class Draft:
     """The catalog as it grows while a script is read.
 
-    kept: tables of the state that it does not have. dropped: those tables, in lower case, whose rows the script drops.
+    undeclared: tables of the state that the catalog lacks. dropped: the tables, in lower case, whose rows the script drops.
     """
 
-    def __init__(self, catalog: Catalog, kept: frozenset[str] = frozenset()) -> None:
+    def __init__(self, catalog: Catalog, undeclared: frozenset[str] = frozenset()) -> None:
         self.catalog = catalog
         self.dropped: set[str] = set()
-        self._filled = frozenset(catalog.tables) | kept
+        self._stored = frozenset(catalog.tables) | undeclared
 
     def apply(self, statement: Statement) -> None:
-        """One statement. A table does not come back in the script that drops it: it would find its old rows."""
+        """Applies one statement. A script cannot drop a table and create it again: the new table would have the old rows."""
         name = statement.table.name if isinstance(statement, CreateTable) else statement.name
         if isinstance(statement, CreateTable) and name.lower() in self.dropped:
             raise CatalogError(
-                f"table {name} is dropped and made anew in one script", span=statement.span, remedy="drop it in a script of its own first"
+                f"table {name} is dropped and created again in one script",
+                span=statement.span,
+                remedy="drop it in a script of its own first",
             )
-        dropped = isinstance(statement, DropTable) and name.lower() in self._filled
+        dropped = isinstance(statement, DropTable) and name.lower() in self._stored
         if not dropped or name.lower() in self.catalog.tables:
             self.catalog = self.catalog.apply(statement)
         if dropped:

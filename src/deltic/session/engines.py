@@ -1,4 +1,4 @@
-"""Which runtime a session gets. What needs pyspark is imported when it is asked for."""
+"""The runtime of a session. Modules that need PySpark are imported when a session uses Spark."""
 
 from __future__ import annotations
 

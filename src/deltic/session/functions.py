@@ -1,6 +1,6 @@
 """Functions that a state names and a program supplies: a state has their names and digests, never their code.
 
-A lambda has no name: one that is another makes other views, and that is all.
+A lambda has no name of its own, so a changed lambda is a changed view and not an error.
 """
 
 from __future__ import annotations
@@ -11,24 +11,26 @@ from deltic.circuit.functions import functions_of
 from deltic.circuit.nodes import Dataflow
 from deltic.errors import StateError
 
-REMEDY = "session.install(circuit, replace=True) gives up what the state has by functions that are not there, and fills views anew"
+REMEDY = (
+    "session.install(circuit, replace=True) drops views whose functions are missing, and fills views again whose functions have changed"
+)
 
 
 def check_functions(known: Mapping[str, Collection[str]], circuit: Dataflow) -> None:
-    """known: by name the digests of the state's functions. Raises StateError for one that the circuit has not, or has otherwise."""
-    mine = functions_of(circuit)
+    """Raises StateError for a function of the state that is missing in the circuit, or has changed. known: its digests by name."""
+    supplied = functions_of(circuit)
     for name, digests in known.items():
         if "<lambda>" in name:
             continue
-        if name not in mine:
+        if name not in supplied:
             raise StateError(
-                f"the state has views by the function {name}, which the program has not",
-                expected="a program with every function that the state names: install the circuit that has it first",
+                f"the state has views that use the function {name}, which the program lacks",
+                expected="first of all a circuit with that function",
                 remedy=REMEDY,
             )
-        if not set(digests) <= set(mine[name]):
+        if not set(digests) <= set(supplied[name]):
             raise StateError(
-                f"the function {name} is not the one by which the state has its views",
-                expected="the same code, and the same values that it takes from outside",
+                f"the function {name} has changed since the state computed its views with it",
+                expected="the same code, with the same values from outside",
                 remedy=f"give it another name; {REMEDY}",
             )

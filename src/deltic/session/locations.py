@@ -1,6 +1,6 @@
 """The locations of a catalog's sources and sinks: each has one use, but tables may share a folder for their dead letters.
 
-Locations are compared as written; that two of them lead to one place in some other way is not noticed here.
+Locations are compared as written: two names for one place, such as a symbolic link, are not noticed here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LETTERS: Final = "the dead letters of table"
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """`kind` and `name` say whose location it is: a table's, its dead letters', a sink's."""
+    """A location and its user: a table, the dead letters of a table, or a sink."""
 
     kind: str
     name: str
@@ -27,7 +27,7 @@ class Use:
 
     @property
     def normalized(self) -> str:
-        """The location without what makes no difference."""
+        """The location in a form in which equal ones compare equal."""
         path = self.location.removeprefix("file://")
         return path.rstrip("/") if "://" in path else os.path.normpath(path)
 

@@ -1,4 +1,4 @@
-"""How a program runs, whoever runs it: a session, a pipeline, streams on Spark, the command. Checked once, here."""
+"""The options of a session, a pipeline, streams on Spark and the command line, validated in one place."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 PIPELINE_RETAINS: Final = 100
-"""How many past epochs a pipeline keeps readable, unless told otherwise: its sinks are brought up to date from them."""
+"""How many past epochs a pipeline keeps readable by default: its sinks are brought up to date from them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """The keyword arguments of `Session`, which says what they are, and `rows_per_tick` of a `Pipeline`.
+    """The keyword arguments of `Session`, which documents them, and `rows_per_tick` of a `Pipeline`.
 
-    Raises SetupError, with the option's name and value, for what cannot be one. state may be given as a path, and is text here.
+    Raises SetupError, with the option's name and value, for an invalid one. A path given as `state` is converted to text.
     """
 
     spark: pyspark.sql.SparkSession | None = None

@@ -1,4 +1,4 @@
-"""Views that are declared recursive: what they denote together, once all of them have their query."""
+"""Views that are declared recursive: the plans that they denote together, once each has its query."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from deltic.plan.walk import nodes, transform
 
 
 def limited(plan: Plan, limit: int | None) -> Plan:
-    """The plan with no recursion that goes on for more iterations."""
+    """The plan, with no recursion limited to more iterations than `limit`."""
     if limit is None:
         return plan
     return transform(plan, lambda node: replace(node, limit=min(node.limit, limit)) if isinstance(node, Recursion) else node)
 
 
 def meanings(declared: Iterable[DeclareView], bodies: Mapping[str, Plan]) -> dict[str, Plan]:
-    """What each declared view denotes, over base tables alone, by the name that it is declared with; `bodies` likewise.
+    """The plan of each declared view over base tables alone. bodies: their queries. Both by the name with which a view is declared.
 
-    Raises CatalogError where a view has no query, and Unsupported where the views that read one another have no base or are not stratified.
+    Raises CatalogError if a view has no query, and Unsupported if views that read one another have no base or are not stratified.
     """
-    declarations = {one.name: one for one in declared}
-    for one in declarations.values():
-        if one.name not in bodies:
+    declarations = {view.name: view for view in declared}
+    for view in declarations.values():
+        if view.name not in bodies:
             raise CatalogError(
-                f"view {one.name} is declared, and not created in this script",
-                span=one.span,
-                remedy=f"CREATE [MATERIALIZED] VIEW {one.name} AS … behind the declarations",
+                f"view {view.name} is declared, but not created in this script",
+                span=view.span,
+                remedy=f"CREATE [MATERIALIZED] VIEW {view.name} AS … after the declarations",
             )
     for group in components(bodies):
-        mine = {name: bodies[name] for name in group}
-        check_monotone(mine)
+        group_bodies = {name: bodies[name] for name in group}
+        check_monotone(group_bodies)
         for name in group:
-            if not has_base(mine, name):
+            if not has_base(group_bodies, name):
                 raise no_base(name, declarations[name].span)
-    return finished(bodies, {one.name: one.limit for one in declarations.values()})
+    return finished(bodies, {view.name: view.limit for view in declarations.values()})
 
 
 def check_complete(view: str, plan: Plan) -> None:
-    """Raises CatalogError if the view's plan, a denotation, still reads a view that was dropped."""
+    """Raises CatalogError if the plan of a view, as `meanings` returns it, reads a view that was dropped."""
     for name, _ in references(plan):
         raise CatalogError(
-            f"view {view} reads {name}, which is dropped", span=_place(plan, name), remedy=f"drop {view} too, or create {name} again"
+            f"view {view} reads {name}, which has been dropped", span=_place(plan, name), remedy=f"drop {view} too, or create {name} again"
         )
 
 

@@ -1,11 +1,11 @@
-"""Subscribers: who is called after commits, and what they have not heard yet.
+"""Subscribers, which are called after commits, and the queue of calls that are still to be made.
 
-Each commit's calls are queued by the thread that made it, under the session's lock; they are made by one thread at a time, outside of that
-lock. A thread that finds another one making calls leaves its own to it (the queue-drain of reactive streams), so nobody waits for a
+The thread that commits queues the calls of its commit, under the session's lock; one thread at a time makes them, outside of that lock. A
+thread leaves its calls to another one that is making calls already (the queue-drain of reactive streams), so no thread waits for a
 subscriber, and a subscriber may tick, read, or wait for a thread that does.
 
-Always: calls are made in the order of commits, and within a commit in the order of subscriptions; each of them once. What Ctrl-C or
-an error that ends the program keeps from being made stays in the queue, and is made first when the session next commits.
+Invariant: calls are made in the order of commits, and within a commit in the order of subscriptions, each once. Calls that Ctrl-C or
+an error that ends the program prevents stay in the queue, and are made first when the session next commits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Subscriber = Callable[[pa.Table], object]
 
 
 class Subscription:
-    """A callback for the commits after epoch `since`, until it has ended."""
+    """A callback for the commits after epoch `since`, until it is ended."""
 
     __slots__ = ("callback", "ended", "since", "view")
 
@@ -31,38 +31,38 @@ class Subscription:
         self.ended = False
 
     def end(self) -> None:
-        """No call begins from now on."""
+        """No call begins after this."""
         self.ended = True
 
 
 class _Commit:
-    """The calls of one commit, and the commit after it. begun: how many calls have been."""
+    """The calls of one commit, and the commit after it. started: how many of the calls have begun."""
 
-    __slots__ = ("begun", "calls", "epoch", "following")
+    __slots__ = ("calls", "epoch", "following", "started")
 
     def __init__(self, epoch: int, calls: tuple[tuple[Subscription, pa.Table], ...]) -> None:
         self.epoch, self.calls = epoch, calls
-        self.begun = 0
+        self.started = 0
         self.following: _Commit | None = None
 
 
 class Subscribers:
-    """A queue is a linked list, so that whoever is interrupted has either added a commit or not."""
+    """The queue is a linked list, so that an interrupted thread has either added a commit or not."""
 
     def __init__(self) -> None:
         self._subscriptions: tuple[Subscription, ...] = ()
         self._newest = self._delivered = _Commit(0, ())
         self._lock = Lock()
         self._delivering: object = None
-        """Stands for the call of `deliver` that makes the calls now."""
+        """Identifies the call of `deliver` that is making calls."""
         self._causes: list[Exception] = []
         self._made = 0
-        """Of the calls that were made and not reported: what they raised, and how many there were."""
+        """Of the calls that were made and not reported: the exceptions, and the number of calls."""
 
     def add(self, view: str, callback: Subscriber, since: int) -> Subscription:
         """A subscription to what is committed after epoch `since`. Under the session's lock."""
         subscription = Subscription(view, callback, since)
-        self._subscriptions = (*(one for one in self._subscriptions if not one.ended), subscription)
+        self._subscriptions = (*(known for known in self._subscriptions if not known.ended), subscription)
         return subscription
 
     def keep(self, views: Collection[str]) -> None:
@@ -70,22 +70,22 @@ class Subscribers:
         for subscription in self._subscriptions:
             if subscription.view not in views:
                 subscription.end()
-        self._subscriptions = tuple(one for one in self._subscriptions if not one.ended)
+        self._subscriptions = tuple(subscription for subscription in self._subscriptions if not subscription.ended)
 
     def queue(self, tick: TickResult, change: Callable[[str], pa.Table]) -> None:
-        """The calls of a commit, unless they have been queued. change: of a view in it, decoded. Under the session's lock."""
+        """Queues the calls of a commit, once. change: returns the decoded change of a view. Under the session's lock."""
         while self._newest.following is not None:
             self._newest = self._newest.following
         if tick.epoch <= self._newest.epoch:
             return
-        heard = [one for one in self._subscriptions if one.view in tick.changes and one.since < tick.epoch and not one.ended]
-        if heard:
-            self._newest.following = _Commit(tick.epoch, tuple((one, change(one.view)) for one in heard))
+        concerned = [s for s in self._subscriptions if s.view in tick.changes and s.since < tick.epoch and not s.ended]
+        if concerned:
+            self._newest.following = _Commit(tick.epoch, tuple((subscription, change(subscription.view)) for subscription in concerned))
 
     def deliver(self) -> None:
-        """Makes all calls that are queued, or leaves them to the thread that is at it. Not under the session's lock.
+        """Makes all queued calls, or leaves them to the thread that is making calls. Not under the session's lock.
 
-        Raises SubscriberError, when all calls have been made, if some of them raised.
+        Raises SubscriberError, after all calls have been made, if some of them raised.
         """
         turn = object()
         causes: list[Exception] = []
@@ -112,13 +112,13 @@ class Subscribers:
 
     def _deliver(self) -> None:
         while (commit := self._delivered.following) is not None:
-            while commit.begun < len(commit.calls):
-                subscription, change = commit.calls[commit.begun]
+            while commit.started < len(commit.calls):
+                subscription, change = commit.calls[commit.started]
                 if subscription.ended:
-                    commit.begun += 1
+                    commit.started += 1
                     continue
                 self._made += 1
-                commit.begun += 1  # nothing comes between this and the call: signals are handled when functions begin and return
+                commit.started += 1  # nothing comes between this and the call: signals are handled when functions begin and return
                 try:
                     subscription.callback(change)
                 except Exception as error:  # a subscriber's own failure; it is reported when all have run

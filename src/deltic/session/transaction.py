@@ -1,4 +1,4 @@
-"""Changes to tables, gathered until they become one tick."""
+"""Transactions: changes to tables, gathered until they are committed as one tick."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class PendingChanges:
-    """The changes that one tick is to make to each table, encoded, in order."""
+    """The changes of one tick by table, encoded, in order."""
 
     def __init__(self, strings: StringTable) -> None:
         self._strings = strings
@@ -29,7 +29,7 @@ class PendingChanges:
         self._weighed: dict[str, bool] = {}
         self._next = 0
         self.tables: dict[str, TableSchema] = {}
-        """The tables as they were when changes to them were added."""
+        """The tables as they were defined when changes to them were added."""
 
     def add(self, table: TableSchema, op: Op, rows: pa.Table) -> None:
         """All rows of the frame under one operation. A DELETE_KEY frame has the key's columns alone."""
@@ -57,7 +57,7 @@ class PendingChanges:
         self._next = (self._next + n if weighed else int(ordinals.max())) + 1
 
     def rows(self) -> Mapping[str, PendingRows]:
-        """By the table's name."""
+        """The changes by table."""
         return {name: PendingRows.concat(parts) for name, parts in self._parts.items()}
 
     def _append(self, table: TableSchema, rows: PendingRows, *, weighed: bool) -> None:
@@ -71,47 +71,47 @@ class PendingChanges:
         self._parts.setdefault(table.name, []).append(rows)
 
     def _key_words(self, table: TableSchema, keys: pa.Table) -> list[Any]:
-        """Words of whole rows of which only the key matters; the other strings are NULL, since every id must be known."""
+        """Words of whole rows, of which only the key counts; other strings are NULL, since every string id must be known."""
         layout = Layout.of(table.schema)
-        own = Schema(tuple(table.schema[i] for i in table.key))
-        key = encode_changes(keys, TableSchema(table.name, own, tuple(range(len(own)))), self._strings)
+        key_schema = Schema(tuple(table.schema[i] for i in table.key))
+        key_words = encode_changes(keys, TableSchema(table.name, key_schema, tuple(range(len(key_schema)))), self._strings)
         words: list[Any] = [np.zeros(keys.num_rows, np.int64)] * layout.width
-        for place in layout.strings:
-            words[place] = np.full(keys.num_rows, MARKER)
-        places = (w for i in table.key for w in range(layout.slices[i].start, layout.slices[i].stop))
-        for place, word in zip(places, key, strict=True):
-            words[place] = word
+        for position in layout.strings:
+            words[position] = np.full(keys.num_rows, MARKER)
+        positions = (w for i in table.key for w in range(layout.slices[i].start, layout.slices[i].stop))
+        for position, word in zip(positions, key_words, strict=True):
+            words[position] = word
         return words
 
 
 class Transaction:
-    """One tick in the making: everything or nothing. Made by `Session.transaction()`; commits when its block ends without an error.
+    """Gathers changes and commits them as one tick, all or none, when its `with` block ends without an error; see `Session.transaction`.
 
     Operations apply in the order of the calls, rows in the order of the frame.
     """
 
     def __init__(self, changes: PendingChanges, table: Callable[[str], TableSchema], commit: Callable[[PendingChanges], None]) -> None:
-        """table: a table by its name, or raises. commit: makes the changes a tick."""
-        self._changes, self._find, self._commit = changes, table, commit
+        """table: returns a table by its name, or raises. commit: commits the changes."""
+        self._changes, self._lookup, self._commit = changes, table, commit
         self._open = self._done = False
 
     def insert(self, table: str, frame: Any) -> None:
-        """New rows. A primary key that is there already is an error."""
+        """New rows. A primary key that exists is an error."""
         schema = self._table(table)
         self._changes.add(schema, Op.INSERT, rows_frame(frame, schema))
 
     def upsert(self, table: str, frame: Any) -> None:
-        """Rows that replace what stands under their primary key, or are new."""
+        """Rows that replace those with the same primary key, or are new."""
         schema = self._table(table)
         self._changes.add(schema, Op.UPSERT, rows_frame(frame, schema))
 
     def update(self, table: str, frame: Any) -> None:
-        """Rows that replace what stands under their primary key, which must be there."""
+        """Rows that replace those with the same primary key, which must exist."""
         schema = self._table(table)
         self._changes.add(schema, Op.UPDATE, rows_frame(frame, schema))
 
     def delete(self, table: str, keys_or_whole_rows: Any) -> None:
-        """Rows to take away: by primary key (values, tuples, or frames of just the key's columns), or whole rows that must match."""
+        """Rows to delete: by primary key (values, tuples, or frames of the key's columns alone), or whole rows, which must match."""
         schema = self._table(table)
         kind, rows = keys_or_rows(keys_or_whole_rows, schema)
         self._changes.add(schema, Op.DELETE_KEY if kind == "keys" else Op.DELETE_ROW, rows)
@@ -128,11 +128,11 @@ class Transaction:
                 expected="changes inside the `with` block that commits them",
                 remedy="with session.transaction() as tx: …",
             )
-        return self._find(name)
+        return self._lookup(name)
 
     def __enter__(self) -> Transaction:
         if self._done:
-            raise ClosedError("the transaction is over", remedy="make a new one with session.transaction()")
+            raise ClosedError("the transaction has ended", remedy="begin a new one with session.transaction()")
         self._open = self._done = True
         return self
 
@@ -147,13 +147,13 @@ def _check_key(table: TableSchema, ops: Any) -> None:
         return
     for op in ops:
         if op in (Op.UPSERT, Op.UPDATE, Op.DELETE_KEY):
-            what = {Op.UPSERT: "upsert", Op.UPDATE: "update", Op.DELETE_KEY: "delete by key"}[Op(op)]
+            operation = {Op.UPSERT: "upsert", Op.UPDATE: "update", Op.DELETE_KEY: "delete by key"}[Op(op)]
             raise DataError(
-                f"table {table.name} has no PRIMARY KEY, so {what} is not possible",
+                f"table {table.name} has no PRIMARY KEY, so {operation} is not possible",
                 expected="insert, and delete of whole rows",
                 remedy=f"declare a PRIMARY KEY on {table.name}",
             )
 
 
 def unknown_table(name: str, known: tuple[str, ...]) -> UnknownName:
-    return UnknownName(f"there is no table {name}", expected=f"one of {', '.join(known)}" if known else "a table made by CREATE TABLE")
+    return UnknownName(f"there is no table {name}", expected=f"one of {', '.join(known)}" if known else "a table created by CREATE TABLE")

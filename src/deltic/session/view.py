@@ -1,4 +1,4 @@
-"""A view's content, its last change, and those who want to hear of changes."""
+"""A view of a session: its content, its changes, and subscriptions to them."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 class View(ReadableView):
-    """A materialized view of a session, as of the last commit. Every read decodes what it needs: O(rows read)."""
+    """A materialized view of a session, as of the last commit. Reads decode the rows that they return: O(rows read)."""
 
     def __init__(self, contents: Contents, name: str, spark: pyspark.sql.SparkSession | None) -> None:
         self._contents, self.name, self._spark = contents, name, spark
 
     @property
     def arrangement(self) -> str:
-        """The id of what the view is kept as, in the state too: it is another when the view's meaning is."""
+        """The id of the view's arrangement, in the state too. A view of another meaning has another id."""
         return self._contents.stored(self.name).spec.id
 
     @property
@@ -45,24 +45,24 @@ class View(ReadableView):
         return self._contents.stored(self.name).reader.schema
 
     def to_arrow(self) -> pa.Table:
-        """The content; a row that is there w times stands w times."""
+        """The content; a row of weight w is listed w times."""
         strings = self._contents.strings
         return self._contents.read(self.name, lambda stored, parts: stored.reader.content(_merged(parts), strings))
 
     def to_spark(self) -> pyspark.sql.DataFrame:
         """The content as a Spark DataFrame of the session's Spark."""
         if self._spark is None:
-            raise SetupError("this session has no Spark", remedy="make it with deltic.Session(spark=spark, state='folder')")
+            raise SetupError("this session has no Spark", remedy="deltic.Session(spark=spark, state='folder') has one")
         return self._spark.createDataFrame(self.to_arrow())
 
     def lookup(self, key: Any) -> list[dict[str, Any]]:
         """See ReadableView."""
-        return self._contents.read(self.name, lambda stored, spines: self._found(stored, spines, key))
+        return self._contents.read(self.name, lambda stored, spines: self._matches(stored, spines, key))
 
-    def _found(self, stored: Stored, spines: Sequence[Spine], key: Any) -> list[dict[str, Any]]:
+    def _matches(self, stored: Stored, spines: Sequence[Spine], key: Any) -> list[dict[str, Any]]:
         words = self._key_words(stored.spec, self._key_values(key))
-        found = rows_under(spines, words, stored.spec.shape.layout.width)
-        return listed(stored.reader.table(copied(found.columns, found.weights[0]), self._contents.strings))
+        matches = rows_under(spines, words, stored.spec.shape.layout.width)
+        return listed(stored.reader.table(copied(matches.columns, matches.weights[0]), self._contents.strings))
 
     @property
     def _leading(self) -> tuple[Field, ...]:
@@ -80,8 +80,8 @@ class View(ReadableView):
     def _key_words(self, spec: ArrangementSpec, values: tuple[Any, ...]) -> list[np.ndarray]:
         fields = spec.shape.schema.fields[: len(values)]
         arrays = [fit([value], f, f"a key of view {self.name}") for value, f in zip(values, fields, strict=True)]
-        sought = SoughtStrings(self._contents.strings)
-        return [word for array, f in zip(arrays, fields, strict=True) for word in encode(array, f, sought)]
+        strings = SoughtStrings(self._contents.strings)
+        return [word for array, f in zip(arrays, fields, strict=True) for word in encode(array, f, strings)]
 
 
 def _merged(parts: Sequence[Spine]) -> Batch:
