@@ -118,4 +118,65 @@ _REGEX: Final = {
         "regexp_replace(s, '(?<=a)b', '-', 2)", "regexp_replace(s, '(a)?b', '[$1]')"],
 }  # fmt: skip
 
-TERMS: Final[Mapping[str, list[str]]] = {**_MATH, **_BITS, **_HASHES, **_PIECES, **_MATCHES, **_REGEX}
+FORMATS: Final = (
+    "G GG GGG GGGG y yy yyy yyyy yyyyy yyyyyy M MM MMM MMMM L LL LLL LLLL d dd D DD DDD", "Q QQ QQQ QQQQ q qq qqq qqqq E EE EEE EEEE F a",
+    "h hh K KK k kk H HH m mm s ss S SS SSS SSSSSS SSSSSSSSS", "VV z zz zzz zzzz O OOOO X XX XXX XXXX XXXXX x xx xxx xxxx xxxxx Z ZZ ZZZ ZZZZ ZZZZZ",
+    "yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]", "'a''b' [[yyyy]", "", "''", "yyyyMMddHHmmss",
+)  # fmt: skip
+TEXTS: Final = {
+    "yyyy-MM-dd": ("2020-02-29", "2020-02-30", "2020-2-9", "20200-01-01", "+2020-01-01", "-2020-01-01", "2020-01-01x", " 2020-01-01", "", "10000-01-01",
+        "+10000-01-01", "0000-01-01", "2020-13-01", "2020-00-10", "２０２０-01-01"),
+    "y-M-d": ("2020-2-9", "20-2-9", "-5-1-1", "+5-1-1", "2020-02-029", "99999999999-1-1"), "yy-MM-dd": ("20-01-02", "2020-01-02", "99-1-2", "00-12-31"),
+    "yyyyMMdd": ("20200229", "2020229", "120200229", "20200230"), "yyyyMMddHHmmss": ("20200229123456", "20200229126056", "2020022912345"),
+    "yyyyMMddHHmmssSSS": ("20200229123456789", "202002291234567"), "dd/MM/yyyy": ("29/02/2020", "1/2/2020", "29/02/20201"), "ddMMyyyy": ("29022020", "2902202"),
+    "dMMyyyy": ("29022020", "1022020"), "MMM d, yyyy": ("Feb 29, 2020", "FEB 29, 2020", "February 29, 2020", "May 1, 2020", "Sept 1, 2020"),
+    "d MMMM yyyy": ("29 february 2020", "1 May 2020", "1 Feb 2020"), "yyyy-DDD": ("2020-060", "2020-366", "2021-366", "2020-60", "2020-000"),
+    "yyyy D": ("2020 60", "2020 400"), "DDD": ("060", "366", "000"), "DDD MM": ("060 03", "060 02"), "yyyy-MM-dd DDD": ("2020-02-29 060", "2020-02-29 061"), "yyyy": ("2020", "20200", "202"),
+    "MM": ("13", "02"), "dd": ("31", "32", "00"), "MM-dd": ("02-29", "02-28"), "HH:mm": ("12:34", "24:00", "12:60", "1:02"), "h a": ("1 PM", "12 am", "13 PM"),
+    "hh:mm a": ("12:00 AM", "12:30 pm", "0:00 AM"), "K:mm a": ("0:30 PM", "12:00 AM"), "kk:mm": ("24:00", "00:00", "12:00"), "h": ("5", "12"), "a": ("PM",),
+    "H h": ("13 1", "13 2", "1 1"), "H a": ("13 PM", "13 AM"), "HH s": ("12 3",), "H k": ("0 24", "1 24"), "h:mm": ("5:30",), "m:s": ("1:2", "61:2"),
+    "yyyy-MM-dd HH:mm:ss.SSSSSS": ("2020-02-29 12:34:56.1", "2020-02-29 12:34:56.1234567", "2020-02-29 12:34:56.", "2020-02-29 12:34:56.123456"),
+    "HH:mm:ss[.SSS]": ("12:34:56", "12:34:56.7", "12:34:56."), "yyyy-MM-dd'T'HH:mm:ssXXX": ("2020-02-29T12:34:56+02:00", "2020-02-29t12:34:56Z",
+        "2020-02-29T12:34:56+0200", "2020-02-29T12:34:56-18:30"), "yyyy X": ("2020 +02", "2020 +0230", "2020 Z", "2020 z", "2020 +2"),
+    "yyyy x": ("2020 +00", "2020 +0230", "2020 Z"), "yyyy XX": ("2020 +0230", "2020 +02"), "yyyy xxxx": ("2020 +023015", "2020 +0000"), "yyyy Z": ("2020 +0230",
+        "2020 Z"), "yyyy ZZZZZ": ("2020 +02:30", "2020 Z"), "yyyy-MM-dd HH:mm VV": ("2021-03-28 02:30 Europe/Paris", "2021-10-31 02:30 Europe/Paris",
+        "2020-01-01 00:00 UTC", "2020-01-01 00:00 +01:00", "2020-01-01 00:00 nowhere", "2020-01-01 00:00 Z"), "yyyy-MM-dd[ HH:mm[:ss]]": ("2020-01-01",
+        "2020-01-01 10:20", "2020-01-01 10:20:30", "2020-01-01 10"), "'on' yyyy": ("ON 2020", "in 2020"), "yyyy''MM": ("2020'05",), "yyyy yyyy": ("2020 2020",
+        "2020 2021"), "MM/dd/yyyy hh:mm:ss a": ("02/29/2020 01:02:03 PM",), "yyyyy": ("02020", "2020"), "yyy": ("2020", "020"), "": ("", "x"),
+}  # fmt: skip
+
+_READ: Final = [(text, pattern) for pattern, texts in TEXTS.items() for text in texts]
+_MOMENTS: Final = {
+    "date_format": [*(f"date_format(ts, {quoted(p)})" for p in FORMATS), "date_format(d, 'EEEE, MMMM d')", "date_format(k, 'yy')", "date_format(ts, NULL)",
+        "date_format(ts, s)", "date_format(ts, concat('yyyy', substr(a, 1, 0)))"],
+    "from_unixtime": ["from_unixtime(l)", "from_unixtime(i)", "from_unixtime(i, 'yyyy-MM-dd')", "from_unixtime(h, 'HH:mm:ss')", "from_unixtime(x, 'D')"],
+    "to_date": [*(f"to_date({quoted(t)}, {quoted(p)})" for t, p in _READ), "to_date(k, 'yyyy-MM-dd')", "to_date(k, 'M/d/yy')", "to_date(d, 'yyyy')",
+        "to_date(ts, 'yyyy')", "to_date(k)", "to_date(k, NULL)", "to_date(NULL, 'yyyy')", "to_date(date_format(ts, 'dd.MM.yyyy'), 'dd.MM.yyyy')"],
+    "to_timestamp": [*(f"to_timestamp({quoted(t)}, {quoted(p)})" for t, p in _READ), "to_timestamp(k, 'yyyy-MM-dd HH:mm:ss')", "to_timestamp(d, 'x')",
+        "to_timestamp(date_format(ts, 'yyyyMMddHHmmss'), 'yyyyMMddHHmmss')"],
+    "to_timestamp_ltz": ["to_timestamp_ltz(k)", "to_timestamp_ltz(k, 'yyyy-MM-dd')"],
+    "try_to_date": ["try_to_date(k)", "try_to_date(k, 'yyyy-MM-dd')", "try_to_date(d)", "try_to_date(ts)", "try_to_date(k, 'dd/MM/yyyy HH:mm')"],
+    "try_to_timestamp": ["try_to_timestamp(k)", "try_to_timestamp(d)", "try_to_timestamp(k, 'yyyy-MM-dd HH:mm:ss')", "try_to_timestamp(k, 'M/d/yy')",
+        *(f"try_to_timestamp({quoted(t)}, {quoted(p)})" for t, p in _READ)],
+    "unix_timestamp": ["unix_timestamp(ts)", "unix_timestamp(d)", "unix_timestamp(k)", "unix_timestamp(k, 'yyyy-MM-dd')", "unix_timestamp(d, 'x')",
+        "unix_timestamp('1969-12-31 23:59:59.5', 'yyyy-MM-dd HH:mm:ss.S')"],
+    "to_unix_timestamp": ["to_unix_timestamp(ts)", "to_unix_timestamp(k, 'yyyyMMdd')"],
+    **{name: each(f"{name}({{}})", "ts tt NULL") for name in ("unix_seconds", "unix_millis", "unix_micros")},
+    "unix_date": each("unix_date({})", "d NULL"),
+    "date_from_unix_date": each("date_from_unix_date({})", "i h t"),
+    "timestamp_seconds": each("timestamp_seconds({})", "i l x f p t r 1.1234567BD"),
+    "timestamp_millis": each("timestamp_millis({})", "i l t"),
+    "timestamp_micros": each("timestamp_micros({})", "i l h"),
+    "dayname": each("dayname({})", "d ts"),
+    "monthname": each("monthname({})", "d ts k"),
+    **{name: [f"{name}(ts, {quoted(zone)})" for zone in ("Europe/Paris", "America/New_York", "Asia/Kolkata", "UTC", "+05:30", "-08:00", "GMT+1", "Z", "nowhere",
+        "Asia/Seoul", "Pacific/Apia", "+18:00", "")] + [f"{name}(d, 'Europe/Paris')", f"{name}(k, 'Asia/Tokyo')", f"{name}(ts, NULL)"]
+        for name in ("from_utc_timestamp", "to_utc_timestamp")},
+    **{name: [f"{name}(2020, t, t, 1, 2, 3.5)", f"{name}(h, 2, 29, 0, 0, 0)", f"{name}(2020, 2, 29, t, t, p)", f"{name}(2020, 12, 31, 23, 59, 60)",
+        f"{name}(2021, 3, 28, 2, 30, 0, 'Europe/Paris')", f"{name}(2021, 10, 31, 2, 30, 0.000001, 'Europe/Paris')", f"{name}(2020, 1, 1, 0, 0, 60.5)",
+        f"{name}(2020, 1, 1, NULL, 0, 0)", f"{name}(2020, 1, 1, 0, 0, '12.3456789')", f"{name}(1, 1, 1, 0, 0, 0, 'Asia/Tokyo')"]
+        for name in ("make_timestamp", "make_timestamp_ltz", "try_make_timestamp", "try_make_timestamp_ltz")},
+    "current_timezone": ["current_timezone()"],
+}  # fmt: skip
+
+TERMS: Final[Mapping[str, list[str]]] = {**_MATH, **_BITS, **_HASHES, **_PIECES, **_MATCHES, **_REGEX, **_MOMENTS}

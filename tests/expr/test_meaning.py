@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from deltic.errors import ArithmeticOverflow, CastFailure, DivisionByZero, EvaluationError, Span, TypeMismatch, UnknownName, Unsupported
+from deltic.errors import ArithmeticOverflow, CastFailure, DivisionByZero, EvaluationError, Span, TypeMismatch, UnknownName
 from deltic.expr import (
     Call,
     Column,
@@ -143,10 +143,10 @@ def test_names_are_found_without_regard_to_case() -> None:
     assert resolve("SubStr", [text("abc"), integer(2)]) == resolve("substring", [text("abc"), integer(2)])
 
 
-def test_formats_are_refused_with_a_way_out() -> None:
-    with pytest.raises(Unsupported) as caught:
-        resolve("to_date", [text("1/2/2020"), text("d/M/yyyy")])
-    assert caught.value.remedy == "to_date(text) accepts the formats of CAST"
+def test_an_invalid_pattern_is_refused_at_definition() -> None:
+    for name, pattern in (("to_date", "YYYY"), ("to_timestamp", "E d M y"), ("date_format", "yyyy]"), ("try_to_date", "'open")):
+        with pytest.raises(TypeMismatch, match="is invalid"):
+            resolve(name, [text("1/2/2020"), text(pattern)])
 
 
 def test_casts_that_do_nothing_are_left_out() -> None:

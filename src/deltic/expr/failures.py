@@ -48,6 +48,11 @@ def malformed(text: str, source: Type, target: Type, span: Span | None) -> CastF
     return CastFailure(message, span=span, remedy=TRY_CAST)
 
 
+def malformed_by(text: str, pattern: str, span: Span | None) -> CastFailure:
+    """Text that a pattern for dates and times does not read."""
+    return CastFailure(f"the text {text!r} does not fit the pattern {pattern!r}", span=span, remedy="try_to_timestamp gives NULL instead")
+
+
 def cast_overflow(text: str, source: Type, target: Type, span: Span | None) -> CastFailure:
     message = f"the value {text} of type {source.sql} cannot be cast to {target.sql} due to an overflow"
     return CastFailure(message, span=span, remedy=TRY_CAST)

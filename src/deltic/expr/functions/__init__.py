@@ -23,6 +23,8 @@ from deltic.expr.functions import (
     chains,
     comparison,
     dates,
+    epochs,
+    formats,
     hashes,
     logic,
     lookup,
@@ -53,7 +55,7 @@ TOPICS: Final[Mapping[str, tuple[Function | Rewrite, ...]]] = MappingProxyType(
         ),
         "text": (*text.FUNCTIONS, *search.FUNCTIONS, *pieces.FUNCTIONS, *regex.FUNCTIONS),
         "hashes": hashes.FUNCTIONS,
-        "dates": (*dates.FUNCTIONS, *calendar.FUNCTIONS, *units.FUNCTIONS),
+        "dates": (*dates.FUNCTIONS, *calendar.FUNCTIONS, *units.FUNCTIONS, *epochs.FUNCTIONS, *formats.FUNCTIONS),
         "conditions": (*comparison.FUNCTIONS, *logic.FUNCTIONS, *lookup.FUNCTIONS),
         "casts": casts.FUNCTIONS,
     }

@@ -7,16 +7,15 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
-from deltic.errors import Span, TypeMismatch, Unsupported
+from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import dates as arrays
 from deltic.expr.arrays.dates import SECOND
 from deltic.expr.arrays.datum import Kernel
-from deltic.expr.functions.signature import DAY, INSTANT, accept, check_count, constant, takes
+from deltic.expr.functions.signature import DAY, INSTANT, check_count, constant, takes
 from deltic.expr.nodes import Expr, Literal
-from deltic.expr.registry import Builder, Function, Rewrite, Typed, resolve
+from deltic.expr.registry import Function, Rewrite, Typed, resolve
 from deltic.expr.rows import dates as rows
-from deltic.expr.typing import cast
-from deltic.schema import BIGINT, DATE, INT, NULL, TIMESTAMP, TIMESTAMP_NTZ, Type, decimal
+from deltic.schema import INT, decimal
 
 _FIELDS: Final = {
     "year": ("year", "years", "y", "yr", "yrs"),
@@ -35,18 +34,6 @@ _FIELDS: Final = {
 FIELD: Final = {word: field for field, words in _FIELDS.items() for word in words}
 
 
-def _to(type: Type) -> Builder:
-    def build(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-        if len(arguments) > 1:
-            raise Unsupported(
-                f"{name} with a format is not supported", span=arguments[1].span or span, remedy=f"{name}(text) accepts the formats of CAST"
-            )
-        check_count(name, arguments, 1, 1, span)
-        return cast(arguments[0], type, span)
-
-    return build
-
-
 def _extract(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     """(field, source): the field is a constant string."""
     check_count(name, arguments, 2, 2, span)
@@ -59,15 +46,6 @@ def _extract(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
         monday = resolve("weekday", arguments[1:], span, written=name)
         return Typed((monday, Literal(1, INT)), INT, monday.nullable).call("add", span)
     return resolve(field, arguments[1:], span, written=name)
-
-
-def _unix_timestamp(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
-    check_count(name, arguments, 1, 1, span)
-    if arguments[0].type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, NULL):
-        found = arguments[0].type.sql
-        raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=span, expected=f"DATE or TIMESTAMP, found {found}")
-    converted = accept(name, 1, arguments[0], INSTANT, span)
-    return Typed((converted,), BIGINT, converted.nullable)
 
 
 def _part(name: str, rows: Callable[[Any], int], arrays: Kernel, *, named: bool = True, aliases: tuple[str, ...] = ()) -> Function:
@@ -104,14 +82,5 @@ FUNCTIONS: Final = (
         rows=lambda call, t: rows.second_fraction(t),
         arrays=arrays.second_fraction,
     ),
-    Function(
-        name="unix_timestamp",
-        signature=_unix_timestamp,
-        can_fail=False,
-        rows=lambda call, t: rows.unix_timestamp(t),
-        arrays=arrays.unix_timestamp,
-    ),
     Rewrite(name="extract", aliases=("date_part", "datepart"), build=_extract),
-    Rewrite(name="to_date", build=_to(DATE)),
-    Rewrite(name="to_timestamp", build=_to(TIMESTAMP)),
 )

@@ -142,7 +142,7 @@ def _moment(text: str) -> tuple[datetime.datetime, datetime.tzinfo | None] | Non
     if not match or (day := _date(match[1], match[2], match[3])) is None:
         return None
     fraction, name = match[7], match[8]
-    zone = _zone(name.strip(_EDGE)) if name else None
+    zone = parse_zone(name.strip(_EDGE)) if name else None
     if name and zone is None:
         return None
     hour, minute, second = (int(part or 0) for part in match.group(4, 5, 6))
@@ -153,7 +153,8 @@ def _moment(text: str) -> tuple[datetime.datetime, datetime.tzinfo | None] | Non
         return None
 
 
-def _zone(name: str) -> datetime.tzinfo | None:
+def parse_zone(name: str) -> datetime.tzinfo | None:
+    """UTC, an offset, or a zone by its name in the IANA database."""
     if name in ("Z", "UTC", "GMT", "UT"):
         return datetime.UTC
     if match := _OFFSET.fullmatch(name):

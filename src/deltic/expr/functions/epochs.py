@@ -1,0 +1,160 @@
+"""Moments as numbers since 1970, from their parts, in other zones, and the names of days and months."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from deltic.errors import ArithmeticOverflow, EvaluationError, Span
+from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.functions.signature import DAY, INSTANT, INTEGER, TEXT, Parameter, accept, any_nullable, check_count, takes
+from deltic.expr.nodes import Call, Expr, Literal
+from deltic.expr.registry import Function, Rewrite, Signature, Typed
+from deltic.expr.rows import epochs as rows
+from deltic.expr.rows.casts import EPOCH
+from deltic.expr.rows.dates import micros_of
+from deltic.expr.rows.datetime_patterns import MONTHS, WEEKDAYS
+from deltic.schema import BIGINT, DATE, INT, NULL, STRING, TIMESTAMP, Type, decimal
+
+_COUNT: Final = Parameter("BIGINT", lambda t: BIGINT if t.is_integer or t == NULL else None)
+_DAYS: Final = Parameter("INT", lambda t: INT if (t.is_integer and t != BIGINT) or t == NULL else None)
+_NUMBER: Final = Parameter("a number", lambda t: t if t.is_numeric else BIGINT if t == NULL else None)
+_SECOND: Final = Parameter("DECIMAL(16,6)", lambda t: decimal(16, 6) if t.is_numeric or t in (STRING, NULL) else None)
+_MOMENT: Final = Parameter("TIMESTAMP", lambda t: TIMESTAMP if t in (TIMESTAMP, NULL) else None)
+_DATE: Final = Parameter("DATE", lambda t: DATE if t in (DATE, NULL) else None)
+_UTC: Final = Literal("UTC", STRING)
+_FIELDS: Final = (INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, _SECOND, TEXT)
+
+
+def _since_epoch(name: str, unit_us: int) -> Function:
+    """Whole units since 1970, the earlier one before it."""
+    return Function(
+        name=name,
+        signature=takes([_MOMENT], BIGINT),
+        can_fail=False,
+        rows=lambda call, moment: micros_of(moment) // unit_us,
+        arrays=per_distinct,
+    )
+
+
+def _of_count(name: str, unit_us: int) -> Function:
+    return Function(
+        name=name,
+        signature=takes([_COUNT], TIMESTAMP),
+        can_fail=True,
+        rows=lambda call, count: rows.moment(count * unit_us, call.span),
+        arrays=per_distinct,
+    )
+
+
+def _parts(nullable: bool) -> Signature:
+    """(year, month, day, hour, minute, second[, zone])."""
+
+    def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+        check_count(name, arguments, 6, 7, span)
+        whole = [*arguments, _UTC][:7]
+        taken = tuple(accept(name, i, a, p, span) for i, (a, p) in enumerate(zip(whole, _FIELDS, strict=True), 1))
+        return Typed(taken, TIMESTAMP, nullable or any_nullable(taken))
+
+    return rule
+
+
+def _made(call: Call, *parts: Any) -> datetime.datetime:
+    *numbers, zone = parts
+    year, month, day, hour, minute, second = numbers
+    assert isinstance(second, Decimal)
+    return rows.make_timestamp((year, month, day, hour, minute, second), zone, call.span)
+
+
+def _try_made(call: Call, *parts: Any) -> datetime.datetime | None:
+    try:
+        return _made(call, *parts)
+    except ArithmeticOverflow:  # Spark has a value outside the years 1 to 9999
+        raise
+    except EvaluationError:
+        return None
+
+
+def _named(name: str, word: Callable[[datetime.date], str]) -> Function:
+    """The first three letters of a day's or month's name."""
+    signature = takes([DAY], STRING)
+    return Function(name=name, signature=signature, can_fail=False, rows=lambda call, day: word(day)[:3], arrays=per_distinct)
+
+
+def _zoned(name: str, run: Callable[[datetime.datetime, str, Span | None], datetime.datetime]) -> Function:
+    return Function(
+        name=name,
+        signature=takes([INSTANT, TEXT], TIMESTAMP),
+        can_fail=True,
+        rows=lambda call, moment, zone: run(moment, zone, call.span),
+        arrays=per_distinct,
+    )
+
+
+def _current_timezone(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """Deltic's zone is UTC always."""
+    check_count(name, arguments, 0, 0, span)
+    return _UTC
+
+
+def _seconds_type(type: Type) -> Signature:
+    plain = takes([_NUMBER], type)
+
+    def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+        typed = plain(name, arguments, span)
+        return typed._replace(nullable=typed.nullable or typed.arguments[0].type.is_float)
+
+    return rule
+
+
+FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
+    _since_epoch("unix_seconds", 1_000_000),
+    _since_epoch("unix_millis", 1000),
+    _since_epoch("unix_micros", 1),
+    _of_count("timestamp_millis", 1000),
+    _of_count("timestamp_micros", 1),
+    Function(
+        name="timestamp_seconds",
+        signature=_seconds_type(TIMESTAMP),
+        can_fail=True,
+        rows=lambda call, seconds: rows.of_seconds(seconds, call.span),
+        arrays=per_distinct,
+    ),
+    Function(
+        name="unix_date",
+        signature=takes([_DATE], INT),
+        can_fail=False,
+        rows=lambda call, day: day.toordinal() - EPOCH.toordinal(),
+        arrays=per_distinct,
+    ),
+    Function(
+        name="date_from_unix_date",
+        signature=takes([_DAYS], DATE),
+        can_fail=True,
+        rows=lambda call, days: rows.of_day(days, call.span),
+        arrays=per_distinct,
+    ),
+    _named("dayname", lambda day: WEEKDAYS[day.weekday()]),
+    _named("monthname", lambda day: MONTHS[day.month - 1]),
+    _zoned("from_utc_timestamp", rows.from_utc),
+    _zoned("to_utc_timestamp", rows.to_utc),
+    Function(
+        name="make_timestamp",
+        aliases=("make_timestamp_ltz",),
+        signature=_parts(False),
+        can_fail=True,
+        rows=_made,
+        arrays=per_distinct,
+    ),
+    Function(
+        name="try_make_timestamp",
+        aliases=("try_make_timestamp_ltz",),
+        signature=_parts(True),
+        can_fail=True,
+        rows=_try_made,
+        arrays=per_distinct,
+    ),
+    Rewrite(name="current_timezone", build=_current_timezone),
+)

@@ -1,0 +1,126 @@
+"""Dates and times by Spark's patterns: DATE_FORMAT, TO_DATE and TO_TIMESTAMP with a format, UNIX_TIMESTAMP of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from deltic.errors import Span, TypeMismatch
+from deltic.expr.arrays import dates as arrays
+from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.functions.signature import INSTANT, LONG, TEXT, Parameter, accept, check_count, constant
+from deltic.expr.nodes import Call, Expr, Literal
+from deltic.expr.registry import Builder, Function, Rewrite, Typed
+from deltic.expr.rows import dates as rows
+from deltic.expr.rows.datetime_patterns import fault
+from deltic.expr.rows.datetime_text import format_timestamp, parse_by
+from deltic.expr.typing import cast
+from deltic.schema import BIGINT, DATE, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
+
+_DEFAULT: Final = Literal("yyyy-MM-dd HH:mm:ss", STRING)
+_MOMENTS: Final = (STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)
+_MOMENT: Final = Parameter("STRING, DATE or TIMESTAMP", lambda t: t if t in _MOMENTS else STRING if t == NULL else None)
+
+
+def _pattern(name: str, position: int, argument: Expr, parsing: bool, span: Span | None) -> Expr:
+    """The pattern, as a literal if it is constant. Raises TypeMismatch if that one is invalid."""
+    pattern = accept(name, position, argument, TEXT, span)
+    known = constant(pattern)
+    if known is not None and isinstance(known.value, str) and (words := fault(known.value, parsing)):
+        raise TypeMismatch(words, span=argument.span or span, expected="a pattern of Spark's, such as 'yyyy-MM-dd HH:mm:ss'")
+    return known or pattern
+
+
+def _pattern_can_fail(call: Call) -> bool:
+    return not isinstance(call.arguments[1], Literal)
+
+
+def _formatted(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    check_count(name, arguments, 2, 2, span)
+    taken = accept(name, 1, arguments[0], INSTANT, span), _pattern(name, 2, arguments[1], False, span)
+    return Typed(taken, STRING, any(a.nullable for a in taken))
+
+
+def _from_seconds(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """(seconds since 1970[, pattern])."""
+    check_count(name, arguments, 1, 2, span)
+    moment = cast(accept(name, 1, arguments[0], LONG, span), TIMESTAMP, span)
+    return _formatted(name, (moment, arguments[1] if len(arguments) == 2 else _DEFAULT), span).call("date_format", span)
+
+
+def _parsed(function: str, type: Type) -> Builder:
+    """(text[, pattern]) as `type`: without a pattern a cast; of a DATE or TIMESTAMP a cast too, and the pattern counts for nothing.
+
+    `function` reads text by a pattern as a TIMESTAMP. Where it is lenient, so is the cast.
+    """
+    lenient = function.startswith("try_")
+
+    def build(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+        check_count(name, arguments, 1, 2, span)
+        if len(arguments) == 1 and not lenient:
+            return cast(arguments[0], type, span)
+        value = accept(name, 1, arguments[0], _MOMENT, span)
+        if len(arguments) == 1 or value.type != STRING:
+            return cast(value, type, span, lenient=lenient)
+        pattern = _pattern(name, 2, arguments[1], True, span)
+        nullable = lenient or value.nullable or pattern.nullable
+        return cast(Call(function, (value, pattern), TIMESTAMP, nullable, span), type, span)
+
+    return build
+
+
+def _by_pattern(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    check_count(name, arguments, 2, 2, span)
+    taken = accept(name, 1, arguments[0], TEXT, span), _pattern(name, 2, arguments[1], True, span)
+    return Typed(taken, TIMESTAMP, True)
+
+
+def _seconds(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """(text, DATE or TIMESTAMP[, pattern]) as seconds since 1970."""
+    check_count(name, arguments, 1, 2, span)
+    value = accept(name, 1, arguments[0], _MOMENT, span)
+    if value.type == STRING:
+        pattern = _pattern(name, 2, arguments[1] if len(arguments) == 2 else _DEFAULT, True, span)
+        value = Call("parse_timestamp", (value, pattern), TIMESTAMP, value.nullable or pattern.nullable, span)
+    moment = cast(value, TIMESTAMP, span)
+    return Typed((moment,), BIGINT, moment.nullable)
+
+
+FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
+    Function(
+        name="date_format",
+        signature=_formatted,
+        can_fail=_pattern_can_fail,
+        rows=lambda call, moment, pattern: format_timestamp(moment, pattern, call.span),
+        arrays=per_distinct,
+    ),
+    Function(
+        name="parse_timestamp",
+        named=False,
+        signature=_by_pattern,
+        can_fail=True,
+        rows=lambda call, text, pattern: parse_by(text, pattern, call.span),
+        arrays=per_distinct,
+    ),
+    Function(
+        name="try_parse_timestamp",
+        named=False,
+        signature=_by_pattern,
+        can_fail=True,
+        rows=lambda call, text, pattern: parse_by(text, pattern, call.span, lenient=True),
+        arrays=per_distinct,
+    ),
+    Rewrite(name="from_unixtime", build=_from_seconds),
+    Rewrite(name="to_date", build=_parsed("parse_timestamp", DATE)),
+    Rewrite(name="to_timestamp", aliases=("to_timestamp_ltz",), build=_parsed("parse_timestamp", TIMESTAMP)),
+    Rewrite(name="try_to_date", build=_parsed("try_parse_timestamp", DATE)),
+    Rewrite(name="try_to_timestamp", build=_parsed("try_parse_timestamp", TIMESTAMP)),
+    Function(
+        name="unix_timestamp",
+        aliases=("to_unix_timestamp",),
+        signature=_seconds,
+        can_fail=False,
+        rows=lambda call, moment: rows.unix_timestamp(moment),
+        arrays=arrays.unix_timestamp,
+    ),
+)
