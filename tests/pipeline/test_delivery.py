@@ -61,12 +61,12 @@ def test_a_view_that_is_defined_anew_with_other_columns_is_refused_before_anythi
     with pytest.raises(SinkError) as error:
         shop.pipeline(WIDER)
     assert str(error.value).splitlines()[0] == (
-        "[DELTIC-6001] shop.sql:9:62: sink spend_out holds changes of view spend with the columns "
+        "[DELTIC-6001] shop.sql:9:62: sink spend_out contains changes of view spend with the columns "
         "name STRING, total BIGINT, orders BIGINT; now it has name STRING, total BIGINT, orders BIGINT, most INT"
     )
     assert str(error.value).splitlines()[3:] == [
-        "expected: the same columns, since what a sink holds is never altered",
-        "help: give the sink a new name and an empty place: it then receives all that the view holds",
+        "expected: the same columns, since the content of a sink is never altered",
+        "help: give the sink a new name and an empty location: it then receives the whole content of the view",
     ]
     assert shop.run() == EXPECTED
     again = WIDER.replace("SINK spend_out", "SINK wider_out").replace("made/spend", "made/wider")
@@ -81,9 +81,9 @@ def test_a_sink_that_was_dropped_cannot_come_back_to_what_it_had(shop: Shop) -> 
     with pytest.raises(SinkError) as error:
         shop.pipeline()
     assert str(error.value).splitlines() == [
-        f"[DELTIC-6001] sink spend_out: {shop.made / 'spend'} has the changes that a sink of this name received before it was dropped",
-        "expected: an empty place for a new sink, which first receives all that its view holds",
-        "help: empty it, or name another",
+        f"[DELTIC-6001] sink spend_out: {shop.made / 'spend'} contains changes for a sink of this name that was dropped",
+        "expected: an empty location for a new sink, which first receives the whole content of its view",
+        "help: empty it, or choose another location",
     ]
     shutil.rmtree(shop.made / "spend")
     assert shop.run() == EXPECTED

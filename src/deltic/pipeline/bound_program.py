@@ -50,7 +50,7 @@ class BoundProgram:
 
     @classmethod
     def of(cls, session: Session, base: str | Path | None) -> Self:
-        """The definitions of a session."""
+        """The program of a session."""
         views = [session.view(name) for name in session.views]
         return cls(
             Path.cwd() if base is None else Path(base).absolute(),
@@ -67,7 +67,7 @@ class BoundProgram:
         return tuple(name for name in self.tables if name.lower() not in self.sources)
 
     def start(self, notes: Notes, epoch: int | None) -> Start:
-        """How a state with these notes changes; epoch: its last, None if it is new."""
+        """How the program differs from a state with these notes. epoch: the last of the state, None if it is new."""
         known = ProgramDescription.of(notes)
         if epoch is None or not known.tables:
             return Start(None, unfed=self.unfed)
@@ -82,9 +82,9 @@ class BoundProgram:
         )
 
     def renewed(self, notes: Notes) -> dict[str, Json]:
-        """The notes that change when a state takes the program: those on tables that it does not define are removed.
+        """The notes that change when a state takes the program: those on other tables, and on sinks that were emptied, are removed.
 
-        So are those on sinks that were emptied, which makes them new.
+        A sink that was emptied is thereby a new one.
         """
         known = notes.get(SINKS, {})
         kept = {name: offset for name, offset in known.items() if name not in self.sinks or self._sink(name).epoch() is not None}
@@ -95,19 +95,19 @@ class BoundProgram:
         return Feed(table, self.sources[table.name.lower()].open(table, self.base), rows_per_tick)
 
     def letter_paths(self) -> dict[str, str]:
-        """Where the dead letters of each table go."""
+        """The folder of the dead letters of each table that has one."""
         paths = ((name, source.dead_letter_path) for name, source in self.sources.items())
         return {self.table(name).name: under(self.base, path) for name, path in paths if path is not None}
 
     def outlets(self, state_id: str) -> list[Outlet]:
-        """The sinks of the state that `state_id` names, claimed for it. Raises SinkError."""
-        outlets = [Outlet(name, one.view, one.sink.mode, self._sink(name, state_id)) for name, one in self.sinks.items()]
+        """The sinks, claimed for the state with this id. Raises SinkError."""
+        outlets = [Outlet(name, sink.view, sink.sink.mode, self._sink(name, state_id)) for name, sink in self.sinks.items()]
         for outlet in outlets:
             outlet.sink.claim()
         return outlets
 
     def check_new(self, state: str) -> None:
-        """Raises StateError if `state` is a folder of something else, SinkError if sinks have epochs and it is not a state."""
+        """Raises StateError if `state` is a folder with other content, SinkError if sinks have epochs but it is not a state."""
         open_folder(state).check()
         claimed = next((name for name in self.sinks if self._sink(name).epoch() is not None), None)
         if claimed is None or state_is_there(state):
@@ -116,8 +116,8 @@ class BoundProgram:
         raise SinkError(
             f"sink {definition.name}: {self.location(claimed)} has epochs of a state, and {state} is not a state",
             span=definition.sink.span,
-            expected="the state folder that the pipeline had before",
-            remedy="name it, or restore it from a copy; to start again, empty all sinks",
+            expected="the state folder that the sinks belong to",
+            remedy="choose that folder, or restore it from a copy; to start again, empty all sinks",
         )
 
     def check(self, notes: Notes) -> None:
@@ -145,20 +145,20 @@ class BoundProgram:
                 raise _other_columns(definition, before[offset.view], now)
 
     def sink_offsets(self, notes: Notes) -> dict[str, SinkOffset]:
-        """How far the sinks are when a state with these notes has taken the program."""
+        """The offsets of the sinks after a state with these notes has taken the program."""
         return sink_offsets({SINKS: self.renewed(notes).get(SINKS, notes.get(SINKS)) or {}})
 
     def location(self, sink: str) -> str:
-        """Where a sink writes to."""
+        """The location of a sink."""
         return self._sink(sink).location
 
     def _sink(self, name: str, state_id: str = "") -> Sink:
-        """A sink on behalf of a state, not claimed yet."""
+        """A sink of a state, not claimed yet."""
         definition = self.sinks[name]
         return definition.sink.open(Owner(state_id, name, definition.sink.mode, definition.view.lower()), self.base)
 
     def table(self, name: str) -> TableSchema:
-        """A table, whatever the case of its name."""
+        """A table by its name in any case."""
         return next(table for table in self.tables.values() if table.name.lower() == name.lower())
 
 
@@ -169,10 +169,10 @@ def state_is_there(state: str) -> bool:
 
 def _other_columns(definition: SinkDefinition, before: list[tuple[str, str]], now: list[tuple[str, str]]) -> SinkError:
     return SinkError(
-        f"sink {definition.name} holds changes of view {definition.view} with the columns {_listed(before)}; now it has {_listed(now)}",
+        f"sink {definition.name} contains changes of view {definition.view} with the columns {_listed(before)}; now it has {_listed(now)}",
         span=definition.sink.span,
-        expected="the same columns, since what a sink holds is never altered",
-        remedy="give the sink a new name and an empty place: it then receives all that the view holds",
+        expected="the same columns, since the content of a sink is never altered",
+        remedy="give the sink a new name and an empty location: it then receives the whole content of the view",
     )
 
 

@@ -1,9 +1,9 @@
-"""Sinks: each receives every epoch of its view once, in order, after the epoch is committed.
+"""Delivery: each sink receives every epoch of its view once, in order, after the epoch is committed.
 
-The state decides what a sink lacks: the note `sinks` is committed with each tick and says how far each sink was before that tick. So
-whatever a process dies at, the next one delivers the same epochs with the same content again, and a sink passes over those that it has. A
-sink's first delivery is all that its view holds; where a view was redefined, it is the difference between what it held and what it holds,
-so that the deliveries of a `changes` sink always add up to the view. That too is noted, in an epoch of its own, before it is delivered.
+The state says which epochs a sink lacks: the note `sinks`, committed with each tick, has the offset of each sink before that tick. So after
+a crash the next process delivers the same epochs with the same content again, and a sink ignores those that it has. The first delivery of
+a sink is the whole content of its view; if a view was redefined, it is the difference between the old and the new content, so the
+deliveries of a `changes` sink always add up to the view. That delivery too is noted, in an epoch of its own, before it is made.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from deltic.session import Session
 from deltic.storage.manifest import KEEP
 
 _KEPT_AT_MOST: Final = 10
-"""How many epochs a state keeps for sinks that need none of them."""
+"""How many epochs a state retains before the offsets of idle sinks are committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outlet:
-    """An open sink, its view, and whether it takes the view's content (snapshot) or its changes."""
+    """An open sink, its view, and whether it receives the view's content (snapshot) or its changes."""
 
     name: str
     view: str
@@ -41,16 +41,16 @@ class Outlet:
 
 
 class Delivery:
-    """The sinks of a session, whose state's past is `history`."""
+    """Delivers to the sinks of a session. history: of the session's state."""
 
     def __init__(self, session: Session, outlets: Sequence[Outlet], history: History) -> None:
         self._session, self._outlets, self._history = session, outlets, history
         self._offsets = sink_offsets(session.notes)
         self.unnoted = False
-        """Whether a sink has received something that the state does not know of."""
+        """Whether a sink has received an epoch that its offset in the state does not include."""
 
     def begin(self) -> None:
-        """Brings every sink up to the state, and notes the first delivery of those that are new, or whose view is. Raises SinkError."""
+        """Brings every sink up to date, and notes the first delivery of sinks that are new or whose view is. Raises SinkError."""
         before, following = self._offsets, self._session.epoch + 1
         self._offsets = {outlet.name: self._opened(outlet, before.get(outlet.name), following) for outlet in self._outlets}
         if before.keys() != self._offsets.keys() or any(offset.first == following for offset in self._offsets.values()):
@@ -60,13 +60,13 @@ class Delivery:
         self.deliver()
 
     def notes(self) -> dict[str, Json]:
-        """How far the sinks are, to be committed with the next tick; what they lack stays readable until they have it."""
-        found = {name: offset.json() for name, offset in self._offsets.items()}
-        return {SINKS: found or None, KEEP: min((offset.needs for offset in self._offsets.values()), default=None)}
+        """The offsets of the sinks, to be committed with the next tick; epochs that a sink lacks stay readable."""
+        offsets = {name: offset.json() for name, offset in self._offsets.items()}
+        return {SINKS: offsets or None, KEEP: min((offset.needs for offset in self._offsets.values()), default=None)}
 
     @property
     def unrecorded(self) -> bool:
-        """Whether a commit of its own should note how far the sinks are."""
+        """Whether the offsets of the sinks require a commit of their own."""
         kept = self._session.notes.get(KEEP)
         return self.unnoted or (kept is not None and self._session.epoch - kept >= _KEPT_AT_MOST)
 
@@ -76,30 +76,30 @@ class Delivery:
             self._offsets[outlet.name] = self._delivered(outlet, self._offsets[outlet.name], self._session.epoch)
 
     def _opened(self, outlet: Outlet, known: SinkOffset | None, following: int) -> SinkOffset:
-        """How far the sink is; if it or its view is new, its first delivery is that of the epoch `following`."""
+        """The offset of the sink. If the sink or its view is new, its first delivery is that of the epoch `following`."""
         arrangement = self._session.view(outlet.view).arrangement
         view = outlet.view.lower()
         if known is None or known.view != view:
             if not outlet.snapshot:
                 check_empty(outlet.name, outlet.sink)
             return SinkOffset(view, arrangement, following - 1, following)
-        broken = self._redefined(outlet, known)
-        if broken is None:
+        redefined = self._redefined(outlet, known)
+        if redefined is None:
             return known
-        last = self._delivered(outlet, known, broken - 1)
+        last = self._delivered(outlet, known, redefined - 1)
         return SinkOffset(view, arrangement, last.epoch, following, last.epoch)
 
     def _redefined(self, outlet: Outlet, known: SinkOffset) -> int | None:
-        """The first epoch that the sink lacks in which its view is another."""
+        """The first epoch that the sink lacks in which its view has another definition."""
         since = max(known.epoch + 1, known.first)
         try:
-            found = self._history.arrangements(known.view, since, self._session.epoch)
-            return next((epoch for epoch, arrangement in found if arrangement != known.arrangement), None)
+            arrangements = self._history.arrangements(known.view, since, self._session.epoch)
+            return next((epoch for epoch, arrangement in arrangements if arrangement != known.arrangement), None)
         except StateError as error:
             raise _too_late(outlet, since, error) from error
 
     def _delivered(self, outlet: Outlet, offset: SinkOffset, last: int) -> SinkOffset:
-        """How far the sink is after the deliveries up to epoch `last`; none of an epoch that did not change the view."""
+        """Delivers the epochs up to `last` that changed the view; returns the sink's offset."""
         due = self._states(outlet, offset, last) if outlet.snapshot else self._changes(outlet, offset, last)
         for epoch, rows in due:
             outlet.sink.deliver(epoch, rows)
@@ -115,13 +115,13 @@ class Delivery:
                 yield epoch, rows
 
     def _states(self, outlet: Outlet, offset: SinkOffset, last: int) -> Iterator[tuple[int, pa.Table]]:
-        """Only the last one counts."""
+        """The content after epoch `last`, if any pending epoch changed it."""
         undelivered = range(offset.epoch + 1, last + 1)
         if offset.epoch < offset.first <= last or any(self._change(outlet, offset.view, epoch).num_rows for epoch in undelivered):
             yield last, self._history.content(offset.view, last)
 
     def _opening(self, offset: SinkOffset) -> pa.Table:
-        """The first delivery."""
+        """The rows of the first delivery."""
         after = self._history.content(offset.view, offset.first)
         if offset.base is None:
             return weighed(after)
@@ -135,17 +135,17 @@ class Delivery:
 
 
 def check_empty(name: str, sink: Sink) -> None:
-    """A new `changes` sink begins with all that its view holds, which may not be added to what an old one received. Raises SinkError."""
+    """Raises SinkError if a new `changes` sink has epochs, to which its first delivery, the whole view, must not be added."""
     if sink.epoch():
         raise SinkError(
-            f"sink {name}: {sink.location} has the changes that a sink of this name received before it was dropped",
-            expected="an empty place for a new sink, which first receives all that its view holds",
-            remedy="empty it, or name another",
+            f"sink {name}: {sink.location} contains changes for a sink of this name that was dropped",
+            expected="an empty location for a new sink, which first receives the whole content of its view",
+            remedy="empty it, or choose another location",
         )
 
 
 def _too_late(outlet: Outlet, epoch: int, cause: StateError) -> SinkError:
     return SinkError(
-        f"sink {outlet.name} lacks the changes of epoch {epoch} and those after it, which cannot be read: {cause.message}",
-        remedy=f"empty {outlet.sink.location}, or name another: the sink then receives all that the view holds",
+        f"sink {outlet.name} lacks epoch {epoch} and those after it, which cannot be read: {cause.message}",
+        remedy=f"empty {outlet.sink.location}, or choose another location: the sink then receives the whole content of the view",
     )

@@ -1,4 +1,4 @@
-"""What a pipeline would do, without doing it: what it would read, its sinks, and what it would find in its state."""
+"""Dry runs: what a pipeline would read, the offsets of its sinks, and how its program differs from its state. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deltic.storage.reader import StateReader
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What is to be read of a table. files: the source's parts. rows: of the source, dead letters among them; all were read."""
+    """What a run would read for a table. files: the parts of the source. rows: of the source, including dead letters."""
 
     table: str
     location: str
@@ -30,7 +30,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A sink. epoch: the last that it had received when the state was last committed; None if it is new."""
+    """A sink. epoch: the last one that it had received at the last commit; None if it is new."""
 
     sink: str
     view: str
@@ -62,7 +62,7 @@ class DryRun:
 
 
 def dry_run(program: str | Program, *, state: str, name: str = "<sql>", base: str | Path | None = None) -> DryRun:
-    """What a Pipeline of these would do. Reads every row that is pending, and so finds what is wrong with them; changes nothing.
+    """What a Pipeline with these arguments would do. Reads and checks all pending rows; changes nothing.
 
     Raises QueryError, CircuitError, StateError, SourceError, DataError, SinkError.
     """
@@ -74,12 +74,12 @@ def dry_run(program: str | Program, *, state: str, name: str = "<sql>", base: st
         with StateReader.open(state, lease_s=None) as reader:
             notes, epoch = reader.manifest.notes, reader.epoch
     bound.check(notes)
-    known = bound.sink_offsets(notes)
+    offsets = bound.sink_offsets(notes)
     return DryRun(
         state,
         bound.start(notes, epoch),
         tuple(_pending(bound, table, notes) for table in bound.sources),
-        tuple(_target(bound, sink, known[sink].epoch if sink in known else None) for sink in bound.sinks),
+        tuple(_target(bound, sink, offsets[sink].epoch if sink in offsets else None) for sink in bound.sinks),
     )
 
 
@@ -88,7 +88,7 @@ def _pending(bound: BoundProgram, name: str, notes: Mapping[str, Json]) -> Pendi
     feed.restore(notes)
     feed.source.refresh(force=True)
     files, rows, letters = tuple(feed.source.pending()), 0, 0
-    while (load := feed.take()) is not None:
+    while (load := feed.read()) is not None:
         feed.source.committed(load.batch)
         rows, letters = rows + load.batch.rows, letters + len(load.batch.dead_letters)
     return Pending(feed.table.name, feed.source.location, files, rows, letters)

@@ -1,4 +1,4 @@
-"""The sources of a pipeline's tables: what each tick reads of them, and the notes that are committed with it."""
+"""The sources of a pipeline's tables: what each tick reads from them, and the notes that are committed with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deltic.schema import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one tick takes of one table."""
+    """What one tick reads for one table."""
 
     table: TableSchema
     batch: SourceBatch
@@ -28,7 +28,7 @@ class Load:
 
     @property
     def changes(self) -> pa.Table | None:
-        """The rows as a change frame; None where there are none."""
+        """The rows as a change frame; None if there are none."""
         rows = self.batch.changes
         if rows is None or OP in rows.column_names or WEIGHT in rows.column_names:
             return rows
@@ -39,24 +39,24 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A table and its open source. rows_per_tick: how many rows of the source a tick takes at most."""
+    """A table and its open source. rows_per_tick: the most rows of the source that a tick reads."""
 
     table: TableSchema
     source: Source
     rows_per_tick: int
 
     def restore(self, notes: Mapping[str, Json]) -> None:
-        """Continues where the state is. Raises SourceError for offsets that are not this source's."""
+        """Continues after the offsets in the state. Raises SourceError for offsets of another source."""
         self.source.restore(offsets_of(notes, self.table.name))
 
-    def take(self) -> Load | None:
+    def read(self) -> Load | None:
         """The next rows; None if there are no more."""
         batch = self.source.read(self.rows_per_tick)
         return None if batch is None else Load(self.table, batch)
 
 
 def located(error: DataError, loads: Sequence[Load]) -> DataError:
-    """The same error, with the origin of the row that it is about, if that is a row of one of these loads.
+    """The error, with the origin of its row (such as file and number) if that is a row of one of these loads.
 
     loads: in the order in which the tick had them; errors of the engine name rows by their position in the tick.
     """
@@ -70,6 +70,6 @@ def located(error: DataError, loads: Sequence[Load]) -> DataError:
 
 
 def _with_origin(error: DataError, origin: str) -> DataError:
-    found = type(error)(f"{origin}: {error.message}", span=error.span, expected=error.expected, remedy=error.remedy)
-    found.table, found.ordinal, found.row = error.table, error.ordinal, error.row
-    return found
+    located = type(error)(f"{origin}: {error.message}", span=error.span, expected=error.expected, remedy=error.remedy)
+    located.table, located.ordinal, located.row = error.table, error.ordinal, error.row
+    return located

@@ -1,4 +1,4 @@
-"""What a view was at earlier epochs: read from the state's retained manifests, not from the session, which knows the last one alone."""
+"""Views at past epochs, read from the retained manifests of the state; a session knows its last epoch alone."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from deltic.storage.reader import StateReader
 
 
 class History:
-    """root: of the state folder; None where all is in memory, and nothing is known of the past."""
+    """root: the state folder; None if the state is in memory, which has no past epochs."""
 
     def __init__(self, session: Session, root: str | None) -> None:
         self._session, self._root = session, root
 
     def arrangements(self, view: str, first: int, last: int) -> Iterator[tuple[int, str | None]]:
-        """For each epoch from `first` to `last`, under which id the state held the view; None where it did not.
+        """For each epoch from `first` to `last`, the id of the view's arrangement; None if the view did not exist.
 
-        Raises StateError for epochs that are not retained. Cost: a manifest for each epoch.
+        Raises StateError for epochs that are not retained. Cost: reads the manifest of each epoch.
         """
         if self._root is None or last < first:
             return
@@ -33,7 +33,7 @@ class History:
                 yield epoch, reader.manifest_at(epoch).program.arrangement_of(view)
 
     def change(self, view: str, epoch: int) -> pa.Table:
-        """What an epoch did to the view, with `_weight`."""
+        """The view's change in an epoch, with `_weight`."""
         if epoch == self._session.epoch:
             return self._session.view(view).changes()
         with self._stored(view, epoch) as stored:
@@ -49,18 +49,18 @@ class History:
     @contextmanager
     def _stored(self, view: str, epoch: int) -> Iterator[StoredView]:
         if self._root is None:
-            raise StateError(f"epoch {epoch} of view {view} is over, and a session without a state folder keeps none")
+            raise StateError(f"epoch {epoch} of view {view} cannot be read: a session without a state folder retains no epochs")
         with ExitStack() as stack:
             yield StoredView(stack.enter_context(StateReader.open(self._root, epoch)), view)
 
 
 def weighed(rows: pa.Table, weight: int = 1) -> pa.Table:
-    """Rows and a `_weight`."""
+    """The rows with a column `_weight`."""
     return rows.append_column(WEIGHT, pa.array([weight], pa.int64()).take(pa.array([0] * rows.num_rows, pa.int8())))
 
 
 def difference(before: pa.Table, after: pa.Table) -> pa.Table:
-    """What makes `after` of `before`, tables of the same columns: each row that differs in number once, with its `_weight`. O(both)."""
+    """The change from `before` to `after`, tables of the same columns: each row whose count differs, once, with its `_weight`. O(both)."""
     both = pa.concat_tables([weighed(before, -1), weighed(after)])
     sums = both.group_by(before.column_names).aggregate([(WEIGHT, "sum")]).rename_columns([*before.column_names, WEIGHT])
     return sums.filter(pc.not_equal(sums.column(WEIGHT), 0))

@@ -1,7 +1,7 @@
 """Dead letters: rows that are not valid changes, written where their tables say, once the tick that skipped them is committed.
 
-They are staged before the commit, which notes that it had some, and their writer. So whatever a process dies at, the next one knows which
-staged ones are real, and deletes the others: it will read their rows again.
+They are staged before the commit, which notes their epoch and writer. So after a crash the next process knows which staged letters are
+real, and deletes the others: it will read their rows again.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from deltic.pipeline.notes import LETTERS
 
 
 class DeadLetters:
-    """The folders of a session's dead letters. paths: by the table's name."""
+    """The folders of a session's dead letters. paths: by table."""
 
     def __init__(self, paths: Mapping[str, str], notes: Mapping[str, Json]) -> None:
-        """Settles what an earlier process staged. Raises SinkError."""
+        """Settles the letters that an earlier process staged. Raises SinkError."""
         known = notes.get(LETTERS, {"epoch": -1, "writer": "", "paths": []})
         self._paths, self._writer = paths, secrets.token_hex(8)
         self._folders = {path: DeadLetterFolder(path, self._writer) for path in {*paths.values(), *known["paths"]}}
@@ -29,7 +29,7 @@ class DeadLetters:
             folder.sweep()
 
     def stage(self, epoch: int, loads: Iterable[Load]) -> dict[str, Json]:
-        """Writes the letters of the tick that will be `epoch`; returns what must be noted in its commit."""
+        """Writes the letters of the tick that will be `epoch`; returns the notes for its commit."""
         loads = [load for load in loads if load.batch.dead_letters]
         self._unsettled |= bool(loads)
         for load in loads:
@@ -38,7 +38,7 @@ class DeadLetters:
         return {LETTERS: {"epoch": epoch, "writer": self._writer, "paths": paths}} if loads else {}
 
     def settle(self, notes: Mapping[str, Json]) -> None:
-        """Publishes those that a commit has noted, and deletes the other staged ones."""
+        """Publishes the staged letters that a commit has noted, and deletes the others."""
         if not self._unsettled:
             return
         known = notes.get(LETTERS)

@@ -1,7 +1,7 @@
-"""What a pipeline remembers in the state: how far its sources have been read, and its sinks written.
+"""What a pipeline notes in the state: the offsets of its sources and sinks.
 
-The notes of a tick are committed with its changes, so that both are real or neither. Each part of a source, such as a file, has a note of
-its own, so an epoch writes only what it has read.
+The notes of a tick are committed with its changes, both or neither. Each part of a source, such as a file, has a note of its own, so an
+epoch writes notes of the parts that it has read alone.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _CURSOR: Final = "cursor:"
 
 @dataclass(frozen=True, slots=True)
 class SinkOffset:
-    """How far a sink is. view: what it reads, in lower case, kept as `arrangement`.
+    """The offset of a sink. view: its view, in lower case; arrangement: the id of the view's arrangement.
 
-    epoch: the last that it has; those that did not change its view count too.
+    epoch: the last one that it has received, or that did not change its view.
 
-    first: the epoch whose delivery is not that epoch's change but all that its view then held, or, where the view was redefined,
-    the difference between its content after epoch `base` and that after `first`.
+    first: the epoch whose delivery is not its change but the whole content of the view after it, or, if the view was redefined, the
+    difference between the content after epoch `base` and that after `first`.
     """
 
     view: str
@@ -45,19 +45,19 @@ class SinkOffset:
 
 
 def offsets_of(notes: Mapping[str, Json], table: str) -> Offsets:
-    """How far the source of a table has been read. O(notes)."""
+    """The offsets of the source of a table. O(notes)."""
     prefix = _part_key(table, "")
     parts = {key.removeprefix(prefix): value for key, value in notes.items() if key.startswith(prefix)}
     return Offsets(notes.get(_cursor_key(table)), parts)
 
 
 def offset_notes(table: str, offsets: Offsets) -> dict[str, Json]:
-    """The notes of what a batch changes; None removes one."""
+    """The notes of the offsets of a batch; None removes a note."""
     return {**{_part_key(table, name): value for name, value in offsets.parts.items()}, _cursor_key(table): offsets.cursor}
 
 
 def sink_offsets(notes: Mapping[str, Json]) -> dict[str, SinkOffset]:
-    """How far each sink is, by name."""
+    """The offset of each sink, by name."""
     return {name: SinkOffset(**value) for name, value in notes.get(SINKS, {}).items()}
 
 
@@ -82,5 +82,5 @@ def _cursor_key(table: str) -> str:
 
 
 def _quoted(table: str) -> str:
-    """The name of a table as it stands in keys: without colons, and in lower case, as names are compared."""
+    """The name of a table in keys: without colons, and in lower case, since names are compared without regard to case."""
     return quote(table.lower(), safe="")

@@ -1,8 +1,8 @@
 """A pipeline: a program's tables read from their sources, its views kept exact, and its sinks written, tick by tick.
 
 A tick reads, stages dead letters, commits changes and notes in one epoch, settles the letters and writes the sinks. Only the commit
-counts: what comes before it is discarded by the next start, what comes after it is done again. So each change is applied once, and each
-sink receives each epoch once, wherever a process ends. By the wall clock, rows that wait for their time make a tick when it comes.
+counts: the next start discards what precedes it and repeats what follows it. So each change is applied once, and each sink receives each
+epoch once, wherever a process ends. With the wall clock, rows that wait for their time make a tick when they come due.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     import pyspark.sql
 
 ROWS_PER_TICK: Final = 100_000
-"""Of each source, by default: what a tick needs of memory does not grow with the files."""
+"""Of each source, by default: the memory that a tick needs does not grow with the files."""
 
 DUE_S: Final = 1.0
-"""How long a pipeline waits at least between two ticks that nothing but the time makes."""
+"""The least seconds between two ticks that only the passing of time causes."""
 
 Listener = Callable[[Progress], object]
 
@@ -93,7 +93,7 @@ class Pipeline:
 
     @classmethod
     def over(cls, session: Session, *, state: str | None, rows_per_tick: int | None = None, base: str | Path | None = None) -> Self:
-        """The sources and sinks that a session has defined, which stays open when this is closed. state: its folder."""
+        """The sources and sinks of a session, which stays open when the pipeline is closed. state: its folder."""
         pipeline = cls.__new__(cls)
         pipeline.session = session
         bound = BoundProgram.of(session, base)
@@ -108,41 +108,42 @@ class Pipeline:
         self._letters = DeadLetters(bound.letter_paths(), session.notes)
         self._delivery = Delivery(session, bound.outlets(session.state_id), History(session, state))
         self._delivery.begin()
-        self._recall()
+        self._restore()
 
     def run_once(self, on_progress: Listener | None = None) -> Summary:
-        """Takes everything there is, and what has come due, tick by tick, unless `stop` is called. Calls `on_progress` after each tick.
+        """Reads everything that is available, tick by tick, unless `stop` is called; rows that are due count too. Calls `on_progress` after
+        each tick.
 
         Raises as `tick`.
         """
         return self._run(on_progress, None)
 
     def follow(self, poll_seconds: float = 1.0, on_progress: Listener | None = None) -> Summary:
-        """Takes everything there is, looks again after `poll_seconds`, and so on until `stop` is called. Raises as `tick`.
+        """As `run_once`, and again every `poll_seconds` until `stop` is called. Raises as `tick`.
 
-        Rows that wait for their time by the wall clock make a tick when it comes, also before `poll_seconds` are over.
+        With the wall clock, rows that wait for their time make a tick when they come due, even within `poll_seconds`.
         """
         return self._run(on_progress, poll_seconds)
 
     def stop(self) -> None:
-        """Ends the run after the tick that runs now, or the next run before its first. From any thread, or a signal's handler."""
+        """Ends the run after the current tick, or the next run before its first tick. From any thread, or a signal handler."""
         self._stopping.set()
 
     def tick(self, changes: Mapping[str, Any] | None = None, notes: Mapping[str, Json] | None = None) -> Progress | None:
-        """One tick of what comes next; None if there is nothing, and nothing has come due by the wall clock.
+        """One tick of the next rows; None if there are none, and none are due by the wall clock.
 
-        changes, notes: of tables without a source, as in `Session.apply`; they make a tick in any case. Raises SourceError, DataError or
-        EvaluationError, and nothing has happened; SinkError, and the next tick begins with the sinks.
+        changes, notes: of tables without a source, as in `Session.apply`; with them there is always a tick. Raises SourceError, DataError
+        or EvaluationError, and nothing has happened; or SinkError, and the next tick begins with the sinks.
         """
         with self._lock:
             try:
                 return self._tick(changes or {}, notes or {})
             except BaseException:
-                self._recall()
+                self._restore()
                 raise
 
     def close(self) -> None:
-        """Frees the state. What a sink has received since the last tick is delivered again, with the same content, by the next start."""
+        """Closes the state. The next start repeats deliveries that no commit has noted, with the same content."""
         with self._lock:
             self.session.close()
 
@@ -150,7 +151,7 @@ class Pipeline:
         clock = _Clock()
         self._delivery.deliver()
         self._letters.settle(self.session.notes)
-        loads = self._take()
+        loads = self._read()
         clock.lap("read")
         self._idle = not loads
         if not (loads or changes or notes or due_s(self.session.clock, self.session.next_due) == 0.0):
@@ -162,10 +163,10 @@ class Pipeline:
         clock.lap("sinks")
         return self._progress(loads, clock.seconds)
 
-    def _take(self) -> list[Load]:
+    def _read(self) -> list[Load]:
         for feed in self._feeds:
             feed.source.refresh(force=self._idle)
-        return [load for feed in self._feeds if (load := feed.take()) is not None]
+        return [load for feed in self._feeds if (load := feed.read()) is not None]
 
     def _commit(self, loads: Sequence[Load], changes: Mapping[str, Any], notes: Mapping[str, Json]) -> None:
         epoch = self.session.epoch + 1
@@ -217,14 +218,14 @@ class Pipeline:
         return summary
 
     def _note(self) -> None:
-        """Commits how far the sinks are, so that they receive it once even if somebody removes it from there."""
+        """Commits the offsets of the sinks, so that an epoch is not delivered again even if it was removed from its sink."""
         with self._lock:
             if self._delivery.unrecorded:
                 self.session.apply({}, notes=self._delivery.notes())
                 self._delivery.unnoted = False
 
-    def _recall(self) -> None:
-        """Back to what the state says."""
+    def _restore(self) -> None:
+        """Returns to the offsets in the state."""
         self._idle = True
         for feed in self._feeds:
             feed.restore(self.session.notes)
@@ -244,6 +245,6 @@ class _Clock:
         self._since = time.perf_counter()
 
     def lap(self, stage: str) -> None:
-        """The stage ends."""
+        """Ends a stage."""
         now = time.perf_counter()
         self.seconds[stage], self._since = now - self._since, now

@@ -1,4 +1,4 @@
-"""What a pipeline tells while it runs."""
+"""Reports of a pipeline: its start, each tick, and the summary of a run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Json: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a script finds in its state. epoch: the last committed before; None if the state is new.
+    """How a program differs from its state. epoch: the last one committed before; None if the state is new.
 
-    reused, filled, dropped: views that stand as they were, views that are filled from the tables' rows, and views that the script no
-    longer has; dropped_tables, those tables. unfed: tables without a source, which stay empty if nobody feeds them by hand.
+    reused: views that keep their state. filled: views that are computed from the tables' rows. dropped, dropped_tables: views and tables
+    that the program does not define. unfed: tables without a source.
     """
 
     epoch: int | None
@@ -45,8 +45,8 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One tick. files: read whole or in part, by table. rows_in: of the sources, by table, dead letters among them. rows_out: of the views'
-    changes, by view. letters: dead letters, by table. seconds: read, tick and sinks.
+    """One tick. files: by table, read whole or in part. rows_in: rows of the sources by table, including dead letters. rows_out: rows of
+    the changes by view. letters: dead letters by table. seconds: read, tick and sinks.
     """
 
     epoch: int
@@ -70,7 +70,7 @@ class Progress:
 
 @dataclass(slots=True)
 class Summary:
-    """All ticks of a run; as Progress, but files are counted. epoch: the last committed. stopped: before everything was read."""
+    """All ticks of a run; as Progress, but files are counted. epoch: the last commit. stopped: whether it ended before all was read."""
 
     epoch: int = 0
     ticks: int = 0
@@ -83,7 +83,7 @@ class Summary:
     _split: dict[str, str] = field(default_factory=dict)
 
     def add(self, progress: Progress) -> None:
-        """One tick more."""
+        """Adds a tick."""
         self.epoch = progress.epoch
         self.ticks += 1
         for table, names in progress.files.items():
