@@ -122,7 +122,7 @@ def test_comments_that_are_no_hints_are_read_over() -> None:
 
 def test_an_unknown_hint_in_python_is_an_error() -> None:
     edges = deltic.Circuit().input("edges", schema={"src": int, "dst": int})
-    with pytest.raises(CircuitError, match="there is no hint 'multi'\nexpected: 'multiway' or 'binary'"):
+    with pytest.raises(CircuitError, match="unknown hint 'multi'\nexpected: 'multiway' or 'binary'"):
         edges.index_with("dst").join(edges.index_with("src"), hint="multi")  # type: ignore[arg-type]
 
 

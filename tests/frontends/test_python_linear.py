@@ -83,11 +83,11 @@ def test_what_is_no_bound_is_refused() -> None:
     edges = circuit.input("edges", schema={"src": int, "dst": int})
     with pytest.raises(CircuitError, match="without a bound"):
         edges.temporal_filter()
-    with pytest.raises(CircuitError, match="followed_by of nothing"):
+    with pytest.raises(CircuitError, match="followed_by without a logic"):
         edges.followed_by(schema={"n": int})
     with pytest.raises(CircuitError, match="is not an expression of the row"):
         edges.temporal_filter(lower="max(src)")
-    with pytest.raises(CircuitError, match="there is a column dst already"):
+    with pytest.raises(CircuitError, match="the column dst already exists"):
         edges.weighted("dst")
     circuit.output("out", edges.temporal_filter(lower=lambda row: datetime(2024, 1, row.dst)))
     with deltic.Session() as session:

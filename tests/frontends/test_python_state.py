@@ -150,7 +150,7 @@ def test_a_state_names_its_functions_and_a_program_must_supply_them(tmp_path: Pa
     with deltic.Session(state=str(tmp_path)) as session:
         session.install(mapped(twice), replace=True)
         assert rows(session, "out") == {(2,)} and list(session.notes["functions"]) == [name]
-        with pytest.raises(DataError, match="Deltic's own"):
+        with pytest.raises(DataError, match="is reserved"):
             session.apply({}, notes={"functions": {}})
         session.sql("DROP VIEW out")
         assert "functions" not in session.notes

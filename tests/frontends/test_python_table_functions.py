@@ -284,7 +284,7 @@ def test_what_does_not_fit_is_refused_with_what_was_expected() -> None:
     refused(r"as _row", batches(x=[1], _row=[None]))
     refused(r"as _row", batches(x=[1], _row=["0"]))
     refused(r"returned NULL\n", batches(x=[None], _row=[0]))
-    refused("leaves the years 1 to 9999", lambda t: t.join_function(lambda row: [(1, 10**30, 1)], schema={"x": int}))
+    refused("is outside the years 1 to 9999", lambda t: t.join_function(lambda row: [(1, 10**30, 1)], schema={"x": int}))
     refused("no tim|TIMESTAMP", lambda t: t.join_function(lambda row: [(1, "now", 1)], schema={"x": int}))
     refused("would have the weight -2", lambda t: t.explode(lambda row: [(1, -1)], schema={"x": int}), NegativeWeight)
     refused("named _row", lambda t: t.flat_map(copied_batch, schema={"_row": int}, on_batches=True), CircuitError)

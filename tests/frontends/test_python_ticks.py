@@ -355,7 +355,7 @@ def test_errors_of_a_function_of_groups_name_it() -> None:
         failing(lambda group: [(1, 2), 3], a=int, b=int)
     with pytest.raises(ImpureFunction, match="returned 1 and then 2"):
         failing(lambda group: state.append(1) or len(state))
-    with pytest.raises(CircuitError, match="by a function and by SQL"):
+    with pytest.raises(CircuitError, match="with a function and SQL"):
         Ticking({"out": lambda e, m: e.index_with("src").aggregate(spread, n="count(*)")}, deltic.Session())
 
 

@@ -144,7 +144,7 @@ def test_a_view_that_is_not_as_declared_is_refused_and_nothing_is_installed(view
 def test_names_within_a_circuit_differ() -> None:
     circuit = deltic.Circuit()
     circuit.view("v", schema=PAIR)
-    with pytest.raises(CircuitError, match="V is there already"):
+    with pytest.raises(CircuitError, match="V is already in use"):
         circuit.input("V", schema=PAIR)
     with pytest.raises(CircuitError, match="the name of a view"):
         circuit.recursive("v", schema=PAIR)(lambda v: v)

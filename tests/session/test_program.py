@@ -43,7 +43,7 @@ def test_an_input_without_a_schema_is_the_table_of_the_program() -> None:
     circuit.output("copied", circuit.input("ORDERS"))
     program = deltic.Program(tables, circuit)
     assert program.catalog.tables == tables.catalog.tables and list(circuit.inputs) == ["orders"]
-    with pytest.raises(CircuitError, match="orders is there already"):
+    with pytest.raises(CircuitError, match="orders is already in use"):
         circuit.input("orders")
 
 
@@ -122,7 +122,7 @@ def test_a_function_whose_outside_values_changed_after_it_was_declared_is_refuse
     with deltic.Session() as session:
         session.program(program)
     factor[0] = 3
-    with deltic.Session() as session, pytest.raises(CircuitError, match="has changed since it was given to a stream"):
+    with deltic.Session() as session, pytest.raises(CircuitError, match="has changed since the function was passed to a stream"):
         session.program(program)
 
 

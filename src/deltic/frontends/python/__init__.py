@@ -1,6 +1,6 @@
-"""Circuits made in Python: streams with the operators' standard names, which build plan nodes.
+"""Circuits in Python: streams, whose methods have the operators' standard names and build plan nodes.
 
-The oracle evaluates what is built (`Circuit.outputs` are plans), and a session keeps it exact (`Session.install`).
+The oracle evaluates the plans (`Circuit.outputs`), and a session keeps them exact (`Session.install`).
 """
 
 from deltic.frontends.python.circuit import Circuit, described

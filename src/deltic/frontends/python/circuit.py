@@ -1,4 +1,4 @@
-"""A circuit in the making: inputs, recursions and outputs by their names.
+"""Circuits: inputs, views, recursions and outputs, by name.
 
 >>> circuit = Circuit()
 >>> edges = circuit.input("edges", schema={"src": int, "dst": int})
@@ -29,7 +29,7 @@ from deltic.schema import Field, Schema, TableSchema
 
 
 class Circuit:
-    """Inputs become tables and outputs materialized views of the session or program that takes it.
+    """A circuit. Its inputs become tables, and its outputs materialized views, of the session or program that installs it.
 
     over: a Program, whose tables and views are read by name, without a schema. views: the views that are read, by name.
     """
@@ -43,14 +43,14 @@ class Circuit:
         self._around: list[str] = []
 
     def __copy__(self) -> Circuit:
-        """The circuit as it is now: inputs, views and outputs that are added to either are not added to the other."""
+        """A copy: inputs, views and outputs added to one circuit later are not added to the other."""
         copied = Circuit(self._over)
         copied.inputs, copied.views, copied.outputs = dict(self.inputs), dict(self.views), dict(self.outputs)
         copied._recursions = set(self._recursions)
         return copied
 
     def input(self, name: str, *, schema: Columns | None = None, key: Iterable[str] = ()) -> Stream:
-        """A table. key: the columns of its primary key, which are NOT NULL; without any it is a multiset.
+        """A table. key: the columns of its primary key, which become NOT NULL; without a key the table is a multiset.
 
         Without a schema it is a table of the program that the circuit is over.
         """
@@ -61,20 +61,21 @@ class Circuit:
             return Stream(Table(table))
         columns = schema_of(schema)
         _check_columns(name, columns)
-        found = [columns.find(column) for column in ((key,) if isinstance(key, str) else key)]
-        if any(len(positions) != 1 for positions in found):
-            raise CircuitError(f"the key of input {name} names a column that is not there", expected=f"of {', '.join(columns.names)}")
-        positions = tuple(dict.fromkeys(at for (at,) in found))
+        matches = [columns.find(column) for column in ((key,) if isinstance(key, str) else key)]
+        if any(len(positions) != 1 for positions in matches):
+            expected = f"columns among {', '.join(columns.names)}"
+            raise CircuitError(f"the key of input {name} has a column that is not in its schema", expected=expected)
+        positions = tuple(dict.fromkeys(position for (position,) in matches))
         fields = [Field(f.name, f.type, f.nullable and i not in positions) for i, f in enumerate(columns)]
         table = TableSchema(name, Schema(tuple(fields)), positions)
         self.inputs[name] = table
         return Stream(Table(table))
 
     def view(self, name: str, *, schema: Columns | None = None) -> Stream:
-        """A view of the session or program that takes the circuit, of SQL or of another circuit. schema: its columns, checked then.
+        """A view, of SQL or of another circuit, of the session or program that installs the circuit, which then checks the schema.
 
-        Without a schema it is a view of the program that the circuit is over. Within the circuit, names of views, inputs, outputs and
-        recursions differ.
+        Without a schema it is a view of the program that the circuit is over. The names of a circuit's views, inputs, outputs and
+        recursions are distinct.
         """
         self._check_free(name)
         if name in self._recursions:
@@ -83,24 +84,24 @@ class Circuit:
         return Stream(Reference(name, self.views[name]))
 
     def output(self, name: str, stream: Stream) -> None:
-        """Keeps the stream's content, as a view of this name."""
+        """Keeps the stream's content as a view with this name."""
         self._check_free(name)
         expected(stream, Stream)
         if self._around:
             raise CircuitError(
-                f"output {name} inside of the recursion {self._around[-1]}", remedy="return the stream, and put it out behind it"
+                f"output {name} inside the recursion {self._around[-1]}", remedy="return the stream, and call output after the recursion"
             )
         _check_columns(name, stream.schema)
         if inner := sorted(relation for relation, _ in references(stream.plan) if relation not in self.views):
-            remedy = f"the decorator makes the finished {inner[0]} of its function"
-            raise CircuitError(f"output {name} reads {inner[0]} as it is within its recursion", remedy=remedy)
+            remedy = f"use the stream that the decorator returns for {inner[0]}"
+            raise CircuitError(f"output {name} reads {inner[0]} as of an iteration of its recursion", remedy=remedy)
         self.outputs[name] = as_view(stream.plan, f"output {name}")
 
     def recursive(self, name: str, *, schema: Columns, limit: int = ITERATION_LIMIT) -> Callable[[Callable[[Stream], Stream]], Stream]:
-        """A decorator: the function takes the relation as the iteration before left it, and gives it as this one makes it.
+        """A decorator: the function takes the relation of the previous iteration and returns that of this one.
 
-        What it decorates becomes the stream of the least fixed point. limit: iterations that may change something. The function must
-        be monotone, as WITH RECURSIVE must; it may be called several times, and uses nothing but streams.
+        The decorated name becomes the stream of the least fixed point. limit: the most iterations that may change the relation. The
+        function must be monotone, as WITH RECURSIVE must be; it may be called several times, and may only combine streams.
         """
 
         def decorate(function: Callable[[Stream], Stream]) -> Stream:
@@ -111,9 +112,9 @@ class Circuit:
     def mutual(
         self, schemas: Mapping[str, Columns], *, limit: int = ITERATION_LIMIT
     ) -> Callable[[Callable[..., Stream | tuple[Stream, ...]]], dict[str, Stream]]:
-        """A decorator for relations that rest on one another: the function takes them in order and gives them as a tuple.
+        """A decorator for mutually recursive relations: the function takes them in order and returns them as a tuple.
 
-        What it decorates becomes the streams by their names.
+        The decorated name becomes a dict of their streams, by name.
         """
         names = list(schemas)
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
@@ -124,36 +125,36 @@ class Circuit:
                 raise CircuitError(f"the recursion {name} has the name of a view that the circuit reads", remedy="give it another name")
             self._recursions.add(name)
             if name in self._around:
-                raise CircuitError(f"the recursion {name} lies in another one of this name", remedy="give it another name")
+                raise CircuitError(f"the recursion {name} is inside another recursion of this name", remedy="give it another name")
 
         def decorate(function: Callable[..., Stream | tuple[Stream, ...]]) -> dict[str, Stream]:
             bodies = self._settled({name: schema_of(schema) for name, schema in schemas.items()}, function)
             check_monotone(bodies)
             for name in names:
                 if not has_base(bodies, name):
-                    raise CircuitError(f"the recursion {name} rests on itself alone, so it is empty", remedy="add a stream with plus")
+                    raise CircuitError(f"the recursion {name} reads only itself, so it is empty", remedy="add a stream with plus")
             return {name: Stream(Recursion(tuple(bodies.items()), name, limit)) for name in names}
 
         return decorate
 
     def _settled(self, schemas: Mapping[str, Schema], function: Callable[..., Any]) -> dict[str, Plan]:
-        """The bodies, whose schemas are those of the references in them: where a body is never NULL its relation is not either."""
+        """The bodies, with the schemas of the references in them: a column that is never NULL in its body is NOT NULL in the relation."""
         self._around += schemas
         try:
             while True:
                 bodies = self._bodies(schemas, function)
-                found = {name: Schema(_as(body.schema, schemas[name])) for name, body in bodies.items()}
-                if found == schemas:
+                derived = {name: Schema(_as(body.schema, schemas[name])) for name, body in bodies.items()}
+                if derived == schemas:
                     return bodies
-                schemas = found
+                schemas = derived
         finally:
             del self._around[-len(schemas) :]
 
     def _bodies(self, schemas: Mapping[str, Schema], function: Callable[..., Any]) -> dict[str, Plan]:
-        given = function(*(Stream(Reference(name, schema)) for name, schema in schemas.items()))
-        streams = given if isinstance(given, tuple) else (given,)
+        result = function(*(Stream(Reference(name, schema)) for name, schema in schemas.items()))
+        streams = result if isinstance(result, tuple) else (result,)
         if len(streams) != len(schemas) or not all(isinstance(stream, Stream) for stream in streams):
-            raise CircuitError(f"the recursion {', '.join(schemas)} returned {given!r}", expected="a Stream for each of its relations")
+            raise CircuitError(f"the recursion {', '.join(schemas)} returned {result!r}", expected="a Stream for each of its relations")
         for (name, schema), stream in zip(schemas.items(), streams, strict=True):
             _check_fits(name, schema, stream.schema)
         return {name: stream.plan for name, stream in zip(schemas, streams, strict=True)}
@@ -180,30 +181,30 @@ class Circuit:
     def _check_free(self, name: str) -> None:
         _check_name(name)
         if name.lower() in (other.lower() for other in (*self.inputs, *self.views, *self.outputs)):
-            raise CircuitError(f"{name} is there already", remedy="give it another name")
+            raise CircuitError(f"the name {name} is already in use", remedy="give it another name")
 
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name.strip():
-        raise CircuitError(f"{name!r} is no name", expected="a text")
+        raise CircuitError(f"invalid name {name!r}", expected="a str that is not blank")
 
 
 def _check_columns(name: str, schema: Schema) -> None:
-    """As in SQL, a column is known by its name in any case."""
+    """Raises CircuitError for columns whose names differ only in case, or not at all."""
     twice = [column for i, column in enumerate(schema.names) if column.lower() in map(str.lower, schema.names[:i])]
     if twice:
-        raise CircuitError(f"two columns of {name} are called {twice[0]}", remedy="map gives one another name")
+        raise CircuitError(f"two columns of {name} are called {twice[0]}", remedy="rename one with map")
 
 
 def _as(body: Schema, declared: Schema) -> tuple[Any, ...]:
     """The declared columns, with the nullability of the body."""
-    return tuple(type(field)(field.name, field.type, made.nullable) for field, made in zip(declared, body, strict=True))
+    return tuple(type(field)(field.name, field.type, column.nullable) for field, column in zip(declared, body, strict=True))
 
 
 def _check_fits(name: str, declared: Schema, body: Schema) -> None:
     same = [f.type for f in declared] == [f.type for f in body]
-    if not same or any(made.nullable and not field.nullable for field, made in zip(declared, body, strict=True)):
-        raise CircuitError(f"the recursion {name} gives ({described(body)})", expected=f"({described(declared)}), as its schema says")
+    if not same or any(column.nullable and not field.nullable for field, column in zip(declared, body, strict=True)):
+        raise CircuitError(f"the recursion {name} returns ({described(body)})", expected=f"({described(declared)}), its schema")
 
 
 def described(schema: Schema) -> str:

@@ -1,7 +1,7 @@
-"""Users' functions: which of them only pick columns, and what names the others in a state.
+"""Users' functions: those that only pick columns become projections; the others are identified by their name and digest.
 
-A function whose code does nothing but take columns and constants into a tuple becomes a projection, which is told by its instructions,
-not by trying. Every other one is called with rows, and a state knows it by its name and the digest of its code.
+A function whose code only puts columns and constants into a tuple becomes a projection; this is decided by its instructions, not by a
+trial call. Every other function is called with rows, and a state identifies it by its name and the digest of its code.
 """
 
 from __future__ import annotations
@@ -48,50 +48,50 @@ PICKS: Final = frozenset(
 """Instructions that cannot branch, call or compute."""
 
 
-STANDING: Final = "_deltic_standing"
+WRAPPER: Final = "_deltic_wrapper"
 OURS: Final = __name__.partition(".")[0]
-"""Deltic's own package: what a release of it changes is no change of a user's function."""
+"""Deltic's own package, whose functions count by name alone: a new release does not change users' functions."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What a function of Deltic's own that stands around users' is known by: what it makes of them, and they."""
+class Wrapper:
+    """The identity of one of Deltic's functions that wraps users' functions: its role, and these functions."""
 
     role: str
     functions: tuple[Callable[..., Any], ...]
 
 
-def standing_for(role: str, *functions: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator of Deltic's own functions around users': such a one has the name of the first, and the digest is of the users' alone."""
+def wrapper_of(role: str, *functions: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorates a wrapper of users' functions: it takes the first one's name, and its digest covers its role and these functions alone."""
 
-    def decorate(around: Callable[..., Any]) -> Callable[..., Any]:
-        found = wraps(functions[0])(around)
-        vars(found)[STANDING] = Standing(role, functions)
-        return found
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        wrapper = wraps(functions[0])(function)
+        vars(wrapper)[WRAPPER] = Wrapper(role, functions)
+        return wrapper
 
     return decorate
 
 
 class Picked:
-    """A row that gives its columns as expressions."""
+    """A row whose attributes are its columns, as expressions."""
 
     def __init__(self, schema: Schema, positions: Sequence[int]) -> None:
         self._schema, self._positions = schema, tuple(positions)
 
     def __getattr__(self, name: str) -> Column:
-        found = [i for i in self._positions if self._schema[i].name == name]
-        if not found and re.fullmatch("_[0-9]+", name):  # as in the rows of a function: what is no name in Python goes by its place
-            found = [*self._positions[int(name[1:]) :][:1]]
-        if len(found) != 1:
+        matches = [i for i in self._positions if self._schema[i].name == name]
+        if not matches and re.fullmatch("_[0-9]+", name):  # as in row_class: a name that Python does not accept
+            matches = [*self._positions[int(name[1:]) :][:1]]
+        if len(matches) != 1:
             unknown_column(name, [self._schema[i].name for i in self._positions])
-        return column_at(self._schema, found[0])
+        return column_at(self._schema, matches[0])
 
     def columns(self) -> tuple[Column, ...]:
         return tuple(column_at(self._schema, i) for i in self._positions)
 
 
 def unknown_column(name: str, names: Sequence[str]) -> NoReturn:
-    raise UnknownName(f"there is no one column {name}", expected=f"one of {', '.join(names)}")
+    raise UnknownName(f"unknown or ambiguous column {name}", expected=f"one of {', '.join(names)}")
 
 
 def column_at(schema: Schema, index: int) -> Column:
@@ -100,7 +100,7 @@ def column_at(schema: Schema, index: int) -> Column:
 
 
 def picked(function: Callable[..., Any], rows: Sequence[Picked | Expr]) -> tuple[Expr, ...] | None:
-    """What the function picks of the rows, if it does nothing else."""
+    """The columns that the function picks from the rows; None if it does anything else."""
     code = getattr(function, "__code__", None)
     if not isinstance(function, FunctionType) or not isinstance(code, CodeType) or len(rows) != code.co_argcount:
         return None
@@ -109,82 +109,82 @@ def picked(function: Callable[..., Any], rows: Sequence[Picked | Expr]) -> tuple
     return _columns(function(*rows))
 
 
-def _columns(given: Any) -> tuple[Expr, ...] | None:
-    """A row stands for all its columns; None where there is something else than columns, rows and constants."""
-    found: list[Expr] = []
-    for part in given if isinstance(given, tuple) else (given,):
+def _columns(result: Any) -> tuple[Expr, ...] | None:
+    """The columns of a result of columns, rows and constants, a row being all its columns; None for other results."""
+    columns: list[Expr] = []
+    for part in result if isinstance(result, tuple) else (result,):
         if isinstance(part, Picked):
-            found += part.columns()
+            columns += part.columns()
         elif isinstance(part, Column):
-            found.append(part)
+            columns.append(part)
         elif type(part) in PYTHON:
-            found.append(Literal(part, PYTHON[type(part)]))
+            columns.append(Literal(part, PYTHON[type(part)]))
         else:
             return None
-    return tuple(found)
+    return tuple(columns)
 
 
 def taking(function: object, *parameters: str) -> Callable[..., Any]:
-    """The function itself. Raises CircuitError if it is none, or not one that can be called with these."""
+    """The function. Raises CircuitError if it is not callable with these parameters."""
     if not callable(function):
-        raise CircuitError(f"{function!r} is no function", expected=f"a function of ({', '.join(parameters)})")
+        raise CircuitError(f"{function!r} is not a function", expected=f"a function of ({', '.join(parameters)})")
     try:
         signature(function).bind(*parameters)
-    except ValueError:  # a compiled function that does not say what it takes
+    except ValueError:  # a compiled function without a signature
         pass
     except TypeError as error:
-        found = f"the function {name_of(function)} cannot be called with ({', '.join(parameters)}): {error}"
-        raise CircuitError(found, expected=f"a function of {len(parameters)} argument{'s' * (len(parameters) > 1)}") from error
+        message = f"the function {name_of(function)} cannot be called with ({', '.join(parameters)}): {error}"
+        raise CircuitError(message, expected=f"a function of {len(parameters)} argument{'s' * (len(parameters) > 1)}") from error
     return function
 
 
 def user_function(
     function: Callable[..., Any], parameters: Sequence[tuple[str, ...] | None], width: int, *, on_batches: bool = False
 ) -> UserFunction:
-    """The function as expressions hold it; one that wraps another goes by the other's name."""
+    """The function as a node of expressions; a function that wraps another has the other's name."""
     named = unwrap(function)
     name = f"{getattr(named, '__module__', '')}.{getattr(named, '__qualname__', type(named).__qualname__)}"
     return UserFunction(name, digest_of(function), tuple(parameters), width, on_batches, pure(function))
 
 
 def check_unchanged(plans: Iterable[Plan]) -> None:
-    """Raises CircuitError where what a function takes from outside is not what it was when it was given to a stream.
+    """Raises CircuitError if a captured value of a function has changed since the function was passed to a stream.
 
-    So it is with one that is made in a loop and takes the loop's variable: a state would know it by what it does not do.
+    For example a lambda in a loop that captures the loop's variable: its digest would not match its behaviour.
     """
     for function in set(user_functions(tuple(plans))):
         call = function.call
         if isinstance(call, Pure) and digest_of(call.function) != function.digest:
             raise CircuitError(
-                f"what the function {call.name} takes from outside has changed since it was given to a stream",
-                expected="values that stay as they are",
-                remedy="a default keeps what a variable is now: lambda row, k=k: …",
+                f"a value that the function {call.name} captures has changed since the function was passed to a stream",
+                expected="captured values that do not change",
+                remedy="a default captures the current value of a variable: lambda row, k=k: …",
             )
 
 
 def inspector(callback: Callable[..., Any], names: tuple[str, ...]) -> UserFunction:
-    """A function that only looks at rows of these columns. It is no part of what a state holds, so it counts by itself."""
+    """A callback that inspects rows of these columns. No state depends on it, so it is identified by the object."""
     return UserFunction(name_of(callback), f"{id(callback):x}", (names,), 0, False, callback)
 
 
 def digest_of(function: Callable[..., Any]) -> str:
-    """Hexadecimal digits of what the function does: its code, its defaults, and the values and functions that it takes from outside.
+    """The digest of a function, in hexadecimal: of its code, its defaults, and the values and functions that it captures.
 
-    Of libraries the names alone count. Raises CircuitError for a value from outside that cannot be told from another by what it holds.
+    Library functions count by name alone. Raises CircuitError for a captured value whose content cannot be hashed.
     """
     return hashlib.sha256(repr(_meaning(function, function, ())).encode()).hexdigest()
 
 
 def _meaning(value: Any, function: Callable[..., Any], around: tuple[int, ...]) -> Any:
-    """The value as nested data whose repr is the same in every process. function: the user's, for errors."""
+    """The value as nested data whose repr is the same in every process. function: the user's function, for errors."""
     if id(value) in around:
         return "itself"
 
     def inner(part: Any) -> Any:
         return _meaning(part, function, (*around, id(value)))
 
-    if isinstance(value, FunctionType) and isinstance(standing := vars(value).get(STANDING), Standing):
-        return ("standing", standing.role, [inner(part) for part in standing.functions])
+    if isinstance(value, FunctionType) and isinstance(wrapper := vars(value).get(WRAPPER), Wrapper):
+        return ("standing", wrapper.role, [inner(part) for part in wrapper.functions])
     match value:
         case None | bool() | int() | float() | str() | bytes() | decimal.Decimal() | re.Pattern():
             return repr(value)
@@ -220,16 +220,16 @@ def _meaning(value: Any, function: Callable[..., Any], around: tuple[int, ...]) 
     if hasattr(value, "__dict__") and not any(vars(kind).get("__slots__") for kind in type(value).__mro__):
         return ("instance", inner(type(value)), inner(vars(value)))
     raise CircuitError(
-        f"the function {name_of(function)} takes {value!r} from outside, of class {type(value).__qualname__}",
-        expected="numbers, texts, dates, tuples, lists, sets and dicts of these, functions, and instances of plain classes",
-        remedy="a state must know the function again by what it does: give it plain values",
+        f"the function {name_of(function)} captures {value!r}, of class {type(value).__qualname__}",
+        expected="numbers, strings, dates, tuples, lists, sets and dicts of these, functions, and instances of plain classes",
+        remedy="a state identifies a function by its code and captured values: capture plain values",
     )
 
 
 def _is_library(value: Any) -> bool:
-    """Whether it is a function or class of Python or of an installed package, or a compiled one.
+    """Whether the value is a function or class of Python or of an installed package, or a compiled one.
 
-    A function that its module has not by this name, such as one that was made in another, is none: its name does not say what it holds.
+    A function that its module does not contain under its name, such as a closure, is not: its name does not identify it.
     """
     module = sys.modules.get(getattr(value, "__module__", None) or "")
     if module is None or not hasattr(value, "__qualname__"):
@@ -244,11 +244,11 @@ def _is_library(value: Any) -> bool:
 
 
 def _named(module: ModuleType, name: str) -> object:
-    """What the module has by a name with dots; None if there is nothing."""
-    found: object = module
+    """The object with a dotted name in the module; None if there is none."""
+    value: object = module
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 def _global_names(code: CodeType) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from deltic.errors import CircuitError, EvaluationError
 from deltic.expr.table_functions import ROW
-from deltic.frontends.python.functions import standing_for, taking, user_function
+from deltic.frontends.python.functions import taking, user_function, wrapper_of
 from deltic.plan.nodes import Generate, Plan
 from deltic.purity import name_of, shown
 from deltic.schema import Schema
@@ -27,9 +27,9 @@ def generated(plan: Plan, function: Callable[..., Any], made: Schema, *, weighte
 
 
 def _rows(function: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
-    """The function's rows as a tuple, so that two answers can be compared."""
+    """The function, returning its rows as a tuple: two results can be compared."""
 
-    @standing_for("rows", function)
+    @wrapper_of("rows", function)
     def rows(row: Any) -> tuple[Any, ...]:
         given = function(row)
         if not isinstance(given, Iterable):

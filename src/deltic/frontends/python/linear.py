@@ -1,8 +1,8 @@
-"""The most general linear operators: a logic gives for one row the updates (row, time, weight) that it stands for.
+"""The most general linear operators: a logic maps a row to updates (row, time, weight).
 
-A time is a datetime with its zone; an integer, the microseconds since 1970-01-01 UTC; or None, which is at or before every other. The row
-counts from that time on: at now ∨ time. On batches a logic gives its updates as one record batch, whose columns `_time` and `_weight` are
-the times (TIMESTAMP or int64) and the weights.
+A time is a datetime with a zone; an integer, the microseconds since 1970-01-01 UTC; or None, the least time. The row is present from that
+time on: at now ∨ time. On batches a logic returns its updates as one record batch, whose columns `_time` and `_weight` are the times
+(TIMESTAMP or int64) and the weights.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from deltic.errors import EvaluationError
 from deltic.expr.table_functions import ROW
-from deltic.frontends.python.functions import standing_for
+from deltic.frontends.python.functions import wrapper_of
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Bound, Plan, Project, TemporalFilter
 from deltic.purity import name_of, shown
@@ -32,10 +32,10 @@ EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def composed(logics: tuple[Logic, ...]) -> Logic:
-    """One logic that does in one pass what these do one after the other: times are joined, weights multiplied."""
+    """The composition of the logics: times are joined, weights multiplied."""
     first, *others = logics
 
-    @standing_for("followed_by", *logics)
+    @wrapper_of("followed_by", *logics)
     def logic(row: Any) -> list[Update]:
         updates = list(first(row))
         for other in others:
@@ -50,10 +50,10 @@ def composed(logics: tuple[Logic, ...]) -> Logic:
 
 
 def composed_batches(logics: tuple[Callable[[pa.RecordBatch], pa.RecordBatch], ...]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """The same for logics on batches; each but the first gets the columns of the one before it, without those that begin with `_`."""
+    """As `composed`, for logics on batches; each takes the columns of the one before it, without those that begin with `_`."""
     first, *others = logics
 
-    @standing_for("followed_by", *logics)
+    @wrapper_of("followed_by", *logics)
     def logic(batch: pa.RecordBatch) -> pa.RecordBatch:
         updates = _parts(first, batch)
         for other in others:
@@ -72,7 +72,7 @@ UPDATE: Final = (ROW, TIME.name, WEIGHT.name)
 
 
 def _parts(logic: Callable[..., Any], batch: pa.RecordBatch) -> dict[str, pa.Array]:
-    """The columns of the updates that a logic gives for a batch, times in microseconds since 1970 UTC. Raises EvaluationError."""
+    """The columns of a logic's updates for a batch, times in microseconds since 1970 UTC. Raises EvaluationError."""
     given = logic(batch)
     if not isinstance(given, pa.RecordBatch) or not set(UPDATE) <= set(given.schema.names):
         raise EvaluationError(
@@ -84,24 +84,24 @@ def _parts(logic: Callable[..., Any], batch: pa.RecordBatch) -> dict[str, pa.Arr
 
 
 def joined(one: datetime.datetime | None, other: datetime.datetime | None) -> datetime.datetime | None:
-    """The later of both."""
+    """The join of two times: the later one."""
     return one if other is None else other if one is None else max(one, other)
 
 
 def instant(time: Any) -> Any:
-    """A time as a datetime or None; what is neither stays as it is, to be refused as a TIMESTAMP. Raises EvaluationError."""
+    """A time as a datetime or None; other values are returned unchanged, and refused later as a TIMESTAMP. Raises EvaluationError."""
     if not isinstance(time, int) or isinstance(time, bool):
         return time
     try:
         return EPOCH + datetime.timedelta(microseconds=time)
     except OverflowError:
-        raise EvaluationError(f"the time {time} µs leaves the years 1 to 9999", expected="microseconds since 1970-01-01 UTC") from None
+        raise EvaluationError(f"the time {time} µs is outside the years 1 to 9999", expected="microseconds since 1970-01-01 UTC") from None
 
 
 def updates(logic: Logic) -> Callable[[Any], list[tuple[Any, ...]]]:
     """The logic's updates as rows of the columns, the time and the weight."""
 
-    @standing_for("updates", logic)
+    @wrapper_of("updates", logic)
     def rows(row: Any) -> list[tuple[Any, ...]]:
         return [(*(made if isinstance(made, tuple) else (made,)), instant(time), weight) for made, time, weight in logic(row)]
 
@@ -109,22 +109,22 @@ def updates(logic: Logic) -> Callable[[Any], list[tuple[Any, ...]]]:
 
 
 def with_update(made: Schema) -> Schema:
-    """The columns of the rows of `updates`."""
+    """The schema of the rows of `updates`."""
     return Schema((*made, TIME, WEIGHT))
 
 
 def updated(plan: Plan) -> Plan:
-    """Rows with their time in the last column as the rows, from their times on."""
+    """The rows without their last column, the time, present from that time on."""
     time = len(plan.schema) - 1
     return first_columns(TemporalFilter(plan, (Bound(reference(plan.schema, time), optional=True),)), time)
 
 
 def bounded(plan: Plan, columns: int, bounds: Mapping[str, int]) -> Plan:
-    """The first columns of the rows whose time it is. bounds: the columns of `lower` and `upper`."""
+    """The first columns of the rows whose bounds include now. bounds: the columns of `lower` and `upper`."""
     lower, upper = (tuple(Bound(reference(plan.schema, bounds[side])) for side in (name,) if side in bounds) for name in ("lower", "upper"))
     return first_columns(TemporalFilter(plan, lower, upper), columns)
 
 
 def first_columns(plan: Plan, columns: int) -> Plan:
-    """The rows without the columns after these."""
+    """The first columns of the rows."""
     return Project(plan, tuple((plan.schema[i].name, reference(plan.schema, i)) for i in range(columns)))

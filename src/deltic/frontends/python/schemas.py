@@ -1,4 +1,4 @@
-"""Schemas as Python writes them: `{"src": int, "name": str | None}`, or a type's SQL name such as "DECIMAL(10,2)"."""
+"""Schemas in Python's notation: `{"src": int, "name": str | None}`, or a type's SQL name such as "DECIMAL(10,2)"."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Columns = Mapping[str, Any]
 
 
 def schema_of(columns: Columns | Schema) -> Schema:
-    """The schema. Columns are NOT NULL unless their type says `| None`. Raises CircuitError.
+    """The schema. Columns are NOT NULL unless their type is `… | None`. Raises CircuitError.
 
     >>> [(f.name, f.type.sql, f.nullable) for f in schema_of({"src": int, "name": str | None, "cost": "DECIMAL(10,2)"})]
     [('src', 'BIGINT', False), ('name', 'STRING', True), ('cost', 'DECIMAL(10,2)', False)]
@@ -30,29 +30,29 @@ def schema_of(columns: Columns | Schema) -> Schema:
     if isinstance(columns, Schema):
         return columns
     if not isinstance(columns, Mapping) or not columns:
-        raise CircuitError("a schema without columns" if columns == {} else f"{columns!r} is no schema", expected='{"column": type, …}')
+        raise CircuitError("a schema without columns" if columns == {} else f"invalid schema {columns!r}", expected='{"column": type, …}')
     if bad := [name for name in columns if not isinstance(name, str) or not name]:
-        raise CircuitError(f"{bad[0]!r} is no name of a column", expected="a text")
-    return Schema(tuple(_field(name, given) for name, given in columns.items()))
+        raise CircuitError(f"invalid column name {bad[0]!r}", expected="a str that is not empty")
+    return Schema(tuple(_field(name, notation) for name, notation in columns.items()))
 
 
-def _field(name: str, given: Any) -> Field:
-    parts = get_args(given) if get_origin(given) in (Union, types.UnionType) else (given,)
+def _field(name: str, notation: Any) -> Field:
+    parts = get_args(notation) if get_origin(notation) in (Union, types.UnionType) else (notation,)
     kinds = [part for part in parts if part is not type(None)]
-    found = _type(kinds[0]) if len(kinds) == 1 else None
-    if found is None:
+    type_ = _type(kinds[0]) if len(kinds) == 1 else None
+    if type_ is None:
         expected = "bool, int, float, str, datetime.date or datetime.datetime, with | None if it may be NULL, or a type's SQL name"
-        raise CircuitError(f"column {name} has no type {given!r}", expected=expected)
-    return Field(name, found, len(kinds) < len(parts))
+        raise CircuitError(f"column {name}: invalid type {notation!r}", expected=expected)
+    return Field(name, type_, len(kinds) < len(parts))
 
 
-def _type(given: Any) -> Type | None:
-    if isinstance(given, Type):
-        return given
-    if not isinstance(given, str):
-        return PYTHON.get(given) if isinstance(given, Hashable) else None
+def _type(notation: Any) -> Type | None:
+    if isinstance(notation, Type):
+        return notation
+    if not isinstance(notation, str):
+        return PYTHON.get(notation) if isinstance(notation, Hashable) else None
     try:
-        found = Type.parse(given.upper())
+        type_ = Type.parse(notation.upper())
     except ValueError:
         return None
-    return None if found == NULL else found
+    return None if type_ == NULL else type_

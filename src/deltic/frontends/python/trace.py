@@ -1,7 +1,7 @@
-"""The raw operators of incremental circuits as plans, as the literature has them.
+"""The primitive operators of incremental circuits as plans, under their names in the literature.
 
-A delta is a stream of changes (`differentiate`); a trace is what they add up to, each with its time, the number of its tick's epoch.
-`_time` is the last column of a trace's rows.
+A delta is a stream of changes (`differentiate`); a trace is their sum, each with its time, the epoch of its tick. `_time` is the last
+column of a trace's rows.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from deltic.schema import BIGINT, BOOLEAN, Schema
 
 TIME: Final = "_time"
 NOW: Final = OverTicks(Values(((),), Schema(())), "stamp", TIME)
-"""One row: the number of the present epoch."""
+"""One row: the number of the current epoch."""
 
 
 def untimed(trace: Plan) -> Plan:
-    """The rows of a trace without their times, weights added up."""
+    """The rows of a trace without their times; weights of equal rows are added."""
     return first_columns(trace, len(trace.schema) - 1)
 
 
 def earlier(trace: Plan) -> Plan:
-    """The same of the times before now alone."""
+    """As `untimed`, of the times before now."""
     time = reference(trace.schema, len(trace.schema) - 1)
     now = Join(trace, NOW, "inner", ((time, reference(NOW.schema, 0)),))
     return Union((untimed(trace), negated(first_columns(now, len(trace.schema) - 1))))
 
 
 def stamped(plan: Plan) -> Plan:
-    """Each row with the present time."""
+    """Each row with the current time."""
     return OverTicks(plan, "stamp", TIME)
 
 
 def distinct_change(delta: Plan, trace: Plan) -> Plan:
-    """H(old + w) - H(old), where old is the weight in the trace; what the delta has not is the same on both sides."""
+    """H(old + w) - H(old), where old is the weight in the trace; rows that are not in the delta cancel out."""
     return Union((positive(Union((trace, delta))), negated(positive(trace))))
 
 
 def positive(plan: Plan) -> Plan:
-    """H: each row whose weight is positive, once."""
+    """H: each row of positive weight, once."""
     schema = plan.schema
     columns = [reference(schema, i) for i in range(len(schema))]
     normal = [Call("normalize", (c,), c.type, c.nullable) if c.type.is_float else c for c in columns]
