@@ -213,7 +213,7 @@ def test_rows_in_the_making_are_what_they_are_made_of() -> None:
     assert whole.rows() is rows
     some = whole.filtered(np.arange(0, len(rows), 2))
     assert isinstance(some.rows(), Batch)
-    twice = some.taken(np.repeat(np.arange(some.length), 2))
+    twice = some.take(np.repeat(np.arange(some.length), 2))
     assert not isinstance(twice.rows(), Batch) and twice.length == 2 * some.length
     there = np.repeat(np.arange(0, len(rows), 2), 2)
     assert [part.tolist() for part in (*twice.rows().columns, *twice.rows().weights)] == [

@@ -123,12 +123,12 @@ class CircuitBuilder:
         ports = _ports(nodes)
         levels = []
         for index in range(max((n.level for n in nodes), default=0) + 1):
-            here = tuple(n for n in nodes if n.level == index and not isinstance(n.operator, Exchange))
-            owned = tuple(name for n in here for name in n.owned)
-            reads = tuple(dict.fromkeys((*owned, *(name for n in here for name in n.reads))))
+            own = tuple(n for n in nodes if n.level == index and not isinstance(n.operator, Exchange))
+            owned = tuple(name for n in own for name in n.owned)
+            reads = tuple(dict.fromkeys((*owned, *(name for n in own for name in n.reads))))
             arrives = tuple(p for p in ports if p.target_level == index)
             leaves = tuple(p for p in ports if p.source_level == index)
-            levels.append(Level(index, here, arrives, leaves, owned, reads))
+            levels.append(Level(index, own, arrives, leaves, owned, reads))
         whole = _whole(nodes, tuple(p for p in ports if p.source_level < 0))
         return Dataflow(nodes, tuple(levels), whole, self._specified(nodes), dict(self.tables), dict(self.views), _routes(nodes))
 
@@ -209,7 +209,7 @@ def _nested(parts: Sequence[str]) -> str:
 
 @cache
 def _canonical_form(kind: type) -> tuple[str, tuple[str, ...], bool] | None:
-    """(the repr of its name in ids, its compared fields, whether names of columns in it count); None of a class that is no dataclass."""
+    """(the repr of its name in ids, its compared fields, whether names of columns in it count); None if the class is not a dataclass."""
     if not dataclasses.is_dataclass(kind):
         return None
     compared = tuple(field.name for field in dataclasses.fields(kind) if field.compare)

@@ -78,7 +78,7 @@ def _steps(node: Node) -> tuple[Step, ...] | None:
 
 def _cancels(step: Step) -> bool:
     """Whether its results of different rows may cancel, so that expressions that can fail must not see them."""
-    return step.weighted if isinstance(step, GenerateOperator) else isinstance(step, FlatMapOperator) and not step.made
+    return step.weighted if isinstance(step, GenerateOperator) else isinstance(step, FlatMapOperator) and not step.returned
 
 
 def _renumbered(nodes: list[Node]) -> list[Node]:

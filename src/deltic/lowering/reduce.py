@@ -22,11 +22,11 @@ def lower_reduce(lowering: PlanLowering, plan: Reduce) -> int:
     width = Shape(Schema(tuple(keys))).layout.width
     gathered = streams.gather(mapped, width) if plan.keys else streams.exchange(mapped, ())
     arranged = streams.arrange(gathered, len(keys))
-    target = Schema((*keys, *plan.made))
+    target = Schema((*keys, *plan.returned))
     memory = builder.name("reduced", plan.function, target, streams.fingerprint(arranged))
-    operator = ReduceOperator(arranged.id, memory, width, values, plan.made, plan.function)
+    operator = ReduceOperator(arranged.id, memory, width, values, plan.returned, plan.function)
     node = builder.add(operator, (arranged.node,), Shape(target), arranged.partition, owns=memory, reads=(arranged.id,))
     streams.specify_memory(memory, node, len(keys))
     if plan.keys:
         return node
-    return streams.map(node, [reference(target, i + 1) for i in range(len(plan.made))], plan.schema)
+    return streams.map(node, [reference(target, i + 1) for i in range(len(plan.returned))], plan.schema)

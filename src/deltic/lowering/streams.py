@@ -117,7 +117,7 @@ class Streams:
         node = self.builder.nodes[stream]
         fallible = plan.function in FALLIBLE or any(map(can_fail, plan.arguments))
         operator = FlatMapOperator(
-            node.shape.schema, plan.function, plan.arguments, tuple(carried), plan.made, plan.position, plan.outer, fallible
+            node.shape.schema, plan.function, plan.arguments, tuple(carried), plan.returned, plan.position, plan.outer, fallible
         )
         columns = tuple(reference(node.shape.schema, i) for i in carried)
         kept = Map(node.shape.schema, Schema(operator.target.fields[: len(carried)]), columns)
@@ -126,7 +126,7 @@ class Streams:
     def generate(self, stream: int, plan: Generate) -> int:
         """The rows that a user's table function returns for those of the stream."""
         node = self.builder.nodes[stream]
-        operator = GenerateOperator(node.shape.schema, plan.function, plan.made, plan.weighted)
+        operator = GenerateOperator(node.shape.schema, plan.function, plan.returned, plan.weighted)
         return self.builder.add(operator, (stream,), Shape(operator.target), () if node.partition == () else None)
 
     def inspect(self, stream: int, plan: Inspect) -> int:

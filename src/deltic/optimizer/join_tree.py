@@ -30,7 +30,7 @@ from deltic.schema import BOOLEAN, INT
 FALLIBLE: Final = "a condition can fail on rows that other joins or conditions leave out (compute it in a subquery of its relation)"
 COMPUTED: Final = "a column is computed between two of them (compute it in a subquery of its relation)"
 OUTER: Final = "an outer join is between two of them (join it last)"
-SEMI: Final = "EXISTS and IN are joined by themselves (join the relation instead, made DISTINCT)"
+SEMI: Final = "EXISTS and IN are joined separately (use a join with the DISTINCT relation instead)"
 ANTI: Final = "NOT EXISTS or NOT IN is between two of them (apply it last)"
 TABLE_FUNCTION: Final = "a table function is between two of them (apply it in a subquery of its relation)"
 HINTED: Final = "a hint asks for it"
@@ -236,8 +236,8 @@ def _past_join(plan: Join) -> JoinTree | None:
 def _past_table_function(plan: FlatMap, below: JoinTree) -> JoinTree:
     """The tree over a table function, whose columns are functions of its arguments."""
     arguments = tuple(substitute(argument, below.columns) for argument in plan.arguments)
-    made = (Call(plan.function, (*arguments, Literal(i, INT)), field.type, field.nullable) for i, field in enumerate(plan.made))
-    return replace(below, columns=(*below.columns, *made), obstacles=(*below.obstacles, TABLE_FUNCTION))
+    columns = (Call(plan.function, (*arguments, Literal(i, INT)), field.type, field.nullable) for i, field in enumerate(plan.returned))
+    return replace(below, columns=(*below.columns, *columns), obstacles=(*below.obstacles, TABLE_FUNCTION))
 
 
 def refuse_hint(hint: Hint, obstacle: str) -> NoReturn:

@@ -84,16 +84,16 @@ class _World:
     iterations: tuple[tuple[Relations, ...], ...] = ()
 
     def relation(self, name: str) -> Relation:
-        return next(known[-1][name] for known in reversed(self.iterations) if name in known[-1])
+        return next(relations[-1][name] for relations in reversed(self.iterations) if name in relations[-1])
 
     def before(self, plan: Plan) -> _World | None:
         """The previous iteration of the innermost recursion whose relations the plan reads; if it reads none, the previous tick."""
         names = {name for name, _ in references(plan)}
         for depth in reversed(range(len(self.iterations))):
-            known = self.iterations[depth]
-            if not names.isdisjoint(known[-1]):
-                earlier = (*self.iterations[:depth], known[:-1], *self.iterations[depth + 1 :])
-                return replace(self, iterations=earlier) if len(known) > 1 else None
+            relations = self.iterations[depth]
+            if not names.isdisjoint(relations[-1]):
+                earlier = (*self.iterations[:depth], relations[:-1], *self.iterations[depth + 1 :])
+                return replace(self, iterations=earlier) if len(relations) > 1 else None
         return replace(self, moment=self.past[-1], past=self.past[:-1]) if self.past else None
 
 
@@ -178,18 +178,18 @@ def _fixed_point(plan: Recursion, world: _World) -> Relation:
 
     If a body delays a relation, X(n+1) = bodies(X(n), X(n-1)), and so on, and it iterates until correspondingly many are equal.
     """
-    known: tuple[Relations, ...] = ({name: Relation() for name, _ in plan.relations},)
-    growth: dict[str, list[int]] = {name: [] for name in known[0]}
+    iterations: tuple[Relations, ...] = ({name: Relation() for name, _ in plan.relations},)
+    growth: dict[str, list[int]] = {name: [] for name in iterations[0]}
     reach = 1 + max((_delays(body) for _, body in plan.relations), default=0)
     for _ in range(plan.limit + reach):
-        inside = replace(world, iterations=(*world.iterations, known))
-        known = (*known, {name: _evaluate(body, inside) for name, body in plan.relations})
-        if len(known) > reach and all(one == known[-1] for one in known[-1 - reach : -1]):
-            return known[-1][plan.result]
-        for name, relation in known[-1].items():
-            growth[name].append(len(relation - known[-2][name]))
-    name = next(name for name in known[-1] if known[-1][name] != known[-2][name])
-    raise diverged(name, plan.limit, growth[name][-GROWTH:], list(known[-1][name] - known[-2][name])[:SAMPLES])
+        inside = replace(world, iterations=(*world.iterations, iterations))
+        iterations = (*iterations, {name: _evaluate(body, inside) for name, body in plan.relations})
+        if len(iterations) > reach and all(one == iterations[-1] for one in iterations[-1 - reach : -1]):
+            return iterations[-1][plan.result]
+        for name, relation in iterations[-1].items():
+            growth[name].append(len(relation - iterations[-2][name]))
+    name = next(name for name in iterations[-1] if iterations[-1][name] != iterations[-2][name])
+    raise diverged(name, plan.limit, growth[name][-GROWTH:], list(iterations[-1][name] - iterations[-2][name])[:SAMPLES])
 
 
 def _delays(plan: Plan) -> int:
@@ -222,7 +222,7 @@ def _reduced(plan: Reduce, relation: Relation) -> Iterator[Pair]:
         key = tuple(normal(value_of(expr, row)) for _, expr in plan.keys)
         groups.setdefault(key_of(key), (key, []))[1].append((tuple(row[i] for i in plan.values), weight))
     for key, members in groups.values():
-        for reduced in rows_of_reduction(plan.function, plan.made, Relation(members).pairs()):
+        for reduced in rows_of_reduction(plan.function, plan.returned, Relation(members).pairs()):
             yield (*key, *reduced), 1
 
 
@@ -240,7 +240,7 @@ def _elements(plan: FlatMap, row: Row) -> Iterator[Pair]:
         return
     items = elements(plan.function, values, plan.span)
     if plan.outer and not items:
-        yield (None,) * len(plan.made), 1
+        yield (None,) * len(plan.returned), 1
     for position, element in enumerate(items):
         yield ((position, element) if plan.position else (element,)), 1
 
@@ -248,7 +248,7 @@ def _elements(plan: FlatMap, row: Row) -> Iterator[Pair]:
 def _generated(plan: Generate, relation: Relation) -> Iterator[Pair]:
     """The rows that the function returns for each row."""
     for row, weight in relation.pairs():
-        for generated in rows_of_table_function(plan.function, plan.made, row, plan.input.schema):
+        for generated in rows_of_table_function(plan.function, plan.returned, row, plan.input.schema):
             times = generated[-1] if plan.weighted else 1
             assert isinstance(times, int)
             yield generated[: len(plan.schema)], weight * times

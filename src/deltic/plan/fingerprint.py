@@ -107,13 +107,13 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
         case TemporalFilter():
             return tuple(tuple(map(_bound, bounds)) for bounds in (plan.lower, plan.upper))
         case Generate():
-            return (_function(plan.function), _types(plan.made), plan.weighted)
+            return (_function(plan.function), _types(plan.returned), plan.weighted)
         case Distinct() | Union() | Multiset() | Weighted() | Inspect():
             return None
         case OverTicks():
             return plan.function
         case Reduce():
-            return (tuple(_expr(expr) for _, expr in plan.keys), plan.values, _function(plan.function), _types(plan.made))
+            return (tuple(_expr(expr) for _, expr in plan.keys), plan.values, _function(plan.function), _types(plan.returned))
         case SetOperation():
             return plan.kind
         case Reference():

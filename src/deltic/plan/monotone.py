@@ -206,14 +206,14 @@ def _made(plan: FlatMap, below: Motions, names: frozenset[str]) -> Motions:
     if makes_negative(plan):
         _refuse_read("under repeat_row with a count that may be negative", plan, names, _OUTSIDE, plan.span)
     _check_fixed([_motion(argument, below) for argument in plan.arguments], f"{plan.function}()", plan.span, plan, names)
-    return below + tuple(Motion(Trend.FIXED, field.nullable) for field in plan.made)
+    return below + tuple(Motion(Trend.FIXED, field.nullable) for field in plan.returned)
 
 
 def _generated(plan: Generate, below: Motions, names: frozenset[str]) -> Motions:
     if plan.weighted:
         _refuse_read("by a function that returns weights, which may be negative,", plan, names, _OUTSIDE)
     _check_fixed(below, "a function of rows", None, plan, names)
-    return tuple(Motion(Trend.FIXED, field.nullable) for field in plan.made)
+    return tuple(Motion(Trend.FIXED, field.nullable) for field in plan.returned)
 
 
 def _aggregated(plan: Aggregate, below: Motions, names: frozenset[str]) -> Motions:

@@ -353,7 +353,7 @@ class FlatMap(PlanNode):
                 assert types == (BIGINT,)
 
     @computed
-    def made(self) -> tuple[Field, ...]:
+    def returned(self) -> tuple[Field, ...]:
         """The output columns after the input's."""
         if self.function == "repeat_row":
             return ()
@@ -363,7 +363,7 @@ class FlatMap(PlanNode):
 
     @computed
     def schema(self) -> Schema:
-        return Schema(self.input.schema.fields + self.made)
+        return Schema(self.input.schema.fields + self.returned)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -371,23 +371,23 @@ class Generate(PlanNode):
     """The rows that a user's table function returns for each row, with the weight of that row.
 
     function: takes a row or, on batches, a record batch (expr/table_functions.py). It is called once for each row, whatever its weight.
-    made: the columns that it returns. weighted: the last of them, a BIGINT NOT NULL, is a factor of the row's weight instead of a column;
+    returned: its columns. weighted: the last of them, a BIGINT NOT NULL, is a factor of the row's weight instead of a column;
     it may be negative.
     """
 
     input: Plan
     function: UserFunction
-    made: Schema
+    returned: Schema
     weighted: bool = False
 
     def __post_init__(self) -> None:
         (names,) = self.function.parameters
         assert names is not None and len(names) == len(self.input.schema)
-        assert not self.weighted or (self.made[-1].type == BIGINT and not self.made[-1].nullable)
+        assert not self.weighted or (self.returned[-1].type == BIGINT and not self.returned[-1].nullable)
 
     @computed
     def schema(self) -> Schema:
-        return Schema(self.made.fields[:-1]) if self.weighted else self.made
+        return Schema(self.returned.fields[:-1]) if self.weighted else self.returned
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -408,18 +408,18 @@ class Reduce(PlanNode):
     """The rows that a user's function returns for each group of rows with equal keys (equal as in Aggregate), preceded by the keys.
 
     function: takes a tuple of (row, weight), sorted by the columns (ascending, NULLs first, strings by bytes); returns a row or a list of
-    rows. values: the input columns that it sees. made: the columns that it returns.
+    rows. values: the input columns that it sees. returned: its result columns.
     """
 
     input: Plan
     keys: tuple[tuple[str, Expr], ...]
     values: tuple[int, ...]
     function: UserFunction
-    made: Schema
+    returned: Schema
 
     @computed
     def schema(self) -> Schema:
-        return Schema((*(Field(name, e.type, e.nullable) for name, e in self.keys), *self.made))
+        return Schema((*(Field(name, e.type, e.nullable) for name, e in self.keys), *self.returned))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

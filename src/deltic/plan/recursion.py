@@ -104,26 +104,26 @@ def _denoted(group: Mapping[str, Plan], limit: int) -> dict[str, Plan]:
     """
     relations = tuple(group.items())
     reads = {name: _read(body) & group.keys() for name, body in relations}
-    known: dict[str, Plan] = {}
-    while len(known) < len(group):
-        rest = [name for name in group if name not in known]
-        name = next((name for name in rest if reads[name] <= known.keys()), None)
+    denoted: dict[str, Plan] = {}
+    while len(denoted) < len(group):
+        rest = [name for name in group if name not in denoted]
+        name = next((name for name in rest if reads[name] <= denoted.keys()), None)
         if name is None:
             name = max(rest, key=lambda name: (name in reads[name], sum(name in reads[other] for other in rest)))
-            known[name] = Recursion(relations, name, limit)
+            denoted[name] = Recursion(relations, name, limit)
         else:
-            known[name] = bound_to(group[name], known)
-    return known
+            denoted[name] = bound_to(group[name], denoted)
+    return denoted
 
 
 def bound_to(plan: Plan, meanings: Mapping[str, Plan]) -> Plan:
     """The plan with each free Reference to one of `meanings` replaced by it."""
-    known: dict[int, Plan] = {}
+    denoted: dict[int, Plan] = {}
 
     def bound(node: Plan) -> Plan:
-        if id(node) not in known:
-            known[id(node)] = _bound(node)
-        return known[id(node)]
+        if id(node) not in denoted:
+            denoted[id(node)] = _bound(node)
+        return denoted[id(node)]
 
     def _bound(node: Plan) -> Plan:
         if isinstance(node, Reference):

@@ -177,7 +177,7 @@ class DataFile:
     def place(self, arrangement: str, role: Role = "batch") -> SegmentPlace:
         """The location of a batch. Raises CorruptState if the file has none, though a manifest names it."""
         if (place := self._segments.get((arrangement, role))) is None:
-            raise CorruptState(f"{self.name}: there is no {role} of {arrangement} in it", remedy=REMEDY)
+            raise CorruptState(f"{self.name} has no {role} of {arrangement}", remedy=REMEDY)
         return place
 
     def batch(self, arrangement: str, role: Role = "batch") -> Batch:

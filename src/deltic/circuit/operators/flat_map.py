@@ -24,7 +24,7 @@ from deltic.trace.weights import multiply
 
 @dataclass(frozen=True, slots=True)
 class FlatMapOperator:
-    """Maps rows of `source` to their fields `carried` and then those of `made`: the element, preceded by its position if `position`.
+    """Maps rows of `source` to their fields `carried` and then those of `returned`: the element, preceded by its position if `position`.
 
     function, arguments, outer: as in the plan node.
     """
@@ -33,14 +33,14 @@ class FlatMapOperator:
     function: str
     arguments: tuple[Expr, ...]
     carried: tuple[int, ...]
-    made: tuple[Field, ...]
+    returned: tuple[Field, ...]
     position: bool = False
     outer: bool = False
     fallible: bool = False
 
     @property
     def name(self) -> str:
-        return "flat_map" if self.made else "explode"
+        return "flat_map" if self.returned else "explode"
 
     @property
     def eager(self) -> bool:
@@ -48,7 +48,7 @@ class FlatMapOperator:
 
     @property
     def target(self) -> Schema:
-        return Schema((*(self.source[i] for i in self.carried), *self.made))
+        return Schema((*(self.source[i] for i in self.carried), *self.returned))
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         rows: Rows = consolidate(inputs[0]) if self.fallible else inputs[0]
@@ -59,10 +59,10 @@ class FlatMapOperator:
     def passed(self, rows: SelectionVector, context: Context) -> SelectionVector:
         """The rows after this operator, as a part of a pass. If an argument can fail, the pass started with consolidated rows."""
         applicable, values = self._arguments(rows, context)
-        if not self.made:
-            return self._repeated(rows if len(applicable) == rows.length else rows.taken(applicable), values[0])
+        if not self.returned:
+            return self._repeated(rows if len(applicable) == rows.length else rows.take(applicable), values[0])
         counts = np.zeros(rows.length, np.int64)
-        counts[applicable], elements = elements_of(self.function, values, self.made[-1].type, len(applicable))
+        counts[applicable], elements = elements_of(self.function, values, self.returned[-1].type, len(applicable))
         copies = np.maximum(counts, 1) if self.outer else counts
         source = np.repeat(np.arange(rows.length), copies)
         within = np.arange(len(source)) - np.repeat(np.cumsum(copies) - copies, copies)
@@ -73,14 +73,14 @@ class FlatMapOperator:
             positions = pa.array(within.astype(np.int32), mask=missing)
         else:
             positions = pa.array(within.astype(np.int32))
-        return self._laid_out(rows.taken(source), positions, elements, context)
+        return self._laid_out(rows.take(source), positions, elements, context)
 
     def _arguments(self, rows: SelectionVector, context: Context) -> tuple[np.ndarray, list[pa.Array]]:
         """(positions of the rows on which no argument is NULL (all, for array), the arguments on them), evaluated from left to right."""
         applicable = np.arange(rows.length)
         values: list[pa.Array] = []
         for argument in self.arguments:
-            part = rows if len(applicable) == rows.length else rows.taken(applicable)
+            part = rows if len(applicable) == rows.length else rows.take(applicable)
             value = part.array(argument, context.strings)
             values.append(value)
             if value.null_count and self.function != "array":
@@ -91,7 +91,7 @@ class FlatMapOperator:
     def _repeated(self, rows: SelectionVector, count: pa.Array) -> SelectionVector:
         times = count.to_numpy(zero_copy_only=False)
         kept = np.flatnonzero(times)
-        rows = rows.taken(kept)
+        rows = rows.take(kept)
         weights = tuple(multiply(weight, times[kept]) for weight in rows.all_weights())
         return rows.with_fields(self.target, [rows.fields[i] for i in self.carried], (weights, rows.here()))
 
@@ -99,7 +99,7 @@ class FlatMapOperator:
         here = rows.here()
         fields = [rows.fields[i] for i in self.carried]
         if self.position:
-            assert self.made[0].type == INT
-            fields.append((encode(positions, self.made[0], context.strings), here))
-        fields.append((encode(elements, self.made[-1], context.strings), here))
+            assert self.returned[0].type == INT
+            fields.append((encode(positions, self.returned[0], context.strings), here))
+        fields.append((encode(elements, self.returned[-1], context.strings), here))
         return rows.with_fields(self.target, fields)

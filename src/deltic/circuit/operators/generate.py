@@ -22,11 +22,11 @@ from deltic.trace.weights import multiply
 
 @dataclass(frozen=True, slots=True)
 class GenerateOperator:
-    """Maps rows of `source` to rows of `target`. function, made, weighted: as in the plan node."""
+    """Maps rows of `source` to rows of `target`. function, returned, weighted: as in the plan node."""
 
     source: Schema
     function: UserFunction
-    made: Schema
+    returned: Schema
     weighted: bool = False
 
     @property
@@ -43,7 +43,7 @@ class GenerateOperator:
 
     @property
     def target(self) -> Schema:
-        return Schema(self.made.fields[:-1]) if self.weighted else self.made
+        return Schema(self.returned.fields[:-1]) if self.weighted else self.returned
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         rows = consolidate(inputs[0])
@@ -53,8 +53,8 @@ class GenerateOperator:
     def passed(self, rows: SelectionVector, context: Context) -> SelectionVector:
         """The rows after this operator, as a part of a pass over consolidated rows."""
         arguments = [decode(rows.words(i), field, context.strings) for i, field in enumerate(self.source)]
-        positions, columns = arrays_of_table_function(self.function, self.made, arguments, rows.length)
-        repeated = rows.taken(positions.to_numpy())
+        positions, columns = arrays_of_table_function(self.function, self.returned, arguments, rows.length)
+        repeated = rows.take(positions.to_numpy())
         weights = None
         if self.weighted:
             times = columns.pop().to_numpy()
@@ -62,4 +62,4 @@ class GenerateOperator:
         here = repeated.here()
         fields = [(encode(column, field, context.strings), here) for column, field in zip(columns, self.target, strict=True)]
         generated = repeated.with_fields(self.target, fields, weights)
-        return generated if weights is None else generated.taken(np.flatnonzero(weights[0][0]))
+        return generated if weights is None else generated.take(np.flatnonzero(weights[0][0]))

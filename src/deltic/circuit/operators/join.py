@@ -64,14 +64,14 @@ class JoinOperator:
 
     def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
         left, right = inputs
-        found = []
+        matches = []
         if len(left):
-            found.append(self._match(left, 0, context.old(self.right, *self.widths[1]).with_batch(as_batch(right)), context))
+            matches.append(self._match(left, 0, context.old(self.right, *self.widths[1]).with_batch(as_batch(right)), context))
         if len(right):
-            found.append(self._match(right, 1, context.old(self.left, *self.widths[0]), context))
+            matches.append(self._match(right, 1, context.old(self.left, *self.widths[0]), context))
         if self.chain is not None:
-            return self.chain.applied([self._gathered(match, self.chain) for match in found if len(match.rows)], context)
-        parts = [self.matched(*match) for match in found if len(match.rows)]
+            return self.chain.applied([self._gathered(match, self.chain) for match in matches if len(match.rows)], context)
+        parts = [self.matched(*match) for match in matches if len(match.rows)]
         if len(parts) == 1:
             return parts[0]
         return Rows.concat(parts) if parts else Rows.empty(len(self.output), len(self.weights))

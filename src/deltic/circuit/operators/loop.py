@@ -167,11 +167,11 @@ def _moved(nodes: Sequence[Node], node: Node, seen: set[int]) -> tuple[Node, Mov
     """(the node below maps that only move words, the position in it of each word of `node`); None if a map does more."""
     moves = tuple(range(node.shape.layout.width))
     while isinstance(node.operator, Map):
-        here = _moves(node.operator)
-        if here is None:
+        step = _moves(node.operator)
+        if step is None:
             return None
         seen.add(node.id)
-        moves = tuple(here[word] for word in moves)
+        moves = tuple(step[word] for word in moves)
         node = nodes[node.inputs[0]]
     seen.add(node.id)
     return node, moves

@@ -45,7 +45,7 @@ class Map:
     moves: tuple[slice | None, ...] = field(init=False, compare=False, repr=False)
     fallible: bool = field(init=False, compare=False, repr=False)
     layout: Layout = field(init=False, compare=False, repr=False)
-    made: Layout = field(init=False, compare=False, repr=False)
+    target_layout: Layout = field(init=False, compare=False, repr=False)
     identity: bool = field(init=False, compare=False, repr=False)
     places: tuple[Place, ...] | None = field(init=False, compare=False, repr=False)
 
@@ -55,7 +55,7 @@ class Map:
         object.__setattr__(self, "identity", self._is_identity())
         object.__setattr__(self, "moves", tuple(_move(e, self.source, f, layout) for e, f in zip(self.columns, self.target, strict=True)))
         object.__setattr__(self, "layout", layout)
-        object.__setattr__(self, "made", Layout.of(self.target))
+        object.__setattr__(self, "target_layout", Layout.of(self.target))
         exprs = (*self.columns, *(m.argument for m in self.measures), *((self.predicate,) if self.predicate is not None else ()))
         object.__setattr__(self, "fallible", any(map(can_fail, exprs)))
         object.__setattr__(self, "places", None if self.predicate is not None or self.measures else self._places())
@@ -93,7 +93,9 @@ class Map:
             rows = _filtered(rows, self.predicate, context)
         if not rows.length:
             return SelectionVector.of(
-                Rows.empty(self.made.width, self.weights if self.measures else len(rows.weights[0])), self.target, self.made
+                Rows.empty(self.target_layout.width, self.weights if self.measures else len(rows.weights[0])),
+                self.target,
+                self.target_layout,
             )
         if self.identity and not self.measures:
             return rows

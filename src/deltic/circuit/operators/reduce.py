@@ -29,13 +29,13 @@ Row = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class ReduceOperator:
-    """arrangement: rows of `key` words and the words of `values`. memory: the emitted rows, of the key and the words of `made`."""
+    """arrangement: rows of `key` words and the words of `values`. memory: the emitted rows, of the key and the words of `returned`."""
 
     arrangement: str
     memory: str
     key: int
     values: Schema
-    made: Schema
+    returned: Schema
     function: UserFunction
 
     @property
@@ -51,8 +51,10 @@ class ReduceOperator:
         groups = distinct_rows([delta], self.key)
         now = context.old(self.arrangement, self.key + Layout.of(self.values).width, 1).with_batch(delta)
         source, rows = self._reduced(self._read(now, groups, Layout.of(self.values).width, context), context)
-        old = self._read(context.old(self.memory, self.key + Layout.of(self.made).width, 1), groups, Layout.of(self.made).width, context)
-        new = encode_rows(rows, self.made, context.strings)
+        old = self._read(
+            context.old(self.memory, self.key + Layout.of(self.returned).width, 1), groups, Layout.of(self.returned).width, context
+        )
+        new = encode_rows(rows, self.returned, context.strings)
         positions = np.concatenate((np.array(source, np.int64), old.columns[0]))
         words = [np.concatenate(pair) for pair in zip(new, old.columns[1:], strict=True)]
         weights = np.concatenate((np.ones(len(source), np.int64), -old.weights[0]))
@@ -70,7 +72,7 @@ class ReduceOperator:
         source: list[int] = []
         reduced: list[Row] = []
         for group, pairs in self._grouped(content, context):
-            rows = rows_of_reduction(self.function, self.made, pairs)
+            rows = rows_of_reduction(self.function, self.returned, pairs)
             source += [group] * len(rows)
             reduced += rows
         return source, reduced

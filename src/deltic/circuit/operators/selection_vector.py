@@ -78,14 +78,14 @@ class SelectionVector:
         self.sources.append(None)
         return len(self.sources) - 1
 
-    def taken(self, positions: Positions) -> SelectionVector:
+    def take(self, positions: Positions) -> SelectionVector:
         """The rows at these positions, in any order and number. O(positions) for each source."""
         sources: list[Positions | None] = [positions if old is None else old[positions] for old in self.sources]
         return SelectionVector(self.schema, [*self.fields], self.weights, sources, len(positions))
 
     def filtered(self, positions: Positions) -> SelectionVector:
         """The rows at ascending positions."""
-        kept = self.taken(positions)
+        kept = self.take(positions)
         kept.ordered = self.ordered
         return kept
 

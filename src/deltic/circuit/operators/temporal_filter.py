@@ -110,7 +110,7 @@ class TemporalFilterOperator:
         current, starting, ending = (np.flatnonzero(passing & mask) for mask in (low <= now, low > now, high != NEVER))
         kept = Schema(self.source.fields[: len(self.source) - len(self.lower) - len(self.upper)])
         whole = rows.with_fields(kept, rows.fields[: len(kept)])
-        return whole.taken(current).rows(), Rows.concat([_at(low, whole, starting), negated(_at(high, whole, ending))])
+        return whole.take(current).rows(), Rows.concat([_at(low, whole, starting), negated(_at(high, whole, ending))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,5 +130,5 @@ def _check_timeless(low: np.ndarray, high: np.ndarray) -> None:
 
 def _at(moments: np.ndarray, rows: SelectionVector, positions: np.ndarray) -> Rows:
     """The rows at `positions`, preceded by their moments."""
-    chosen = rows.taken(positions).rows()
+    chosen = rows.take(positions).rows()
     return Rows((moments[positions], *chosen.columns), chosen.weights)

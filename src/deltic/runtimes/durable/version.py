@@ -42,7 +42,7 @@ class DurableVersion:
         return [shard[arrangement] for shard in self.shards]
 
     def after(self, circuit: Dataflow, manifest: Manifest, files: OpenFiles) -> DurableVersion:
-        """Another commit, for another program; what has not changed is taken over."""
+        """The version of another commit and program; unchanged arrangements are reused."""
         shards = manifest.shards
         before = dict(enumerate(self.shards))
         opened = (

@@ -61,8 +61,8 @@ class Messages(Distributed):
         return greatest
 
     @abstractmethod
-    def messages(self, spark: SparkSession, targets: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:
-        """A DataFrame with the schema FRAME; a user's error is a row of it. targets: by the table's name."""
+    def messages(self, spark: SparkSession, ports: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:
+        """A DataFrame with the schema FRAME; a user's error is a row of it. ports: by the table's name."""
         ...
 
 
@@ -87,8 +87,8 @@ class SparkChanges(Messages):
     def tagged(self) -> tuple[DataFrame, tuple[TaggedTable, ...], bool]:
         return self.frame, (TaggedTable(self.table, self.sequence, self.inserts),), False
 
-    def messages(self, spark: SparkSession, targets: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:
-        encoder = Encoder(targets[self.table.name], shards, identity, self.sequence, self.inserts)
+    def messages(self, spark: SparkSession, ports: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:
+        encoder = Encoder(ports[self.table.name], shards, identity, self.sequence, self.inserts)
         return self.frame.mapInArrow(EncodeTask((encoder,), False).__call__, FRAME)
 
 
@@ -116,8 +116,8 @@ class TaggedChanges(Messages):
     def tagged(self) -> tuple[DataFrame, tuple[TaggedTable, ...], bool]:
         return self.frame, self.parts, True
 
-    def messages(self, spark: SparkSession, targets: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:
-        encoders = [Encoder(targets[part.table.name], shards, identity, part.sequence, part.inserts) for part in self.parts]
+    def messages(self, spark: SparkSession, ports: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:
+        encoders = [Encoder(ports[part.table.name], shards, identity, part.sequence, part.inserts) for part in self.parts]
         return self.frame.mapInArrow(EncodeTask(tuple(encoders), True).__call__, FRAME)
 
 

@@ -205,12 +205,12 @@ def pack_outcome(outcome: Outcome) -> bytes:
 
 
 def unpack_outcome(shard: int, payload: bytes) -> Outcome:
-    found = json.loads(payload)
+    fields = json.loads(payload)
     return Outcome(
         shard,
-        None if found["file"] is None else FileRef(*found["file"]),
-        [(name, rows) for name, rows in found["added"]],
-        [SegmentRef(shard, *segment) for segment in found["dropped"]],
-        [(name, rows) for name, rows in found["views"]],
-        {name: Counters(int(c[0]), int(c[1]), int(c[2]), int(c[3]), c[4]) for name, c in found["counters"].items()},
+        None if fields["file"] is None else FileRef(*fields["file"]),
+        [(name, rows) for name, rows in fields["added"]],
+        [SegmentRef(shard, *segment) for segment in fields["dropped"]],
+        [(name, rows) for name, rows in fields["views"]],
+        {name: Counters(int(c[0]), int(c[1]), int(c[2]), int(c[3]), c[4]) for name, c in fields["counters"].items()},
     )

@@ -86,7 +86,7 @@ class Assignment:
     def of(root: str, generation: int, tick: Tick, level: Level, manifest: Manifest, shard: int) -> Assignment:
         shard_state = manifest.shard_states[shard]
         segments = {name: shard_state[name] for name in (*level.reads, *level.owned) if name in shard_state}
-        files = {s.file: manifest.files[s.file] for found in segments.values() for s in found}
+        files = {s.file: manifest.files[s.file] for entries in segments.values() for s in entries}
         return Assignment(root, generation, tick, files, segments)
 
     def pack(self) -> bytes:
@@ -98,21 +98,21 @@ class Assignment:
                 "generation": self.generation,
                 "tick": [self.tick.epoch, self.tick.now_us, fresh, self.tick.before_us],
                 "files": [[f.name, f.size_bytes, f.checksum] for f in self.files.values()],
-                "segments": {name: [[numbers[s.file], s.rows, s.ranged] for s in found] for name, found in self.segments.items()},
+                "segments": {name: [[numbers[s.file], s.rows, s.ranged] for s in entries] for name, entries in self.segments.items()},
             }
         )
 
     @staticmethod
     def unpack(payload: bytes, shard: int) -> Assignment:
-        found = json.loads(payload)
-        epoch, now_us, fresh, before_us = found["tick"]
+        fields = json.loads(payload)
+        epoch, now_us, fresh, before_us = fields["tick"]
         tick = Tick(epoch, now_us, None if fresh is None else frozenset(fresh), before_us)
-        files = [FileRef(*file) for file in found["files"]]
+        files = [FileRef(*file) for file in fields["files"]]
         segments = {
             name: tuple(SegmentRef(shard, name, files[i].name, rows, ranged) for i, rows, ranged in entries)
-            for name, entries in found["segments"].items()
+            for name, entries in fields["segments"].items()
         }
-        return Assignment(found["root"], found["generation"], tick, {f.name: f for f in files}, segments)
+        return Assignment(fields["root"], fields["generation"], tick, {f.name: f for f in files}, segments)
 
 
 @dataclass(slots=True)
@@ -163,12 +163,12 @@ class LevelTask:
         messages = from_arrow(batches)
         circuit = _warm.circuit(self.program)
         for shard in sorted({m.shard for m in messages}):
-            mine = [m for m in messages if m.shard == shard]
-            passing = [m for m in mine if m.level > self.level]
-            if any(m.kind in STOPS for m in mine):
+            own = [m for m in messages if m.shard == shard]
+            passing = [m for m in own if m.level > self.level]
+            if any(m.kind in STOPS for m in own):
                 yield to_arrow([m for m in passing if m.level == LAST])
                 continue
-            yield to_arrow([*passing, *self._run(circuit, shard, [m for m in mine if m.level == self.level])])
+            yield to_arrow([*passing, *self._run(circuit, shard, [m for m in own if m.level == self.level])])
         _warm.freeze()
 
     def _run(self, circuit: Dataflow, shard: int, messages: Sequence[Message]) -> list[Message]:
@@ -232,7 +232,7 @@ def _arrived(payloads: Iterable[bytes], strings: StringTable) -> dict[str, Delta
             strings.absorb(dictionary.export())
         for name, part in rows.items():
             parts.setdefault(name, []).append(part)
-    return {name: _joined(found) for name, found in parts.items()}
+    return {name: _joined(pieces) for name, pieces in parts.items()}
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:
