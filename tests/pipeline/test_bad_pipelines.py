@@ -1,4 +1,4 @@
-"""What is wrong with files, sinks and states is one clear error each; nothing is half done, and the pipeline goes on once it is mended.
+"""Each fault in files, sinks and states is one clear error; nothing is half done, and the pipeline resumes once it is fixed.
 
 The messages are in bad_pipelines.txt.
 """
@@ -37,7 +37,7 @@ BAD = {
     "a delete of a row that is not there": "delete,9,,",
 }
 ENGINES = ("a duplicate key", "a delete of a row that is not there")
-"""What no row shows by itself, and so no dead letter can be."""
+"""Faults that no single row shows, so that no row can be a dead letter."""
 AFTER = {"spend": Counter({("ann", 40, 2): 1, ("bob", 60, 2): 1}), "top": Counter({(4, 40): 1, (3, 30): 1})}
 
 
@@ -52,7 +52,7 @@ def ran(folder: Path) -> Shop:
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
-    """One that has run, with two more files of orders to come."""
+    """A pipeline that has run, with two more files of orders pending."""
     shop = ran(tmp_path / "shop")
     shop.orders("b.csv", "insert,3,1,30")
     shop.orders("c.csv", GOOD)
@@ -60,13 +60,13 @@ def shop(tmp_path: Path) -> Shop:
 
 
 def told(error: DelticError, shop: Shop) -> str:
-    """The message, but for what differs from run to run."""
+    """The message without parts that differ between runs."""
     text = str(error).replace(str(shop.folder), "<folder>").replace(f"process {os.getpid()} on {os.uname().nodename}", "process <it>")
     return re.sub(r"\b[0-9a-f]{32}\b", "<id>", text)
 
 
 def held(shop: Shop) -> dict[str, Any]:
-    """What the state and the sinks hold; epochs that changed nothing do not count."""
+    """The content of the state and the sinks; epochs that changed nothing do not count."""
     with StateReader.open(shop.state, lease_s=None) as reader:
         found = {view: StoredView(reader, view).to_arrow().to_pylist() for view in ("spend", "top")}
         taken = {key: note for key, note in reader.manifest.notes.items() if key.startswith(("taken:", "cursor:"))}
@@ -81,7 +81,7 @@ def refused(shop: Shop, goldens: Goldens, name: str, kind: type[DelticError] = D
 
 
 def goes_on(shop: Shop) -> None:
-    """All is as if nothing had been."""
+    """The state and the sinks are as if there had been no fault."""
     assert shop.run(FAILING) == AFTER
     assert shop.summed() == AFTER["spend"] and shop.snapshot() == AFTER["top"]
 
@@ -131,7 +131,7 @@ def test_a_source_without_a_folder(shop: Shop, goldens: Goldens) -> None:
     goes_on(shop)
 
 
-def test_a_file_that_vanishes_before_it_is_taken_is_not_taken(shop: Shop) -> None:
+def test_a_file_that_vanishes_before_it_is_read_is_ignored(shop: Shop) -> None:
     with shop.pipeline(FAILING, rows_per_tick=1) as pipeline:
         pipeline.run_once(lambda _: (shop.folder / "in" / "orders" / "c.csv").unlink(missing_ok=True))
         assert views(pipeline)["spend"] == Counter({("ann", 40, 2): 1, ("bob", 20, 1): 1})
@@ -215,7 +215,7 @@ def test_a_table_of_other_types(shop: Shop, goldens: Goldens) -> None:
     goes_on(shop)
 
 
-def test_a_sinks_folder_that_holds_something_else(tmp_path: Path, goldens: Goldens) -> None:
+def test_a_sink_folder_with_other_files(tmp_path: Path, goldens: Goldens) -> None:
     shop = Shop(tmp_path / "shop")
     shop.fill()
     (shop.made / "spend").mkdir(parents=True)
@@ -226,7 +226,7 @@ def test_a_sinks_folder_that_holds_something_else(tmp_path: Path, goldens: Golde
     assert shop.run(SCRIPT)["spend"] == shop.summed() != Counter()
 
 
-def test_a_sinks_folder_that_is_another_sinks(shop: Shop, goldens: Goldens) -> None:
+def test_a_sink_folder_that_belongs_to_another_sink(shop: Shop, goldens: Goldens) -> None:
     other = ran(shop.folder / "other")
     shutil.rmtree(shop.made / "spend")
     shutil.copytree(other.made / "spend", shop.made / "spend")

@@ -1,4 +1,4 @@
-"""What sinks get: each epoch once, all of a view first, and the difference where a view is defined anew."""
+"""Sinks receive each epoch once, first the whole view, and the difference if a view is redefined."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def shop(tmp_path: Path) -> Shop:
     return Shop(tmp_path)
 
 
-def test_a_sink_of_changes_adds_up_to_its_view_and_a_snapshot_is_it(shop: Shop) -> None:
+def test_a_changes_sink_adds_up_to_its_view_and_a_snapshot_equals_it(shop: Shop) -> None:
     shop.fill()
     assert shop.run() == EXPECTED
     assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"]
     assert len(shop.delivered()) == 5
 
 
-def test_a_new_sink_over_an_old_view_first_gets_all_of_it(shop: Shop) -> None:
+def test_a_new_sink_of_an_old_view_first_receives_its_whole_content(shop: Shop) -> None:
     shop.fill()
     shop.run(WITHOUT_SINKS)
     with shop.pipeline() as pipeline:
@@ -40,7 +40,7 @@ def test_a_new_sink_over_an_old_view_first_gets_all_of_it(shop: Shop) -> None:
         assert shop.summed() == views(pipeline)["spend"] == Counter({("ann", 120, 2): 1, ("eve", 76, 3): 1})
 
 
-def test_a_view_that_is_defined_anew_comes_as_a_difference(shop: Shop) -> None:
+def test_a_redefined_view_is_delivered_as_a_difference(shop: Shop) -> None:
     shop.fill()
     shop.run()
     before = shop.delivered()
@@ -55,7 +55,7 @@ def test_a_view_that_is_defined_anew_comes_as_a_difference(shop: Shop) -> None:
     assert len(shop.delivered()) == len(before) + 2
 
 
-def test_a_view_that_is_defined_anew_with_other_columns_is_refused_before_anything_changes(shop: Shop) -> None:
+def test_a_view_redefined_with_other_columns_is_refused_before_anything_changes(shop: Shop) -> None:
     shop.fill()
     shop.run()
     with pytest.raises(SinkError) as error:
@@ -74,7 +74,7 @@ def test_a_view_that_is_defined_anew_with_other_columns_is_refused_before_anythi
     assert shop.summed("wider") == Counter({("ann", 120, 2, 60): 1, ("eve", 75, 2, 50): 1})
 
 
-def test_a_sink_that_was_dropped_cannot_come_back_to_what_it_had(shop: Shop) -> None:
+def test_a_sink_that_was_dropped_cannot_resume_in_its_old_folder(shop: Shop) -> None:
     shop.fill()
     shop.run()
     shop.run(WITHOUT_SINKS)
@@ -90,7 +90,7 @@ def test_a_sink_that_was_dropped_cannot_come_back_to_what_it_had(shop: Shop) -> 
     assert shop.summed() == EXPECTED["spend"]
 
 
-def test_a_sink_whose_folder_was_emptied_gets_all_of_its_view(shop: Shop) -> None:
+def test_a_sink_whose_folder_was_emptied_receives_its_whole_view(shop: Shop) -> None:
     shop.fill()
     shop.run()
     shutil.rmtree(shop.made / "spend")
@@ -98,7 +98,7 @@ def test_a_sink_whose_folder_was_emptied_gets_all_of_its_view(shop: Shop) -> Non
     assert shop.summed() == EXPECTED["spend"] and len(shop.delivered()) == 1
 
 
-def test_what_is_taken_from_a_sinks_folder_does_not_come_back(shop: Shop) -> None:
+def test_files_removed_from_a_sink_folder_are_not_written_again(shop: Shop) -> None:
     shop.fill()
     shop.run()
     for path in shop.delivered():
@@ -107,7 +107,7 @@ def test_what_is_taken_from_a_sinks_folder_does_not_come_back(shop: Shop) -> Non
     assert shop.delivered() == []
 
 
-def test_a_snapshot_is_only_written_where_its_view_changed(shop: Shop) -> None:
+def test_a_snapshot_is_written_only_if_its_view_changed(shop: Shop) -> None:
     shop.fill()
     shop.run()
     path = shop.made / "top" / "snapshot.json"
@@ -120,7 +120,7 @@ def test_a_snapshot_is_only_written_where_its_view_changed(shop: Shop) -> None:
     assert path.stat().st_ino != before and shop.snapshot() == Counter({(8, 100): 1, (6, 60): 1})
 
 
-def test_what_a_sink_lacks_is_delivered_by_the_next_start_however_many_starts_fail(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pending_deliveries_are_made_by_the_next_start_however_many_starts_fail(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.fill()
 
     def fail(*_: object) -> None:
@@ -141,7 +141,7 @@ def test_what_a_sink_lacks_is_delivered_by_the_next_start_however_many_starts_fa
     assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"]
 
 
-def test_idle_runs_keep_no_more_epochs_than_asked(shop: Shop) -> None:
+def test_idle_runs_retain_no_more_epochs_than_the_option(shop: Shop) -> None:
     shop.fill()
     shop.run(retain=2)
     for _ in range(6):
@@ -150,7 +150,7 @@ def test_idle_runs_keep_no_more_epochs_than_asked(shop: Shop) -> None:
         assert pipeline.session.epoch - pipeline.session.notes["keep"] < 14
 
 
-def test_the_sum_is_right_with_another_number_of_shards(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sum_is_exact_after_resharding(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.fill()
     with shop.pipeline(shards=2) as pipeline, monkeypatch.context() as patched:
         patched.setattr(Delivery, "deliver", lambda _: None)
@@ -159,7 +159,7 @@ def test_the_sum_is_right_with_another_number_of_shards(shop: Shop, monkeypatch:
     assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"]
 
 
-def test_a_sink_of_a_view_with_another_case_is_the_same(shop: Shop) -> None:
+def test_names_of_views_in_sinks_are_case_insensitive(shop: Shop) -> None:
     shop.fill()
     shop.run()
     before = shop.delivered()
@@ -167,7 +167,7 @@ def test_a_sink_of_a_view_with_another_case_is_the_same(shop: Shop) -> None:
     assert shop.delivered() == before
 
 
-def test_tables_without_a_key_take_equal_rows(shop: Shop) -> None:
+def test_tables_without_a_key_accept_equal_rows(shop: Shop) -> None:
     shop.customers("a.parquet", [(1, "ann"), (1, "ann")])
     shop.orders("a.csv", "insert,1,1,10")
     shop.run()

@@ -1,4 +1,4 @@
-"""Rows of a pipeline that wait for their time come and go by the wall clock, though no file comes, and without ticks in vain."""
+"""Rows of a pipeline that wait for their time appear and disappear by the wall clock, without new files and without idle ticks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ids(found: Pipeline) -> list[int]:
 
 
 class Wall:
-    """A wall clock that stands still until it is set."""
+    """A wall clock that shows the same time until it is set."""
 
     def __init__(self) -> None:
         self.now = datetime(2024, 5, 1, tzinfo=UTC)
@@ -62,7 +62,7 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
 
 
 class Followed:
-    """A pipeline that follows, on a thread of its own."""
+    """A pipeline that follows its sources in a thread of its own."""
 
     def __init__(self, found: Pipeline, poll_seconds: float) -> None:
         self.pipeline, self.told = found, list[Progress]()
@@ -77,7 +77,7 @@ class Followed:
         self._thread.join()
 
 
-def test_what_comes_due_makes_a_tick_while_no_file_comes(tmp_path: Path, wall: Wall) -> None:
+def test_rows_that_come_due_make_a_tick_without_new_files(tmp_path: Path, wall: Wall) -> None:
     comes, goes = wall.now + HOUR, wall.now + 2 * HOUR
     write(tmp_path, "1.json", (1, comes, goes), (2, wall.now - HOUR, FAR))
     with pipeline(tmp_path) as running:
@@ -93,7 +93,7 @@ def test_what_comes_due_makes_a_tick_while_no_file_comes(tmp_path: Path, wall: W
     assert len(files) == 3 and files[-1].read_text().count('"_weight":-1') == 1
 
 
-def test_nothing_ticks_before_something_is_due(tmp_path: Path, wall: Wall) -> None:
+def test_no_tick_happens_before_a_row_is_due(tmp_path: Path, wall: Wall) -> None:
     write(tmp_path, "1.json", (1, wall.now + HOUR, FAR))
     with pipeline(tmp_path) as running:
         running.run_once()
@@ -106,7 +106,7 @@ def test_nothing_ticks_before_something_is_due(tmp_path: Path, wall: Wall) -> No
         assert running.session.epoch == epoch and not followed.told
 
 
-def test_a_follower_wakes_for_what_is_due_and_not_for_the_next_look(tmp_path: Path) -> None:
+def test_a_follower_wakes_when_rows_come_due_not_at_the_next_poll(tmp_path: Path) -> None:
     comes = datetime.now(UTC) + timedelta(seconds=1)
     write(tmp_path, "1.json", (1, comes, FAR))
     with pipeline(tmp_path) as running, Followed(running, 600.0):
@@ -114,7 +114,7 @@ def test_a_follower_wakes_for_what_is_due_and_not_for_the_next_look(tmp_path: Pa
         assert running.session.now is not None and running.session.now >= comes
 
 
-def test_a_run_takes_what_came_due_while_nothing_ran(tmp_path: Path, wall: Wall) -> None:
+def test_a_run_begins_with_rows_that_came_due_since_the_last(tmp_path: Path, wall: Wall) -> None:
     write(tmp_path, "1.json", (1, wall.now - HOUR, wall.now + HOUR), (2, wall.now - HOUR, FAR))
     with pipeline(tmp_path) as running:
         running.run_once()
@@ -126,7 +126,7 @@ def test_a_run_takes_what_came_due_while_nothing_ran(tmp_path: Path, wall: Wall)
     assert len(list((tmp_path / "out").glob("changes-*"))) == 2
 
 
-def test_a_pipeline_whose_tables_tell_the_time_waits_for_them(tmp_path: Path) -> None:
+def test_a_pipeline_with_watermarks_waits_for_its_tables(tmp_path: Path) -> None:
     script = SCRIPT.replace("path 'in'", "path 'in', watermark 'since', watermark_delay '1 hour'")
     start = datetime(2024, 5, 1, tzinfo=UTC)
     write(tmp_path, "1.json", (1, start, start + timedelta(hours=2)), (2, start + timedelta(hours=1), FAR))
@@ -141,7 +141,7 @@ def test_a_pipeline_whose_tables_tell_the_time_waits_for_them(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_the_next_due_is_that_of_the_rows_that_are_there(shards: int) -> None:
+def test_next_due_is_the_least_of_the_existing_rows(shards: int) -> None:
     start = datetime(2024, 5, 1, tzinfo=UTC)
     with deltic.Session(shards=shards) as session:
         session.advance_to(start)

@@ -1,5 +1,6 @@
-"""Stopped at any step, by a kill or a power failure, a pipeline goes on as if it had not been: views, sinks and dead letters are those of
-an uninterrupted run. The last tests take a part of that away, and show that this suite finds it.
+"""After a kill or a power failure at any step, a pipeline resumes: views, sinks and dead letters are those of an uninterrupted run.
+
+The last tests remove a part of the mechanism, and show that this suite detects it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ RIGHT_LETTERS = {("a.csv", 2): 1}
 
 
 def feed(folder: Path) -> Shop:
-    """Two small ticks: in the first a dead letter, in the second what takes rows back."""
+    """Two small ticks: the first has a dead letter, the second deletes rows."""
     shop = Shop(folder)
     shop.customers("a.parquet", [(1, "ann")])
     shop.orders("a.csv", "insert,1,1,10", "insert,2,1,x")
@@ -39,7 +40,7 @@ def live(shop: Shop) -> None:
 
 
 def stopped_at(shop: Shop, number: int) -> None:
-    """Lives until the step of this number; nothing that comes later happens either."""
+    """Runs until the step of this number; no later step happens either."""
     left = count(number, -1)
 
     def at(step: str, path: str) -> None:
@@ -51,7 +52,7 @@ def stopped_at(shop: Shop, number: int) -> None:
 
 
 def what_is_wrong(shop: Shop) -> str | None:
-    """Runs what is left to its end: None if all is as it would be without a stop."""
+    """Runs the pipeline to its end from what is left: None if the result is that of an uninterrupted run."""
     try:
         found = shop.run()
     except DelticError as error:
@@ -66,7 +67,7 @@ def what_is_wrong(shop: Shop) -> str | None:
 
 
 def steps(folder: Path) -> list[str]:
-    """The names of all steps of a life, with the folder that each is in."""
+    """The names of all steps of a run, with the folder of each."""
     shop, found = feed(folder), list[str]()
     with watching(lambda step, path: found.append(f"{step} {Path(path).parent.name}/{Path(path).name}")):
         live(shop)
@@ -75,7 +76,7 @@ def steps(folder: Path) -> list[str]:
 
 
 def failing(folder: Path, stride: int = 1, within: str = "") -> Iterator[str]:
-    """The steps, every `stride`-th of those in the folder `within`, after which something is wrong."""
+    """The steps, of every `stride`-th in the folder `within`, after which the result is wrong."""
     for number, step in [(n, step) for n, step in enumerate(steps(folder / "whole")) if within in step][::stride]:
         shop = feed(folder / str(number))
         stopped_at(shop, number)
@@ -84,7 +85,7 @@ def failing(folder: Path, stride: int = 1, within: str = "") -> Iterator[str]:
         shutil.rmtree(shop.folder)
 
 
-def test_a_life_has_every_step(tmp_path: Path) -> None:
+def test_a_run_has_every_step(tmp_path: Path) -> None:
     found = steps(tmp_path)
     for folder in ("data", "manifests", "spend", "top", "letters"):
         of_it = {step.split(" ")[0] for step in found if step.split(" ")[1].startswith(f"{folder}/")}
@@ -93,12 +94,12 @@ def test_a_life_has_every_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stride", [29, *slow(1)])
-def test_a_stop_at_any_step_loses_and_doubles_nothing(tmp_path: Path, stride: int) -> None:
+def test_a_kill_at_any_step_loses_and_duplicates_nothing(tmp_path: Path, stride: int) -> None:
     assert list(failing(tmp_path, stride)) == []
 
 
 def images(folder: Path) -> list[Image]:
-    """All that a power failure could leave of what the pipeline made; a rename within a folder is one entry of a file system's journal."""
+    """All images that a power failure could leave of the pipeline's files; a rename within a folder is one entry of the journal."""
     shop, told = feed(folder), Told()
     kept = Disk(shop.made, told)
     with watching(kept.at):
@@ -107,7 +108,7 @@ def images(folder: Path) -> list[Image]:
 
 
 def lost(found: list[Image], folder: Path) -> Iterator[str]:
-    """The images with which something is wrong."""
+    """The images after which the result is wrong."""
     for number, image in enumerate(found):
         shop = feed(folder / str(number))
         image.put(shop.made)
@@ -117,7 +118,7 @@ def lost(found: list[Image], folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("stride", [17, *slow(1)])
-def test_a_power_failure_at_any_step_loses_and_doubles_nothing(tmp_path: Path, stride: int) -> None:
+def test_a_power_failure_at_any_step_loses_and_duplicates_nothing(tmp_path: Path, stride: int) -> None:
     found = images(tmp_path / "whole")
     assert len(found) > 80
     assert list(lost(found[::stride], tmp_path / "images")) == []
@@ -128,8 +129,8 @@ def test_a_power_failure_at_any_step_loses_and_doubles_nothing(tmp_path: Path, s
     ("taken_out", "folder"),
     [(sync, folder) for folder in ("spend", "top", "letters", "manifests", "data") for sync in ("sync", "folder-sync")],
 )
-def test_a_sync_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken_out: str, folder: str) -> None:
-    """But for a folder's first: without that, the folder is not there at all, and the sink is a new one."""
+def test_a_missing_sync_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken_out: str, folder: str) -> None:
+    """Except the first of a folder: without that, the folder does not exist, and the sink is a new one."""
     step, seen = disk._step, set[str]()
 
     def without(name: str, path: Path, act: Callable[[], None]) -> None:
@@ -145,11 +146,11 @@ def test_a_sync_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     assert any(lost(found, tmp_path / "images"))
 
 
-def test_a_redelivery_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_redelivery_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin = Delivery.begin
 
     def forgetful(self: Delivery) -> None:
-        """As if what was committed before had been delivered too."""
+        """Skips the deliveries of epochs that were committed before."""
         epoch = self._session.epoch
         self._offsets = {name: replace(standing, epoch=epoch) for name, standing in self._offsets.items()}
         begin(self)
@@ -158,7 +159,7 @@ def test_a_redelivery_that_is_missing_is_found(tmp_path: Path, monkeypatch: pyte
     assert any("spend" in wrong for wrong in failing(tmp_path, 3, "spend/"))
 
 
-def test_letters_that_are_settled_without_the_commits_note_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_letters_settled_without_the_note_of_the_commit_are_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def show_all(self: DeadLetterFolder) -> None:
         for path in self._folder.glob(".*letters-*.json"):
             path.rename(path.with_name(path.name[path.name.index("letters-") :]))
@@ -168,7 +169,7 @@ def test_letters_that_are_settled_without_the_commits_note_are_found(tmp_path: P
 
 
 def fenced(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Two pipelines over one state, where no lock keeps them apart: whether the older one learns of the newer, and all is right."""
+    """Two pipelines over one state without a lock: whether the older one is superseded, and the result is exact."""
     monkeypatch.setattr(LocalFolder, "lock", lambda self: None)
     older = shop.pipeline()
     with shop.pipeline() as newer:
@@ -184,11 +185,11 @@ def fenced(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> bool:
     return False
 
 
-def test_of_two_pipelines_the_older_takes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_pipelines_the_older_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert fenced(feed(tmp_path), monkeypatch)
 
 
-def test_a_fence_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_fence_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def create(self: LocalFolder, name: str, content: bytes) -> bool:
         self.put(name, content)
         return True

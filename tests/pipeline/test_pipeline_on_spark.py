@@ -1,4 +1,4 @@
-"""A pipeline goes on on the other engine, with other shards, and ends with the same views and sinks."""
+"""A pipeline resumes on the other engine, with another number of shards, and ends with the same views and sinks."""
 
 from __future__ import annotations
 

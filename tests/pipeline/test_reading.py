@@ -1,4 +1,4 @@
-"""Which files are taken when, and what is remembered of them."""
+"""Which files are read when, and what the state notes of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def taken(pipeline: Pipeline) -> list[str]:
     return sorted(key.removeprefix("taken:") for key in pipeline.session.notes if key.startswith("taken:"))
 
 
-def test_files_are_taken_by_name_whole_before_the_next(shop: Shop) -> None:
+def test_files_are_read_in_order_of_name_each_whole_before_the_next(shop: Shop) -> None:
     shop.fill()
     told: list[Progress] = []
     with shop.pipeline() as pipeline:
@@ -42,7 +42,7 @@ def test_how_rows_fall_into_ticks_makes_no_difference(shop: Shop, rows_per_tick:
     assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"] and shop.letters() == EXPECTED_LETTERS
 
 
-def test_a_tick_takes_a_bounded_number_of_rows_unless_told_otherwise(shop: Shop) -> None:
+def test_a_tick_reads_a_bounded_number_of_rows_by_default(shop: Shop) -> None:
     shop.customers("large.parquet", [(1, "ann")] * 250_000)
     with shop.pipeline(rows_per_tick=None) as pipeline:
         told: list[Progress] = []
@@ -50,7 +50,7 @@ def test_a_tick_takes_a_bounded_number_of_rows_unless_told_otherwise(shop: Shop)
     assert [progress.rows_in for progress in told] == [{"customers": 100_000}, {"customers": 100_000}, {"customers": 50_000}]
 
 
-def test_each_file_is_taken_once(shop: Shop) -> None:
+def test_each_file_is_read_once(shop: Shop) -> None:
     shop.fill()
     shop.run()
     assert shop.run() == EXPECTED
@@ -59,7 +59,7 @@ def test_each_file_is_taken_once(shop: Shop) -> None:
         assert pipeline.run_once().rows_in == Counter(customers=1)
 
 
-def test_a_smaller_name_that_comes_late_is_next(shop: Shop) -> None:
+def test_a_late_file_with_a_smaller_name_is_read_next(shop: Shop) -> None:
     shop.fill()
     told: list[Progress] = []
 
@@ -73,7 +73,7 @@ def test_a_smaller_name_that_comes_late_is_next(shop: Shop) -> None:
     assert [progress.files["orders"] for progress in told][:3] == [("a.csv",), ("a.csv",), ("0.csv", "b.csv")]
 
 
-def test_a_split_file_goes_on_where_it_was(shop: Shop) -> None:
+def test_a_split_file_resumes_where_it_left_off(shop: Shop) -> None:
     shop.fill()
     with shop.pipeline() as pipeline:
         pipeline.run_once(lambda _: pipeline.stop())
@@ -85,7 +85,7 @@ def test_a_split_file_goes_on_where_it_was(shop: Shop) -> None:
         assert views(pipeline) == EXPECTED
 
 
-def test_files_that_have_gone_are_forgotten_with_the_next_that_comes(shop: Shop) -> None:
+def test_removed_files_are_forgotten_with_the_next_file_that_is_read(shop: Shop) -> None:
     shop.fill()
     with shop.pipeline() as pipeline:
         pipeline.run_once()
@@ -114,7 +114,7 @@ def test_a_file_with_another_time_and_the_same_bytes_is_the_same(shop: Shop) -> 
         assert pipeline.session.notes["taken:orders:a.csv"] == [before[0], 1, *before[2:]]
 
 
-def test_a_file_that_changed_after_it_was_taken_is_refused_and_taken_back(shop: Shop) -> None:
+def test_a_file_that_changed_after_it_was_read_is_refused_until_it_is_restored(shop: Shop) -> None:
     shop.fill()
     before = shop.run()
     path = shop.folder / "in" / "orders" / "b.csv"
@@ -139,7 +139,7 @@ def test_a_file_that_changed_after_it_was_taken_is_refused_and_taken_back(shop: 
         assert pipeline.run_once().rows_in == Counter(orders=1)
 
 
-def test_a_split_file_may_change_behind_what_was_taken(shop: Shop) -> None:
+def test_a_split_file_may_change_after_the_part_that_was_read(shop: Shop) -> None:
     shop.customers("a.parquet", [(1, "ann")])
     path = shop.orders("a.csv", "insert,1,1,10", "insert,2,1,20", "insert,3,1,30", "insert,4,1,forty")
     with shop.pipeline(FAILING) as pipeline:
@@ -156,7 +156,7 @@ def test_a_split_file_may_change_behind_what_was_taken(shop: Shop) -> None:
         assert views(pipeline)["spend"] == Counter({("ann", 150, 5): 1})
 
 
-def test_a_split_file_that_changed_in_what_was_taken_is_refused(shop: Shop) -> None:
+def test_a_split_file_that_changed_in_the_part_that_was_read_is_refused(shop: Shop) -> None:
     path = shop.orders("a.csv", "insert,1,1,10", "insert,2,1,20", "insert,3,1,30")
     shop.customers("a.parquet", [(1, "ann")])
     with shop.pipeline() as pipeline:
@@ -182,7 +182,7 @@ def test_a_split_file_that_changed_in_what_was_taken_is_refused(shop: Shop) -> N
         assert views(pipeline)["spend"] == Counter({("ann", 60, 3): 1})
 
 
-def test_files_of_a_dropped_table_are_taken_anew_when_it_comes_back(shop: Shop) -> None:
+def test_files_of_a_dropped_table_are_read_again_if_it_is_created_again(shop: Shop) -> None:
     shop.fill()
     shop.run()
     orders_alone = SCRIPT.split("CREATE TABLE customers")[0]

@@ -124,7 +124,7 @@ BROKEN = {
 
 
 def without(module: str, read: Callable[[deltic.Session], object]) -> Callable[[deltic.Session], object]:
-    """Reads where the module is not installed."""
+    """Reads while the module is not installed."""
 
     def reading(session: deltic.Session) -> object:
         with pytest.MonkeyPatch.context() as patched:

@@ -19,7 +19,7 @@ def place(name: str) -> Span:
 
 
 def first_column(relations: Namespace) -> Plan:
-    """What view `w` is: the column `a` of view `v`."""
+    """The plan of view `w`: the column `a` of view `v`."""
     plan = relations.relation("v")
     assert isinstance(plan, Plan)
     found = plan.schema.find("a")
@@ -51,7 +51,7 @@ def test_a_view_is_bound_again_by_its_own_function(catalog: Catalog) -> None:
     assert changed.plans()["w"] != catalog.plans()["w"]
 
 
-def test_what_does_not_fit_any_more_is_an_error_of_the_replacing_definition(catalog: Catalog) -> None:
+def test_a_reader_that_is_no_longer_valid_is_an_error_of_the_replacing_definition(catalog: Catalog) -> None:
     with pytest.raises(CatalogError, match="view w reads v and would no longer be valid: there is no column 'a'") as caught:
         catalog.apply(view("v", renamed(("b", 1)), ("t",), replaces=True))
     assert caught.value.span == place("v")

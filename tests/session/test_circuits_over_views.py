@@ -83,7 +83,7 @@ def test_a_circuit_over_views_over_views_is_what_the_oracle_says(shards: int) ->
 
 
 def over_restarts(folder: Path, engines: Sequence[Mapping[str, Any]]) -> None:
-    """A session for each tick, with these options in turn: each keeps the state of all views, and its circuit is that of the others."""
+    """Opens a session for each tick, with these options in turn: no view is filled again, and all have the same circuit."""
     edges = Relation()
     circuits = set()
     for options, (weight, pairs) in zip(engines, TICKS, strict=True):

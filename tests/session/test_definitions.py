@@ -1,4 +1,4 @@
-"""What it costs to define a view: as much as is new of it, however many views there are and however often they read one another."""
+"""The cost of defining a view is that of its new nodes, however many views exist and however often they read one another."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from deltic.errors import EvaluationError, UnknownName
 from parts import slow
 
 SECONDS = 20
-"""Many times what a definition test takes on an idle machine; each took minutes, or had no end, when plans were walked as trees."""
+"""Many times what a test takes on an idle machine; each took minutes, or did not end, when plans were walked as trees."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def warm() -> None:
-    """What a process does once, such as compiling kernels, is no part of a definition."""
+    """Work that a process does once, such as compiling kernels, is not measured."""
     session = session_with_edges()
     defined(session, "v", two_hops(0))
     with session.transaction() as tx:
@@ -62,7 +62,7 @@ def test_an_equal_view_lowers_no_more_than_its_own_content() -> None:
     assert nodes <= 2
 
 
-def test_a_view_that_goes_or_is_replaced_leaves_the_others_right() -> None:
+def test_dropping_or_replacing_a_view_leaves_the_others_exact() -> None:
     session = session_with_edges()
     for i in range(3):
         defined(session, f"v{i}", two_hops(i))
@@ -124,7 +124,7 @@ def test_views_that_read_another_twice_are_defined_in_time_that_grows_with_their
     assert time.perf_counter() - start < SECONDS
 
 
-def test_views_of_constants_that_python_holds_to_be_equal_are_told_apart() -> None:
+def test_views_of_constants_that_are_equal_in_python_are_distinct() -> None:
     session = deltic.Session()
     session.sql(
         """CREATE MATERIALIZED VIEW zero AS SELECT CAST(x AS STRING) AS x FROM VALUES (0.0D) AS t(x);

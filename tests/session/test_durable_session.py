@@ -1,4 +1,4 @@
-"""Sessions over a state folder: what is there again, what is kept, what is refused, and what may interrupt them."""
+"""Sessions over a state folder: what they resume, keep and refuse, and how they survive interrupts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def state(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("shards", [None, 3])
-def test_a_session_goes_on_where_the_last_one_was(state: str, shards: int | None) -> None:
+def test_a_session_resumes_where_the_last_one_left_off(state: str, shards: int | None) -> None:
     with deltic.Session(state=state) as session, deltic.Session() as other:
         session.sql(SCRIPT)
         other.sql(SCRIPT)
@@ -79,8 +79,8 @@ def test_a_session_goes_on_where_the_last_one_was(state: str, shards: int | None
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 4), (4, 1), (3, 2), (2, 6)])
-def test_partial_results_are_right_after_resharding(tmp_path: Path, before: int, after: int) -> None:
-    """The first rows and the extremes of each shard are deleted: those that follow have to be found where they are now."""
+def test_partial_results_are_exact_after_resharding(tmp_path: Path, before: int, after: int) -> None:
+    """Deletes the first rows and the extremes of each shard: their successors must be read from the new shards."""
     with deltic.Session() as expected:
         expected.sql(SCRIPT)
         for shards in (before, after, before):
@@ -168,7 +168,7 @@ def test_a_program_drops_what_it_does_not_define(state: str) -> None:
         assert session.view("span").rows()[0]["n"] == 0
 
 
-def test_a_changed_view_is_filled_from_what_is_kept(state: str) -> None:
+def test_a_changed_view_is_filled_from_the_stored_tables(state: str) -> None:
     with deltic.Session(state=state) as session:
         session.program(SCRIPT.replace("count(*) AS n FROM sales GROUP", "max(id) AS n FROM sales GROUP"))
         assert sum(row["n"] is not None for row in session.view("totals").rows()) == 8
@@ -213,7 +213,7 @@ def test_changes_of_retained_epochs(tmp_path: Path) -> None:
             session.view("best").changes(session.epoch + 1)
 
 
-def test_changes_of_retained_epochs_have_strings_that_the_state_no_longer_has(state: str) -> None:
+def test_changes_of_retained_epochs_contain_strings_that_the_state_has_dropped(state: str) -> None:
     with deltic.Session(state=state) as session:
         session.sql(SCRIPT)
         session.apply({"sales": [{**sale(1000, 1000), "shop": "short-lived", "_op": "insert"}]})
@@ -227,7 +227,7 @@ def test_changes_of_retained_epochs_have_strings_that_the_state_no_longer_has(st
         assert {"id": 1000, "shop": "short-lived", "_weight": -1} in session.view("best").changes(came + 1).to_pylist()
 
 
-def test_a_view_is_read_again_where_commits_do_away_with_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_view_is_read_again_if_a_commit_removes_what_is_being_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = f"{TABLES} CREATE MATERIALIZED VIEW shops AS SELECT id, shop FROM sales"
     with deltic.Session(state=str(tmp_path), retain=0) as session:
         session.sql(script)
@@ -251,7 +251,7 @@ def test_a_view_is_read_again_where_commits_do_away_with_what_is_read(tmp_path: 
         assert sorted(row["id"] for row in session.view("shops").rows()) == [7 * i + 1 for i in range(2 * merging.RATIO)]
 
 
-def test_in_memory_the_last_changes_are_there() -> None:
+def test_in_memory_the_last_changes_are_readable() -> None:
     with deltic.Session() as session:
         session.sql(SCRIPT)
         insert(session, 1)
@@ -283,7 +283,7 @@ def test_a_stored_view_is_read_without_a_session(tmp_path: Path, shards: int) ->
             StoredView(reader, "nothing")
 
 
-def test_readers_see_whole_epochs_beside_the_ticks(state: str) -> None:
+def test_readers_see_whole_epochs_while_ticks_run(state: str) -> None:
     with deltic.Session(state=state) as session:
         session.sql(SCRIPT)
         done = threading.Event()
@@ -303,7 +303,7 @@ def test_readers_see_whole_epochs_beside_the_ticks(state: str) -> None:
             assert all(reader.result() for reader in readers)
 
 
-def test_strings_in_memory_do_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strings_in_memory_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltic.runtimes.durable.core.STRINGS_BYTES", 1 << 15)
     with deltic.Session(state=str(tmp_path)) as session:
         session.sql(SCRIPT)
@@ -331,7 +331,7 @@ STEPS = ("write:before", "write:after", "sync:after", "link:before", "link:after
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("folder", ["data", "manifests"])
-def test_an_interrupt_leaves_an_epoch_whole_and_the_session_goes_on(
+def test_an_interrupt_leaves_a_whole_epoch_and_a_usable_session(
     state: str, monkeypatch: pytest.MonkeyPatch, folder: str, step: str
 ) -> None:
     with deltic.Session(state=state) as session:
@@ -381,7 +381,7 @@ def test_a_failed_commit_changes_nothing(state: str, monkeypatch: pytest.MonkeyP
         assert session.view("span").rows()[0]["n"] == 201
 
 
-def test_notes_that_are_not_the_users_or_no_json_are_refused_and_nothing_happens(tmp_path: Path) -> None:
+def test_reserved_and_invalid_notes_are_refused_and_nothing_happens(tmp_path: Path) -> None:
     with deltic.Session(state=str(tmp_path / "state")) as session:
         session.sql("CREATE TABLE t (a BIGINT)")
         before = session.epoch
@@ -397,6 +397,6 @@ def test_notes_that_are_not_the_users_or_no_json_are_refused_and_nothing_happens
         assert session.notes["at"] == [1, None, "x"]
 
 
-def test_a_session_retains_no_fewer_than_no_epochs(tmp_path: Path) -> None:
+def test_a_negative_number_of_retained_epochs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(errors.SetupError, match="invalid option retain=-1"):
         deltic.Session(state=str(tmp_path / "state"), retain=-1)

@@ -1,4 +1,4 @@
-"""Strings that no row has any more are let go of: memory is bounded by what is live, whatever has been."""
+"""Strings that no row has any more are freed: memory is bounded by the live strings."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check(session: deltic.Session, turn: int) -> None:
     assert {row["name"].split(".")[0] for row in changes if row["_weight"] == -1} == ({f"user {turn - 1}"} if turn else set())
 
 
-def test_what_is_kept_is_a_constant_times_what_is_live(session: deltic.Session) -> None:
+def test_memory_is_a_constant_times_the_live_strings(session: deltic.Session) -> None:
     most = 0
     for turn in range(ROUNDS):
         upsert(session, turn)
@@ -87,7 +87,7 @@ def test_changes_that_are_being_gathered_keep_their_strings(session: deltic.Sess
     assert session.view("visited").rows() == [{"id": 7}]
 
 
-def test_keys_that_are_looked_up_are_not_kept(session: deltic.Session) -> None:
+def test_strings_of_looked_up_keys_are_not_kept(session: deltic.Session) -> None:
     upsert(session, 0)
     session.sql("CREATE MATERIALIZED VIEW cities AS SELECT DISTINCT city FROM users")
     before = len(session._runtime.strings)
@@ -112,7 +112,7 @@ def test_tables_that_no_view_reads_and_new_views_have_their_strings(session: del
     assert {row["name"] for row in session.view("w").rows()} == {f"user 9.{i}" for i in range(LIVE)}
 
 
-def test_tables_that_the_program_does_not_have_keep_their_strings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_that_the_program_does_not_declare_keep_their_strings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltic.runtimes.embedded.runtime.COLLECT_BYTES", 0)
     table = TableSchema("t", Schema((Field("n", BIGINT, False), Field("s", STRING))))
     engine = Engine(Embedded(), {"t": table}, {"v": Table(table)})

@@ -1,4 +1,4 @@
-"""Rows that are there so often that nobody could list them: the view is kept exact, and reading says what to do."""
+"""Rows of weights too large to list: the view is exact, and the error of a read says what to do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def session() -> deltic.Session:
 
 @pytest.mark.parametrize("weights", [(2**63 - 1,), (2**31,), (2**62, 2**62, 2**62)])
 @pytest.mark.parametrize("read", [lambda view: view.rows(), lambda view: view.to_arrow(), lambda view: view.lookup(1)])
-def test_what_cannot_be_listed_says_so(session: deltic.Session, weights: tuple[int, ...], read: Callable[[deltic.View], object]) -> None:
+def test_rows_that_are_too_many_to_list_are_an_error(
+    session: deltic.Session, weights: tuple[int, ...], read: Callable[[deltic.View], object]
+) -> None:
     same = len(weights) == 1
     session.apply({"t": [{"a": 1 if same else i, "_weight": weight} for i, weight in enumerate(weights, 1)]})
     with pytest.raises(DelticError, match=r"there are about .* rows.*at most 2,147,483,647") as caught:
@@ -35,7 +37,7 @@ def test_what_cannot_be_listed_says_so(session: deltic.Session, weights: tuple[i
     assert session.view("v").lookup(1) == [{"a": 1}]
 
 
-def test_a_weight_that_leaves_64_bits_names_the_row_and_nothing_has_happened(session: deltic.Session) -> None:
+def test_a_weight_overflow_names_the_row_and_the_tick_has_not_happened(session: deltic.Session) -> None:
     session.apply({"t": [{"a": 1, "_weight": 2**63 - 1}]})
     with pytest.raises(WeightOverflow, match=r"a=1"):
         session.apply({"t": [{"a": 1, "_weight": 1}, {"a": 2, "_weight": 1}]})

@@ -1,4 +1,4 @@
-"""A tick or a definition that is broken off, wherever, has not happened or has happened as a whole, and the next one is right."""
+"""An interrupted tick or definition has happened as a whole or not at all, and the next one is exact."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def merges_in_every_tick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def at_line(kind: type[BaseException], line: int, lines: list[int]) -> Callable[[Callable[[], None]], bool]:
-    """Breaks off at a line; adds the number of lines that ran to `lines`."""
+    """Interrupts at a line; adds the number of lines that ran to `lines`."""
 
     def breaking(action: Callable[[], None]) -> bool:
         try:
@@ -48,7 +48,7 @@ THOROUGH = [pytest.param(kind, shards, 3, marks=pytest.mark.slow) for kind in (K
 
 
 @pytest.mark.parametrize(("kind", "shards", "stride"), [(KeyboardInterrupt, 1, 149), (MemoryError, 3, 499), *THOROUGH])
-def test_a_tick_raised_in_at_any_line_happens_as_a_whole_or_not(kind: type[BaseException], shards: int, stride: int) -> None:
+def test_a_tick_interrupted_at_any_line_happens_as_a_whole_or_not(kind: type[BaseException], shards: int, stride: int) -> None:
     with deltic.Session(shards=shards) as session:
         broken = Broken(session, random.Random(shards))
         for _ in range(8):
@@ -60,7 +60,7 @@ def test_a_tick_raised_in_at_any_line_happens_as_a_whole_or_not(kind: type[BaseE
 
 
 @pytest.mark.parametrize("stride", [1009, pytest.param(41, marks=pytest.mark.slow)])
-def test_a_definition_raised_in_at_any_line_happens_as_a_whole_or_not(stride: int) -> None:
+def test_a_definition_interrupted_at_any_line_happens_as_a_whole_or_not(stride: int) -> None:
     with deltic.Session() as session:
         broken = Broken(session, random.Random(3))
         broken.tick(9, lambda action: bool(action()))
@@ -71,7 +71,7 @@ def test_a_definition_raised_in_at_any_line_happens_as_a_whole_or_not(stride: in
 
 
 def alone(*arguments: str) -> int:
-    """What a process of its own says."""
+    """The report of a process of its own."""
     path = os.pathsep.join((str(Path(interruptions.__file__).parent), *sys.path))
     command = [sys.executable, interruptions.__file__, *arguments]
     done = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
@@ -89,7 +89,7 @@ def test_a_tick_without_memory_has_not_happened() -> None:
 
 
 class InCommit:
-    """Raises at a line of the next commit to a state folder; `committed` says of each that was broken off whether it was real."""
+    """Raises at a line of the next commit to a state folder; `committed` says whether each interrupted commit was real."""
 
     def __init__(self, session: deltic.Session, kind: type[BaseException]) -> None:
         self.session, self.kind, self.line = session, kind, 1
@@ -118,7 +118,7 @@ class InCommit:
     ("kind", "shards", "stride"),
     [(MemoryError, 1, 67), *[pytest.param(*each.values[:2], 13, marks=pytest.mark.slow) for each in THOROUGH]],
 )
-def test_a_commit_to_a_folder_raised_in_at_any_line_is_real_or_not(
+def test_a_commit_to_a_folder_interrupted_at_any_line_is_real_or_not(
     tmp_path: Path, kind: type[BaseException], shards: int, stride: int
 ) -> None:
     state = str(tmp_path / "state")

@@ -56,7 +56,7 @@ def test_an_input_without_a_schema_is_the_table_of_the_program() -> None:
         (False, "orders", "input", CircuitError, r"table orders has no schema\nexpected: schema="),
     ],
 )
-def test_what_the_program_does_not_have_needs_a_schema(over: bool, name: str, kind: str, error: type[Exception], match: str) -> None:
+def test_relations_that_the_program_lacks_need_a_schema(over: bool, name: str, kind: str, error: type[Exception], match: str) -> None:
     circuit = deltic.Circuit(deltic.Program(TABLES) if over else None)
     with pytest.raises(error, match=match):
         getattr(circuit, kind)(name)
@@ -70,7 +70,7 @@ def test_an_input_with_other_columns_than_its_table_is_refused() -> None:
         deltic.Program(TABLES, circuit)
 
 
-def test_a_program_is_the_circuits_as_they_were_when_it_was_made() -> None:
+def test_a_program_does_not_change_with_its_circuits() -> None:
     tables = deltic.Program(TABLES)
     circuit = doubled(tables)
     program = deltic.Program(tables, circuit)
@@ -80,7 +80,7 @@ def test_a_program_is_the_circuits_as_they_were_when_it_was_made() -> None:
     assert list(deltic.Program(tables, circuit).catalog.views) == ["large", "doubled", "more"]
 
 
-def test_a_program_travels_by_its_parts() -> None:
+def test_a_program_is_pickled_by_its_parts() -> None:
     tables = deltic.Program(TABLES)
     program = deltic.Program(tables, TOTALS.replace("doubled", "large"))
     copied = pickle.loads(pickle.dumps(program))
@@ -102,7 +102,7 @@ def test_files_of_sql_are_named_in_errors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", [None, 5, b"CREATE TABLE t (n INT)", deltic.Circuit])
-def test_what_is_not_a_definition_is_refused(part: object) -> None:
+def test_parts_of_other_classes_are_refused(part: object) -> None:
     with pytest.raises(CircuitError, match="cannot be part of a program"):
         deltic.Program(TABLES, part)  # type: ignore[arg-type]
 
@@ -126,7 +126,7 @@ def test_a_function_whose_outside_values_changed_after_it_was_declared_is_refuse
         session.program(program)
 
 
-def test_a_program_binds_what_a_session_binds() -> None:
+def test_a_program_binds_as_a_session_does() -> None:
     script = TABLES + TOTALS.replace("doubled", "large")
     draft = Draft(deltic.Program().catalog)
     for statement in parse_script(script, "<sql>", draft):

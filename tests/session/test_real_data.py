@@ -1,4 +1,4 @@
-"""Real votes under churn: degrees, the busiest, and those who never vote, against Arrow's own group-by on what is left."""
+"""Real votes under churn: degrees, top users, and those who never vote, compared with Arrow's group-by of the remaining rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recursive SQL in a session: after every tick every view, and its change, are what the oracle computes from scratch."""
+"""Recursive SQL in a session: after every tick every view and its change equal those of the oracle."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from recursive_scripts import CLOSURE, EDGES, NON_LINEAR, PARITY, REACHABLE, SAM
 
 
 @pytest.mark.parametrize("script", [CLOSURE, NON_LINEAR])
-def test_a_path_goes_with_the_edge_that_it_needs(script: str) -> None:
+def test_a_path_disappears_with_an_edge_that_it_needs(script: str) -> None:
     checked = Checked(script)
     assert len(checked.tick({"edges": edges((0, 2), (2, 0), (2, 1))})["paths"]) == 6
     assert set(checked.tick({"edges": edges((2, 1), weight=-1)})["paths"]) == {(0, 2), (2, 0), (0, 0), (2, 2)}
 
 
 @pytest.mark.parametrize("script", [CLOSURE, NON_LINEAR])
-def test_a_cycle_goes_with_its_last_edge_to_the_rest(script: str) -> None:
+def test_a_cycle_disappears_with_its_last_edge_from_the_rest(script: str) -> None:
     checked = Checked(script)
     checked.tick({"edges": edges((0, 1), (1, 2), (2, 3), (3, 1), (3, 4))})
     checked.tick({"edges": edges((0, 1), weight=-1)})
@@ -36,8 +36,8 @@ def test_a_cycle_does_not_support_itself() -> None:
     assert len(checked.tick({"edges": edges((0, 2))})["reached"]) == 4
 
 
-def test_row_by_row_is_as_all_at_once() -> None:
-    """A path of 0→1→2→3 beside 0→3: what is first reached by the short way must stay when that goes, later ones must shift."""
+def test_row_by_row_equals_all_at_once() -> None:
+    """0→1→2→3 and 0→3: nodes first reached by the short way must stay when its edge is deleted, at later iterations."""
     changes = [
         edges((0, 1)),
         edges((1, 2)),
@@ -138,7 +138,7 @@ def test_divergence_rolls_back_and_names_the_relation() -> None:
     checked.tick({"edges": edges((2, 3))})
 
 
-def test_a_limit_is_enough_or_not_as_in_spark() -> None:
+def test_limits_are_counted_as_in_spark() -> None:
     count = """
         CREATE TABLE top (n INT NOT NULL);
         CREATE MATERIALIZED VIEW numbers AS
@@ -186,7 +186,7 @@ def test_a_declared_view_that_reads_nothing_recursive_is_its_query() -> None:
     assert not any(isinstance(node, Recursion) for node in nodes(plans["a"]))
 
 
-def test_views_between_declared_ones_are_inlined() -> None:
+def test_views_between_declared_views_are_inlined() -> None:
     script = (
         EDGES
         + """
@@ -245,7 +245,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("script", REFUSED)
-def test_a_wrong_declaration_is_refused_whole(script: str) -> None:
+def test_an_invalid_declaration_changes_nothing(script: str) -> None:
     kind, message = REFUSED[script]
     session = deltic.Session()
     session.sql(EDGES)

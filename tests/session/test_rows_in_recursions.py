@@ -1,4 +1,4 @@
-"""Functions that make rows inside of recursions, and repeat_row around them: the oracle's after every tick."""
+"""Table functions inside recursions, and repeat_row around them: equal to the oracle after every tick."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCRIPT = (
 )
 
 
-def test_rows_are_made_in_every_iteration() -> None:
+def test_table_functions_run_in_every_iteration() -> None:
     for seed in range(3):
         rng = Random(seed)
         checked = Checked(SCRIPT)
@@ -47,7 +47,7 @@ def test_rows_are_made_in_every_iteration() -> None:
         checked.session.close()
 
 
-def test_rows_that_a_lost_edge_supported_go() -> None:
+def test_rows_disappear_with_the_edge_that_supported_them() -> None:
     checked = Checked(SCRIPT)
     assert len(checked.tick({"edges": edges((0, 5), (1, 2))})["halves"]) == 6
     assert len(checked.tick({"edges": edges((0, 5), weight=-1)})["halves"]) == 3

@@ -1,4 +1,4 @@
-"""The library as a user has it: transactions, views that come and go, subscribers, threads."""
+"""Sessions as users see them: transactions, definitions, subscribers, threads."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_changes_are_those_of_the_last_tick(session: deltic.Session) -> None:
     assert session.view("spend").changes().num_rows == 0
 
 
-def test_subscribers_hear_of_commits(session: deltic.Session) -> None:
+def test_subscribers_are_called_after_commits(session: deltic.Session) -> None:
     heard: list[list[dict[str, Any]]] = []
     stop = session.view("spend").subscribe(lambda change: heard.append(change.to_pylist()))
     insert(session, (1, 7, 5))
@@ -371,7 +371,7 @@ def test_the_public_names() -> None:
     ]
 
 
-def test_what_a_session_shows_is_for_its_users(session: deltic.Session) -> None:
+def test_the_public_attributes_of_a_session(session: deltic.Session) -> None:
     assert [name for name in dir(session) if not name.startswith("_")] == [
         "advance_to",
         "apply",
@@ -401,7 +401,7 @@ def test_what_a_session_shows_is_for_its_users(session: deltic.Session) -> None:
     ]
 
 
-def test_the_sign_of_zero_is_no_part_of_a_primary_key(session: deltic.Session) -> None:
+def test_a_primary_key_ignores_the_sign_of_zero(session: deltic.Session) -> None:
     session.sql("CREATE TABLE points (x DOUBLE, y DOUBLE, PRIMARY KEY (x)); CREATE MATERIALIZED VIEW p AS SELECT x, y FROM points")
     with session.transaction() as tx:
         tx.insert("points", [{"x": -0.0, "y": -0.0}])

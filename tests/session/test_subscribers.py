@@ -1,4 +1,4 @@
-"""Subscribers are called in the order of commits, once for each, whoever commits and whatever interrupts."""
+"""Subscribers are called in the order of commits, once for each, by any thread and after any interrupt."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def values(changes: list[pa.Table]) -> list[int]:
     return [row["a"] for change in changes for row in change.to_pylist()]
 
 
-def test_all_hear_of_a_commit_before_any_hears_of_one_that_a_subscriber_made(session: deltic.Session) -> None:
+def test_all_subscribers_are_called_before_those_of_a_commit_by_a_subscriber(session: deltic.Session) -> None:
     heard: list[tuple[str, int]] = []
 
     def ticks(change: pa.Table) -> None:
@@ -47,7 +47,7 @@ def test_all_hear_of_a_commit_before_any_hears_of_one_that_a_subscriber_made(ses
     assert heard == [(name, value) for value in (1, 2, 3) for name in ("first", "second")]
 
 
-def test_threads_that_commit_at_once_are_heard_in_the_order_of_their_commits(session: deltic.Session) -> None:
+def test_concurrent_commits_are_delivered_in_their_order(session: deltic.Session) -> None:
     heard: list[int] = []
     begun, going = threading.Event(), threading.Event()
 
@@ -69,7 +69,7 @@ def test_threads_that_commit_at_once_are_heard_in_the_order_of_their_commits(ses
     assert heard == [1, 2, 3, 4, 5]
 
 
-def test_many_threads_are_heard_in_order_and_once(session: deltic.Session) -> None:
+def test_commits_of_many_threads_are_delivered_in_order_and_once(session: deltic.Session) -> None:
     heard: list[int] = []
     session.view("n").subscribe(lambda change: heard.extend(row["n"] for row in change.to_pylist() if row["_weight"] > 0))
     threads = [threading.Thread(target=lambda: [insert(session, i) for i in range(40)]) for _ in range(4)]
@@ -96,9 +96,7 @@ def test_a_subscriber_may_wait_for_a_thread_that_commits(session: deltic.Session
     assert values(heard) == [1, 2]
 
 
-def test_a_commit_whose_notification_was_interrupted_is_heard_of_with_the_next(
-    session: deltic.Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_delivery_is_made_with_the_next_commit(session: deltic.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[pa.Table] = []
     stop = session.view("v").subscribe(heard.append)
     tick = session._runtime.tick
@@ -154,7 +152,7 @@ def test_errors_before_an_interrupt_are_reported_with_the_next_commit(session: d
     insert(session, 3)
 
 
-def test_who_has_ended_is_not_called_though_a_call_was_due(session: deltic.Session) -> None:
+def test_an_ended_subscription_is_not_called_though_a_call_was_queued(session: deltic.Session) -> None:
     heard: list[pa.Table] = []
     session.view("v").subscribe(lambda change: stop())
     stop = session.view("v").subscribe(heard.append)
@@ -162,7 +160,7 @@ def test_who_has_ended_is_not_called_though_a_call_was_due(session: deltic.Sessi
     assert not heard
 
 
-def test_a_view_that_comes_again_has_no_subscribers(session: deltic.Session) -> None:
+def test_a_view_that_is_created_again_has_no_subscribers(session: deltic.Session) -> None:
     heard: list[pa.Table] = []
     view = session.view("v")
     view.subscribe(heard.append)

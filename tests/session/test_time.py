@@ -1,4 +1,4 @@
-"""now() in views: rows come and go as time goes on, exactly at their instants, and go on waiting after a restart."""
+"""now() in views: rows appear and disappear exactly at their instants, also after a restart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def session() -> Iterator[deltic.Session]:
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_views_are_the_oracles_as_time_goes_on(shards: int) -> None:
+def test_views_equal_the_oracle_as_time_passes(shards: int) -> None:
     for seed in range(2):
         with deltic.Session(shards=shards) as session:
             timed, rng = Timed(session), random.Random(seed)
@@ -31,7 +31,7 @@ def test_views_are_the_oracles_as_time_goes_on(shards: int) -> None:
             assert timed.seen > 100
 
 
-def test_now_is_what_a_literal_in_its_place_is(session: deltic.Session) -> None:
+def test_now_equals_a_literal_in_its_place(session: deltic.Session) -> None:
     session.sql(TABLE)
     rng, catalog = random.Random(5), session._definitions.catalog
     for name, query in QUERIES.items():
@@ -44,7 +44,7 @@ def test_now_is_what_a_literal_in_its_place_is(session: deltic.Session) -> None:
             assert evaluate(plan, tables, now=now) == evaluate(bind_query(fixed, name, catalog), tables), name
 
 
-def test_rows_come_and_go_at_their_microsecond(session: deltic.Session) -> None:
+def test_rows_appear_and_disappear_at_their_microsecond(session: deltic.Session) -> None:
     session.advance_to(START)
     session.sql(TABLE + "CREATE MATERIALIZED VIEW v AS SELECT id FROM r WHERE t <= now() AND now() < u")
     begin, end = START + timedelta(hours=1), START + timedelta(hours=2)
@@ -58,7 +58,7 @@ def test_rows_come_and_go_at_their_microsecond(session: deltic.Session) -> None:
     assert session.now == end
 
 
-def test_a_view_made_later_has_what_is_there_at_that_time(session: deltic.Session) -> None:
+def test_a_view_created_later_has_the_content_of_the_current_time(session: deltic.Session) -> None:
     timed = Timed(session, TABLE + f"CREATE MATERIALIZED VIEW one AS {QUERIES['inside']}")
     rng = random.Random(2)
     for _ in range(5):
@@ -70,7 +70,7 @@ def test_a_view_made_later_has_what_is_there_at_that_time(session: deltic.Sessio
         timed.step(rng)
 
 
-def test_a_bound_may_lie_outside_of_the_calendar(session: deltic.Session) -> None:
+def test_a_bound_may_be_outside_the_calendar(session: deltic.Session) -> None:
     session.advance_to(START)
     session.sql(TABLE + "CREATE MATERIALIZED VIEW v AS SELECT id FROM r WHERE t + INTERVAL 7 DAYS >= now() AND now() + INTERVAL 9 DAYS > d")
     last = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
@@ -90,7 +90,7 @@ def test_time_does_not_go_back(session: deltic.Session) -> None:
     assert session.now == START
 
 
-def test_a_view_of_now_wants_to_know_the_time(session: deltic.Session) -> None:
+def test_a_view_of_now_requires_a_clock(session: deltic.Session) -> None:
     with pytest.raises(ClockError, match="the session has no clock"):
         session.sql(SCRIPT)
     assert session.views == () and session.now is None

@@ -1,4 +1,4 @@
-"""What is due later, when a session goes on with another number of shards."""
+"""Rows that are due later, after resharding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CREATE MATERIALIZED VIEW begun AS SELECT a FROM f WHERE at <= now();
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (2, 4), (3, 2)])
-def test_what_waits_comes_once_and_what_was_deleted_not(tmp_path: Path, before: int, after: int) -> None:
+def test_pending_rows_appear_once_and_deleted_ones_never(tmp_path: Path, before: int, after: int) -> None:
     rows = [{"a": a, "at": START + timedelta(days=1)} for a in range(20)]
     with deltic.Session(state=tmp_path / "state", shards=before) as session:
         session.advance_to(START)

@@ -1,4 +1,4 @@
-"""Triangles in SQL: counted, summed and listed under churn, equal to DuckDB's; what a change reads; what explain says of it."""
+"""Triangles in SQL: counted, summed and listed under churn, equal to DuckDB's; the rows that a change reads; explain."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def some(rng: Random, values: int) -> int | None:
 
 @pytest.mark.parametrize(("call", "factor"), [("count(*)", 1.0), ("sum(a.dst)", 19.5), ("sum(b.dst)", 19.5)])
 def test_an_aggregate_lists_no_triangle(call: str, factor: float) -> None:
-    """All triangles with one edge of a complete graph come by its change: each rule sums them where it finds them, in one row."""
+    """Inserts an edge that completes all its triangles in a complete graph: each rule sums them into one row."""
     nodes = 40
     with session_of(counted=VIEWS["counted"].replace("count(*)", call)) as session:
         with session.transaction() as tx:
@@ -74,8 +74,8 @@ def test_an_aggregate_lists_no_triangle(call: str, factor: float) -> None:
         assert [join.rows_out for join in joins] == [3], "one row for each rule"
 
 
-def test_an_edge_at_a_hub_costs_no_more_where_the_hub_is_larger() -> None:
-    """In rows touched; by twos it costs the hub's degree."""
+def test_the_cost_of_an_edge_at_a_hub_does_not_grow_with_the_hub() -> None:
+    """In rows touched; a binary plan costs the hub's degree."""
     query = VIEWS["counted"]
     costs: dict[str, list[int]] = {"multiway": [], "binary": []}
     for degree in (1_000, 8_000):
@@ -91,7 +91,7 @@ def test_an_edge_at_a_hub_costs_no_more_where_the_hub_is_larger() -> None:
     assert costs["binary"][1] > 6 * costs["binary"][0] > 6_000, costs
 
 
-def test_explain_tells_the_rules_and_the_bound() -> None:
+def test_explain_shows_the_rules_and_the_bound() -> None:
     with session_of(counted=VIEWS["counted"], listed=VIEWS["listed"]) as session:
         with session.transaction() as tx:
             tx.insert("g", [{"src": x, "dst": y, "weight": 0} for x in range(10) for y in range(10)])
@@ -115,7 +115,7 @@ def test_the_bound_is_over_all_variables() -> None:
     assert (join.exponent, join.rows) == (2.0, 21 * 21)
 
 
-def test_explain_tells_the_rules_within_recursions() -> None:
+def test_explain_shows_the_rules_within_recursions() -> None:
     step = "SELECT a.src, b.dst FROM p a JOIN p b ON a.dst = b.src JOIN g c ON c.src = b.dst AND c.dst = a.src"
     with session_of(closed=f"WITH RECURSIVE p AS (SELECT src, dst FROM g UNION {step}) SELECT src, dst FROM p") as session:
         explanation = session.explain("closed")

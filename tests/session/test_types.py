@@ -1,4 +1,4 @@
-"""Every type as a column, a key, a group, an extreme and an order: one shard, three, and after a restart, as the oracle has it."""
+"""Every type as a column, key, group, extreme and order: on one shard and three, and after a restart, equal to the oracle."""
 
 from __future__ import annotations
 

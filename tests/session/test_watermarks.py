@@ -1,4 +1,4 @@
-"""Time by watermarks: after every tick it is what the rows that were ever added make it, and views are the oracle's at it."""
+"""Time by watermarks: after every tick the time is that of all rows ever added, and views equal the oracle at that time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def order(id: int, seconds: int | None) -> dict[str, Any]:
 
 
 class Model:
-    """The tables as they are, and the time that they have told, beside a session of them."""
+    """A session, and the expected content of its tables and time."""
 
     def __init__(self, make: Callable[[], deltic.Session], script: str) -> None:
         self.make, self.script = make, script
@@ -112,7 +112,7 @@ class Model:
 
 
 @pytest.mark.parametrize(("shards", "options"), [(1, False), (3, False), (1, True)])
-def test_views_are_the_oracles_at_the_time_that_the_rows_tell(shards: int, options: bool) -> None:
+def test_views_equal_the_oracle_at_the_time_of_the_watermark(shards: int, options: bool) -> None:
     seen = 0
     for seed in range(3):
         rng = random.Random(seed)
@@ -138,7 +138,7 @@ def test_the_time_is_in_the_state(tmp_path: Path, script: str) -> None:
     model.session.close()
 
 
-def test_a_tick_has_the_time_that_its_own_rows_tell(session: deltic.Session) -> None:
+def test_the_rows_of_a_tick_count_for_its_time(session: deltic.Session) -> None:
     assert session.now == BEGINNING
     session.apply({"orders": [{**order(1, 0), "_op": "insert"}]})
     assert session.now == START - DELAY and session.view("open").rows() == []
@@ -148,7 +148,7 @@ def test_a_tick_has_the_time_that_its_own_rows_tell(session: deltic.Session) -> 
     assert session.now == START + 5 * SECOND and sorted(row["id"] for row in session.view("open").rows()) == [1, 3]
 
 
-def test_rows_that_go_or_fail_tell_no_time(session: deltic.Session) -> None:
+def test_deleted_and_refused_rows_do_not_count_for_the_time(session: deltic.Session) -> None:
     session.apply({"orders": [{**order(1, 0), "_op": "insert"}]})
     session.apply({"orders": [{**order(1, 0), "_op": "delete"}]})
     with pytest.raises(DataError):
@@ -172,7 +172,7 @@ def test_how_rows_fall_into_ticks_makes_no_difference() -> None:
     assert found[0] == found[1] == found[2] and found[0][1]
 
 
-def test_a_table_that_was_there_before_tells_the_time_too(tmp_path: Path) -> None:
+def test_rows_from_before_the_watermark_count(tmp_path: Path) -> None:
     state = str(tmp_path / "s")
     with deltic.Session(state=state, shards=3) as session:
         session.sql(TABLES)
@@ -184,7 +184,7 @@ def test_a_table_that_was_there_before_tells_the_time_too(tmp_path: Path) -> Non
         assert len(session.view("open").rows()) == 19
 
 
-def test_a_dropped_table_begins_anew(tmp_path: Path) -> None:
+def test_a_dropped_table_starts_again(tmp_path: Path) -> None:
     with deltic.Session(state=str(tmp_path / "s"), clock=MARKS[1]) as session:
         session.sql(TABLES)
         session.apply({"clicks": [{"at": START, "page": "a", "_weight": 1}]})
@@ -209,7 +209,7 @@ def test_a_dropped_table_begins_anew(tmp_path: Path) -> None:
         (3, SetupError, "clock=3"),
     ],
 )
-def test_what_is_no_watermark_is_refused(clock: Any, error: type[Exception], message: str) -> None:
+def test_an_invalid_watermark_is_refused(clock: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message), deltic.Session(clock=clock) as session:
         session.sql(TABLES + VIEWS)
 
@@ -225,7 +225,7 @@ def test_what_is_no_watermark_is_refused(clock: Any, error: type[Exception], mes
         ("watermark 'at', header true", "OPTIONS without USING"),
     ],
 )
-def test_options_that_make_no_watermark_are_refused(options: str, message: str) -> None:
+def test_invalid_watermark_options_are_refused(options: str, message: str) -> None:
     with pytest.raises(QueryError, match=message) as found, deltic.Session() as session:
         session.sql(f"CREATE TABLE t (a BIGINT, at TIMESTAMP) OPTIONS ({options})")
     assert found.value.span is not None

@@ -1,4 +1,4 @@
-"""A system without POSIX file locks, as Windows is: sessions in memory work, and a state in a folder is refused by name."""
+"""On a system without POSIX file locks, such as Windows, sessions in memory work, and a state folder is refused."""
 
 from __future__ import annotations
 
