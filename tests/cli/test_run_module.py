@@ -13,6 +13,7 @@ import pytest
 import deltic
 from deltic.cli import main
 from deltic.cli.exits import Exit
+from deltic.cli.module import _is_beside, imported
 from shop import CUSTOMERS, EXPECTED, LETTERS, ORDERS, SPEND, SPEND_OUT, Shop
 
 MODULE = f'''
@@ -103,6 +104,21 @@ def test_a_module_and_its_helpers_travel_to_sparks_workers(shop: Shop) -> None:
     assert shop.summed("bands") == Counter({(1, 2): 1, (2, 1): 1})
     assert run(shop) == Exit.OK
     assert shop.summed() == EXPECTED["spend"]
+
+
+def test_only_modules_of_the_folder_itself_are_helpers(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a package installed below it, and not what Deltic itself imports late, though the folder is that of its sources."""
+    for name in ("pack", "venv/site/installed"):
+        (shop.folder / name).mkdir(parents=True)
+        (shop.folder / name / "__init__.py").write_text("")
+        (shop.folder / name / "part.py").write_text("x = 1\n")
+    monkeypatch.syspath_prepend(str(shop.folder / "venv/site"))
+    (shop.folder / "store.py").write_text(MODULE + "\nimport installed.part, pack.part\n")
+    with imported(shop.folder / "store.py") as module:
+        assert {helper.__name__ for helper in module.helpers} == {"store", "bands", "pack", "pack.part"}
+        assert "installed.part" in sys.modules
+    assert not {"store", "bands", "pack", "pack.part"} & set(sys.modules) and "installed.part" in sys.modules
+    assert not _is_beside("deltic.cli.module", str(Path(deltic.__file__).parents[1]))
 
 
 def test_explain_shows_the_views_of_a_module(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:

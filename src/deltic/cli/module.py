@@ -14,15 +14,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from importlib.util import decode_source, find_spec, module_from_spec
+from os.path import basename, dirname
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Any, Final
+from typing import Final
 
 from deltic.errors import DelticError, ModuleFailure, Span
 from deltic.frontends.python import Circuit
 from deltic.session import Program
 
 VARIABLE: Final = "program"
+OURS: Final = __name__.partition(".")[0]
 _EXPECTED: Final = "a module-level variable: program = deltic.Program(…)"
 
 
@@ -50,8 +52,8 @@ def imported(path: Path) -> Iterator[ProgramFile]:
             yield ProgramFile(program, _helpers(path, modules))
     finally:
         sys.path[:] = paths
-        for name in [name for name, module in sys.modules.items() if name not in modules and _is_beside(module, path)]:
-            del sys.modules[name]
+        for module in _helpers(path, modules):
+            sys.modules.pop(module.__name__, None)
 
 
 def _source(path: Path) -> str:
@@ -114,16 +116,19 @@ def _described(value: object) -> str:
 
 
 def _helpers(path: Path, before: dict[str, ModuleType]) -> tuple[ModuleType, ...]:
-    return tuple(module for name, module in list(sys.modules.items()) if name not in before and _is_beside(module, path))
+    """The module, and the modules and packages of its folder, that have been imported since `before`."""
+    folder = str(path.absolute().parent)
+    return tuple(module for name, module in list(sys.modules.items()) if name not in before and _is_beside(name, folder))
 
 
-def _is_beside(module: Any, path: Path) -> bool:
-    """Whether the module is the file itself or in its folder, and not an installed package in an environment there."""
-    file = getattr(module, "__file__", None)
-    if not isinstance(file, str):
+def _is_beside(name: str, folder: str) -> bool:
+    """Whether a module, or the package that it is part of, lies directly in the folder. Deltic's own modules may be imported late."""
+    top = name.partition(".")[0]
+    package = sys.modules.get(top)
+    file = getattr(package, "__file__", None) or next(iter(getattr(package, "__path__", ())), None)
+    if top == OURS or not isinstance(file, str):
         return False
-    folder = path.absolute().parent
-    return Path(file).is_relative_to(folder) and "site-packages" not in Path(file).relative_to(folder).parts
+    return dirname(dirname(file) if hasattr(package, "__path__") and basename(file).startswith("__init__.") else file) == folder
 
 
 @contextmanager
