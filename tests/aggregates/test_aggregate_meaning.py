@@ -70,7 +70,7 @@ def test_values(found: Value, wanted: Value) -> None:
 
 @pytest.mark.parametrize("name", ["var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr"])
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
-def test_what_is_not_finite_gives_nan(name: str, odd: float) -> None:
+def test_values_that_are_not_finite_give_nan(name: str, odd: float) -> None:
     width = aggregate_function(name).parameters[0]
     found = value(name, PAIRS if width == 2 else D, (1.0,) * width, (odd, 2.0)[:width])
     assert isinstance(found, float) and math.isnan(found)
@@ -93,7 +93,7 @@ def totals(rows: list[tuple[float, ...]]) -> Totals:
 
 
 @given(st.lists(st.tuples(*[st.floats(allow_nan=False, allow_infinity=False)] * 2), min_size=1, max_size=8))
-def test_finishes_are_the_references(rows: list[tuple[float, ...]]) -> None:
+def test_finish_equals_the_reference(rows: list[tuple[float, ...]]) -> None:
     known = totals(rows)
     for name, sums in {
         "var_pop": (0, 3), "var_samp": (0, 3), "stddev_pop": (0, 3), "stddev_samp": (0, 3), "covar_pop": (0, 1, 2),
@@ -108,7 +108,7 @@ def test_finishes_are_the_references(rows: list[tuple[float, ...]]) -> None:
 
 
 @given(st.lists(st.integers(-1000, 1000), min_size=2, max_size=20))
-def test_deviations_are_those_of_statistics(values: list[int]) -> None:
+def test_deviations_equal_the_statistics_module(values: list[int]) -> None:
     rows = [(float(each),) for each in values]
     assert value("stddev_samp", D, *rows) == pytest.approx(statistics.stdev(values))
     assert value("var_pop", D, *rows) == pytest.approx(statistics.pvariance(values))
@@ -134,7 +134,7 @@ def test_ratios_beyond_the_greatest_double_are_infinite() -> None:
     assert nearest_ratio(1, 10**400) == 0.0
 
 
-def test_nothing_drifts() -> None:
+def test_sums_do_not_drift() -> None:
     """What large values leave behind once they are deleted: nothing."""
     with deltic.Session() as session:
         session.sql("""

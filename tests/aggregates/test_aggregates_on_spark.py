@@ -62,7 +62,7 @@ def row(rng: Random, number: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("group", ["", " GROUP BY k"])
-def test_views_are_what_spark_answers(spark: Any, group: str) -> None:
+def test_views_equal_the_results_of_spark(spark: Any, group: str) -> None:
     rng = Random(5)
     rows = {number: row(rng, number) for number in range(90)}
     listed = list(calls())

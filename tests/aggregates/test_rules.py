@@ -27,7 +27,7 @@ def test_result_types(function: str, arguments: tuple[Type, ...], type: Type, nu
 
 @pytest.mark.parametrize("function", ["sum", "avg"])
 @pytest.mark.parametrize("argument", [BOOLEAN, DATE, TIMESTAMP], ids=str)
-def test_what_is_no_number_is_refused(function: str, argument: Type) -> None:
+def test_arguments_that_are_not_numbers_are_rejected(function: str, argument: Type) -> None:
     with pytest.raises(TypeMismatch, match=f"{function.upper()} does not accept {argument.sql}"):
         aggregate_function(function).rule(function, [argument], None)
 
@@ -50,7 +50,7 @@ def test_a_name_belongs_to_one_function() -> None:
     assert len({name for function in aggregate_functions() for name in (function.name, *function.aliases)}) >= 6
 
 
-def test_a_definition_that_contradicts_itself_is_refused() -> None:
+def test_a_contradictory_definition_is_rejected() -> None:
     with pytest.raises(AssertionError, match="copies"):
         AggregateFunction("f", same, First((0,), descending=False), _least)
     with pytest.raises(AssertionError):

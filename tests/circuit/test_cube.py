@@ -34,18 +34,18 @@ def test_the_examples() -> None:
 
 
 @pytest.mark.parametrize("shards", range(1, 28))
-def test_shares_fit_the_shards_and_use_what_they_can(shards: int) -> None:
+def test_shares_use_as_many_shards_as_they_can(shards: int) -> None:
     cells = prod(TRIANGLE.shares(shards))
     assert cells <= shards and cells > shards / 2
 
 
-def test_a_large_relation_is_not_copied() -> None:
+def test_a_large_relation_is_not_replicated() -> None:
     skewed = Cube(3, (((0, 1), 1e6), ((0, 2), 10.0), ((1, 2), 10.0)))
     assert skewed.shares(16)[2] == 1 and prod(skewed.shares(16)) == 16
 
 
 @pytest.mark.parametrize("shards", [2, 3, 8, 12])
-def test_the_rows_of_a_result_meet_on_the_shard_of_its_cell_and_are_its_own_there_alone(shards: int) -> None:
+def test_the_rows_of_a_result_meet_on_exactly_one_shard(shards: int) -> None:
     """Each placement by itself is one copy for each coordinate that the edge has not."""
     values = np.array([[x, y] for x, y in product(range(12), range(12))], np.int64)
     rows = Rows((values[:, 0].copy(), values[:, 1].copy()), (np.ones(len(values), np.int64),))
@@ -106,7 +106,7 @@ def test_heavy_hitters_are_counted_once(shards: int) -> None:
 
 
 @pytest.mark.parametrize(("shards", "whole"), [(2, True), (3, True), (8, False)])
-def test_on_few_shards_each_takes_its_share_of_the_changes(shards: int, whole: bool) -> None:
+def test_on_few_shards_each_has_a_share_of_the_changes(shards: int, whole: bool) -> None:
     """All rows of one relation on all sides are on both: the last variable is summed there without being listed."""
     assert all(TRIANGLE.cell(shard, shards, [PLACEMENTS, PLACEMENTS]).whole == whole for shard in range(shards))
     engine = embedded({"g": G.table}, {"counted": counted()}, shards)
@@ -118,7 +118,7 @@ def test_on_few_shards_each_takes_its_share_of_the_changes(shards: int, whole: b
 
 
 @pytest.mark.parametrize("shards", [2, 3, 8])
-def test_what_keeps_rows_as_they_lie_finds_them_where_they_came(shards: int) -> None:
+def test_results_are_removed_on_the_shard_that_added_them(shards: int) -> None:
     """Each shard keeps its own MIN: a triangle that came with one edge goes with another, which hashes to another shard."""
     z = reference(JOIN.schema, 2)
     least = Aggregate(JOIN, (), (("least", AggregateCall("min", (z,), BIGINT, True)), ("n", AggregateCall("count", (z,), BIGINT, False))))

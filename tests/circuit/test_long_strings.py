@@ -46,7 +46,7 @@ def test_the_bytes_decide(ticks: list[list[tuple[int, str, int]]]) -> None:
 
 
 @pytest.mark.parametrize("end", [0, -1])
-def test_the_extreme_goes_again_and_again(end: int) -> None:
+def test_the_extreme_is_deleted_again_and_again(end: int) -> None:
     texts = sorted(STEM + str(i) for i in range(8))
     with deltic.Session() as session:
         session.sql("""

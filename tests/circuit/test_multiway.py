@@ -55,19 +55,19 @@ def check(seed: int, shape: str | None = None) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_shape_gives_what_brute_force_gives(shape: str) -> None:
+def test_every_shape_equals_brute_force(shape: str) -> None:
     for seed in range(8):
         check(seed, shape)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_shape_gives_what_brute_force_gives_many_times(shape: str) -> None:
+def test_every_shape_equals_brute_force_many_times(shape: str) -> None:
     for seed in rotating(200):
         check(seed, shape)
 
 
-def test_what_is_in_between_is_worked_on_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_intermediate_prefixes_are_processed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltic.circuit.prefixes.PIECE", 3)
     for seed in range(10):
         check(seed, "square")
@@ -165,7 +165,7 @@ def test_a_product_of_weights_beyond_64_bits_is_an_error(output: str) -> None:
         stepped(operator, state, change)
 
 
-def test_a_sum_beyond_64_bits_is_an_error_but_not_on_the_way() -> None:
+def test_only_a_final_sum_beyond_64_bits_is_an_error() -> None:
     operator = MultiwayJoinOperator(triangle_rules())
     for weights, good in (((1, 1), False), ((1, 1, -1), True)):
         state = {"out": Spine(2, 1), "in": Spine(2, 1)}
@@ -248,7 +248,7 @@ def test_rows_of_other_shards_are_not_found(seed: int) -> None:
     assert running.said(running.operator, changes) == expected
 
 
-def test_of_a_mapped_batch_only_pages_of_the_keys_are_verified() -> None:
+def test_only_the_read_pages_of_a_mapped_batch_are_verified() -> None:
     n = 100_000
     state = {"out": Spine(2, 1), "in": Spine(2, 1)}
     source = np.arange(n) // 4

@@ -126,13 +126,13 @@ def check(seed: int, depth: int) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_products_leave_at_the_join_of_their_times(depth: int) -> None:
+def test_products_are_due_at_the_join_of_their_times(depth: int) -> None:
     for seed in range(12):
         check(seed, depth)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_products_of_thousands_of_joins_leave_at_the_join_of_their_times(depth: int) -> None:
+def test_products_of_thousands_of_joins_are_due_at_the_join_of_their_times(depth: int) -> None:
     for seed in rotating(1_000):
         check(seed, depth)

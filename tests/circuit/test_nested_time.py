@@ -80,23 +80,23 @@ def check(seed: int, multiway: bool = False) -> str:
     return outcome
 
 
-def test_random_circuits_are_as_from_scratch() -> None:
+def test_random_circuits_equal_evaluation_from_scratch() -> None:
     tally = Tally(check(seed) for seed in range(200))
     assert tally["same"] > 150 and tally["Diverges later"] > 2, tally
 
 
 @pytest.mark.slow
-def test_thousands_of_random_circuits_are_as_from_scratch() -> None:
+def test_thousands_of_random_circuits_equal_evaluation_from_scratch() -> None:
     tally = Tally(check(seed) for seed in rotating(5_000))
     assert tally["same"] > 4_000 and tally["Diverges later"] > 50, tally
 
 
-def test_random_circuits_with_multiway_joins_are_as_from_scratch() -> None:
+def test_random_circuits_with_multiway_joins_equal_evaluation_from_scratch() -> None:
     tally = Tally(check(seed, multiway=True) for seed in range(100))
     assert tally["same"] > 70, tally
 
 
 @pytest.mark.slow
-def test_thousands_of_random_circuits_with_multiway_joins_are_as_from_scratch() -> None:
+def test_thousands_of_random_circuits_with_multiway_joins_equal_evaluation_from_scratch() -> None:
     tally = Tally(check(seed, multiway=True) for seed in rotating(3_000))
     assert tally["same"] > 2_400 and tally["Diverges later"] > 30, tally

@@ -29,7 +29,7 @@ def runtime() -> Embedded:
 
 
 @pytest.mark.parametrize(("ordinal", "words"), [(UNORDERED, "in no known order"), (5, "with equal values of the sequence column")])
-def test_two_changes_of_a_key_at_one_place_are_refused(runtime: Embedded, ordinal: int, words: str) -> None:
+def test_two_changes_of_a_key_at_one_position_are_rejected(runtime: Embedded, ordinal: int, words: str) -> None:
     rows = [(1, "a"), (2, "b"), (2, "c"), (3, "d")]
     epoch = runtime.epoch
     with pytest.raises(DataError, match=f"table customers has two changes of id=2 in one tick, {words}"):
@@ -37,18 +37,18 @@ def test_two_changes_of_a_key_at_one_place_are_refused(runtime: Embedded, ordina
     assert runtime.epoch == epoch
 
 
-def test_two_keys_may_change_at_one_place(runtime: Embedded) -> None:
+def test_two_keys_may_change_at_one_position(runtime: Embedded) -> None:
     runtime.tick({"customers": changes(CUSTOMERS, [(1, "a"), (2, "b"), (2, "c")], [Op.UPSERT] * 3, [5, 5, 6], runtime)})
 
 
 @pytest.mark.parametrize("ordinal", [UNORDERED, 5])
-def test_a_row_may_come_twice_into_a_table_without_a_key(runtime: Embedded, ordinal: int) -> None:
+def test_a_row_may_be_inserted_twice_into_a_table_without_a_key(runtime: Embedded, ordinal: int) -> None:
     runtime.tick({"orders": changes(ORDERS, [(1, 1, 1)] * 3, [Op.INSERT] * 3, [ordinal] * 3, runtime)})
     runtime.tick({"orders": changes(ORDERS, [(1, 1, 1)] * 3, [Op.DELETE_ROW] * 3, [ordinal] * 3, runtime)})
 
 
 @pytest.mark.parametrize("ordinal", [UNORDERED, 5])
-def test_a_row_that_comes_and_goes_needs_an_order(runtime: Embedded, ordinal: int) -> None:
+def test_an_insert_and_a_delete_of_a_row_need_an_order(runtime: Embedded, ordinal: int) -> None:
     rows, ops = [(1, 1, 1)] * 2, [Op.INSERT, Op.DELETE_ROW]
     with pytest.raises(DataError, match="has two changes of customer=1, id=1, amount=1 in one tick"):
         runtime.tick({"orders": changes(ORDERS, rows, ops, [ordinal] * 2, runtime)})

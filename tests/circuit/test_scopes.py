@@ -54,7 +54,7 @@ def test_a_child_runs_to_its_fixed_point() -> None:
     assert content(Child(counting_down(2), 3).step([numbers(7)], context())) == {7: 1, 5: 1, 3: 1, 1: 1}
 
 
-def test_a_retraction_takes_back_what_it_derived() -> None:
+def test_a_retraction_removes_derived_rows() -> None:
     assert content(Child(counting_down(2), 3).step([numbers(7, weight=-1)], context())) == {7: -1, 5: -1, 3: -1, 1: -1}
 
 
@@ -63,7 +63,7 @@ def test_changes_that_cancel_stop_the_scope() -> None:
     assert content(Child(counting_down(2), 3, limit=1).step([both], context())) == {}
 
 
-def test_a_scope_that_does_not_end_is_an_error() -> None:
+def test_a_scope_that_diverges_is_an_error() -> None:
     with pytest.raises(EvaluationError, match=r"not converged after 3 iterations: the last ones changed 1, 1, 1 rows, such as \(94\)"):
         Child(counting_down(2), 3, limit=3).step([numbers(100)], context())
 
@@ -75,7 +75,7 @@ def test_scopes_nest() -> None:
     assert content(Child(outer, 2).step([numbers(3)], context())) == {3: 1, 2: 1, 1: 1}
 
 
-def test_hooks_hear_of_every_clock() -> None:
+def test_hooks_observe_every_clock() -> None:
     heard: list[tuple[str, int, tuple[int, ...]]] = []
     clock = Clock((4,), [lambda event, scope, time: heard.append((event, scope, time))])
     Child(counting_down(2), 3).run([numbers(3)], context(), clock)

@@ -60,7 +60,7 @@ def test_known_bounds(atoms: tuple[str, ...], bound: float) -> None:
     assert agm_bound(frozenset().union(*(edge for edge, _ in edges)), edges) == pytest.approx(bound)
 
 
-def test_of_relations_of_two_columns_the_bound_is_that_of_the_best_cover_by_halves() -> None:
+def test_the_bound_of_binary_relations_is_that_of_the_best_half_integral_cover() -> None:
     """Vertices of the program are half-integral there (Balinski 1965), so that all may be tried."""
     rng = Random(0)
     for _ in range(80):
@@ -76,7 +76,7 @@ def test_of_relations_of_two_columns_the_bound_is_that_of_the_best_cover_by_halv
         assert agm_bound(variables, tuple(edges)) == pytest.approx(best), edges
 
 
-def test_of_wider_relations_too_the_bound_is_known() -> None:
+def test_known_bounds_of_wider_relations() -> None:
     for n in (4, 5, 6, 7):  # Loomis and Whitney: each relation leaves one variable out
         edges = tuple((frozenset(range(n)) - {i}, 1.0) for i in range(n))
         assert agm_bound(frozenset(range(n)), edges) == pytest.approx(n / (n - 1))
@@ -98,7 +98,7 @@ def _of_pairs(pairs: tuple[tuple[int, int], ...]) -> MultiwayJoin:
 
 
 @pytest.mark.parametrize("plan", [cycle(30), cycle(100), clique(8), clique(12), clique(16)], ids=["30", "100", "K8", "K12", "K16"])
-def test_orders_of_many_variables_are_found_soon(plan: MultiwayJoin) -> None:
+def test_orders_of_many_variables_are_found_quickly(plan: MultiwayJoin) -> None:
     before = process_time()
     rules = delta_rules(plan)
     assert process_time() - before < 20, "a search without bounds has no end"
@@ -123,7 +123,7 @@ def test_a_clique_of_one_relation_needs_two_arrangements() -> None:
     assert len(indexes(join(*CLIQUE))) == 2
 
 
-def test_a_variable_next_to_what_is_bound_comes_first() -> None:
+def test_a_variable_connected_to_bound_ones_comes_first() -> None:
     rules = delta_rules(join(*BOW_TIE))
     assert rules[0].order[0] == 2, "x is bound from both sides, c and d from none"
     assert all(len(step.inputs) >= 2 for rule in rules for step in rule.steps if isinstance(step, Bind))
@@ -144,7 +144,7 @@ def test_the_last_variable_is_one_that_is_not_in_the_result() -> None:
     assert delta_rules(join("ab", "bc", "cd", "da", output=(4,)))[0].order == (2, 3)
 
 
-def test_what_is_bound_whole_is_looked_up_at_once_and_payload_last() -> None:
+def test_bound_relations_are_looked_up_at_once_and_payload_last() -> None:
     plan = join("xy", "xy", "xzp", "yz", tables={2: graph("p")})
     first = delta_rules(plan)[0]
     assert first.steps == (Take(1, ()), Bind(2, (2, 3)), Take(2, (3,)))
@@ -168,7 +168,7 @@ def test_every_rule_binds_every_variable_once() -> None:
             assert sorted(bound) == sorted(set(plan.flat))
 
 
-def test_a_cyclic_join_of_many_tables_is_defined_soon() -> None:
+def test_a_cyclic_join_of_many_tables_is_defined_quickly() -> None:
     def query(pairs: list[tuple[int, int]]) -> str:
         first: dict[int, str] = {}
         conditions = []

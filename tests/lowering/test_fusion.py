@@ -120,7 +120,7 @@ class Case:
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_views_are_the_oracles(shards: int) -> None:
+def test_views_equal_the_oracle(shards: int) -> None:
     case, rng = Case(deltic.Session(shards=shards)), random.Random(shards)
     for _ in range(8):
         case.step(rng)
@@ -158,7 +158,7 @@ def test_a_chain_is_one_operator_and_touches_each_row_once(session: deltic.Sessi
     assert counters.rows_out >= 50
 
 
-def test_what_two_views_read_is_computed_once(session: deltic.Session) -> None:
+def test_a_stream_that_two_views_read_is_computed_once(session: deltic.Session) -> None:
     views = (f"CREATE MATERIALIZED VIEW {name} AS SELECT id, {name}(part) AS part FROM ({PARTS}) y" for name in ("upper", "lower"))
     session.sql(TABLES + ";".join(views))
     assert sorted(node.operator.name for node in session._definitions.circuit.nodes if "map" in node.operator.name) == [
@@ -192,7 +192,7 @@ def test_each_expression_is_evaluated_once(session: deltic.Session, monkeypatch:
     assert len(session.view("chain").rows()) == 5 * 4
 
 
-def test_what_can_fail_is_evaluated_on_rows_that_are_there(session: deltic.Session) -> None:
+def test_expressions_that_can_fail_are_evaluated_on_existing_rows(session: deltic.Session) -> None:
     session.sql(TABLES + "CREATE MATERIALIZED VIEW v AS SELECT r.id, 10 / q.a AS x FROM r JOIN q ON r.id = q.a WHERE 10 / (q.a - 3) > -99")
     assert not [node for node in session._definitions.circuit.nodes if node.operator.name.startswith("join_trace →")]
     with session.transaction() as tx:
@@ -205,7 +205,7 @@ def test_what_can_fail_is_evaluated_on_rows_that_are_there(session: deltic.Sessi
     assert session.view("v").rows() == []
 
 
-def test_rows_in_the_making_are_what_they_are_made_of() -> None:
+def test_a_selection_vector_equals_its_rows() -> None:
     schema = Schema((Field("a", BIGINT, False), Field("s", STRING)))
     rng = np.random.default_rng(1)
     rows = consolidate(Rows([rng.integers(0, 50, 40), rng.integers(0, 9, 40)], [rng.integers(1, 3, 40)]))

@@ -57,12 +57,12 @@ def test_loops_are_found(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["non_linear_closure", "even_and_odd", "shortest", "semi_and_anti", "nested_closure", "derivations"])
-def test_other_scopes_are_no_loops(name: str) -> None:
+def test_other_scopes_are_not_loops(name: str) -> None:
     assert loops(embedded(TABLES, {"v": PLANS[name]})) == 0
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_a_loop_keeps_what_its_operators_keep(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_keeps_the_state_of_its_operators(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(6):
         rng = random.Random(seed)
         loop, plain, mixed = (embedded(TABLES, {"v": PLANS[name]}) for _ in range(3))
@@ -111,7 +111,7 @@ def test_a_loop_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("at_once", "runs"), [(1 << 26, 2), (0, 1)])
-def test_what_is_mapped_is_verified_before_it_is_read(at_once: int, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mapped_state_is_verified_before_it_is_read(at_once: int, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[Loop] = []
     run = Loop.run
 
@@ -143,14 +143,14 @@ def mapped(batch: Batch, read: list[int]) -> Spine:
     return spine
 
 
-def test_a_weight_beyond_64_bits_is_refused() -> None:
+def test_a_weight_beyond_64_bits_is_an_error() -> None:
     engine = embedded(TABLES, {"v": PLANS["closure"]})
     engine.tick({"edges": [((0, 1), 2**62), ((1, 2), 2**62)]})
     with pytest.raises(WeightOverflow):
         engine.tick({"edges": [((2, 3), 2**62), ((0, 2), 2**62), ((0, 3), 2**62), ((1, 3), 2**62)]})
 
 
-def test_a_change_touches_what_it_affects() -> None:
+def test_a_change_touches_only_affected_rows() -> None:
     engine = embedded(TABLES, {"v": PLANS["reachable"]})
     side = 20_000
     engine.tick({"edges": [((0, 1), 1), *(((i, i + 1), 1) for i in range(2, side))]})

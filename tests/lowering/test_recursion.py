@@ -68,14 +68,14 @@ def random_ticks(rng: random.Random, count: int, nodes: int = NODES) -> list[dic
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_recursive_views_are_as_from_scratch(name: str) -> None:
+def test_recursive_views_equal_evaluation_from_scratch(name: str) -> None:
     for seed in range(4):
         check(PLANS[name], random_ticks(random.Random(seed), 6))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
-def test_recursive_views_are_as_from_scratch_at_length(name: str) -> None:
+def test_recursive_views_equal_evaluation_from_scratch_at_length(name: str) -> None:
     for seed in rotating(40):
         check(PLANS[name], random_ticks(random.Random(seed), 12))
 
@@ -86,20 +86,20 @@ def test_a_new_recursive_view_is_filled_from_old_tables(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["closure", "left_closure", "non_linear_closure"])
-def test_what_only_a_lost_edge_supported_goes(name: str) -> None:
+def test_rows_that_only_a_deleted_edge_supported_are_removed(name: str) -> None:
     check(PLANS[name], [{(0, 2): 1, (2, 0): 1, (2, 1): 1}, {(2, 1): -1}, {(2, 0): -1}, {(0, 2): -1}])
 
 
-def test_a_cycle_that_loses_its_only_support_goes() -> None:
+def test_a_cycle_that_loses_its_only_support_is_removed() -> None:
     cycle: Mapping[Edge, int] = {(0, 1): 1, (1, 2): 1, (2, 3): 1, (3, 1): 1}
     check(PLANS["reachable"], [dict(cycle), {(0, 1): -1}, {(0, 3): 1}, {(0, 3): -1, (0, 2): 1}])
 
 
-def test_a_cycle_of_derivations_diverges_and_the_tick_has_not_happened() -> None:
+def test_a_cycle_of_derivations_diverges_and_the_tick_has_no_effect() -> None:
     check(plans()["derivations"], [{(1, 2): 1}, {(2, 1): 1}, {(2, 3): 1, (2, 1): -1}])
 
 
-def test_explain_shows_scopes_and_what_their_operators_did() -> None:
+def test_explain_shows_scopes_and_the_work_of_their_operators() -> None:
     engine = embedded(TABLES, {"v": PLANS["nested_closure"]})
     result = engine.tick({"edges": [((0, 1), 1), ((1, 2), 1)]})
     told = explain({"v": PLANS["nested_closure"]}, engine.circuit, engine.runtime.statistics(), result, 1, sources={}, sinks={})

@@ -92,7 +92,7 @@ def test_a_table_is_held_in_two_orders_by_joins_of_all_shapes(tmp_path: Path, sh
         assert sum(rows for rows, _ in session._runtime.statistics().values()) > 0
 
 
-def test_a_state_keeps_what_other_shards_read_alike(tmp_path: Path) -> None:
+def test_resharding_keeps_shared_arrangements(tmp_path: Path) -> None:
     edges, names, rng = Counter[tuple[int, int]](), dict[int, str](), random.Random(5)
     for shards in (1, 3, 1, 2, 4, 1):
         with opened(tmp_path, shards, script()) as session:
@@ -105,7 +105,7 @@ def test_a_state_keeps_what_other_shards_read_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_what_is_shared_does_not_depend_on_which_view_comes_first(tmp_path: Path, shards: int) -> None:
+def test_sharing_does_not_depend_on_the_order_of_views(tmp_path: Path, shards: int) -> None:
     arrangements = set()
     for i, order in enumerate(permutations(VIEWS)):
         with opened(tmp_path / str(i), shards, script({name: VIEWS[name] for name in order})) as session:
@@ -114,7 +114,7 @@ def test_what_is_shared_does_not_depend_on_which_view_comes_first(tmp_path: Path
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_a_view_less_leaves_the_state_of_the_others(tmp_path: Path, shards: int) -> None:
+def test_dropping_a_view_keeps_the_state_of_the_others(tmp_path: Path, shards: int) -> None:
     with opened(tmp_path, shards, script()) as session:
         change(session, Counter(), {}, random.Random(1))
     for left_out in VIEWS:
@@ -148,7 +148,7 @@ KEYED = "CREATE TABLE m (c STRING, b BIGINT NOT NULL, a BIGINT NOT NULL, PRIMARY
         ("SELECT DISTINCT a, b, c FROM m", 1),  # the view itself
     ],
 )
-def test_a_tables_own_arrangement_serves_joins_by_what_it_is_sorted_by(query: str, more: int) -> None:
+def test_a_tables_own_arrangement_serves_joins_by_its_leading_columns(query: str, more: int) -> None:
     with deltic.Session() as session:
         session.sql(f"{KEYED} CREATE MATERIALIZED VIEW v AS {query}")
         rows = [{"a": i % 3, "b": i, "c": f"c{i % 2}"} for i in range(12)]
@@ -173,7 +173,7 @@ def _count(query: str, rows: list[dict[str, object]]) -> int:
     return sum(x[column] == y[column] for x, y in pairs)
 
 
-def test_a_key_that_may_be_null_is_not_looked_up_among_nulls() -> None:
+def test_a_nullable_key_does_not_match_nulls() -> None:
     with deltic.Session() as session:
         session.sql(
             "CREATE TABLE n (a BIGINT, b BIGINT); CREATE MATERIALIZED VIEW v AS SELECT x.b, y.b AS c FROM n x JOIN n y ON x.a = y.a"
@@ -183,7 +183,7 @@ def test_a_key_that_may_be_null_is_not_looked_up_among_nulls() -> None:
         assert session.view("v").rows() == [{"b": 3, "c": 3}]
 
 
-def test_names_do_not_keep_arrangements_apart() -> None:
+def test_arrangements_are_shared_regardless_of_names() -> None:
     with deltic.Session() as session:
         session.sql(
             """CREATE TABLE e (src BIGINT, dst BIGINT, w DOUBLE);
@@ -195,7 +195,7 @@ def test_names_do_not_keep_arrangements_apart() -> None:
         assert session.view("other").to_arrow().schema.names == ["a", "b"]
 
 
-def test_copies_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_copies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with opened(tmp_path, 1, script()) as session:
         with session.transaction() as tx:
             tx.insert("e", [{"src": 1, "dst": 2}, {"src": 2, "dst": 3}])

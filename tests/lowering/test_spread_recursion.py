@@ -80,7 +80,7 @@ def test_the_work_and_the_state_are_spread() -> None:
     assert sum(counters.rows_out for name, counters in result.counters.items() if name == child.name) == 40
 
 
-def test_explain_says_what_is_on_every_shard() -> None:
+def test_explain_shows_relations_on_every_shard() -> None:
     engine = embedded(TABLES, {"v": PLANS["closure"]}, 2)
     result = engine.tick({"edges": [((0, 1), 1)]})
     told = explain({"v": PLANS["closure"]}, engine.circuit, engine.runtime.statistics(), result, 2, sources={}, sinks={})
@@ -109,7 +109,7 @@ PATH = {(a, a + 1): 1 for a in range(NODES - 1)}
 
 
 @pytest.mark.parametrize("name", ["closure", "left_closure", "derivations"])
-def test_a_state_goes_on_with_any_number_of_shards(name: str, tmp_path: Path) -> None:
+def test_a_state_resumes_with_any_number_of_shards(name: str, tmp_path: Path) -> None:
     """Rows of other shards that lie beside a shard's own are not joined."""
     cut, mended = {(2, 3): -1}, {(2, 3): 1}
     resharded(PLANS[name], tmp_path, [PATH, cut, mended, {(1, 2): -1, (0, 3): 1}, mended], [2, 3, 4, 1, 5])

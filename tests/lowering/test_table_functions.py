@@ -148,19 +148,19 @@ def run(name: str, seed: int, shards: int = 1, ticks: int = 10) -> Case:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_views_are_as_from_scratch(name: str) -> None:
+def test_views_equal_evaluation_from_scratch(name: str) -> None:
     cases = [run(name, seed, shards) for seed, shards in ((1, 1), (2, 1), (3, 3))]
     assert sum(case.seen for case in cases) >= 5
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
-def test_views_are_as_from_scratch_at_length(name: str) -> None:
+def test_views_equal_evaluation_from_scratch_at_length(name: str) -> None:
     for seed in rotating(40):
         run(name, seed, shards=1 + seed % 3, ticks=25)
 
 
-def test_a_row_that_would_be_there_less_than_0_times_fails_the_tick() -> None:
+def test_a_negative_weight_in_a_view_fails_the_tick() -> None:
     case = Case(Union((R, FlatMap(R, "repeat_row", (N,), ()))), 1)
     row = (*random_row(random.Random(1))[:7], -1, 0)
     case.step({row: 2}, timedelta())
@@ -171,7 +171,7 @@ def test_a_row_that_would_be_there_less_than_0_times_fails_the_tick() -> None:
     assert case.failures == 1
 
 
-def test_what_is_due_waits_in_order_of_time_and_costs_nothing_until_then() -> None:
+def test_rows_due_later_wait_at_no_cost() -> None:
     case = Case(PLANS["from until"], 1)
     base = random_row(random.Random(1))
     many = {(*base[:5], START + timedelta(days=i), START + timedelta(days=i + 1), *base[7:8], i): 1 for i in range(1, 2000)}

@@ -62,7 +62,7 @@ def test_a_cycle_is_a_multiway_join_or_there_is_a_note_why_not() -> None:
 
 
 @pytest.mark.parametrize("first", range(0, 200, 50))
-def test_what_is_formed_means_the_same_and_fails_nowhere_else(first: int) -> None:
+def test_a_formed_join_means_the_same_and_fails_nowhere_else(first: int) -> None:
     meant = 0
     for seed in range(first, first + 50):
         _, plan, after = of_seed(seed, ALL)
@@ -77,7 +77,7 @@ def test_what_is_formed_means_the_same_and_fails_nowhere_else(first: int) -> Non
 
 
 @pytest.mark.parametrize(("seed", "shards"), [(seed, 1 + 2 * (seed % 2)) for seed in TIMED])
-def test_engines_keep_it_up_to_date(seed: int, shards: int) -> None:
+def test_engines_maintain_it(seed: int, shards: int) -> None:
     _, plan, after = of_seed(seed, (timed, conditioned, permuted))
     assert formed(after) and any(isinstance(node, TemporalFilter) for node in nodes(after))
     engine = embedded(TABLES, {"view": plan}, shards)

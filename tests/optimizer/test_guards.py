@@ -43,7 +43,7 @@ TABLES = {"t": Relation([((0, 1), 1), ((2, 2), 1), ((None, 0), 1)]), "u": Relati
 NOT_ZERO = resolve("not_equal", [column(T, 0), number(0)])
 
 
-def test_what_can_fail_stays_above_the_join_that_guards_it() -> None:
+def test_an_expression_that_can_fail_stays_above_the_join_that_guards_it() -> None:
     join = Join(T, U, "inner", ((column(T, 0), column(U, 0)),))
     plan = Filter(join, quotient_is_set(join, 0))
     assert push_filters_down(plan) == plan
@@ -58,7 +58,7 @@ def test_an_equality_that_can_fail_does_not_become_a_key() -> None:
     assert evaluate(optimize(plan), TABLES) == {}
 
 
-def test_what_can_fail_does_not_overtake_its_guard_in_an_and_but_the_guard_moves_on() -> None:
+def test_a_part_of_an_and_that_can_fail_does_not_move_ahead_of_its_guard() -> None:
     join = Join(T, U, "left", ((column(T, 1), column(U, 0)),))
     guard = resolve("not_equal", [column(join, 0), number(0)])
     plan = Filter(join, conjunction([guard, quotient_is_set(join, 0)]))
@@ -70,7 +70,7 @@ def test_what_can_fail_does_not_overtake_its_guard_in_an_and_but_the_guard_moves
     assert evaluate(optimize(plan), TABLES) == evaluate(plan, TABLES)
 
 
-def test_filters_in_a_row_are_no_and_where_the_first_can_be_null_and_the_second_can_fail() -> None:
+def test_filters_are_not_merged_if_the_first_can_be_null_and_the_second_can_fail() -> None:
     """NULL AND x evaluates x: the row with NULL, 0 passes no filter, but under AND it would be divided by."""
     first = resolve("greater", [column(T, 0), number(1)])
     plan = Filter(Filter(T, first), quotient_is_set(T, 1))
@@ -95,7 +95,7 @@ def test_folding_keeps_a_constant_that_fails_for_the_rows_that_reach_it() -> Non
         evaluate(optimize(Project(T, (("q", failing),))), TABLES)
 
 
-def test_and_false_does_not_swallow_what_fails_before_it() -> None:
+def test_and_false_does_not_hide_a_failure_before_it() -> None:
     plan = Filter(T, conjunction([quotient_is_set(T, 0), Literal(False, BOOLEAN)]))
     with pytest.raises(DivisionByZero):
         evaluate(optimize(plan), TABLES)
@@ -116,7 +116,7 @@ def test_a_filter_above_the_null_side_of_an_outer_join_stays_there() -> None:
     assert push_filters_down(equal) == equal
 
 
-def test_only_what_cannot_tell_the_zeros_apart_passes_distinct() -> None:
+def test_only_conditions_that_ignore_the_sign_of_zero_pass_distinct() -> None:
     d = table("d", DOUBLE)
     zero = Literal(0.0, DOUBLE)
     sees = resolve("equal", [cast(column(d, 0), STRING), Literal("0.0", STRING)])
@@ -127,7 +127,7 @@ def test_only_what_cannot_tell_the_zeros_apart_passes_distinct() -> None:
     assert evaluate(optimize(Filter(Distinct(d), sees)), tables) == {(0.0,): 1}
 
 
-def test_distinct_stays_where_it_would_change_a_zero() -> None:
+def test_distinct_stays_if_it_can_change_a_zero() -> None:
     keyed = table("k", INT, DOUBLE, key=(0,))
     assert drop_distinct(Distinct(keyed)) == Distinct(keyed)
     assert drop_distinct(Distinct(Project(keyed, (("k", column(keyed, 0)),)))) == Project(keyed, (("k", column(keyed, 0)),))
@@ -135,7 +135,7 @@ def test_distinct_stays_where_it_would_change_a_zero() -> None:
     assert drop_distinct(Distinct(least)) == Distinct(least)
 
 
-def test_rows_of_a_full_join_that_match_nothing_can_look_alike() -> None:
+def test_unmatched_rows_of_a_full_join_can_be_equal() -> None:
     left, right = (Aggregate(side, (("k", column(side, 0)),), ()) for side in (T, U))
     join = Join(left, right, "full", ((column(left, 0), column(right, 0)),))
     assert drop_distinct(Distinct(join)) == Distinct(join)
@@ -157,7 +157,7 @@ def test_an_expression_used_twice_is_not_computed_twice() -> None:
     assert show(optimize(once)) == "Project b := negate((t0#0 + t1#1))\n  Table t (t0, t1)"
 
 
-def test_relations_known_to_be_empty_empty_what_reads_them() -> None:
+def test_readers_of_empty_relations_are_empty() -> None:
     nothing = Filter(U, Literal(False, BOOLEAN))
     keys = ((column(T, 0), column(U, 0)),)
     for kind in ("inner", "semi", "right"):
@@ -168,7 +168,7 @@ def test_relations_known_to_be_empty_empty_what_reads_them() -> None:
     assert evaluate(optimize(count), TABLES) == {(0,): 1}
 
 
-def test_a_global_aggregate_of_which_nothing_is_read_is_one_row() -> None:
+def test_an_unread_global_aggregate_is_one_row() -> None:
     total = Aggregate(T, (), (("s", AggregateCall("sum", (column(T, 0),), BIGINT, True)),))
     plan = Project(total, (("one", number(1)),))
     assert show(optimize(plan)) == "Project one := 1\n  Values (): 1 rows"

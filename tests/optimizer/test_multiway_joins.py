@@ -90,7 +90,7 @@ def test_an_acyclic_hypergraph_has_none(name: str) -> None:
     assert cyclic_core([frozenset(map(ord, edge)) for edge in ACYCLIC[name]]) == ()
 
 
-def test_what_shares_no_vertex_is_another_component() -> None:
+def test_edges_without_a_shared_vertex_are_separate_components() -> None:
     edges = [frozenset(map(ord, edge)) for edge in ("ab", "cd", "de", "xy", "bc", "ef", "x")]
     assert components(edges) == [[0, 1, 2, 4, 5], [3, 6]]
 
@@ -102,11 +102,11 @@ def test_no_golden_plan_has_one(plan: object) -> None:
 
 
 @pytest.mark.parametrize("atoms", [["ab", "bc", "cd"], ["xa", "xb", "xc"], ["ab", "ab"], ["ab", "bc", "bd", "de"]], ids="-".join)
-def test_acyclic_joins_stay_as_they_are(atoms: list[str]) -> None:
+def test_acyclic_joins_are_unchanged(atoms: list[str]) -> None:
     assert not formed(joined(*atoms))
 
 
-def test_a_cyclic_join_is_one_with_what_hangs_on_it() -> None:
+def test_a_cyclic_join_includes_its_acyclic_parts() -> None:
     (join,) = formed(joined("xy", "xz", "yz", "zw"))
     assert join.variables == ((0, 1), (0, 2), (1, 2), (2, 3))
 
@@ -127,7 +127,7 @@ def test_filters_on_one_relation_go_below_and_others_into_it() -> None:
     assert sum(isinstance(part, Filter) for part in join.inputs) == 1
 
 
-def test_what_can_fail_stays_behind_the_join() -> None:
+def test_conditions_that_can_fail_stay_after_the_join() -> None:
     plan = joined("xy", "xz", "yz")
     divided = resolve("div", [reference(plan.schema, 0), reference(plan.schema, 5)])
     after = optimize(Filter(plan, resolve("is_not_null", [divided])))
@@ -135,7 +135,7 @@ def test_what_can_fail_stays_behind_the_join() -> None:
     assert any(isinstance(node, Filter) and "div" in show(node) for node in nodes(after))
 
 
-def test_keys_of_floats_tell_no_zeros_apart_and_the_columns_do() -> None:
+def test_keys_of_floats_ignore_the_sign_of_zero_and_columns_keep_it() -> None:
     floats = graph("f", DOUBLE, DOUBLE)
     plan = joined("xy", "yz", "zx", tables={0: floats, 1: floats, 2: floats})
     (join,) = formed(plan)
@@ -191,7 +191,7 @@ def test_a_key_that_can_fail_is_not_computed_where_another_join_guards_it() -> N
     assert "can fail" in why and "in a subquery" in why
 
 
-def test_a_cycle_that_is_left_as_it_is_says_why() -> None:
+def test_a_cycle_that_stays_binary_says_why() -> None:
     wide = graph("w", decimal(30, 2), decimal(30, 2))
     assert list(binary_cycles(optimize(joined("xy", "yz", "zx", tables=dict.fromkeys(range(3), wide))))) == [
         "values of type DECIMAL(30,2) are compared"
@@ -213,7 +213,7 @@ def test_a_cycle_that_a_hint_keeps_binary_says_so() -> None:
 
 
 @pytest.mark.parametrize("plan", [joined("ab", "bc", "cd"), joined("xa", "xb", "xc")])
-def test_joins_of_two_that_are_as_they_should_be_say_nothing(plan: Plan) -> None:
+def test_acyclic_binary_joins_have_no_note(plan: Plan) -> None:
     assert not list(binary_cycles(optimize(plan)))
 
 
@@ -278,7 +278,7 @@ def test_a_hint_is_not_for_a_join_around_those_that_have_it() -> None:
     assert join.inputs == (graph(), graph())
 
 
-def test_relations_of_a_recursion_are_joined_so_too() -> None:
+def test_recursive_relations_are_joined_likewise() -> None:
     plan = joined("xy", "xz", "yz")
     r = Reference("r", graph().schema)
     step = map_inputs(plan, lambda part: r if isinstance(part, Table) else part)

@@ -104,7 +104,7 @@ def may_fail(plan: Plan) -> bool:
 
 
 @pytest.mark.parametrize("block", [0, *slow(1, 2, 3)])
-def test_no_rule_brings_about_a_failure(block: int) -> None:
+def test_no_rule_adds_a_failure(block: int) -> None:
     fine = failed = 0
     for seed in range(block * 100, block * 100 + 100):
         program = daring(seed)

@@ -141,7 +141,7 @@ def one(type: Type, values: list[Value] | dict[Value, int], function: AggregateF
     return row[0]
 
 
-def test_an_aggregate_without_keys_has_a_row_over_nothing_and_one_with_keys_has_none() -> None:
+def test_over_no_rows_an_aggregate_has_a_row_only_without_keys() -> None:
     table = relation_of(INT)
     calls = (("n", call("count")), ("s", call("sum", column(table, 0))), ("m", call("min", column(table, 0), type=INT)))
     assert run(Aggregate(table, (), calls), []) == {(0, None, None): 1}
@@ -187,7 +187,7 @@ def test_average_of_integers_casts_each_to_double_first() -> None:
     assert one(INT, [None], "avg", DOUBLE) is None
 
 
-def test_average_of_decimals_is_spark_s() -> None:
+def test_average_of_decimals_equals_spark() -> None:
     assert one(decimal(10, 2), [Decimal("1.00"), Decimal("0.00"), Decimal("1.00")], "avg", decimal(14, 6)) == Decimal("0.666667")
     assert one(decimal(10, 2), [Decimal("-1.00"), Decimal("0.00"), Decimal("-1.00")], "avg", decimal(14, 6)) == Decimal("-0.666667")
     with pytest.raises(ArithmeticOverflow):

@@ -48,7 +48,7 @@ def contents(seed: int) -> dict[str, Relation]:
     return {"g": Relation(edges), "n": Relation(names)}
 
 
-def test_it_is_what_joins_of_two_are() -> None:
+def test_it_equals_binary_joins() -> None:
     shown = 0
     for seed in range(40):
         for output in ((0, 1, 3, 7), (), (2, 5), (1, 6)):
@@ -78,7 +78,7 @@ def test_its_text_names_variables_condition_and_output() -> None:
     )
 
 
-def test_pruning_keeps_what_is_shared_and_what_the_condition_reads() -> None:
+def test_pruning_keeps_shared_columns_and_those_of_the_condition() -> None:
     wide = Table(TableSchema("w", Schema(tuple(Field(c, BIGINT) for c in "abcd"))))
     plan = MultiwayJoin((wide, EDGES, EDGES), ((0, 1, 2, 3), (0, 4), (3, 4)), (0, 1, 2, 7))
     condition = resolve("less", [reference(plan.columns, 1), reference(plan.columns, 7)])

@@ -63,7 +63,7 @@ def check_content(key: tuple[int, ...], content: Relation) -> None:
         assert all(None not in found for found in keys)
 
 
-def test_half_of_the_mixed_cases_are_recursive_and_all_come_to_an_end() -> None:
+def test_half_of_the_mixed_cases_are_recursive_and_all_terminate() -> None:
     mix = Mix()
     for seed in range(60):
         program = mixed(seed)

@@ -102,11 +102,11 @@ def over(*rows: Row) -> dict[str, Relation]:
     return {"edges": Relation((row, 1) for row in rows)}
 
 
-def test_nothing_comes_of_nothing() -> None:
+def test_an_empty_recursion_is_empty() -> None:
     assert not evaluate(Recursion((("x", union(path(X, GRAPH), X)),), "x"), over((0, 1)))
 
 
-def test_mutual_recursion_goes_on_together() -> None:
+def test_mutual_recursion_iterates_together() -> None:
     """Paths of even and of odd length."""
     both = (("x", union(path(GRAPH, Y))), ("y", union(GRAPH, path(GRAPH, X))))
     line = over((0, 1), (1, 2), (2, 3))
@@ -114,7 +114,7 @@ def test_mutual_recursion_goes_on_together() -> None:
     assert evaluate(Recursion(both, "y"), line) == Relation([((0, 1), 1), ((1, 2), 1), ((2, 3), 1), ((0, 3), 1)])
 
 
-def test_a_recursion_inside_runs_to_its_end_in_each_iteration() -> None:
+def test_an_inner_recursion_runs_to_its_fixed_point_in_each_iteration() -> None:
     """Each round closes what there is and then adds one edge back: from a path, all pairs."""
     inside = Recursion((("y", union(X, path(Y, X))),), "y")
     plan = Recursion((("x", union(GRAPH, columns(inside, 1, 0))),), "x")
@@ -160,7 +160,7 @@ def test_walking_a_recursion_changes_nothing(name: str) -> None:
     assert optimize(optimize(plan)) == optimize(plan)
 
 
-def test_a_reference_must_be_as_the_body_is() -> None:
+def test_a_reference_must_have_the_schema_of_its_body() -> None:
     wrong = Reference("x", Schema((Field("c0", BIGINT, False), Field("c1", BIGINT, True))))
     with pytest.raises(AssertionError):
         Recursion((("x", union(GRAPH, path(wrong, GRAPH))),), "x")
@@ -170,7 +170,7 @@ def test_show() -> None:
     assert show(closure(limit=9)).splitlines()[:4] == ["Recursion x at most 9 iterations", "  x :=", "    Distinct", "      Union"]
 
 
-def test_the_optimizer_keeps_what_ends_a_recursion() -> None:
+def test_the_optimizer_keeps_columns_that_end_a_recursion() -> None:
     """No filter goes in, no column goes, and the DISTINCT stays."""
     read = Project(Filter(closure(), resolve("equal", [at(X, 0), number(0)])), (("dst", at(X, 1)),))
     optimized = optimize(read)
@@ -179,18 +179,18 @@ def test_the_optimizer_keeps_what_ends_a_recursion() -> None:
     assert isinstance(recursion, Recursion) and isinstance(recursion.body("x"), Distinct) and len(recursion.schema) == 2
 
 
-def test_relations_that_nothing_reads_go() -> None:
+def test_unread_relations_are_dropped() -> None:
     spare = Recursion((("x", union(GRAPH, path(X, GRAPH))), ("y", union(X, Y))), "x")
     assert optimize(spare) == optimize(closure(limit=spare.limit))
     assert not isinstance(optimize(Recursion((("x", union(GRAPH)), ("y", union(X, Y))), "x")), Recursion)
 
 
-def test_components_come_after_what_they_rest_on() -> None:
+def test_components_come_after_their_dependencies() -> None:
     bodies = {"a": union(X, Reference("b", BOTH)), "b": union(Reference("c", BOTH)), "c": union(Reference("b", BOTH)), "x": GRAPH}
     assert components(bodies) == [("x",), ("b", "c"), ("a",)]
 
 
-def test_what_names_denote() -> None:
+def test_the_denotation_of_names() -> None:
     bodies = {"x": union(GRAPH, path(X, GRAPH)), "y": union(X, path(Y, X)), "z": columns(Y, 1, 0)}
     meanings = finished(bodies, {"x": 5, "y": 6, "z": 7})
     assert [type(plan).__name__ for plan in meanings.values()] == ["Recursion", "Recursion", "Project"]
@@ -200,7 +200,7 @@ def test_what_names_denote() -> None:
     assert bound_to(closure("x"), {"x": GRAPH}) == closure("x")
 
 
-def test_relations_that_rest_on_one_another_share_a_recursion_where_they_can() -> None:
+def test_mutually_dependent_relations_share_a_recursion_if_possible() -> None:
     """At the fixed point y and z are one step from the others; w reads itself."""
     w, z = Reference("w", BOTH), Reference("z", BOTH)
     bodies = {"x": union(path(Y, GRAPH)), "y": union(GRAPH, path(X, GRAPH), w), "z": columns(X, 1, 0), "w": union(w, path(z, Y))}
@@ -212,7 +212,7 @@ def test_relations_that_rest_on_one_another_share_a_recursion_where_they_can() -
         assert evaluate(plan, tables) == evaluate(Recursion(tuple(bodies.items()), name, 100), tables)
 
 
-def test_a_base_is_found_through_joins_and_recursions() -> None:
+def test_a_base_is_detected_through_joins_and_recursions() -> None:
     nothing = Values((), BOTH)
     inside = Recursion((("y", union(X, path(Y, GRAPH))),), "y")
     bases = {True: (union(GRAPH, X), join(GRAPH, X, 0, 0, "left"), join(GRAPH, X, 0, 0, "anti"), Union((inside, GRAPH)))}
@@ -275,14 +275,14 @@ def test_monotone_recursions_are_accepted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NOT_MONOTONE)
-def test_others_are_refused_with_the_reason(name: str) -> None:
+def test_other_recursions_are_rejected_with_the_reason(name: str) -> None:
     message, body = NOT_MONOTONE[name]
     with pytest.raises(Unsupported, match=message) as caught:
         check_monotone({"x": body})
     assert caught.value.remedy
 
 
-def test_null_is_the_worst_value_and_greatest_passes_over_it() -> None:
+def test_null_is_the_worst_value_and_greatest_ignores_it() -> None:
     """greatest(NULL, 3) is 3 and becomes 5 when NULL becomes 5: worse, for MIN."""
     nullable = Schema((Field("c0", BIGINT, False), Field("c1", BIGINT, True)))
     base = Values(((0, None),), nullable)
@@ -297,7 +297,7 @@ def test_null_is_the_worst_value_and_greatest_passes_over_it() -> None:
         check_monotone({"x": body("greatest")})
 
 
-def test_an_enclosing_relation_is_judged_with_its_own_recursion() -> None:
+def test_an_enclosing_relation_is_checked_with_its_own_recursion() -> None:
     """The inner recursion takes away from what the outer one gives: right for the inner, wrong for the outer."""
     inside = union(GRAPH, join(Y, X, 0, 0, "anti"))
     check_monotone({"y": inside})

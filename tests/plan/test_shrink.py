@@ -20,7 +20,7 @@ def has_aggregate_and_null(program: Case) -> bool:
     return any(None in row for row in rows) and any(isinstance(node, Aggregate) for node in plans)
 
 
-def test_nothing_is_left_that_can_go() -> None:
+def test_shrinking_leaves_nothing_removable() -> None:
     seed = next(seed for seed in range(100) if has_aggregate_and_null(case(seed)) and len(case(seed).views) > 1)
     smallest = shrunk(has_aggregate_and_null, case(seed))
     assert len(smallest.views) == len(smallest.ticks) == 1

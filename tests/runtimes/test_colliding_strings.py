@@ -145,7 +145,7 @@ def check_filled(session: deltic.Session, names: range = range(10, 60)) -> None:
 
 @pytest.mark.usefixtures("few_bits")
 @pytest.mark.parametrize("shards", [1, 3])
-def test_lookups_literals_and_what_is_read_from_outside(tmp_path: Path, shards: int) -> None:
+def test_lookups_literals_and_inputs(tmp_path: Path, shards: int) -> None:
     state = str(tmp_path / "state")
     with deltic.Session(state=state, shards=shards) as session:
         filled(session)
@@ -167,7 +167,7 @@ def test_lookups_literals_and_what_is_read_from_outside(tmp_path: Path, shards: 
 
 
 @pytest.mark.usefixtures("few_bits")
-def test_a_past_change_is_read_though_its_ids_are_others_strings_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_past_change_is_read_although_its_ids_are_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltic.runtimes.durable.core.STRINGS_BYTES", 0)
     script = "CREATE TABLE t (s STRING); CREATE MATERIALIZED VIEW v AS SELECT s FROM t"
     state = str(tmp_path / "state")
@@ -184,7 +184,7 @@ def test_a_past_change_is_read_though_its_ids_are_others_strings_now(tmp_path: P
 
 
 @pytest.mark.parametrize("kind", ["memory", "folder"])
-def test_strings_that_met_under_the_old_hash_live_side_by_side(tmp_path: Path, kind: str) -> None:
+def test_strings_that_collided_under_the_old_hash_coexist(tmp_path: Path, kind: str) -> None:
     with deltic.Session(state=None if kind == "memory" else str(tmp_path / "state"), shards=3) as session:
         session.sql("CREATE TABLE t (s STRING NOT NULL PRIMARY KEY, n BIGINT); CREATE MATERIALIZED VIEW v AS SELECT s, n FROM t")
         for n, s in enumerate(ATTACK):
@@ -194,7 +194,7 @@ def test_strings_that_met_under_the_old_hash_live_side_by_side(tmp_path: Path, k
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("more_bits")
-def test_frames_that_stay_on_spark_meet_each_other_and_the_state(spark: SparkSession, tmp_path: Path) -> None:
+def test_strings_of_frames_on_spark_collide_with_each_other_and_the_state(spark: SparkSession, tmp_path: Path) -> None:
     with deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=2) as session:
         session.sql(SCRIPT)
         for start, end in ((0, 20), (20, 30)):
@@ -211,7 +211,7 @@ def test_frames_that_stay_on_spark_meet_each_other_and_the_state(spark: SparkSes
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("more_bits")
-def test_changes_that_are_being_gathered_keep_their_ids(spark: SparkSession, tmp_path: Path) -> None:
+def test_pending_changes_keep_their_ids(spark: SparkSession, tmp_path: Path) -> None:
     with deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=2) as session:
         session.sql(SCRIPT)
         with session.transaction() as tx:
@@ -223,7 +223,7 @@ def test_changes_that_are_being_gathered_keep_their_ids(spark: SparkSession, tmp
 
 
 @pytest.mark.usefixtures("few_bits")
-def test_readers_beside_ticks_see_whole_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_readers_see_whole_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltic.runtimes.durable.core.STRINGS_BYTES", 0)
     wrong: list[object] = []
     with deltic.Session(state=str(tmp_path / "state")) as session:

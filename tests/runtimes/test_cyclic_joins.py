@@ -89,12 +89,12 @@ def test_cycles_in_recursions_with_restarts_from_state(tmp_path: Path) -> None:
         check_durable(recursive(1000 + seed), tmp_path)
 
 
-def test_what_reads_cyclic_joins() -> None:
+def test_readers_of_cyclic_joins() -> None:
     joins = sum(check(consumed(seed)) for seed in range(FAST))
     assert joins >= FAST, joins
 
 
-def test_what_reads_cyclic_joins_with_restarts_from_state(tmp_path: Path) -> None:
+def test_readers_of_cyclic_joins_with_restarts_from_state(tmp_path: Path) -> None:
     for seed in range(FEW):
         check_durable(consumed(1000 + seed), tmp_path)
 
@@ -107,7 +107,7 @@ def test_many_cyclic_joins(made: Callable[[int], Case]) -> None:
 
 
 @pytest.mark.slow
-def test_much_that_reads_cyclic_joins() -> None:
+def test_many_readers_of_cyclic_joins() -> None:
     mix = Mix()
     for seed in rotating(SLOW):
         check(consumed(seed), every=3, mix=mix)

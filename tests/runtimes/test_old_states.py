@@ -38,7 +38,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for kind in ("data", "manifests") for path in (folder / kind).iterdir()}
 
 
-def test_a_session_refuses_it_by_name_and_leaves_it_as_it_is(old: Path) -> None:
+def test_a_session_rejects_it_by_name_and_leaves_it_unchanged(old: Path) -> None:
     before = content(old)
     for shards in (None, 3):
         with pytest.raises(StateError) as caught:

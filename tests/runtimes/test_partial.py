@@ -40,7 +40,7 @@ def sought(operator: Any) -> int:
     raise AssertionError(f"{operator.name} looks something up")
 
 
-def test_what_is_looked_up_is_spread_by_the_words_that_are_sought() -> None:
+def test_arrangements_are_partitioned_by_the_words_that_are_looked_up() -> None:
     """So the rows that a key finds are those whose shard the key itself says; what is not so is filled again, and not all is."""
     found, again = 0, 0
     for seed in range(100):
@@ -83,7 +83,7 @@ def scoped(circuit: Dataflow) -> list[tuple[str, ...]]:
     return [node.inner for node in circuit.nodes if node.inner]
 
 
-def test_a_scope_of_which_some_arrangements_have_other_ids_is_filled_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scope_with_some_new_arrangements_is_filled_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after an upgrade."""
     program, name = mixed(59), CircuitBuilder.name
 

@@ -63,7 +63,7 @@ def test_functions_reach_the_workers_and_a_restart_finds_their_state(spark: Spar
     assert not [file for file in (tmp_path / "state").rglob("*") if file.is_file() and b"cloudpickle" in file.read_bytes()]
 
 
-def test_another_function_is_another_view(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_different_function_is_a_different_view(spark: SparkSession, tmp_path: Path) -> None:
     edges = {(1, 2), (3, 4), (0, 5)}
     for modulus in (7, 5):
         with deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=2) as session:

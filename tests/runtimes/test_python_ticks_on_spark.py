@@ -37,7 +37,7 @@ BUILDS: dict[str, Build] = {
 }
 
 
-def test_ticks_pass_on_spark_as_here(spark: SparkSession, tmp_path: Path) -> None:
+def test_operators_over_ticks_run_alike_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(1)
     with deltic.Session(state=str(tmp_path), shards=2) as session:
         ticking = Ticking(BUILDS, session)

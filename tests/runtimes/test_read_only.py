@@ -34,7 +34,7 @@ def state(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_it_has_what_a_session_has(state: str) -> None:
+def test_it_equals_the_session(state: str) -> None:
     with deltic.Session(state=state) as session:
         session.sql(SCRIPT)
         fill(session, 100, 5)
@@ -85,12 +85,12 @@ def test_nothing_is_written_without_a_lease(state: str) -> None:
     assert {path: path.stat().st_mtime_ns for path in Path(state).rglob("*")} == before
 
 
-def test_a_name_like_another_is_suggested(state: str) -> None:
+def test_a_similar_name_is_suggested(state: str) -> None:
     with deltic.open(state) as opened, pytest.raises(UnknownName, match=r"expected: one of spend, Pairs\nhelp: did you mean spend\?"):
         opened.view("spent")
 
 
-def test_a_description_is_what_its_notes_say(state: str) -> None:
+def test_a_description_equals_its_notes(state: str) -> None:
     with deltic.open(state) as opened:
         program = opened.program
     assert ProgramDescription.of(program.notes()).notes() == program.notes()
@@ -126,7 +126,7 @@ ARRANGEMENT = {"columns": 1, "weights": 1, "partition": [0], "view": None, "tabl
     ],
     ids=str,
 )
-def test_a_description_that_is_none_is_refused_when_the_state_is_opened(tmp_path: Path, notes: dict[str, object]) -> None:
+def test_an_invalid_description_is_rejected_when_the_state_is_opened(tmp_path: Path, notes: dict[str, object]) -> None:
     if "id" not in notes:  # a new state gets its own
         with pytest.raises(CorruptState):
             State.open(tmp_path / "new", facts=notes)

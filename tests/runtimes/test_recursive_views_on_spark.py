@@ -49,7 +49,7 @@ class Restarted:
 
 
 @pytest.mark.slow
-def test_paths_go_with_what_they_need_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+def test_paths_are_removed_with_their_support_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     running = Restarted(spark, tmp_path, OF_EDGES)
     views = running.checked.tick({"edges": edges((0, 2), (2, 0), (2, 1), (1, 3), (3, 1))})
     assert len(views["paths"]) == len(views["paths_of_paths"]) == 12

@@ -43,7 +43,7 @@ CREATE MATERIALIZED VIEW best AS SELECT id, shop FROM sales ORDER BY amount DESC
 """
 
 
-def test_state_goes_from_engine_to_engine_and_to_other_numbers_of_shards(spark: SparkSession, tmp_path: Path) -> None:
+def test_state_moves_between_engines_and_numbers_of_shards(spark: SparkSession, tmp_path: Path) -> None:
     turns = ((spark, 2), (None, None), (None, 1), (spark, 3), (spark, None), (None, 4), (spark, 2))
     with deltic.Session() as expected:
         expected.sql(SCRIPT)
@@ -82,9 +82,7 @@ def test_a_local_folder_cannot_be_the_state_of_a_cluster(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_is_said_to_be_shared_is_looked_for_by_the_tasks(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tasks_check_a_folder_that_is_declared_as_shared(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deltic.runtimes.spark.reach.master", lambda spark: "spark://host:7077")
     with deltic.Session(spark=spark, state=str(tmp_path / "state"), shared_state=True) as session:
         session.sql(SCRIPT)

@@ -75,11 +75,11 @@ def test_a_report_becomes_a_few_lines(times: str, reason: str, text: str) -> Non
     assert str(error) == f"[DELTIC-7001] {text}"
 
 
-def test_reports_about_something_else_stay_as_they_are() -> None:
+def test_other_reports_are_unchanged() -> None:
     assert explain_failure("[TABLE_OR_VIEW_NOT_FOUND] The table or view `x` cannot be found.") is None
 
 
-def test_a_missing_package_is_a_matter_of_the_set_up() -> None:
+def test_a_missing_package_is_a_setup_error() -> None:
     error = explain_failure("pyspark.errors.PythonException: …\nModuleNotFoundError: No module named 'deltic'")
     assert isinstance(error, SetupError) and "PYSPARK_PYTHON" in str(error)
 
@@ -116,7 +116,7 @@ def test_a_module_that_the_workers_lack_is_named_until_it_is_sent(
 
 
 @pytest.mark.spark
-def test_a_worker_that_is_killed_in_a_tick_leaves_all_as_it_was(spark: SparkSession) -> None:
+def test_a_killed_worker_changes_nothing(spark: SparkSession) -> None:
     def die(row: Any) -> int:
         if row.v == 13:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -93,7 +93,7 @@ def test_a_tick_is_one_job(spark: SparkSession, runtime: Open) -> None:
     assert len(stages) == 3
 
 
-def test_state_is_there_when_opened_again(runtime: Open) -> None:
+def test_state_is_present_after_reopening(runtime: Open) -> None:
     one = runtime()
     one.install(spend_circuit())
     one.tick(
@@ -112,7 +112,7 @@ def test_state_is_there_when_opened_again(runtime: Open) -> None:
 
 
 @pytest.mark.parametrize("shards", [3, *slow(1)])
-def test_a_user_error_is_the_least_and_nothing_happens(runtime: Open, shards: int) -> None:
+def test_the_least_user_error_is_raised_and_nothing_changes(runtime: Open, shards: int) -> None:
     one = runtime(shards)
     one.install(spend_circuit())
     one.tick({"customers": pending(CUSTOMERS, [(i, "x") for i in range(20)], one.strings)})
@@ -128,7 +128,7 @@ def test_a_user_error_is_the_least_and_nothing_happens(runtime: Open, shards: in
     assert one.epoch == epoch + 1
 
 
-def test_a_new_view_is_filled_and_a_dropped_one_goes(runtime: Open) -> None:
+def test_a_new_view_is_filled_and_a_dropped_one_is_removed(runtime: Open) -> None:
     one = runtime()
     one.install(spend_circuit("old"))
     one.tick(
@@ -161,7 +161,7 @@ def test_small_batches_are_merged_by_the_ticks(runtime: Open) -> None:
 
 
 @pytest.mark.parametrize("ticks", [2, *slow(13)])
-def test_large_changes_come_from_files_and_large_state_is_merged_beside_the_ticks(runtime: Open, ticks: int) -> None:
+def test_large_changes_are_read_from_files_and_large_state_is_merged_in_the_background(runtime: Open, ticks: int) -> None:
     one, here = runtime(retain=2), Embedded(2)
     for each in (one, here):
         each.install(spend_circuit())
@@ -176,7 +176,7 @@ def test_large_changes_come_from_files_and_large_state_is_merged_beside_the_tick
     assert content(one) == content(here)
 
 
-def test_more_than_fits_one_row_is_exchanged(runtime: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_larger_than_a_row_are_exchanged(runtime: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     one, here = runtime(), Embedded(2)
     monkeypatch.setattr("deltic.runtimes.spark.runtime.BUNDLE_BYTES", 100)
     monkeypatch.setattr("deltic.runtimes.spark.message.CHUNK_BYTES", 1000)
@@ -238,7 +238,7 @@ def test_errors_in_changes_that_stay_on_spark(spark: SparkSession, runtime: Open
     assert content(one) == {}
 
 
-def test_a_second_runtime_on_the_folder_is_refused(runtime: Open) -> None:
+def test_a_second_runtime_on_the_folder_is_rejected(runtime: Open) -> None:
     runtime()
     with pytest.raises(StateInUse):
         runtime()

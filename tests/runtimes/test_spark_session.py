@@ -45,14 +45,14 @@ def test_a_plain_session_is_advised_in_order_of_gain() -> None:
     ]
 
 
-def test_the_number_of_shards_is_what_the_session_runs_at_a_time() -> None:
+def test_the_default_number_of_shards_is_the_parallelism() -> None:
     from deltic.runtimes.spark.runtime import parallelism  # noqa: PLC0415  needs the extra
 
     assert parallelism(Settings({"spark.default.parallelism": "7"})) == 7  # type: ignore[arg-type]
     assert parallelism(Settings({"spark.master": "local[3,4]"})) == 3  # type: ignore[arg-type]
 
 
-def test_a_second_session_is_refused(spark: SparkSession) -> None:
+def test_a_second_session_is_rejected(spark: SparkSession) -> None:
     from deltic.spark import local_session  # noqa: PLC0415  needs the extra
 
     with pytest.raises(SetupError, match="already has a Spark session"):

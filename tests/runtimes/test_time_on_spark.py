@@ -40,7 +40,7 @@ def run(spark: SparkSession, folder: Path, script: str, seed: int, steps: int) -
         timed.session.close()
 
 
-def test_what_waits_goes_on_waiting_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+def test_queued_rows_wait_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     run(spark, tmp_path / "state", FEW, seed=1, steps=4)
 
 
@@ -51,7 +51,7 @@ def test_every_condition_after_restarts(spark: SparkSession, tmp_path: Path, see
     run(spark, tmp_path / "state", script, seed, steps=12)
 
 
-def test_a_tick_that_fails_leaves_the_time_where_it_was(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_failed_tick_does_not_change_the_time(spark: SparkSession, tmp_path: Path) -> None:
     with deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=2) as session:
         session.advance_to(START)
         session.sql(TABLE + "CREATE MATERIALIZED VIEW v AS SELECT id FROM r LATERAL VIEW repeat_row(-1) WHERE t <= now()")

@@ -64,7 +64,7 @@ def ticked(session: deltic.Session, spark: SparkSession | None) -> list[Any]:
     return found
 
 
-def test_frames_that_stay_on_spark_tell_the_time(spark: SparkSession, tmp_path: Path) -> None:
+def test_frames_that_stay_on_spark_determine_the_time(spark: SparkSession, tmp_path: Path) -> None:
     with deltic.Session(clock="manual") as session:
         session.sql(SCRIPT)
         wanted = ticked(session, None)
@@ -78,7 +78,7 @@ def test_frames_that_stay_on_spark_tell_the_time(spark: SparkSession, tmp_path: 
         assert session.now == now
 
 
-def test_several_tables_of_one_frame_tell_the_time(spark: SparkSession) -> None:
+def test_several_tables_of_one_frame_determine_the_time(spark: SparkSession) -> None:
     from deltic.runtimes.spark.changes import TaggedChanges, TaggedTable  # noqa: PLC0415  needs the extra
     from deltic.runtimes.spark.streams import tagged  # noqa: PLC0415
 
@@ -94,7 +94,7 @@ def test_several_tables_of_one_frame_tell_the_time(spark: SparkSession) -> None:
 
 
 @pytest.mark.slow
-def test_what_comes_due_makes_a_tick_while_no_batch_comes(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_that_come_due_cause_a_tick_without_a_batch(spark: SparkSession, tmp_path: Path) -> None:
     script = """
         CREATE TABLE offers (id BIGINT PRIMARY KEY, until TIMESTAMP);
         CREATE MATERIALIZED VIEW open AS SELECT id FROM offers WHERE now() < until;

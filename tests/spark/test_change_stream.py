@@ -84,7 +84,7 @@ def test_the_content_comes_first_and_then_each_change_once(registered: SparkSess
 
 
 @pytest.mark.slow
-def test_a_stream_can_begin_at_an_epoch_or_with_what_comes(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
+def test_a_stream_can_start_at_an_epoch_or_with_the_next_change(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
     begun = session.epoch
     latest = Reading(registered, tmp_path, startingEpoch="latest")
     assert latest.run() == []
@@ -98,7 +98,7 @@ def test_a_stream_can_begin_at_an_epoch_or_with_what_comes(registered: SparkSess
 
 
 @pytest.mark.slow
-def test_where_a_view_is_made_anew_its_old_rows_go(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
+def test_a_redefined_view_removes_its_old_rows(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
     reading = Reading(registered, tmp_path)
     seen = reading.run()
     session.sql("CREATE OR REPLACE MATERIALIZED VIEW sums AS SELECT g, sum(v + 1) AS total FROM t GROUP BY g")
@@ -111,7 +111,7 @@ def test_where_a_view_is_made_anew_its_old_rows_go(registered: SparkSession, ses
 
 
 @pytest.mark.slow
-def test_changes_that_are_no_longer_kept_are_named(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
+def test_changes_that_are_not_retained_are_named(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
     reading = Reading(registered, tmp_path)
     reading.run()
     lost = session.epoch + 1
@@ -123,7 +123,7 @@ def test_changes_that_are_no_longer_kept_are_named(registered: SparkSession, ses
 
 
 @pytest.mark.slow
-def test_a_stream_without_the_columns_of_changes_is_refused(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
+def test_a_stream_without_the_columns_of_changes_is_rejected(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
     stream = registered.readStream.format("deltic").option("view", "sums").load(str(tmp_path / "state")).writeStream
     query = stream.foreachBatch(lambda batch, batch_id: None).option("checkpointLocation", str(tmp_path / "c")).start()
     with pytest.raises(Exception, match="lacks the columns _weight and _epoch"):

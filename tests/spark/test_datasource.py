@@ -81,7 +81,7 @@ def counts(spark: SparkSession, root: str, **options: Any) -> dict[str, int]:
     return {row.carrier: row.n for row in load(spark, root, "delays", **options).collect()}
 
 
-def test_values_of_all_types_and_their_absence_come_as_they_are(registered: SparkSession, folder: str) -> None:
+def test_values_of_all_types_and_nulls_are_unchanged(registered: SparkSession, folder: str) -> None:
     frame = load(registered, folder, "all_types")
     assert [f"{f.name} {f.dataType.simpleString()}" for f in frame.schema] == [
         "k bigint", "b boolean", "i8 tinyint", "i16 smallint", "i32 int", "i64 bigint", "f float", "d double", "n decimal(10,2)",
@@ -128,20 +128,20 @@ EVERY = [
 
 
 @pytest.mark.parametrize("condition", [LATE[1], *(pytest.param(c, marks=pytest.mark.slow) for c in LATE if c != LATE[1])])
-def test_filters_give_what_spark_gives(registered: SparkSession, folder: str, condition: str) -> None:
+def test_filters_equal_those_of_spark(registered: SparkSession, folder: str, condition: str) -> None:
     whole = registered.createDataFrame(load(registered, folder, "late").toArrow())
     assert rows(load(registered, folder, "late", pushdown=True).where(condition)) == rows(whole.where(condition))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("condition", EVERY)
-def test_filters_on_every_type_give_what_spark_gives(registered: SparkSession, folder: str, condition: str) -> None:
+def test_filters_on_every_type_equal_those_of_spark(registered: SparkSession, folder: str, condition: str) -> None:
     whole = registered.createDataFrame(load(registered, folder, "all_types").toArrow())
     expected = rows(whole.where(condition).select("k"))
     assert rows(load(registered, folder, "all_types", pushdown=True).where(condition).select("k")) == expected
 
 
-def test_one_query_on_a_frame_leaves_nothing_for_the_next(registered: SparkSession, folder: str) -> None:
+def test_a_query_on_a_frame_does_not_affect_the_next(registered: SparkSession, folder: str) -> None:
     frame = load(registered, folder, "delays")
     few = frame.where("carrier = 'AA'")
     assert (rows(few), frame.count()) == ([("AA", 201)], 4)
@@ -175,7 +175,7 @@ def test_changes_of_some_epochs_are_read_with_their_weights(registered: SparkSes
         pytest.param("delays", {"columns": "carrier,hour"}, "view delays has no column hour", marks=pytest.mark.slow),
     ],
 )
-def test_what_is_not_there_is_refused_at_load(
+def test_missing_views_and_columns_are_rejected_at_load(
     registered: SparkSession, folder: str, view: str, options: dict[str, str], message: str
 ) -> None:
     from pyspark.errors import PySparkException  # noqa: PLC0415  needs the extra
@@ -185,7 +185,7 @@ def test_what_is_not_there_is_refused_at_load(
 
 
 @pytest.mark.slow
-def test_a_folder_that_is_no_state_is_refused(registered: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_without_a_state_is_rejected(registered: SparkSession, tmp_path: Path) -> None:
     from pyspark.errors import PySparkException  # noqa: PLC0415  needs the extra
 
     with pytest.raises(PySparkException, match="is not a state folder"):
@@ -193,7 +193,7 @@ def test_a_folder_that_is_no_state_is_refused(registered: SparkSession, tmp_path
 
 
 @pytest.mark.slow
-def test_columns_of_other_types_are_refused(registered: SparkSession, folder: str) -> None:
+def test_columns_of_other_types_are_rejected(registered: SparkSession, folder: str) -> None:
     from pyspark.errors import PySparkException  # noqa: PLC0415  needs the extra
 
     frame = registered.read.format("deltic").schema("n STRING").option("view", "delays").load(folder)
@@ -215,7 +215,7 @@ def test_columns_of_other_types_are_refused(registered: SparkSession, folder: st
         ({"path": "s", "view": "v", "endingEpoch": "latest"}, "invalid value 'latest' of the option endingEpoch"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(options: dict[str, str], message: str) -> None:
+def test_contradictory_options_are_rejected(options: dict[str, str], message: str) -> None:
     pytest.importorskip("pyspark")
     from deltic.runtimes.spark.read_options import ReadOptions  # noqa: PLC0415  needs the extra
 
@@ -223,7 +223,7 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, str], message: s
         ReadOptions.of(options)
 
 
-def test_filters_leave_rows_out_before_spark_gets_them(registered: SparkSession, folder: str) -> None:
+def test_filters_drop_rows_before_spark_sees_them(registered: SparkSession, folder: str) -> None:
     from pyspark.sql.datasource import EqualTo, GreaterThan  # noqa: PLC0415  needs the extra
 
     from deltic.runtimes.spark.datasource import DelticSource  # noqa: PLC0415

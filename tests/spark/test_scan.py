@@ -57,7 +57,7 @@ def test_a_state_whose_shards_were_split_or_joined_reads_as_before(tmp_path: Pat
     assert read(tmp_path, "sums", startingEpoch=str(first + 1)) == [("g0", 13, 1, last), ("g0", 14, -1, last)]
 
 
-def test_keys_that_are_zero_or_no_number_are_found_as_spark_compares_them(tmp_path: Path) -> None:
+def test_keys_that_are_zero_or_nan_match_as_in_spark(tmp_path: Path) -> None:
     with deltic.Session(state=str(tmp_path), shards=2) as session:
         session.sql(SCRIPT)
         with session.transaction() as tx:
@@ -67,7 +67,7 @@ def test_keys_that_are_zero_or_no_number_are_found_as_spark_compares_them(tmp_pa
     assert [n for _, n in read(tmp_path, "counts", EqualTo(("v",), float("nan")))] == [1]
 
 
-def test_a_key_is_looked_up_and_the_rest_not_even_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_looked_up_without_verifying_other_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from deltic.trace.spine import Spine  # noqa: PLC0415
 
     with deltic.Session(state=str(tmp_path), shards=2) as session:

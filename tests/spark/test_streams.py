@@ -173,7 +173,7 @@ def refuse(sink: object, epoch: int, rows: object) -> None:
     raise SinkError("the disk is full")
 
 
-def test_a_batch_that_a_table_refuses_leaves_nothing(pipelines: Any, feed: Feed, tmp_path: Path) -> None:
+def test_a_rejected_batch_has_no_effect(pipelines: Any, feed: Feed, tmp_path: Path) -> None:
     pipeline = both(pipelines(), feed)
     feed.write("customers", {"id": 7, "region": "north", "_op": "update"})
     feed.write("orders", {"id": 10, "customer": 1, "amount": 5.0})
@@ -189,7 +189,7 @@ def test_a_batch_that_a_table_refuses_leaves_nothing(pipelines: Any, feed: Feed,
     assert batches(pipeline) == {"query:streams": 0}
 
 
-def test_functions_hung_on_queries_of_ones_own_give_a_tick_each(pipelines: Any, feed: Feed, tmp_path: Path) -> None:
+def test_each_batch_of_foreach_batch_is_a_tick(pipelines: Any, feed: Feed, tmp_path: Path) -> None:
     pipeline = pipelines()
     fill(feed)
     feed.write("orders", {"id": 12, "customer": 1, "amount": 1.0})
@@ -206,7 +206,7 @@ def test_functions_hung_on_queries_of_ones_own_give_a_tick_each(pipelines: Any, 
     assert len({progress.epoch for progress in pipeline.recentProgress}) == 3
 
 
-def test_a_checkpoint_that_the_state_was_not_fed_from_is_refused(pipelines: Any, feed: Feed, tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_state_is_rejected(pipelines: Any, feed: Feed, tmp_path: Path) -> None:
     pipeline = both(pipelines(), feed)
     fill(feed)
     run(pipeline)
@@ -225,7 +225,7 @@ def test_a_checkpoint_that_the_state_was_not_fed_from_is_refused(pipelines: Any,
         ([5, "b"], 6, "its query was b and is now a"),
     ],
 )
-def test_batches_that_do_not_follow_are_refused(seen: Any, batch_id: int, message: str) -> None:
+def test_batches_out_of_sequence_are_rejected(seen: Any, batch_id: int, message: str) -> None:
     pytest.importorskip("pyspark")
     from deltic.spark.opening import _committed  # noqa: PLC0415  needs the extra
 
@@ -233,7 +233,7 @@ def test_batches_that_do_not_follow_are_refused(seen: Any, batch_id: int, messag
         _committed("orders", batch_id, "a", seen)
 
 
-def test_batches_that_follow_and_those_that_come_again() -> None:
+def test_next_and_repeated_batches() -> None:
     pytest.importorskip("pyspark")
     from deltic.spark.opening import _committed  # noqa: PLC0415  needs the extra
 
@@ -258,7 +258,7 @@ def test_a_running_query_is_stopped_after_its_tick(pipelines: Any, feed: Feed) -
     assert len(sales(pipeline)) == 2
 
 
-def test_a_session_is_fed_by_streams_several_of_one_table_among_them(spark: SparkSession, feed: Feed, tmp_path: Path) -> None:
+def test_a_session_is_fed_by_streams_also_several_of_one_table(spark: SparkSession, feed: Feed, tmp_path: Path) -> None:
     import deltic  # noqa: PLC0415
     from deltic.spark import StreamingPipeline  # noqa: PLC0415  needs the extra
 
@@ -273,7 +273,7 @@ def test_a_session_is_fed_by_streams_several_of_one_table_among_them(spark: Spar
         assert sorted(row["n"] for row in session.view("sales").rows()) == [1, 2]
 
 
-def test_what_goes_to_a_server_is_the_definition_alone(pipelines: Any) -> None:
+def test_only_the_definition_is_sent_to_a_server(pipelines: Any) -> None:
     pipeline = pipelines()
     function = pipeline.foreach_batch("orders")
     assert pipeline.session.epoch > 0
@@ -329,7 +329,7 @@ def test_a_script_of_files_alone_runs_in_a_thread(pipelines: Any, tmp_path: Path
         (f"{ORDERS}, at TIMESTAMP", "at", "the sequence at needs a column at and a column _op"),
     ],
 )
-def test_streams_that_do_not_fit_their_table_are_refused(columns: str, sequence: str | None, message: str) -> None:
+def test_streams_that_do_not_fit_their_table_are_rejected(columns: str, sequence: str | None, message: str) -> None:
     pytest.importorskip("pyspark")
     from deltic.runtimes.spark.streams import tagged_table  # noqa: PLC0415  needs the extra
     from deltic.schema import BIGINT, DOUBLE, Field, Schema, TableSchema  # noqa: PLC0415
@@ -339,7 +339,7 @@ def test_streams_that_do_not_fit_their_table_are_refused(columns: str, sequence:
         tagged_table([column.split()[0] for column in columns.split(", ")], table, sequence)
 
 
-def test_what_cannot_be_started_is_refused(spark: SparkSession, pipelines: Any, feed: Feed) -> None:
+def test_pipelines_that_cannot_start_are_rejected(spark: SparkSession, pipelines: Any, feed: Feed) -> None:
     from deltic.spark import StreamingPipeline  # noqa: PLC0415  needs the extra
 
     with pytest.raises(SetupError, match="a pipeline on Spark without a state folder"):
