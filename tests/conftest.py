@@ -23,6 +23,7 @@ from seeds import KEY, ROTATION
 MEMORY: Final = "/dev/shm"
 MEMORY_BYTES: Final = 4 << 30
 """What the tests' temporary folders need at most, several times over."""
+READ_BY_DATA_SOURCE: Final = ("tests/docs/test_docs", "tests/runtimes/test_old_states", "tests/spark/test_datasource")
 settings.register_profile("few", max_examples=25, derandomize=True, deadline=None)
 settings.register_profile("many", max_examples=500, deadline=None)
 
@@ -54,8 +55,10 @@ def pytest_report_header() -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With several workers, all tests that need Spark run on one of them: they share its session. --part leaves out the other parts.
 
-    Laws with Hypothesis are in both suites: the fast one tries few examples, and always the same.
+    Laws with Hypothesis are in both suites: the fast one tries few examples, and always the same. What reads views by the data source comes
+    last of what needs Spark, together: Spark ends Python workers that are idle for a minute, and has one for each step of such a read.
     """
+    items.sort(key=lambda item: item.get_closest_marker("spark") is not None and item.nodeid.startswith(READ_BY_DATA_SOURCE))
     for item in items:
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))

@@ -124,7 +124,7 @@ def test_results_are_removed_on_the_shard_that_added_them(shards: int) -> None:
     least = Aggregate(JOIN, (), (("least", AggregateCall("min", (z,), BIGINT, True)), ("n", AggregateCall("count", (z,), BIGINT, False))))
     engine = embedded({"g": G.table}, {"least": least}, shards)
     rng = Random(shards)
-    for _ in range(6):
+    for _ in range(2):
         x, y, z = (rng.randrange(100) for _ in range(3))
         sides = [((x, y), 1), ((x, z), 1), ((y, z), 1)]
         for came, (row, _) in product(sides, sides):

@@ -81,8 +81,8 @@ def check(seed: int, multiway: bool = False) -> str:
 
 
 def test_random_circuits_equal_evaluation_from_scratch() -> None:
-    tally = Tally(check(seed) for seed in range(200))
-    assert tally["same"] > 150 and tally["Diverges later"] > 2, tally
+    tally = Tally(check(seed) for seed in range(80))
+    assert tally["same"] > 60 and tally["Diverges later"] > 0, tally
 
 
 @pytest.mark.slow
@@ -92,8 +92,8 @@ def test_thousands_of_random_circuits_equal_evaluation_from_scratch() -> None:
 
 
 def test_random_circuits_with_multiway_joins_equal_evaluation_from_scratch() -> None:
-    tally = Tally(check(seed, multiway=True) for seed in range(100))
-    assert tally["same"] > 70, tally
+    tally = Tally(check(seed, multiway=True) for seed in range(40))
+    assert tally["same"] > 28, tally
 
 
 @pytest.mark.slow

@@ -312,6 +312,7 @@ def test_a_second_ctrl_c_ends_it_at_once(shop: Shop) -> None:
     assert shop.summed() == Counter({("bob", 400_000, 400_000): 1})
 
 
+@pytest.mark.slow
 def test_follow_reads_new_files_until_it_is_stopped(shop: Shop) -> None:
     with Running(shop, "--follow") as running:
         running.until(lambda: shop.summed() == EXPECTED["spend"])

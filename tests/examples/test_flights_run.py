@@ -74,7 +74,7 @@ def test_views_are_exact_after_every_tick() -> None:
     with Session(shards=2) as session:
         session.sql(TEXT, name=NAME)
         ticks = feed.ticks(12 * 3_600)
-        for _ in range(12):
+        for _ in range(6):
             tick = next(ticks)
             session.apply(tick.changes)
             tables = feed.tables(tick.until_s)

@@ -7,7 +7,7 @@ import pytest
 from expr_check import check
 from expr_terms import SCHEMA, all_terms, edge_rows
 
-ROWS = edge_rows(60, seed=1)
+ROWS = edge_rows(40, seed=1)
 TERMS = all_terms()
 CHUNK = 100
 

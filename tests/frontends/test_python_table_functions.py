@@ -136,8 +136,8 @@ def test_rows_of_table_functions_are_the_oracles_on_spark(spark: SparkSession, t
     with deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=2) as session:
         session.advance_to(START)
         ticking = Ticking(ON_SPARK, session)
-        for _ in range(3):
-            ticking.random_tick(rng)
+        for _ in range(2):
+            ticking.random_tick(rng, most=8)
         session.advance_to(START + timedelta(days=1))
         ticking.check()
 

@@ -12,6 +12,7 @@ import pytest
 import deltic
 from deltic.errors import CircuitError, EvaluationError, ImpureFunction, NegativeWeight, Unsupported
 from deltic.plan.relation import Relation, Row
+from parts import slow
 from python_ticks import PAIR, Build, Ticking, random_stream
 
 EMPTY = Relation()
@@ -160,11 +161,11 @@ def random_build(seed: float) -> Build:
     return lambda edges, marks: random_stream(random.Random(seed), edges, marks).weighted("w")
 
 
-@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("shards", [3, *slow(1)])
 def test_random_circuits_over_ticks_are_what_the_oracle_says(shards: int, tmp_path: Path) -> None:
     """Restarted from state half way; of negative weights they show what they are."""
     seen = gone = 0
-    for seed in range(6):
+    for seed in range(4):
         rng = random.Random(100 * shards + seed)
         builds = {f"v{i}": random_build(rng.random()) for i in range(4)}
         with deltic.Session(state=str(tmp_path / str(seed)), shards=shards) as session:
@@ -176,7 +177,7 @@ def test_random_circuits_over_ticks_are_what_the_oracle_says(shards: int, tmp_pa
             for _ in range(3):
                 ticking.random_tick(rng)
         seen, gone = seen + ticking.seen, gone + ticking.gone
-    assert seen > 100 and gone > 20
+    assert seen > 70 and gone > 10
 
 
 def test_another_number_of_shards_keeps_what_was(tmp_path: Path) -> None:

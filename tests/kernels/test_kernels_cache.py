@@ -63,6 +63,7 @@ def test_damaged_files_are_named_and_compiled_again(tmp_path: Path, monkeypatch:
     assert not damaged()
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_compiled_later_is_named(tmp_path: Path) -> None:
     assert FOLDER is not None
     warm_up()

@@ -34,6 +34,7 @@ def test_from_one_engine_to_the_other_and_back(spark: SparkSession, tmp_path: Pa
     assert shop.summed() == EXPECTED["spend"] and shop.snapshot() == EXPECTED["top"] and shop.letters() == EXPECTED_LETTERS
 
 
+@pytest.mark.slow
 def test_a_row_that_the_engine_refuses_is_named_by_file_and_row(spark: SparkSession, tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     shop.fill()

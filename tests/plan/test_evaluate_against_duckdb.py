@@ -135,17 +135,17 @@ def test_the_oracle_agrees_with_duckdb(sql: str, plan: Callable[[], Plan]) -> No
     with duckdb.connect() as connection:
         for name in ("l", "r"):
             connection.execute(f"CREATE TABLE {name} (k INTEGER, v BIGINT, s VARCHAR, d DOUBLE)")
-        for _ in range(16):
+        for _ in range(12):
             rows = {"l": random_rows(rng), "r": random_rows(rng)}
             for name, content in rows.items():
                 connection.execute(f"DELETE FROM {name}")
                 if content:
-                    connection.executemany(f"INSERT INTO {name} VALUES (?, ?, ?, ?)", content)
+                    connection.execute(f"INSERT INTO {name} VALUES {', '.join(['(?, ?, ?, ?)'] * len(content))}", sum(content, ()))
             theirs = Relation((row, 1) for row in connection.execute(sql).fetchall())
             ours = evaluate(plan(), {name: Relation((row, 1) for row in content) for name, content in rows.items()})
             assert zeros_aside(ours) == zeros_aside(theirs)
             with_rows += bool(ours)
-    assert with_rows > 3
+    assert with_rows > 2
 
 
 def test_shift_moves_a_residual_to_another_place() -> None:

@@ -21,8 +21,8 @@ from programs import KINDS, Case, Mix, Outcome, applied, empty, expected
 from seeds import rotating
 from shrink import shrinking
 
-FAST = 10
-FEW = 3
+FAST = 5
+FEW = 2
 SLOW = 1_000
 SHARDS = (1, 2, 3, 5, 8)
 
@@ -124,9 +124,9 @@ def test_many_cyclic_joins_with_restarts_from_state(tmp_path: Path, made: Callab
 
 def test_the_joins_of_cyclic_programs_have_rows() -> None:
     found = []
-    for seed in range(40):
+    for seed in range(20):
         program = cyclic(seed)
         tables = applied(empty(program.tables), program.ticks[0])
         joins = (node for plan in program.views.values() for node in nodes(optimize(plan)) if isinstance(node, MultiwayJoin))
         found += [len(evaluate(join, tables)) for join in joins]
-    assert sum(rows > 0 for rows in found) > 0.7 * len(found) > 28, found
+    assert sum(rows > 0 for rows in found) > 0.7 * len(found) > 14, found

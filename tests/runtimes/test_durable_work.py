@@ -13,7 +13,7 @@ from deltic.runtimes.embedded import DurableEmbedded
 from deltic.storage.merging import RATIO
 from deltic.trace.spine import Spine
 
-ROWS = 1_000_000
+ROWS = 300_000
 SCRIPT = """
 CREATE TABLE sales (id BIGINT NOT NULL, shop BIGINT NOT NULL, label STRING, amount BIGINT NOT NULL, PRIMARY KEY (id));
 CREATE MATERIALIZED VIEW totals AS SELECT shop, sum(amount) AS total, max(amount) AS most FROM sales GROUP BY shop;
@@ -23,7 +23,7 @@ CREATE MATERIALIZED VIEW best AS SELECT id, label FROM sales ORDER BY amount DES
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state of a million rows, each with a string of its own."""
+    """A state of many rows, each with a string of its own."""
     folder = tmp_path_factory.mktemp("state")
     ids = np.arange(ROWS)
     labels = pa.array(ids).cast(pa.string())
@@ -51,7 +51,7 @@ def test_opening_reads_no_rows_and_a_change_of_one_row_costs_little(state: Path)
     with deltic.Session(state=str(state)) as session:
         session.sql(SCRIPT)
         assert read(session) == 0
-        for row in (5, 777_777, ROWS + 1):
+        for row in (5, 277_777, ROWS + 1):
             before, known = read(session), written(state)
             with session.transaction() as tx:
                 tx.upsert("sales", [{"id": row, "shop": row % 100_003, "label": f"new {row}", "amount": 3}])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deltic.errors import AbsentRow, CatalogError, DataError, FrameError, SetupError, SinkError, StateError
+from parts import slow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -123,7 +124,7 @@ def test_streams_of_one_pipeline_meet_in_one_tick(pipelines: Any, feed: Feed, tm
     assert batches(pipeline) == {"query:streams": 1}
 
 
-@pytest.mark.parametrize("moment", ["before the commit", "after the commit"])
+@pytest.mark.parametrize("moment", ["after the commit", *slow("before the commit")])
 def test_a_batch_that_fails_is_run_again_once(
     pipelines: Any, feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -189,6 +190,7 @@ def test_a_rejected_batch_has_no_effect(pipelines: Any, feed: Feed, tmp_path: Pa
     assert batches(pipeline) == {"query:streams": 0}
 
 
+@pytest.mark.slow
 def test_each_batch_of_foreach_batch_is_a_tick(pipelines: Any, feed: Feed, tmp_path: Path) -> None:
     pipeline = pipelines()
     fill(feed)
@@ -206,6 +208,7 @@ def test_each_batch_of_foreach_batch_is_a_tick(pipelines: Any, feed: Feed, tmp_p
     assert len({progress.epoch for progress in pipeline.recentProgress}) == 3
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_state_is_rejected(pipelines: Any, feed: Feed, tmp_path: Path) -> None:
     pipeline = both(pipelines(), feed)
     fill(feed)

@@ -1,7 +1,7 @@
 """Test support: a session whose ticks and definitions are broken off, and compared with the oracle after that.
 
-As a program it breaks off its own ticks, and says how often: with the arguments `sigint SEED [FOLDER]` by Ctrl-C, with `memory SEED` by a
-limit of its address space.
+As a program it breaks off its own ticks, and says how often: with the arguments `sigint SEED TICKS [FOLDER]` by Ctrl-C, with
+`memory SEED TIMES` by a limit of its address space.
 """
 
 from __future__ import annotations
@@ -182,8 +182,8 @@ def by_limit(size: int) -> Callable[[Callable[[], None]], bool]:
     return breaking
 
 
-def interrupt(seed: int, folder: str | None) -> int:
-    """Ticks and definitions that Ctrl-C breaks off; how many it did."""
+def interrupt(seed: int, ticks: int, folder: str | None) -> int:
+    """Ticks, and a third as many definitions, that Ctrl-C breaks off; how many it did."""
     rng = random.Random(seed)
     with deltic.Session(state=folder) as session:
         broken, heard = Broken(session, rng), list[pa.Table]()
@@ -193,21 +193,21 @@ def interrupt(seed: int, folder: str | None) -> int:
         began = time.perf_counter()
         broken.tick(5, lambda action: bool(action()))
         span_s = 1.5 * (time.perf_counter() - began)
-        count = sum(broken.tick(5, by_sigint(rng.uniform(0, span_s))) for _ in range(40))
-        count += sum(broken.define(by_sigint(rng.uniform(0, 5 * span_s))) for _ in range(12))
+        count = sum(broken.tick(5, by_sigint(rng.uniform(0, span_s))) for _ in range(ticks))
+        count += sum(broken.define(by_sigint(rng.uniform(0, 5 * span_s))) for _ in range(ticks // 3))
         broken.tick(5, lambda action: bool(action()))
         rows = [tuple(row.values()) for change in heard for row in change.to_pylist()]
         assert Relation((row[:-1], row[-1]) for row in rows) == broken.tables()["orders"], "a commit was not heard of, or twice"
         return count
 
 
-def starve(seed: int) -> int:
-    """Ticks of which a limit of memory breaks off five."""
+def starve(seed: int, times: int) -> int:
+    """Ticks of which a limit of memory breaks off so many."""
     rng = random.Random(seed)
     with deltic.Session() as session:
         session.sql(WIDE)
         at, broken, size = 0, 0, 64 << 20
-        while broken < 5:
+        while broken < times:
             rows = pa.table({"id": pa.array(range(at, at + ROWS)), "amount": pa.array([at] * ROWS)})
             breaking = by_limit(rng.randrange(size))
             if breaking(lambda rows=rows: session.apply({"t": rows.append_column("_op", pa.array(["insert"] * ROWS))})):
@@ -231,5 +231,5 @@ def counted(session: deltic.Session) -> set[int]:
 
 
 if __name__ == "__main__":
-    kind, seed, *folder = sys.argv[1:]
-    print(interrupt(int(seed), folder[0] if folder else None) if kind == "sigint" else starve(int(seed)))
+    kind, seed, times, *folder = sys.argv[1:]
+    print(interrupt(int(seed), int(times), folder[0] if folder else None) if kind == "sigint" else starve(int(seed), int(times)))

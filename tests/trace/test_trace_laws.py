@@ -25,6 +25,7 @@ from deltic.trace.probe import first, lookup, probe
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.weights import add_checked, multiply
+from parts import slow
 
 LOW, HIGH = -(2**63), 2**63 - 1
 Record = tuple[tuple[int, ...], tuple[int, ...]]
@@ -78,7 +79,7 @@ def test_consolidate_sums_equal_rows(table: Table) -> None:
 
 
 @pytest.mark.parametrize("n", [25, 65, 1000, 4096, 20_000])
-@pytest.mark.parametrize("spread", [1, 3, 30, 1000, 2**31, 2**40, 2**63 - 1])
+@pytest.mark.parametrize("spread", [1, 30, 2**31, 2**63 - 1, *slow(3, 1000, 2**40)])
 @pytest.mark.parametrize("columns", [1, 2, 4])
 def test_consolidate_of_many_rows(n: int, spread: int, columns: int) -> None:
     """All ways through the radix sort: narrow and wide columns, ties, runs that must be refined, equal rows."""
@@ -158,8 +159,8 @@ def spine_of(parts: Sequence[Sequence[Record]], columns: int, weights: int) -> S
     return Spine.over(columns, weights, [consolidate(make(part, columns, weights)) for part in parts])
 
 
-@pytest.mark.parametrize("sizes", [(3000, 3000), (20_000, 40), (40, 20_000), (6000, 700, 90), (1, 2000)])
-@pytest.mark.parametrize("spread", [3, 500, 10**5, 2**62])
+@pytest.mark.parametrize("sizes", [(3000, 3000), (5_000, 40), (40, 5_000), (6000, 700, 90), (1, 2000)])
+@pytest.mark.parametrize("spread", [3, 10**5, *slow(500, 2**62)])
 @pytest.mark.parametrize("fuel", [700, 10**9])
 def test_merge_of_long_and_short_runs(sizes: tuple[int, ...], spread: int, fuel: int) -> None:
     """Alternating rows, long runs, ties on the leading word, rows that cancel, NULL markers; and the index made on the way."""
