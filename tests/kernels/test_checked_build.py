@@ -56,11 +56,11 @@ def own(i):
 words, text = np.arange(10), pa.array(["ab"]).buffers()[2]
 columns, table = block(2, 3)
 released = np.arange(10)
-gone, start, bytes_ = address(released), address(words), buffer_address(text, text)
+freed, start, bytes_ = address(released), address(words), buffer_address(text, text)
 write(start, 9, 7)
 copy(start, bytes_, 2)
 assert read(start, 9) == 7 == words[9] and index(words, 9) == 7 and own(3) == 0 and read_byte(bytes_ + 1) == ord("b") == words[0] >> 8
-assert read(gone, 5) == 5 and address(words) == start
+assert read(freed, 5) == 5 and address(words) == start
 del released
 accesses = {
     "past the end": lambda: read(start, 10),
@@ -73,7 +73,7 @@ accesses = {
     "between words": lambda: read(start + 4, 0),
     "a machine address": lambda: read(words.ctypes.data, 0),
     "nothing": lambda: read(0, 0),
-    "released": lambda: read(gone, 5),
+    "released": lambda: read(freed, 5),
     "past an array of the kernel": lambda: own(4),
     "an index in a part": lambda: index(words, 10),
 }

@@ -1,4 +1,4 @@
-"""The kernels' cache: filled once, found again, never loaded damaged, and kept wherever the package lies."""
+"""The cache of kernels: filled once, read again, damaged files never loaded, and kept wherever the package is installed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_package_in_a_zip_file_says_once_that_it_compiles_and_keeps_its_kernel
     assert second.stderr == ""
 
 
-def test_folders_that_cannot_be_written_or_that_others_write_to_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_that_are_not_writable_or_that_others_can_write_to_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked, open_to_all, own = tmp_path / "file", tmp_path / "open", tmp_path / "own"
     blocked.write_text("not a folder")
     open_to_all.mkdir()

@@ -1,4 +1,4 @@
-"""Ranges of a trace by the leading word: what is found is right, and of a mapped batch no page is read that was not verified."""
+"""Ranges of a trace by the leading word: results are right, and no page of a mapped batch is read before it is verified."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KINDS = ("dense", "sparse", "far", "equal")
 
 
 class Verified:
-    """A batch of which a page has its words only once it is verified; index and rows likewise."""
+    """A batch whose pages have their words only once they are verified; those of the index too."""
 
     def __init__(self, batch: Batch) -> None:
         self.columns = [np.full(len(batch), UNREAD) for _ in batch.columns]
@@ -76,7 +76,7 @@ def pairs(batch: Batch) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_guard_lets_all_rows_of_a_range_be_read_and_verifies_no_more_than_their_buckets(kind: str) -> None:
+def test_a_guard_verifies_the_buckets_of_a_range_and_no_more(kind: str) -> None:
     rng = random.Random(kind)
     for count in (1, 40, 6 * PAGE_WORDS):
         whole = batch_of([(word, 1) for word, _ in random_rows(rng, kind, count)])
@@ -91,7 +91,7 @@ def test_a_guard_lets_all_rows_of_a_range_be_read_and_verifies_no_more_than_thei
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_guard_lets_the_first_rows_after_a_word_be_read(kind: str) -> None:
+def test_a_guard_verifies_the_first_rows_after_a_word(kind: str) -> None:
     rng = random.Random(kind)
     for count in (1, 40, 6 * PAGE_WORDS):
         whole = batch_of([(word, 1) for word, _ in random_rows(rng, kind, count)])
@@ -103,7 +103,7 @@ def test_a_guard_lets_the_first_rows_after_a_word_be_read(kind: str) -> None:
             assert np.array_equal(verified.columns[0][start:end], whole.columns[0][start:end])
 
 
-def test_what_was_verified_is_not_verified_again() -> None:
+def test_verified_pages_are_not_verified_again() -> None:
     verified = Verified(batch_of([(word, 1) for word in range(5 * PAGE_WORDS)]))
     verified.guard.between(100, 200)
     verified.guard.after(100, 5)
@@ -131,7 +131,7 @@ def test_the_first_after_a_word_costs_as_much_as_what_cancels_before_it() -> Non
     rows = batch_of([(word, 1) for word in range(100_000)])
     counters = Counters()
     assert first_after(Spine.over(2, 1, [rows]), 500, counters) == 501 and counters.touched == 1
-    gone = Batch.trusted([column[:2_000] for column in rows.columns], [-rows.weights[0][:2_000]])
-    assert first_after(Spine.over(2, 1, [rows, gone]), 500, counters := Counters()) == 2_000
+    cancelling = Batch.trusted([column[:2_000] for column in rows.columns], [-rows.weights[0][:2_000]])
+    assert first_after(Spine.over(2, 1, [rows, cancelling]), 500, counters := Counters()) == 2_000
     assert counters.touched < 3 * 4_000 and counters.batches < 60
     assert first_after(Spine.over(2, 1, [rows]), 99_999, Counters()) is None

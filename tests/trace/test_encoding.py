@@ -1,4 +1,4 @@
-"""Words: every value comes back as it was, words sort as values do, and what does not fit is refused by row."""
+"""Words: every value survives the round trip, words sort like values, and a value that does not fit is refused by row."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def same(a: Any, b: Any) -> bool:
 @given(columns())
 @example((Field("x", BIGINT, True), [None, 0, MARKER, -1]))
 @example((Field("x", DOUBLE, False), [struct.unpack("d", b"\x01\x00\x00\x00\x00\x00\xf8\xff")[0]]))
-def test_values_come_back(column: tuple[Field, list[Any]]) -> None:
+def test_values_survive_the_round_trip(column: tuple[Field, list[Any]]) -> None:
     field, values = column
     strings = string_table(1)
     words = encode(pa.array(values, field.type.arrow), field, strings)
@@ -101,7 +101,7 @@ def test_values_come_back(column: tuple[Field, list[Any]]) -> None:
 
 @settings(deadline=None)
 @given(columns(), st.integers(0, 20), st.integers(0, 20))
-def test_a_slice_of_an_array_is_read_where_it_begins(column: tuple[Field, list[Any]], start: int, length: int) -> None:
+def test_a_slice_of_an_array_is_read_from_its_offset(column: tuple[Field, list[Any]], start: int, length: int) -> None:
     field, values = column
     strings = string_table(1)
     part = pa.array(values, field.type.arrow).slice(start, length)
@@ -131,7 +131,7 @@ def rank(value: Any) -> tuple[Any, ...]:
 
 @settings(deadline=None)
 @given(columns(tuple(t for t in VALUES if t != STRING)))
-def test_words_sort_as_values_do(column: tuple[Field, list[Any]]) -> None:
+def test_words_sort_like_values(column: tuple[Field, list[Any]]) -> None:
     field, values = column
     words = encode(pa.array(values, field.type.arrow), field, string_table(1))
     keys = list(zip(*(w.tolist() for w in words), strict=True))
@@ -141,7 +141,7 @@ def test_words_sort_as_values_do(column: tuple[Field, list[Any]]) -> None:
             assert (key == other) == (rank(value) == rank(another))
 
 
-def test_words_are_what_the_contract_says() -> None:
+def test_words_follow_the_contract() -> None:
     strings = string_table(1)
 
     def words(field: Field, values: list[Any]) -> list[list[int]]:
@@ -175,7 +175,7 @@ def test_not_null_bigint_is_not_copied() -> None:
     assert decode((word,), field, strings).buffers()[1].address == word.ctypes.data
 
 
-def test_unaligned_buffers_are_copied_into_place() -> None:
+def test_unaligned_buffers_are_copied() -> None:
     data = pa.py_buffer(b"x" + np.arange(4).tobytes())
     array = pa.Array.from_buffers(pa.int64(), 4, [None, data.slice(1)])
     (word,) = encode(array, Field("x", BIGINT, False), string_table(1))
@@ -231,7 +231,7 @@ def decimal_array(numbers: list[int | None], precision: int) -> pa.Array:
     return pa.Array.from_buffers(pa.decimal128(precision, 0), len(numbers), [pa.py_buffer(valid), pa.py_buffer(data)])
 
 
-def test_bytes_under_null_are_not_judged() -> None:
+def test_bytes_under_null_are_ignored() -> None:
     hidden = pa.Array.from_buffers(pa.decimal128(2, 0), 1, [pa.py_buffer(b"\x00"), decimal_array([10**30], 2).buffers()[1]])
     assert encode(hidden, Field("x", decimal(2, 0)), string_table(1))[0].tolist() == [MARKER]
     moment = pa.Array.from_buffers(pa.timestamp("us", "UTC"), 1, [pa.py_buffer(b"\x00"), pa.py_buffer(np.array([MARKER]))])

@@ -19,7 +19,7 @@ EXTREMES = (-(2**63), -(2**63) + 1, -1, 0, 2**32 - 1, 2**63 - 1)
 
 
 def random_spine(rng: np.random.Generator, columns: int, weights: int, rows: list[int], domain: int) -> Spine:
-    """Batches of these sizes; every second one takes back half of what the one before brought."""
+    """Batches of these sizes; every second one cancels half of the one before it."""
     spine = Spine(columns, weights)
     before = consolidate(Rows.empty(columns, weights))
     for number, n in enumerate(rows):
@@ -27,8 +27,8 @@ def random_spine(rng: np.random.Generator, columns: int, weights: int, rows: lis
         weighed = [rng.integers(-3, 4, n) for _ in range(weights)]
         if number % 2 and len(before):
             again = rng.permutation(len(before))[: len(before) // 2]
-            words = [np.concatenate((word, mine[again])) for word, mine in zip(words, before.columns, strict=True)]
-            weighed = [np.concatenate((w, -mine[again])) for w, mine in zip(weighed, before.weights, strict=True)]
+            words = [np.concatenate((word, column[again])) for word, column in zip(words, before.columns, strict=True)]
+            weighed = [np.concatenate((w, -column[again])) for w, column in zip(weighed, before.weights, strict=True)]
         before = consolidate(Rows(words, weighed))
         spine = spine.appended(before)
     return spine
@@ -45,9 +45,9 @@ def wanted_of(rng: random.Random, spines: list[Spine], leaves: list[bool], summe
     return wanted
 
 
-def together(found: Extended, wanted: list[Measured]) -> list[list[int]]:
-    """The weights, limbs put together."""
-    weights = [weight.tolist() for weight in found.weights]
+def joined(result: Extended, wanted: list[Measured]) -> list[list[int]]:
+    """The weights, limbs joined."""
+    weights = [weight.tolist() for weight in result.weights]
     out = []
     for place, (kind, *_) in enumerate(wanted):
         if kind == LOW:
@@ -57,14 +57,14 @@ def together(found: Extended, wanted: list[Measured]) -> list[list[int]]:
     return out
 
 
-def by_prefix(found: Extended, wanted: list[Measured]) -> dict[int, tuple[int, ...]]:
+def by_prefix(result: Extended, wanted: list[Measured]) -> dict[int, tuple[int, ...]]:
     """The weights of each prefix; limbs may cancel though neither is 0."""
-    rows = zip(found.source.tolist(), zip(*together(found, wanted), strict=True), strict=True)
+    rows = zip(result.source.tolist(), zip(*joined(result, wanted), strict=True), strict=True)
     return {source: weights for source, weights in rows if any(weights)}
 
 
 def check(seed: int, rows: list[int], domain: int) -> int:
-    """Returns the rows found."""
+    """Returns the number of rows."""
     rng = random.Random(seed)
     numbers = np.random.default_rng(seed)
     spines, keys, n = [], [], rng.choice((1, 3, 200))
@@ -81,21 +81,21 @@ def check(seed: int, rows: list[int], domain: int) -> int:
     changes = [consolidate(random_spine(numbers, s.columns, s.weights, [5], domain).scan(Counters())) for s in spines]
     directories = Directories(list(zip(spines, changes, strict=True)))
     versions = [rng.choice(pair) for pair in directories.versions]
-    found = extend(directories, versions, keys, n, wanted, summed, Counters())
+    result = extend(directories, versions, keys, n, wanted, summed, Counters())
     naive = propose.extend(directories, versions, keys, n, wanted, summed, Counters())
     if summed:
-        assert by_prefix(found, wanted) == by_prefix(naive, wanted), f"seed {seed}"
+        assert by_prefix(result, wanted) == by_prefix(naive, wanted), f"seed {seed}"
     else:
-        assert (found.source.tolist(), found.words.tolist()) == (naive.source.tolist(), naive.words.tolist()), f"seed {seed}"
-        assert together(found, wanted) == together(naive, wanted)
-    return len(found.source)
+        assert (result.source.tolist(), result.words.tolist()) == (naive.source.tolist(), naive.words.tolist()), f"seed {seed}"
+        assert joined(result, wanted) == joined(naive, wanted)
+    return len(result.source)
 
 
-def test_small_spines_give_what_the_naive_form_gives() -> None:
+def test_small_spines_equal_the_naive_form() -> None:
     assert sum(check(seed, [30, 20, 5, 5, 1], 6) > 0 for seed in range(80)) > 50
 
 
-def test_large_spines_give_what_the_naive_form_gives() -> None:
+def test_large_spines_equal_the_naive_form() -> None:
     assert sum(check(seed, [40_000, 20_000, 300, 40, 5], 150) > 0 for seed in range(12)) > 6
 
 
@@ -104,13 +104,13 @@ def test_whole_words_multiply_and_overflow() -> None:
     spine = spine.appended(consolidate(Rows((np.array([1, 1, 2]), np.array([5, -7, 2**62])), (np.array([1, 2, 4]),))))
     directories = Directories([(spine, None)])
     ((version, _),) = directories.versions
-    found = extend(directories, [version], [[np.array([1, 3])]], 2, [(WHOLE, 0)], True, Counters())
-    assert (found.source.tolist(), found.weights[0].tolist()) == ([0], [5 - 14])
+    result = extend(directories, [version], [[np.array([1, 3])]], 2, [(WHOLE, 0)], True, Counters())
+    assert (result.source.tolist(), result.weights[0].tolist()) == ([0], [5 - 14])
     with pytest.raises(WeightOverflow):
         extend(directories, [version], [[np.array([2])]], 1, [(WHOLE, 0)], True, Counters())
 
 
-def test_words_that_cancel_are_left_out_where_weights_are_wanted() -> None:
+def test_words_that_cancel_are_omitted_if_weights_are_wanted() -> None:
     spine = Spine(2, 1)
     for weight in (2, -2):
         spine = spine.appended(consolidate(Rows((np.array([1, 1]), np.array([5, 6])), (np.array([weight, 1]),))))

@@ -1,4 +1,4 @@
-"""Rows under one leading word are found by their other words, however these are spread, and at a cost that goes with the logarithm."""
+"""Rows with one leading word are found by their other words, however these are distributed, in logarithmic time."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def test_rows_are_found_by_their_second_word(name: str) -> None:
     words = SPREADS[name](rng).astype(np.int64)
     batch = consolidate(Rows((np.zeros(ROWS, np.int64), words, np.arange(ROWS)), (np.ones(ROWS, np.int64),)))
     near = np.concatenate([words[:200], words[:200] - 1, words[:200] + 1, [LEAST, LEAST + 1, -1, 0, 1, MOST - 1, MOST]])
-    source, (found,), _ = probe(Spine.of(batch), (np.zeros(len(near), np.int64), near), (1,), Counters())
-    assert (found == near[source]).all()
+    source, (matches,), _ = probe(Spine.of(batch), (np.zeros(len(near), np.int64), near), (1,), Counters())
+    assert (matches == near[source]).all()
     assert np.bincount(source, minlength=len(near)).tolist() == [int((words == word).sum()) for word in near]
 
 
 @pytest.mark.parametrize(
     ("name", "bound"), [("even", 16), ("random", 24), ("even_and_far", 8 * math.log2(ROWS)), ("exponential", 8 * math.log2(ROWS))]
 )
-def test_a_row_costs_the_logarithm_at_most(name: str, bound: float) -> None:
+def test_a_row_costs_at_most_the_logarithm(name: str, bound: float) -> None:
     words = SPREADS[name](np.random.default_rng(1)).astype(np.int64)
     batch = consolidate(Rows((np.zeros(ROWS, np.int64), words), (np.ones(ROWS, np.int64),)))
     counters = Counters()

@@ -1,4 +1,4 @@
-"""Exact sums against fractions: any order, any weights, deletions leave nothing, one rounding at the end."""
+"""Exact sums against fractions: any order, any weights, deletions cancel exactly, one rounding at the end."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_limbs_of_a_product_of_doubles_are_exact(values: list[tuple[float, float
     assert sums == [Fraction(x) * Fraction(y) * w for x, y, w in values]
 
 
-def test_products_with_what_is_not_finite_give_nothing() -> None:
+def test_products_with_factors_that_are_not_finite_have_no_limbs() -> None:
     odd = np.array([math.nan, math.inf, -math.inf, 2.0])
     row, _, _ = product_limbs(odd, odd[::-1].copy(), np.ones(4, np.int64))
     assert len(row) == 0
@@ -94,10 +94,10 @@ def test_bits_are_those_of_two_s_complement(dtype: type[np.signedinteger], data:
     width = 8 * np.dtype(dtype).itemsize
     values = data.draw(st.lists(st.integers(-(1 << width - 1), (1 << width - 1) - 1), max_size=9))
     row, position, weight = bit_counts(np.array(values, dtype), np.arange(len(values)))
-    found = [0] * len(values)
+    sums = [0] * len(values)
     for r, p in zip(row.tolist(), position.tolist(), strict=True):
-        found[r] += 1 << p
-    assert found == [value % (1 << width) for value in values]
+        sums[r] += 1 << p
+    assert sums == [value % (1 << width) for value in values]
     assert weight.tolist() == row.tolist()
 
 
@@ -139,10 +139,10 @@ def test_equal_to_fsum(values: list[float]) -> None:
 
 @LAW
 @given(terms, st.randoms())
-def test_order_does_not_matter_and_deletions_leave_nothing(values: Terms, random: object) -> None:
-    gone = [(x, -w) for x, w in values if w != -WORD]
+def test_order_does_not_matter_and_deletions_cancel(values: Terms, random: object) -> None:
+    deleted = [(x, -w) for x, w in values if w != -WORD]
     kept: Terms = [(0.1, 3), (TINY, -1)]
-    changes = [*(t for t in values if t[1] != -WORD), *kept, *gone]
+    changes = [*(t for t in values if t[1] != -WORD), *kept, *deleted]
     random.shuffle(changes)  # type: ignore[attr-defined]
     _, position, limb = limbs_of(changes)
     sums: dict[int, int] = {}
@@ -167,11 +167,11 @@ def test_order_does_not_matter_and_deletions_leave_nothing(values: Terms, random
         ([], 0.0),
     ],
 )
-def test_values_that_are_no_numbers_are_counted(values: Terms, wanted: float) -> None:
+def test_nan_and_infinities_are_counted(values: Terms, wanted: float) -> None:
     assert struct.pack("d", rounded(values)) == struct.pack("d", wanted)
 
 
-def test_positions_of_what_is_no_number() -> None:
+def test_positions_of_nan_and_infinities() -> None:
     payload = struct.unpack("d", b"\x01\x00\x00\x00\x00\x00\xf0\xff")[0]
     row, position, limb = limbs_of([(math.nan, 2), (math.inf, -3), (-math.inf, WORD - 1), (payload, 1)])
     assert (row, position) == ([0, 1, 2, 3], [NAN, POSITIVE_INFINITY, NEGATIVE_INFINITY, NAN])
@@ -180,7 +180,7 @@ def test_positions_of_what_is_no_number() -> None:
 
 @LAW
 @given(st.lists(terms, max_size=5))
-def test_groups_are_rounded_each_by_itself(groups: list[Terms]) -> None:
+def test_groups_are_rounded_independently(groups: list[Terms]) -> None:
     parts = [limbs_of(values) for values in groups]
     starts = np.cumsum([0, *(len(limb) for _, _, limb in parts)])
     position = np.array([p for _, ps, _ in parts for p in ps], np.int64)
@@ -302,7 +302,7 @@ def four_limbs(number: int) -> list[np.ndarray]:
 
 
 def divided(total: int, count: int, scale: int, result: tuple[int, int]) -> Decimal | None:
-    """None where it overflows."""
+    """None if it overflows."""
     try:
         value = divide_decimal(four_limbs(total), np.array([count]), scale, decimal(*result))
     except ArithmeticOverflow:
@@ -322,8 +322,8 @@ def test_averages_of_decimals(precision: int, data: st.DataObject) -> None:
     number = data.draw(up_to(min(38, precision + 10)))
     result = (min(38, precision + 4), min(38, scale + 4))
     wanted = average(number, count, scale, result[1])
-    found = divided(number, count, scale, result)
-    assert found == (as_decimal(wanted, result[1]) if abs(wanted) < 10 ** result[0] else None)
+    quotient = divided(number, count, scale, result)
+    assert quotient == (as_decimal(wanted, result[1]) if abs(wanted) < 10 ** result[0] else None)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def make(records: Sequence[Record], columns: int, weights: int) -> Rows:
 
 
 def content(records: Sequence[Record]) -> Content:
-    """What the records sum to, in order; fails where a sum leaves 64 bits."""
+    """The sums of equal records, in order; fails if a sum leaves 64 bits."""
     sums: dict[tuple[int, ...], list[int]] = {}
     for key, weight in records:
         total = sums.setdefault(key, [0] * len(weight))
@@ -90,8 +90,8 @@ def test_consolidate_of_many_rows(n: int, spread: int, columns: int) -> None:
 
 
 @pytest.mark.parametrize("at", [LOW, -1, HIGH - 50])
-def test_consolidate_of_many_near_rows(at: int) -> None:
-    """The rows are sorted whole, wherever their range begins; a sum beyond 64 bits is told there too."""
+def test_consolidate_of_many_rows_in_a_narrow_range(at: int) -> None:
+    """The rows are sorted as a whole, wherever their range begins; a sum beyond 64 bits is an error there too."""
     rng = np.random.default_rng(0)
     rows = Rows([rng.integers(0, 50, 10_000) + at, rng.integers(-40, 1, 10_000) - 1], [rng.integers(-1, 2, 10_000)])
     assert listed(consolidate(rows)) == list(content(listed(rows)).items())
@@ -100,7 +100,7 @@ def test_consolidate_of_many_near_rows(at: int) -> None:
 
 
 def test_consolidate_refines_long_runs_of_wide_words() -> None:
-    """The leading columns take a few values from all of 64 bits, so that the first word cannot tell the rows."""
+    """The leading columns have a few values from all of 64 bits, so that the first word does not distinguish the rows."""
     rng = np.random.default_rng(7)
     wide = rng.integers(LOW, HIGH, 3)
     n = 5000
@@ -155,7 +155,7 @@ def assert_same(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> None
 
 
 def spine_of(parts: Sequence[Sequence[Record]], columns: int, weights: int) -> Spine:
-    """A spine that keeps each part as a batch of its own."""
+    """A spine that keeps each part as a separate batch."""
     return Spine.over(columns, weights, [consolidate(make(part, columns, weights)) for part in parts])
 
 
@@ -163,7 +163,7 @@ def spine_of(parts: Sequence[Sequence[Record]], columns: int, weights: int) -> S
 @pytest.mark.parametrize("spread", [3, 10**5, *slow(500, 2**62)])
 @pytest.mark.parametrize("fuel", [700, 10**9])
 def test_merge_of_long_and_short_runs(sizes: tuple[int, ...], spread: int, fuel: int) -> None:
-    """Alternating rows, long runs, ties on the leading word, rows that cancel, NULL markers; and the index made on the way."""
+    """Alternating rows, long runs, ties on the leading word, rows that cancel, NULL markers; and the index that is built along."""
     rng = np.random.default_rng([spread % 1009, *sizes])
     parts = [Rows([rng.integers(-spread, spread, n), rng.integers(0, 50, n)], [rng.integers(-2, 3, n)]) for n in sizes]
     for part in parts:
@@ -221,8 +221,8 @@ def test_lookup_and_probe_equal_a_scan(table: Table, width: int, strangers: list
         matches = [weight for row, weight in records if row[:width] == key]
         assert [int(s[i]) for s in sums] == [sum(w[j] for w in matches) for j in range(weights)]
     wanted = list(range(columns))[::-1]
-    source, found, found_weights = probe(spine, keys, wanted, counters)
-    got = sorted(zip(source.tolist(), listed(Rows(found, found_weights)), strict=True))
+    source, matches, row_weights = probe(spine, keys, wanted, counters)
+    got = sorted(zip(source.tolist(), listed(Rows(matches, row_weights)), strict=True))
     want = sorted((i, (row[::-1], weight)) for i, key in enumerate(sought) for row, weight in records if row[:width] == key)
     assert got == want
     assert source.tolist() == sorted(source.tolist())
@@ -245,7 +245,7 @@ def test_first_equals_a_scan(table: Table, prefix: int, width: int, limit: int) 
     sought = sorted({key[: prefix + width] for key, _ in records} | {(-1, 0, 1)[: prefix + width]}) if prefix + width else [()]
     prefixes = [np.array([key[c] for key in sought], np.int64) for c in range(prefix)]
     starts = [np.array([key[prefix + c] for key in sought], np.int64) for c in range(width)]
-    source, found, found_weights = first(spine, prefixes, starts or None, limit, Counters())
+    source, matches, row_weights = first(spine, prefixes, starts or None, limit, Counters())
     want = []
     for i, key in enumerate(sought):
         copies = 0
@@ -253,11 +253,11 @@ def test_first_equals_a_scan(table: Table, prefix: int, width: int, limit: int) 
             if row[:prefix] == key[:prefix] and row[prefix:] >= key[prefix:] and weight[0] > 0 and copies < limit:
                 want.append((i, (row, weight)))
                 copies += weight[0]
-    assert list(zip(source.tolist(), listed(Rows(found, found_weights)), strict=True)) == want
+    assert list(zip(source.tolist(), listed(Rows(matches, row_weights)), strict=True)) == want
 
 
 @pytest.mark.parametrize("spine", [Spine(2, 1), spine_of([[((1, 2), (1,))]], 2, 1)])
-def test_no_keys_find_nothing(spine: Spine) -> None:
+def test_no_keys_have_no_matches(spine: Spine) -> None:
     none = [np.empty(0, np.int64)]
     assert_same(lookup(spine, none, Counters()), none)
     for source, columns, weights in (probe(spine, none, [0, 1], Counters()), first(spine, none, None, 3, Counters())):
@@ -358,7 +358,7 @@ def test_only_the_total_must_fit() -> None:
     assert [int(x[0]) for x in lookup(spine, [np.array([7])], Counters())] == [3, HIGH]
 
 
-def test_a_failed_append_leaves_the_spine_as_it_was() -> None:
+def test_a_failed_append_does_not_change_the_spine() -> None:
     spine = Spine(1, 2)
     good = overflowing([HIGH])[0]
     spine = spine.appended(good)
@@ -414,12 +414,12 @@ def test_rows_select_take_concat_and_pickle() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.zeros(3), np.zeros(6, np.int64)[::2], np.zeros(2, np.int64), np.zeros((3, 1), np.int64)])
-def test_what_is_no_column_never_reaches_a_kernel(bad: np.ndarray) -> None:
+def test_an_invalid_column_never_reaches_a_kernel(bad: np.ndarray) -> None:
     with pytest.raises((TypeError, ValueError)):
         consolidate(Rows([bad], [np.ones(3, np.int64)]))
 
 
-def test_unsorted_arrays_are_no_batch() -> None:
+def test_unsorted_arrays_are_refused() -> None:
     with pytest.raises(AssertionError):
         Batch([np.array([2, 1])], [np.array([1, 1])])
 
@@ -433,7 +433,7 @@ def test_read_only_arrays_with_a_stored_index_make_a_batch() -> None:
     assert lookup(Spine.of(mapped), [np.array([9, LOW, 6])], Counters())[0].tolist() == [3, 1, 0]
 
 
-def test_threads_that_ask_at_once_for_an_index_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_readers_build_one_index(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = np.arange(100)
     batch = Batch([keys], [np.ones(100, np.int64)])
     build = Batch._built_index
@@ -441,12 +441,12 @@ def test_threads_that_ask_at_once_for_an_index_get_one(monkeypatch: pytest.Monke
 
     def slowly(batch: Batch) -> Words:
         """Another thread asks meanwhile; it has a moment to build one too."""
-        found = build(batch)
+        index = build(batch)
         if not others:
             others.append(threading.Thread(target=lambda: batch.entry))
             others[0].start()
             others[0].join(0.1)
-        return found
+        return index
 
     monkeypatch.setattr(Batch, "_built_index", slowly)
     index = batch.index

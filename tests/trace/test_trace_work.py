@@ -1,4 +1,4 @@
-"""Work, not clocks: readers touch in the order of log n plus what they find."""
+"""Work, not time: readers touch O(log n + matches) rows."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ def test_a_heavy_prefix_costs_a_logarithm() -> None:
     assert counters.touched <= 200
 
 
-def test_a_heavy_prefix_that_comes_again_is_not_searched_for_again() -> None:
-    """Two heavy words lie in one bucket of the index, since a third one is far away."""
+def test_a_repeated_heavy_prefix_is_searched_once() -> None:
+    """Two heavy words are in one bucket of the index, since a third one is far away."""
     half = N // 2
     leading, second = np.repeat([0, 1, 1 << 40], [half, half, 1]), np.append(np.tile(np.arange(half), 2), 0)
     spine = Spine.of(Batch.trusted([leading, second], [np.ones(N + 1, np.int64)]))
     sought, touched = np.arange(0, half + 100, half // 100), []
     for heavy in (np.zeros(len(sought), np.int64), np.arange(len(sought)) % 2):
         counters = Counters()
-        (found,) = lookup(spine, [heavy, sought], counters)
-        assert found.tolist() == (sought < half).tolist()
+        (weights,) = lookup(spine, [heavy, sought], counters)
+        assert weights.tolist() == (sought < half).tolist()
         touched.append(counters.touched)
     again, alternating = touched
     assert alternating - again >= 20 * len(sought)
@@ -69,7 +69,7 @@ def test_a_heavy_prefix_that_comes_again_is_not_searched_for_again() -> None:
 
 
 def test_deleting_the_first_row_again_and_again_does_not_degrade() -> None:
-    """The minimum of a group is deleted 20,000 times; looking for the next from the old one on stays cheap."""
+    """The minimum of a group is deleted 20,000 times; the search for the next one, from the old one on, stays cheap."""
     n = 50_000
     spine = Spine(2, 1)
     spine = spine.appended(Batch.trusted([np.zeros(n, np.int64), np.arange(n)], [np.ones(n, np.int64)]))
@@ -79,7 +79,7 @@ def test_deleting_the_first_row_again_and_again_does_not_degrade() -> None:
         _, columns, _ = first(spine, [group], [least], 1, counters)
         worst = max(worst, counters.touched)
         assert columns[1][0] == 10 * step
-        gone = columns[1][0] + np.arange(10)
-        spine = spine.appended(Batch.trusted([np.zeros(10, np.int64), gone], [-np.ones(10, np.int64)]))
-        least = gone[-1:]
+        deleted = columns[1][0] + np.arange(10)
+        spine = spine.appended(Batch.trusted([np.zeros(10, np.int64), deleted], [-np.ones(10, np.int64)]))
+        least = deleted[-1:]
     assert worst <= 1000  # a seek in each of some thirty batches, not the rows deleted before

@@ -41,7 +41,7 @@ class PerLevelJoin:
 
 
 def check(shape: str, seeds: range, ticks: int) -> None:
-    query, found = atoms(SHAPES[shape]), 0
+    query, compared = atoms(SHAPES[shape]), 0
     for seed in seeds:
         rng = random.Random(seed)
         join, contents, content = IncrementalGenericJoin(query), nothing(query), ZSetTrie()
@@ -49,8 +49,8 @@ def check(shape: str, seeds: range, ticks: int) -> None:
             contents = added(contents, change)
             content = content.plus(join.join({name: [*rows.items()] for name, rows in change.items()}))
             assert content == joined(query, contents), (shape, seed, change)
-            found += len(content)
-    assert found > 20
+            compared += len(content)
+    assert compared > 20
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -100,7 +100,7 @@ def test_a_rule_for_each_level_fails_on_most_single_changes() -> None:
 
 
 def test_changes_that_meet_are_counted_once_only_with_old_and_new_versions() -> None:
-    """All three sides in one tick: with old versions alone the triangle is missed, with new ones alone it is found three times."""
+    """All three sides in one tick: with old versions alone the triangle is missing, with new ones alone it is counted three times."""
     change = {"g": [((1, 2), 1), ((1, 3), 1), ((2, 3), 1)]}
     join = IncrementalGenericJoin(G)
     for arrangement in join.arrangements.values():

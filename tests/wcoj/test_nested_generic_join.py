@@ -1,4 +1,4 @@
-"""Generic join in recursions is what the recursion comes to from scratch, after inserts and deletes, at one level and at two."""
+"""Generic join in recursions equals the recursion computed from scratch, after inserts and deletes, at one level and at two."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ RULES = {
 }
 
 
-def places(query: list[Atom], head: str) -> list[int]:
+def positions_of(query: list[Atom], head: str) -> list[int]:
     order = [variable.name for variable in variables(query)]
     return [order.index(name) for name in head]
 
 
-def derived(query: list[Atom], at: list[int], p: Pairs, e: Pairs) -> Pairs:
-    found = joined(query, {"p": dict.fromkeys(p, 1), "e": dict.fromkeys(e, 1)})
-    return {tuple(row[place] for place in at) for row in found}
+def derived(query: list[Atom], positions: list[int], p: Pairs, e: Pairs) -> Pairs:
+    rows = joined(query, {"p": dict.fromkeys(p, 1), "e": dict.fromkeys(e, 1)})
+    return {tuple(row[position] for position in positions) for row in rows}
 
 
 def closed(step: Callable[[Pairs], Pairs], base: Pairs) -> Pairs:
@@ -43,24 +43,26 @@ def closed(step: Callable[[Pairs], Pairs], base: Pairs) -> Pairs:
     return base
 
 
-def derivation(circuit: ReferenceCircuit, query: list[Atom], at: list[int], p: ReferenceStream, e: ReferenceStream) -> ReferenceStream:
+def derivation(
+    circuit: ReferenceCircuit, query: list[Atom], positions: list[int], p: ReferenceStream, e: ReferenceStream
+) -> ReferenceStream:
     operator = GenericJoin(query)
     rows = circuit.operator(operator, *({"p": p, "e": e}[name] for name in operator.relations))
-    return rows.map(lambda row: tuple(row[place] for place in at))
+    return rows.map(lambda row: tuple(row[position] for position in positions))
 
 
-def recursion(query: list[Atom], at: list[int]) -> ReferenceCircuit:
+def recursion(query: list[Atom], positions: list[int]) -> ReferenceCircuit:
     """p = distinct(b + rule(p, e))."""
     circuit = ReferenceCircuit()
     base, e = circuit.source("b"), circuit.source("e")
     scope = circuit.child("scope")
     p = scope.feedback("p")
-    scope.connect(p, scope.import_stream(base).plus(derivation(scope, query, at, p, scope.import_stream(e))).distinct())
+    scope.connect(p, scope.import_stream(base).plus(derivation(scope, query, positions, p, scope.import_stream(e))).distinct())
     circuit.sink("p", scope.export(p))
     return circuit
 
 
-def recursion_in_recursion(query: list[Atom], at: list[int]) -> ReferenceCircuit:
+def recursion_in_recursion(query: list[Atom], positions: list[int]) -> ReferenceCircuit:
     """q = distinct(b + turned(p)), where for each iteration p = distinct(q + rule(p, e))."""
     circuit = ReferenceCircuit()
     base, e = circuit.source("b"), circuit.source("e")
@@ -69,7 +71,7 @@ def recursion_in_recursion(query: list[Atom], at: list[int]) -> ReferenceCircuit
     inner = outer.child("inner")
     p = inner.feedback("p")
     edges = inner.import_stream(outer.import_stream(e))
-    inner.connect(p, inner.import_stream(q).plus(derivation(inner, query, at, p, edges)).distinct())
+    inner.connect(p, inner.import_stream(q).plus(derivation(inner, query, positions, p, edges)).distinct())
     turned = inner.export(p).map(lambda pair: (pair[1], pair[0]))
     outer.connect(q, outer.import_stream(base).plus(turned).distinct())
     circuit.sink("p", outer.export(q))
@@ -79,10 +81,10 @@ def recursion_in_recursion(query: list[Atom], at: list[int]) -> ReferenceCircuit
 def check(name: str, seeds: range, build: Callable[[list[Atom], list[int]], ReferenceCircuit], turned: bool) -> None:
     rule, head = RULES[name]
     query = atoms(rule)
-    at = places(query, head)
+    positions = positions_of(query, head)
     most = 0
     for seed in seeds:
-        rng, circuit = random.Random(seed), build(query, at)
+        rng, circuit = random.Random(seed), build(query, positions)
         (sink,) = (node for node in circuit.nodes if node.kind == "sink")
         tables: dict[str, Pairs] = {"b": set(), "e": set()}
         content = Changes()
@@ -98,7 +100,7 @@ def check(name: str, seeds: range, build: Callable[[list[Atom], list[int]], Refe
             circuit.step(**changes)
             content = Changes.sum([*content.weights.items(), *sink.value.weights.items()])
             e = tables["e"]
-            expected = closed(lambda p, e=e: derived(query, at, p, e) | ({(y, x) for x, y in p} if turned else set()), tables["b"])
+            expected = closed(lambda p, e=e: derived(query, positions, p, e) | ({(y, x) for x, y in p} if turned else set()), tables["b"])
             assert content == Changes.of((pair, None, 1) for pair in expected), (name, seed, tick)
             most = max(most, len(expected - tables["b"]))
     assert most > 1

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from deltic.dbsp.operators import as_tuple, joined_times, parts
-from deltic.dbsp.zset import At, Row, ZSet, at
+from deltic.dbsp.zset import EntryTime, Row, ZSet, as_time
 from deltic.purity import pure
 from deltic.trace.time import Time
 
@@ -27,7 +27,7 @@ def join_function(logic: Logic, zset: ZSet) -> ZSet:
     """
     updates = pure(as_tuple(logic))
 
-    def rows() -> Iterator[tuple[tuple[Row, At], int]]:
+    def rows() -> Iterator[tuple[tuple[Row, EntryTime], int]]:
         for (element, time), weight in zset.items():
             for update in updates(element):
                 row, due, factor = parts(update, 3, logic)
@@ -80,14 +80,14 @@ def followed_by(first: Logic, *others: Logic) -> Logic:
     def logic(row: Any) -> Iterator[Update]:
         for middle, time, weight in first(row):
             for last, due, factor in second(middle):
-                yield last, joined(at(time), due), weight * factor
+                yield last, joined(as_time(time), due), weight * factor
 
     return followed_by(logic, *rest)
 
 
-def joined(time: At, due: int | Time | None) -> At:
+def joined(time: EntryTime, due: int | Time | None) -> EntryTime:
     """time ∨ due, where None precedes or equals every time."""
-    later = at(due)
+    later = as_time(due)
     if time is None or later is None:
         return later if time is None else time
     return joined_times(time, later, "join_function")

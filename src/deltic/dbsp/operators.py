@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from deltic.dbsp.weights import checked
-from deltic.dbsp.zset import At, IndexedZSet, Row, ZSet, ZSetTrace, check_kind
+from deltic.dbsp.zset import EntryTime, IndexedZSet, Row, ZSet, ZSetTrace, check_kind
 from deltic.errors import CircuitError
 from deltic.purity import name_of, pure
 from deltic.trace.time import Time, join
@@ -73,7 +73,7 @@ def explode(function: Callable[[Any], Iterable[tuple[Row, int]]], zset: ZSet) ->
     check_kind("explode", zset, ZSet, IndexedZSet)
     results = pure(as_tuple(function))
 
-    def rows() -> Iterator[tuple[tuple[Row, At], int]]:
+    def rows() -> Iterator[tuple[tuple[Row, EntryTime], int]]:
         for (element, time), weight in zset.items():
             for result in results(element):
                 row, w = parts(result, 2, function)
@@ -177,7 +177,7 @@ def join_stream(function: Callable[[Any, Any, Any], Row], left: IndexedZSet, rig
     joined = pure(function)
     values = right.groups()
 
-    def pairs() -> Iterator[tuple[tuple[Row, At], int]]:
+    def pairs() -> Iterator[tuple[tuple[Row, EntryTime], int]]:
         for key, group in left.groups().items():
             for value, weight in group.items():
                 for other, w in values.get(key, {}).items():
@@ -199,7 +199,7 @@ def join_trace(function: Callable[[Any, Any, Any], Row], delta: IndexedZSet, tra
     joined = pure(function)
     groups = delta.groups()
 
-    def pairs() -> Iterator[tuple[tuple[Row, At], int]]:
+    def pairs() -> Iterator[tuple[tuple[Row, EntryTime], int]]:
         for (key, other, time), w in trace.items():
             due = None if now is None or time is None else joined_times(now, time, "join_trace")
             for value, weight in groups.get(key, {}).items():
@@ -259,7 +259,7 @@ def distinct_trace(delta: ZSet, trace: ZSetTrace, now: Time) -> ZSet:
     return ZSet.of((element, None, _distinct_change(weights.get(element, 0), trace.times(element), now)) for element in elements)
 
 
-def _distinct_change(w: int, history: Mapping[At, int], now: Time) -> int:
+def _distinct_change(w: int, history: Mapping[EntryTime, int], now: Time) -> int:
     if len(now) != 2:
         raise CircuitError(f"distinct_trace at time {now}", expected="a time (epoch, iteration) of a child circuit")
     epoch, iteration = now

@@ -17,19 +17,19 @@ from deltic.trace.time import Time
 
 Row = Hashable
 Pair = tuple[Row, Row]
-At = Time | None
+EntryTime = Time | None
 E = TypeVar("E", bound=Hashable)
 
 PAST: Final = -1
 """The root coordinate that stands for every epoch before the current one."""
 
 
-def at(time: int | Time | None) -> At:
+def as_time(time: int | Time | None) -> EntryTime:
     """The time as a tuple; the root time n becomes (n,)."""
     return (time,) if isinstance(time, int) else time
 
 
-def past(time: At) -> At:
+def past(time: EntryTime) -> EntryTime:
     """The time after the end of its epoch: PAST and the iterations."""
     return None if time is None else (PAST, *time[1:])
 
@@ -83,7 +83,7 @@ class WeightedEntries(Generic[E]):
         return hash((type(self), frozenset(self.weights.items())))
 
 
-class ZSet(WeightedEntries[tuple[Row, At]]):
+class ZSet(WeightedEntries[tuple[Row, EntryTime]]):
     """Entries (element, time)."""
 
     @classmethod
@@ -93,9 +93,9 @@ class ZSet(WeightedEntries[tuple[Row, At]]):
         >>> ZSet.of([("a", 0, 1), ("b", None, 2), ("a", 0, -1)])
         ZSet([('b', None, 2)])
         """
-        return cls.sum(((element, at(time)), weight) for element, time, weight in triples)
+        return cls.sum(((element, as_time(time)), weight) for element, time, weight in triples)
 
-    def triples(self) -> list[tuple[Row, At, int]]:
+    def triples(self) -> list[tuple[Row, EntryTime, int]]:
         return [(element, time, weight) for (element, time), weight in self.items()]
 
     def untimed(self, operator: str = "untimed") -> ZSet:
@@ -106,15 +106,15 @@ class ZSet(WeightedEntries[tuple[Row, At]]):
         return f"ZSet({self.triples()!r})"
 
 
-class IndexedZSet(WeightedEntries[tuple[Pair, At]]):
+class IndexedZSet(WeightedEntries[tuple[Pair, EntryTime]]):
     """Entries ((key, value), time)."""
 
     @classmethod
     def of(cls, triples: Iterable[tuple[Pair, int | Time | None, int]]) -> Self:
         """From ((key, value), time, weight)."""
-        return cls.sum(((pair, at(time)), weight) for pair, time, weight in triples)
+        return cls.sum(((pair, as_time(time)), weight) for pair, time, weight in triples)
 
-    def triples(self) -> list[tuple[Pair, At, int]]:
+    def triples(self) -> list[tuple[Pair, EntryTime, int]]:
         return [(pair, time, weight) for (pair, time), weight in self.items()]
 
     def groups(self) -> dict[Row, dict[Row, int]]:
@@ -132,22 +132,22 @@ class IndexedZSet(WeightedEntries[tuple[Pair, At]]):
         return f"IndexedZSet({self.triples()!r})"
 
 
-class ZSetTrace(WeightedEntries[tuple[Row, Row, At]]):
+class ZSetTrace(WeightedEntries[tuple[Row, Row, EntryTime]]):
     """The sum of many deltas: entries (key, value, time). An element of a Z-set is a key with value ()."""
 
     @classmethod
     def of(cls, rows: Iterable[tuple[Row, Row, int | Time | None, int]]) -> Self:
         """From (key, value, time, weight)."""
-        return cls.sum(((key, value, at(time)), weight) for key, value, time, weight in rows)
+        return cls.sum(((key, value, as_time(time)), weight) for key, value, time, weight in rows)
 
-    def rows(self) -> list[tuple[Row, Row, At, int]]:
+    def rows(self) -> list[tuple[Row, Row, EntryTime, int]]:
         return [(key, value, time, weight) for (key, value, time), weight in self.items()]
 
     def past(self) -> ZSetTrace:
         """The trace after the end of the epoch: the weights of a row at an iteration are added over all epochs."""
         return ZSetTrace.sum((((key, value, past(time)), weight) for (key, value, time), weight in self.weights.items()), "past")
 
-    def times(self, key: Row) -> dict[At, int]:
+    def times(self, key: Row) -> dict[EntryTime, int]:
         """The key's weights by time, over all its values."""
         return summed(((time, weight) for (other, _, time), weight in self.weights.items() if other == key), "times")
 

@@ -24,10 +24,9 @@ _INDEXING: Final = Lock()
 
 
 class Batch(Rows):
-    """Rows in order, each once. Made by `consolidate`, `merge`, or `Batch.trusted`.
+    """Rows in order, each once. Created by `consolidate`, `merge`, or `Batch.trusted`.
 
-    guard: of a mapped batch whose pages are verified as they are read. Spines and merges heed it; whoever else reads such a batch calls
-    `verified` first.
+    guard: of a mapped batch whose pages are verified as they are read. Spines and merges use it; other readers must call `verified` first.
     """
 
     __slots__ = ("_entry", "_index", "guard")
@@ -48,9 +47,9 @@ class Batch(Rows):
         table: Words | None = None,
         guard: Guard | None = None,
     ) -> Batch:
-        """A batch of arrays that are known to be sorted and consolidated, and to go with the index; costs nothing per row.
+        """A batch of arrays that are known to be sorted and consolidated, and of their index; O(1).
 
-        table: their addresses, if they are known already.
+        table: their addresses, if these are known.
         """
         batch = cls.__new__(cls)
         Rows.__init__(batch, columns, weights)
@@ -61,7 +60,7 @@ class Batch(Rows):
         return batch
 
     def verified(self) -> Batch:
-        """The batch, all of it verified if it is a mapped one."""
+        """The batch; if it is mapped, all of it verified."""
         if self.guard is not None:
             self.guard.everything()
         return self
@@ -74,7 +73,7 @@ class Batch(Rows):
     def index(self) -> Words:
         """The radix index, built at first use; empty without columns."""
         if self._index is None:
-            with _INDEXING:  # once: `entry` has its address, and lives on where another thread's would take its place
+            with _INDEXING:  # built once: `entry` keeps its address, so another thread must not replace it
                 if self._index is None:
                     self._index = self._built_index()
         return self._index
@@ -103,7 +102,7 @@ class Batch(Rows):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the words and of the index, if it is there."""
+        """Bytes of the words, and of the index if it has been built."""
         return super().nbytes + (0 if self._index is None else self._index.nbytes)
 
     @staticmethod
@@ -113,6 +112,6 @@ class Batch(Rows):
         return Batch.trusted(none.columns, none.weights)
 
     def slice(self, start: int, end: int) -> Batch:
-        """Rows start to end, as a batch that shares the arrays."""
+        """Rows start … end, as a batch that shares the arrays."""
         self.verified()
         return Batch.trusted([c[start:end] for c in self.columns], [w[start:end] for w in self.weights])

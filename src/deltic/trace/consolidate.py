@@ -11,7 +11,7 @@ from deltic.trace.rows import Rows
 
 
 def overflow(where: str) -> WeightOverflow:
-    """The error for a weight that leaves 64 bits."""
+    """The error for a weight beyond 64 bits. where: the computation."""
     return WeightOverflow(
         f"weight overflow: {where} gives a weight beyond 64 bits",
         remedy="a row's multiplicity or a sum must stay within ±9223372036854775807",
@@ -21,7 +21,7 @@ def overflow(where: str) -> WeightOverflow:
 def cut_batch(words: Words, table: Words, columns: int, length: int, index: Words | None = None) -> Batch:
     """The first `length` rows of a kernel's output as a batch; copied if most of a large output is not used.
 
-    words: int64[columns + weights, room], as `block` makes it, with the addresses of its columns.
+    words: int64[columns + weights, room], with the addresses of its columns, from `block`.
     """
     known: Words | None = table
     if 2 * length < words.shape[1]:
@@ -33,9 +33,9 @@ def cut_batch(words: Words, table: Words, columns: int, length: int, index: Word
 
 
 def consolidate(rows: Rows) -> Batch:
-    """The batch equal to `rows` as a Z-set; shares the arrays if they are in order already. O(n) for rows of bounded width.
+    """The batch equal to `rows` as a Z-set; shares the arrays if the rows are in order. O(n) for rows of bounded width.
 
-    Raises WeightOverflow if a sum of weights leaves 64 bits, whatever the order of adding.
+    Raises WeightOverflow if a sum of weights leaves 64 bits; partial sums may.
     """
     if isinstance(rows, Batch):
         return rows

@@ -1,4 +1,4 @@
-"""What an operator did: plain counts that readers and operators add to."""
+"""Counters of the work of an operator; readers and operators add to them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 class Counters:
     """Sums over calls.
 
-    rows_in, rows_out: rows that an operator took and gave.
-    touched: rows and index entries that kernels really inspected in traces.
+    rows_in, rows_out: rows that an operator read and returned.
+    touched: rows and index entries that kernels inspected in traces.
     batches: batches read, counted once per call.
     seconds: time spent.
     """
@@ -32,7 +32,7 @@ class Counters:
 
 
 def summed(parts: Sequence[Mapping[str, Counters]]) -> Mapping[str, Counters]:
-    """By name, over all parts, such as shards; the parts are left as they are, and a single one is the answer."""
+    """The sums over all parts, such as shards, by name. The parts are not changed; a single one is returned as it is."""
     if len(parts) == 1:
         return parts[0]
     total: dict[str, Counters] = {}

@@ -44,7 +44,7 @@ def words_of(type_: Type, nullable: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the words of each field stand in a row. strings: the words that are string ids."""
+    """The positions of each field's words in a row. strings: the positions of string ids."""
 
     width: int
     slices: tuple[slice, ...]
@@ -57,18 +57,18 @@ class Layout:
 
 @lru_cache(maxsize=4096)
 def _layout(schema: Schema) -> Layout:
-    slices, at = [], 0
+    slices, end = [], 0
     for f in schema:
-        slices.append(slice(at, at := at + words_of(f.type, f.nullable)))
+        slices.append(slice(end, end := end + words_of(f.type, f.nullable)))
     strings = tuple(s.start for s, f in zip(slices, schema, strict=True) if f.type.has_bytes)
-    return Layout(at, tuple(slices), strings)
+    return Layout(end, tuple(slices), strings)
 
 
 def encode(array: pa.Array | pa.ChunkedArray, field: Field, strings: StringTable) -> Words:
     """The words of a column, int64[n] each; nothing is copied for NOT NULL BIGINT.
 
     array: of `field.type.arrow` (a STRING also large or as a dictionary), or of a type of its kind whose values fit.
-    Raises ConstraintViolation, with the row in `.row`, for NULL in a NOT NULL column and for what does not fit.
+    Raises ConstraintViolation, with the row in `.row`, for NULL in a NOT NULL column and for values that do not fit.
     """
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks == 1 else _one(array)
@@ -77,7 +77,7 @@ def encode(array: pa.Array | pa.ChunkedArray, field: Field, strings: StringTable
     if not field.type.has_bytes:
         return encode_words(array, field)
     if array.null_count and not field.nullable:
-        raise _null_found(array, field)
+        raise _null_error(array, field)
     return (strings.intern(array),)
 
 
@@ -93,7 +93,7 @@ def encode_words(array: pa.Array, field: Field) -> Words:
         array = _fitted(array, field)
     nulls = array.null_count
     if nulls and not field.nullable:
-        raise _null_found(array, field)
+        raise _null_error(array, field)
     if field.type == NULL:
         return (np.full(len(array), MARKER),)
     if field.type.is_decimal:
@@ -127,7 +127,7 @@ def _words(array: pa.Array, field: Field) -> npt.NDArray[np.int64]:
 
 
 def _values(array: pa.Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """The values as they lie in the Arrow buffer, without a copy if they are aligned."""
+    """The values in the Arrow buffer, not copied if they are aligned."""
     buffer = array.buffers()[1]
     if not len(array) or buffer is None:
         return np.zeros(len(array), dtype)
@@ -153,14 +153,14 @@ def _decimal_words(array: pa.Array, field: Field) -> Words:
         raise _unfit(array, field, _first_failing(array, lambda part: part.validate(full=True))) from None
     words = _values(array, np.dtype((np.void, 16))).view(np.int64)
     low, high = words[0::2], words[1::2]
-    found: Words = (np.ascontiguousarray(low),) if field.type.precision <= NARROW else (np.ascontiguousarray(high), low ^ MARKER)
+    encoded: Words = (np.ascontiguousarray(low),) if field.type.precision <= NARROW else (np.ascontiguousarray(high), low ^ MARKER)
     if not array.null_count:
-        return found
+        return encoded
     valid = _bits(array, 0)
-    return (np.where(valid, found[0], MARKER), *(word * valid for word in found[1:]))
+    return (np.where(valid, encoded[0], MARKER), *(word * valid for word in encoded[1:]))
 
 
-def _null_found(array: pa.Array, field: Field) -> ConstraintViolation:
+def _null_error(array: pa.Array, field: Field) -> ConstraintViolation:
     row = array.is_null().index(True).as_py()
     return _violation(f"column {field.name} is NOT NULL, and row {row} has NULL", field, row)
 
@@ -212,7 +212,7 @@ def _first_failing(array: pa.Array, check: Callable[[pa.Array], object]) -> int:
 
 
 def decode(words: Sequence[npt.NDArray[np.int64]], field: Field, strings: StringTable) -> pa.Array:
-    """The column that the words stand for, of `field.type.arrow`; nothing is copied for NOT NULL BIGINT."""
+    """The column that the words encode, of `field.type.arrow`; nothing is copied for NOT NULL BIGINT."""
     if field.type is BIGINT and not field.nullable:
         return pa.array(words[0])
     if field.type.has_bytes:
@@ -257,30 +257,30 @@ def _decimals(words: Sequence[npt.NDArray[np.int64]], type_: Type, missing: Mask
 
 
 def encode_table(table: pa.Table | pa.RecordBatch, schema: Schema, strings: StringTable) -> Words:
-    """The words of all columns, in order. The table begins with exactly the columns of the schema. Raises as `encode`."""
+    """The words of all columns, in order. The first columns of the table must be those of the schema. Raises as `encode`."""
     return tuple(word for i, f in enumerate(schema) for word in encode(table.column(i), f, strings))
 
 
 def encode_changes(table: pa.Table | pa.RecordBatch, target: TableSchema, strings: StringTable) -> Words:
-    """The words of rows of a table, in its column order; a primary key is the same with -0.0 and 0.0, and is kept as 0.0.
+    """The words of rows of a table, in its column order. In a primary key -0.0 is encoded as 0.0, which equals it.
 
-    They are copied: whoever made the frame from NumPy or pandas may write to its memory later.
+    They are copied: a frame from NumPy or pandas may share memory that is written to later.
     """
     words = tuple(owned(word) for word in encode_table(table, target.schema, strings))
     if not any(target.schema[i].type.is_float for i in target.key):
         return words
     slices = Layout.of(target.schema).slices
     signed = {slices[i].start for i in target.key if target.schema[i].type.is_float}
-    return tuple(np.where(word == NEGATIVE_ZERO, 0, word) if at in signed else word for at, word in enumerate(words))
+    return tuple(np.where(word == NEGATIVE_ZERO, 0, word) if i in signed else word for i, word in enumerate(words))
 
 
 def owned(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The array, or a copy where it views the memory of another."""
+    """The array, or a copy if it is a view of another's memory."""
     return words if words.flags.owndata else words.copy()
 
 
 def decode_table(words: Sequence[npt.NDArray[np.int64]], schema: Schema, strings: StringTable) -> pa.Table:
-    """The table that the words stand for."""
+    """The table that the words encode."""
     arrays = [decode(words[s], f, strings) for s, f in zip(Layout.of(schema).slices, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema.arrow)
 

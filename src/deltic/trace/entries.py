@@ -1,6 +1,6 @@
-"""The arrays of a string table: strings as entries, numbered as they came, with their bytes end to end in one arena.
+"""The arrays of a string table: strings as entries, numbered in order of arrival, with their bytes concatenated in one arena.
 
-Always: entries are only added. So who holds the arrays may read them while another thread adds. Their layout is in kernels/text.py.
+Always: entries are only added, so a thread may read the arrays while another adds. Their layout is in kernels/text.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INT32_MAX: Final = np.iinfo(np.int32).max
 
 
 class Entries(NamedTuple):
-    """Replaced together when they have to grow. used: counters that kernels keep, how many entries there are among them."""
+    """Replaced together when they have to grow. used: counters that kernels keep, among them the number of entries."""
 
     slots: Words
     ids: Words
@@ -31,7 +31,7 @@ class Entries(NamedTuple):
 
     @staticmethod
     def with_room(entries: int, size: int) -> Entries:
-        """None yet. An id that is not there yet reads as the marker, which nothing looks for."""
+        """No entries, with room for some. Ids of future entries are the marker, which is never looked up."""
         return Entries(
             np.zeros(2 * entries, np.int64),
             np.full(entries, MARKER),
@@ -42,7 +42,7 @@ class Entries(NamedTuple):
 
 
 class Located(NamedTuple):
-    """Where ids stand in a table: places int64[n], -1 for NULL, -2 if not there (`missing` of them); offsets of their bytes."""
+    """Ids in a table. places: int64[n] their entries, -1 for NULL, -2 if absent (`missing` of them). offsets: of their bytes, joined."""
 
     entries: Entries
     places: Words
@@ -50,7 +50,7 @@ class Located(NamedTuple):
     missing: int
 
     def texts(self, kind: pa.DataType) -> pa.Array:
-        """The bytes as an array of `kind` (string, binary or large_binary), NULL where there is no entry."""
+        """The bytes as an array of `kind` (string, binary or large_binary), NULL for NULL and absent ids."""
         n, size, wide = len(self.places), self.offsets[-1], pa.types.is_large_binary(kind)
         if size > INT32_MAX and not wide:
             raise DataError(f"{size} bytes of strings in one column", expected="at most 2 GiB", remedy="read it in parts")

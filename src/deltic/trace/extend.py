@@ -1,7 +1,7 @@
 """extend: one more word for many prefixes at once, from several spines: the step of a worst-case optimal join.
 
-A spine is read in one of two versions, as of the last commit or with this tick's change; both lie in one directory, which is laid out
-once for all the steps of a tick.
+A spine is read in one of two versions, as of the last commit or with this tick's change; both are in one directory, which is created once
+for all the steps of a tick.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from deltic.trace.spine import Spine
 __all__ = ["HIGH", "LOW", "PLAIN", "WHOLE", "Directories", "Extended", "Measured", "SpineVersion", "extend"]
 
 Measured = tuple[int, ...]
-"""A weight that is wanted: what the product is multiplied with (PLAIN, WHOLE, or HIGH and LOW one after the other), then for each atom
-which of its weights is a factor, -1 for none."""
+"""A weight of the result: what the product is multiplied with (PLAIN, WHOLE, or HIGH followed by LOW), then for each atom which of its
+weights is a factor, -1 for none."""
 
 
 class SpineVersion(NamedTuple):
-    """A spine in one version. at: where its batches begin in the directory. The spine is in this version."""
+    """A spine in one version. entry: the position of its first batch in the directory."""
 
     spine: Spine
-    at: int
+    entry: int
 
 
 class Extended(NamedTuple):
-    """source: the prefix of each row, ascending. words: what was bound, none where it was summed over. weights: those wanted."""
+    """source: the prefix of each row, ascending. words: those bound; meaningless if they were summed over. weights: those wanted."""
 
     source: Words
     words: Words
@@ -46,19 +46,19 @@ class Extended(NamedTuple):
 
 
 class Directories:
-    """Spines laid out one after another, each (as of the last commit, with this tick's change)."""
+    """Spines one after another, each (as of the last commit, with this tick's change)."""
 
     __slots__ = ("versions", "words")
 
     def __init__(self, spines: Sequence[tuple[Spine, Batch | None]]) -> None:
         parts: list[Words] = []
-        at = 0
+        end = 0
         self.versions: list[tuple[SpineVersion, SpineVersion]] = []
         for spine, change in spines:
             new = spine if change is None else spine.with_batch(change)
-            self.versions.append((SpineVersion(spine, at), SpineVersion(new, at)))
+            self.versions.append((SpineVersion(spine, end), SpineVersion(new, end)))
             parts.append(new.view[1])
-            at += len(new.view[1])
+            end += len(new.view[1])
         self.words = np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
@@ -73,9 +73,9 @@ def extend(
 ) -> Extended:
     """The words that every version has in the next column after its key, for each of n prefixes.
 
-    keys: for each version, int64[n] for each leading column that is bound. wanted: the weights of the result; none where no version ends
-    with the word. summed: whether they are summed over the words, which are not listed; every version ends with the word then.
-    Rows whose weights are all 0 are left out, except where none is wanted; there a word that cancels may be listed.
+    keys: for each version, int64[n] for each leading column that is bound. wanted: the weights of the result; none if the word is no
+    version's last column. summed: whether they are summed over the words, which are not listed; the word must be every version's last
+    column. Rows whose weights are all 0 are omitted, except if none is wanted; then a word whose rows cancel each other may be listed.
     O(n · log state + for each prefix the least of the versions' rows under it · log state). Raises WeightOverflow.
     """
     shared = [i for i, version in enumerate(versions) if version.spine.share is not None]
@@ -89,7 +89,7 @@ def extend(
             spine.expect(key)
         spine.sought[0] += n
         counters.batches += len(spine.batches)
-        atoms.append((version.at, len(spine.batches), spine.columns, spine.weights, len(key), len(columns)))
+        atoms.append((version.entry, len(spine.batches), spine.columns, spine.weights, len(key), len(columns)))
         columns += key
     report = np.zeros(read.REPORT, np.int64)
     table = np.array(atoms, np.int64)
@@ -106,9 +106,9 @@ def extend(
 
 
 def among(result: Extended, rows: np.ndarray, *, summed: bool) -> Extended:
-    """These rows of the result; summed: over their words."""
-    taken = _taken(result, rows)
-    return _summed(taken) if summed else taken
+    """These rows of the result; summed: their weights are summed over the words."""
+    selected = _selected(result, rows)
+    return _summed(selected) if summed else selected
 
 
 @lru_cache(maxsize=1024)
@@ -122,16 +122,16 @@ def _binds_share(spine: Spine, bound: int) -> bool:
 
 
 def _own(result: Extended, spine: Spine, key: Sequence[Words]) -> Extended:
-    """What rests on rows of the spine that are this shard's, as far as that is known by now."""
+    """The rows that derive from this shard's rows of the spine, if all words of the shard key are bound; else all."""
     share = spine.share
     assert share is not None
     if any(word > len(key) for word in share.key):
         return result
     words = [result.words if word == len(key) else key[word][result.source] for word in share.key]
-    return _taken(result, share.places(words))
+    return _selected(result, share.places(words))
 
 
-def _taken(result: Extended, rows: np.ndarray) -> Extended:
+def _selected(result: Extended, rows: np.ndarray) -> Extended:
     return Extended(result.source[rows], result.words[rows], tuple(weight[rows] for weight in result.weights))
 
 

@@ -1,7 +1,7 @@
 """Guards: verify every page of a mapped batch before a kernel first reads it.
 
-A probe reads only the buckets of its keys. The guard computes their pages from the index and verifies the new ones; a reader of all rows
-has all pages verified. So opening a batch takes constant time, and verification costs in proportion to what is read.
+A probe reads only the buckets of its keys. The guard computes their pages from the index and verifies the new ones; for a reader of all
+rows it verifies all pages. So opening a batch takes constant time, and verification costs in proportion to what is read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Verify = Callable[[list[int]], None]
 
 
 class Guard:
-    """index: the batch's, not verified yet. verify_index, verify_rows: of the index' pages, and of the rows' in all columns and weights."""
+    """index: that of the batch, not verified yet. verify_index: of pages of the index. verify_rows: of pages of all columns and weights."""
 
     __slots__ = ("_index", "_index_pages", "_lock", "_row_pages", "_rows", "done")
 
@@ -44,7 +44,7 @@ class Guard:
             self._row_pages.need(pages_of(starts, ends, PAGE_WORDS))
 
     def between(self, after: int, until: int) -> tuple[int, int]:
-        """Rows (start, end) that may be read then, among them all whose leading word is greater than `after` and at most `until`."""
+        """Verifies rows start … end, among them all with after < leading word ≤ until; returns (start, end)."""
         with self._lock:
             self._index_pages.need(np.zeros(1, np.int64))
             base = int(self._index[BASE])
@@ -57,7 +57,7 @@ class Guard:
             return start, end
 
     def after(self, after: int, count: int) -> tuple[int, int]:
-        """Rows (start, end) that may be read then, among them the first `count` whose leading word is greater than `after`, or all such."""
+        """Verifies rows start … end, among them the first `count` with after < leading word; returns (start, end)."""
         with self._lock:
             self._index_pages.need(np.zeros(1, np.int64))
             starts, ends = self._buckets(np.array([max(after, int(self._index[BASE]))], np.int64))
@@ -75,7 +75,7 @@ class Guard:
                 self.done = True
 
     def _buckets(self, leading: Words) -> tuple[Words, Words]:
-        """The rows that the kernels look at for these words; see `kernels/index.py`."""
+        """The rows that kernels read for these words; see `kernels/index.py`."""
         nulls, base, shift, buckets = (int(word) for word in self._index[:INDEX_HEADER])
         offsets = (leading.view(np.uint64) - np.uint64(base % 2**64)) >> np.uint64(shift)
         entries = np.minimum(offsets, np.uint64(buckets)).astype(np.int64) + INDEX_HEADER
@@ -109,7 +109,7 @@ class Pages:
 
 
 def pages_of(starts: Words, ends: Words, size: int) -> Words:
-    """The pages, of `size` items each, that hold items starts[i] to ends[i], exclusive; some may come more than once.
+    """The pages, of `size` items each, that hold items starts[i] … ends[i]; some may repeat.
 
     >>> pages_of(np.array([0, 7, 9]), np.array([3, 12, 9]), 4)
     array([0, 1, 2])

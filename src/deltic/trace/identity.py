@@ -1,7 +1,7 @@
 """Identity: which id a string has in a state.
 
 An id is the string's SipHash-1-3 under a 128-bit key that was drawn for the state, so nobody who does not know the key can choose strings
-whose ids meet, or whose rows go to one shard. Where ids meet by accident, the string that came later has another id, which is listed.
+whose ids collide, or whose rows go to one shard. If ids collide by accident, the later string has another id, which is listed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ KEY_BYTES: Final = 16
 
 
 class StringColumn(NamedTuple):
-    """An Arrow array of n strings as kernels read it. place: (address of the bytes, of the offsets, whether these are wide)."""
+    """An Arrow array of n strings as kernels read it.
+
+    place: (address of the bytes, of the offsets, whether these are int64). validity: the address of the bitmap, 0 without NULL. bit: the
+    position of the first string in it.
+    """
 
     array: pa.Array
     n: int
@@ -62,8 +66,8 @@ class StringColumn(NamedTuple):
 class Identity:
     """The function string → id of a state.
 
-    key: 16 bytes. bits: how many of the hash count; fewer than 64 only to provoke collisions. overrides: the ids of the strings whose hash
-    another string had. contested: the hashes of these, int64.
+    key: 16 bytes. bits: how many bits of the hash are used; fewer than 64 only to provoke collisions. overrides: the ids of strings whose
+    hash collides with an earlier string's. contested: the hashes of these, int64.
     """
 
     key: bytes
@@ -76,7 +80,7 @@ class Identity:
 
     @staticmethod
     def drawn() -> Identity:
-        """A new one, from the system's entropy."""
+        """A new identity, its key from the system's entropy."""
         return Identity(secrets.token_bytes(KEY_BYTES))
 
     def ids(self, run: StringColumn) -> Words:
@@ -89,12 +93,12 @@ class Identity:
         return ids
 
     def overridden(self, string: bytes, id_: int) -> Identity:
-        """With another id for a string. O(overrides)."""
+        """The identity with another id for a string. O(overrides)."""
         contested = np.append(self.contested, self._hashed(_alone(string), self.bits))
         return replace(self, overrides={**self.overrides, string: id_}, contested=contested)
 
     def candidates(self, string: bytes) -> Iterator[int]:
-        """Ids that a string may get whose hash is taken; never ends."""
+        """Ids for a string whose hash collides, in order of preference; never ends."""
         for n in count(1):
             yield int(self._hashed(_alone(n.to_bytes(8, "little") + string), 64)[0])
 
@@ -111,7 +115,7 @@ class Identity:
 
     @staticmethod
     def of_note(note: Any) -> Identity:
-        """From `note`. Raises CorruptState if it is not one."""
+        """The inverse of `note`. Raises CorruptState for an invalid note."""
         try:
             match note:
                 case {"key": str(key), "bits": int(bits), "overrides": [*overrides]}:
@@ -125,11 +129,11 @@ def _parsed(key: bytes, bits: int, overrides: list[Any]) -> Identity:
     """Raises ValueError or TypeError."""
     if len(key) != KEY_BYTES or not 1 <= bits <= 64:
         raise ValueError
-    found = {bytes.fromhex(string): _id(id_) for string, id_ in overrides}
-    if len(set(found.values())) != len(overrides):
+    ids = {bytes.fromhex(string): _id(id_) for string, id_ in overrides}
+    if len(set(ids.values())) != len(overrides):
         raise ValueError
     plain = Identity(key, bits)
-    return replace(plain, overrides=found, contested=plain.ids(StringColumn.of(pa.array(list(found), pa.large_binary()))))
+    return replace(plain, overrides=ids, contested=plain.ids(StringColumn.of(pa.array(list(ids), pa.large_binary()))))
 
 
 def _id(value: Any) -> int:

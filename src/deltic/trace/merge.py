@@ -35,7 +35,7 @@ class Pair:
     __slots__ = ("_directory", "_index", "_index_address", "_room", "_shape", "_state", "_target", "_words")
 
     def __init__(self, left: Batch, right: Batch, indexed: bool, gradual: bool) -> None:
-        """The inputs must be kept by the caller until the end.
+        """The caller must keep the inputs until the end.
 
         indexed: whether an index over the output is wanted. gradual: whether the work will be done in small steps.
         """
@@ -69,7 +69,7 @@ class Pair:
 
 
 class _Step(NamedTuple):
-    """What a running merge does now: a pair of batches into one, while others wait."""
+    """A step of a running merge: a pair of batches that become one, and those to be merged after it."""
 
     pair: Pair
     inputs: tuple[Batch, Batch]
@@ -85,7 +85,8 @@ class _Step(NamedTuple):
 class Merge:
     """A running merge of two or more batches of one shape, two at a time, the smallest first. All inputs stay valid throughout.
 
-    Its progress is one reference, and a pair's is kept by the kernel: whatever is raised in `work`, and wherever, it can be called again.
+    Its progress is one reference, and that of a pair is kept by the kernel: after any exception in `work`, at any line, it can be called
+    again.
     """
 
     __slots__ = ("_gradual", "_step", "inputs")
@@ -96,7 +97,7 @@ class Merge:
         self._step = _Step.of(self.inputs, gradual)
 
     def work(self, fuel: int) -> int:
-        """Reads about `fuel` more rows, or all that are left; returns how much fuel remains, at least 1 if and only if it is done.
+        """Reads about `fuel` more rows, or all that remain; returns the unused fuel, at least 1 if and only if the merge is done.
 
         Raises WeightOverflow, and then again at every call.
         """
@@ -111,14 +112,14 @@ class Merge:
             self._step = _Step.of((*waiting, pair.result()), self._gradual)
 
     def result(self) -> Batch:
-        """The merged batch with its index, once `work` has said that it is done."""
+        """The merged batch with its index, once `work` has returned more than 0."""
         return self._step.pair.result()
 
 
 def merge(batches: Sequence[Batch]) -> Batch:
     """The sum of one or more batches of one shape. O(rows · log batches); O(rows) for few rows in many batches.
 
-    Raises WeightOverflow if the weights of a row leave 64 bits, be it only in adding up some of the batches.
+    Raises WeightOverflow if the weights of a row leave 64 bits, also if only a sum over some of the batches does.
     """
     assert batches
     full = [batch for batch in batches if batch.length] or [batches[0]]

@@ -1,8 +1,8 @@
 """The readers of a spine: lookup, probe and first. Each is one kernel call over all its batches, for n keys at once.
 
-keys: one int64[n] for each leading column sought; without any, the one empty key, which every row begins with.
-Each adds what it inspected to `counters` (index entries, rows compared or added), and the batches read.
-Raise WeightOverflow when weights of different batches add up beyond 64 bits.
+keys: one int64[n] for each leading column sought; none for the one empty key, with which every row begins.
+Each adds to `counters` what it inspected (index entries, rows compared or added) and the batches read.
+They raise WeightOverflow if a sum of weights over batches leaves 64 bits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _count(keys: Sequence[Words]) -> int:
 
 
 def first_of_each(source: Words) -> Words:
-    """The positions at which another word begins in ascending words, such as the keys that `probe` gives.
+    """The positions of the first of each run of equal words in ascending words, such as the keys that `probe` returns.
 
     >>> first_of_each(np.array([0, 0, 2, 3, 3])).tolist()
     [0, 2, 3]
@@ -83,9 +83,9 @@ def first(
 ) -> tuple[Words, tuple[Words, ...], tuple[Words, ...]]:
     """The first rows of each prefix i, in order: (i, ascending; all columns; all weights summed over the batches), int64[m] each.
 
-    A row counts if its weight 0 is positive, and then for that many copies; rows are given until `limit` copies are reached or the
-    prefix ends. starts: the least allowed values, inclusive, of the columns that follow the prefix; with them rows before cost nothing,
-    otherwise cancelled rows are stepped over one by one. O(n · (log state + rows stepped over)).
+    A row counts if its weight 0 is positive, for that many copies; a prefix ends with the row that reaches `limit` copies. starts: the
+    least values, inclusive, of the columns after the prefix; rows before them cost nothing, while cancelled rows are skipped one by one.
+    O(n · (log state + rows skipped)).
     """
     starts = starts or ()
     n = _count((*prefixes, *starts))

@@ -1,6 +1,6 @@
-"""extend in its naive form: count, propose, validate, each a step of its own over all prefixes. It needs memory in proportion to the work.
+"""extend in its naive form: count, propose, validate, each a separate step over all prefixes, with memory in proportion to the work.
 
-Here to be compared with `trace/extend.py`, which gives the same.
+The reference for tests of `trace/extend.py`, which returns the same.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ def extend(
 ) -> Extended:
     """The same as `trace.extend.extend`."""
     assert all(version.spine.share is None for version in versions)
-    found = [_proposed(version.spine, key, n, counters) for version, key in zip(versions, keys, strict=True)]
-    counts = np.array([np.bincount(source, minlength=n) for source, _ in found])
+    proposals = [_proposed(version.spine, key, n, counters) for version, key in zip(versions, keys, strict=True)]
+    counts = np.array([np.bincount(source, minlength=n) for source, _ in proposals])
     proposer = counts.argmin(axis=0)
-    chosen = [(source[proposer[source] == i], words[proposer[source] == i]) for i, (source, words) in enumerate(found)]
+    chosen = [(source[proposer[source] == i], words[proposer[source] == i]) for i, (source, words) in enumerate(proposals)]
     source, words = _distinct(np.concatenate([s for s, _ in chosen]), np.concatenate([w for _, w in chosen]))
-    there = np.ones(len(source), bool)
+    common = np.ones(len(source), bool)
     for version, key in zip(versions, keys, strict=True):
         matched, _, _ = probe(version.spine, [*(word[source] for word in key), words], (), counters)
-        there &= np.bincount(matched, minlength=len(source)) > 0
-    source, words = source[there], words[there]
+        common &= np.bincount(matched, minlength=len(source)) > 0
+    source, words = source[common], words[common]
     if not wanted:
         return Extended(source, words, ())
     weights = tuple(_weight(versions, keys, measured, source, words, counters) for measured in wanted)

@@ -17,13 +17,12 @@ from deltic.trace.strings import StringTable
 WEIGHT: Final = "_weight"
 """The column that follows the relation's own columns in a change."""
 
-
 ROWS_AT_MOST: Final = 2**31 - 1
-"""As many as an Arrow array of texts can have."""
+"""As many as an Arrow array of strings can have."""
 
 
 def copied(words: Sequence[np.ndarray], weights: np.ndarray) -> Sequence[np.ndarray]:
-    """Each row as often as its weight says. Raises TooManyRows where that is more than can be listed, CorruptState where it is negative."""
+    """Each row repeated by its weight. Raises TooManyRows for more rows than can be listed, CorruptState for a negative weight."""
     if (weights == 1).all():
         return words
     if (rows := float(weights.sum(dtype=np.float64))) > ROWS_AT_MOST:
@@ -32,18 +31,18 @@ def copied(words: Sequence[np.ndarray], weights: np.ndarray) -> Sequence[np.ndar
             remedy="read a view that counts equal rows: GROUP BY its columns; of a stream in Python weighted()",
         )
     if (weights < 0).any():
-        raise CorruptState("a stored relation has a row less than 0 times", remedy="restore the state folder from a copy")
+        raise CorruptState("a stored relation has a row with negative weight", remedy="restore the state folder from a copy")
     return [np.repeat(word, weights) for word in words]
 
 
 class Reader:
-    """How the words of a relation are read. stored: its fields as they lie. order: the position in the user's schema of each of them."""
+    """How the words of a relation are read. stored: its fields in stored order. order: the position of each in the user's schema."""
 
     def __init__(self, stored: Schema, order: Sequence[int]) -> None:
         slices = Layout.of(stored).slices
-        places = [list(order).index(i) for i in range(len(order))]
-        self.schema = Schema(tuple(stored[p] for p in places))
-        self._fields = [(f, slices[p]) for f, p in zip(self.schema, places, strict=True)]
+        positions = [list(order).index(i) for i in range(len(order))]
+        self.schema = Schema(tuple(stored[p] for p in positions))
+        self._fields = [(f, slices[p]) for f, p in zip(self.schema, positions, strict=True)]
         self._arrow = self.schema.arrow
         self._changes = self._arrow.append(pa.field(WEIGHT, pa.int64(), False))
 
@@ -52,7 +51,7 @@ class Reader:
         return pa.Table.from_arrays(self._arrays(words, strings), schema=self._arrow)
 
     def content(self, whole: Batch, strings: StringTable) -> pa.Table:
-        """A whole relation as the user's columns; a row that is there w times stands w times."""
+        """A whole relation as the user's columns; a row of weight w is repeated w times."""
         return self.table(copied(whole.columns, whole.weights[0]), strings)
 
     def changes(self, change: Batch | None, strings: StringTable) -> pa.Table:
@@ -62,4 +61,4 @@ class Reader:
         return pa.Table.from_arrays([*self._arrays(change.columns, strings), pa.array(change.weights[0])], schema=self._changes)
 
     def _arrays(self, words: Sequence[np.ndarray], strings: StringTable) -> list[pa.Array]:
-        return [decode(words[at], f, strings) for f, at in self._fields]
+        return [decode(words[part], f, strings) for f, part in self._fields]

@@ -1,7 +1,7 @@
 """Rows: a struct of arrays with weights, in any order, duplicates allowed. What flows between operators.
 
 columns: int64[n] each, the words of the rows. weights: int64[n] each, one or more accumulators per row that add when rows merge.
-The arrays are never mutated once they are handed in, and may be shared with others or mapped from files.
+The arrays are never mutated after construction, and may be shared with other rows or mapped from files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from deltic.kernels.table import addresses
 
 
 class Rows:
-    """n rows of any number of columns (also none) with at least one weight."""
+    """n rows of zero or more columns with at least one weight."""
 
     __slots__ = ("_table", "columns", "length", "weights")
 
@@ -25,7 +25,7 @@ class Rows:
     length: int
 
     def __init__(self, columns: Sequence[Words], weights: Sequence[Words]) -> None:
-        """The arrays must be contiguous int64 of one length; that is checked when a kernel first reads them."""
+        """The arrays must be contiguous int64 of one length; this is checked before a kernel first reads them."""
         assert len(weights) > 0
         self.columns = tuple(columns)
         self.weights = tuple(weights)
@@ -64,12 +64,12 @@ class Rows:
         return Rows([self.columns[c] for c in columns], self.weights)
 
     def take(self, rows: np.ndarray[Any, Any]) -> Rows:
-        """The rows at these positions, or where a mask is true."""
+        """A copy of the rows at these positions, or where a mask is true."""
         return Rows([c[rows] for c in self.columns], [w[rows] for w in self.weights])
 
     @staticmethod
     def concat(parts: Sequence[Rows]) -> Rows:
-        """All rows of one or more parts of one shape; empty parts cost nothing."""
+        """All rows of one or more parts of one shape; a single part that is not empty is returned as it is."""
         assert parts
         full = [part for part in parts if part.length] or [parts[0]]
         if len(full) == 1:

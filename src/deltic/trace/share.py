@@ -1,4 +1,4 @@
-"""Share: which rows are a shard's, where a trace may hold those of others beside them."""
+"""Share: which rows of a trace are a shard's own, if it may hold rows of other shards too."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Share(NamedTuple):
     key: tuple[int, ...]
 
     def of(self, rows: Rows) -> Rows:
-        """Those rows, in their order. O(rows)."""
+        """The shard's rows, in their order. O(rows)."""
         return partition(rows, self.key, self.shards)[self.shard]
 
     def places(self, words: Sequence[Words]) -> Words:
-        """Which of n rows are the shard's, ascending; words: int64[n] for each of `key`."""
+        """Positions of the shard's rows among n rows, ascending. words: int64[n] for each of `key`."""
         rows = Rows(words, (np.arange(len(words[0])),))
         return partition(rows, range(len(words)), self.shards)[self.shard].weights[0]
 
     def of_batch(self, batch: Batch) -> Batch:
-        """Those rows of a batch, as a batch."""
+        """The shard's rows of a batch, as a batch."""
         own = self.of(batch.verified())
         return batch if len(own) == len(batch) else Batch.trusted(own.columns, own.weights)

@@ -1,7 +1,7 @@
-"""What kernels trust of a stored batch, checked on its words as soon as their checksum is right.
+"""Checks the invariants of a stored batch that kernels rely on, once its checksum is verified.
 
-A checksum says that the bytes are those which somebody wrote, not that Deltic wrote them; kernels read and write memory by these words.
-So no place that an index names is outside of the batch, and rows are in order, each once. Costs less than the checksum does.
+A checksum says that the bytes are those that somebody wrote, not that Deltic wrote them; kernels read and write memory by these words. So
+every row that an index names must be in the batch, and rows must strictly ascend. Costs less than the checksum.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RowOrder:
         self._checked = np.zeros(-(-self._rows // PAGE_WORDS), bool)
 
     def check(self, pages: Sequence[int]) -> bool:
-        """Whether the rows of these pages strictly ascend and have weights, also where they meet a page that was checked before.
+        """Whether the rows of these pages strictly ascend and have weights, also across the border to a page that was checked before.
 
         pages: ascending, each once.
         """
@@ -45,7 +45,8 @@ class RowOrder:
 
 
 def _runs(pages: Sequence[int]) -> list[tuple[int, int]]:
-    """
+    """(first, last) of each run of consecutive pages.
+
     >>> _runs([3, 4, 5, 9, 11, 12]), _runs([])
     ([(3, 5), (9, 9), (11, 12)], [])
     """
@@ -58,7 +59,7 @@ def _runs(pages: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def index_is_safe(index: Words, rows: int, pages: Sequence[int]) -> bool:
-    """Whether these pages of a radix index name only rows from 0 to `rows`, and its header is one that kernels can use. O(pages)."""
+    """Whether these pages of a radix index name only rows from 0 to `rows`, and its header is valid. O(pages)."""
     if 0 in pages and not _header_is_safe(index, rows):
         return False
     for page in pages:
@@ -76,7 +77,7 @@ def _header_is_safe(index: Words, rows: int) -> bool:
 
 
 def index_is_right(batch: Batch) -> bool:
-    """Whether each row of a batch, all of it verified, is where its index says. O(rows + index)."""
+    """Whether the index of a batch, all of it verified, gives the rows of each bucket. O(rows + index)."""
     index, leading = batch.index, batch.columns[0]
     nulls, base, shift, buckets = (int(word) for word in index[:INDEX_HEADER])
     if nulls != np.searchsorted(leading, WORD_MIN, "right"):

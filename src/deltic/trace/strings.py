@@ -1,9 +1,9 @@
-"""Strings as ids: keyed 64-bit hashes, the same on every shard, with a table id → bytes that every use is verified against.
+"""Strings as ids: keyed 64-bit hashes, the same on every shard, with a table id → bytes against which every use is verified.
 
-Always: an id that was given out can be decoded, and stands for one string. A string whose hash another one has gets another id; where
-that is for others to decide, CollidingStrings tells them.
-NULL is the marker INT64_MIN, which is no id. Ids have no order: `order_words` gives words that have.
-One thread at a time adds strings; others read beside it without waiting, in arrays that are only added to, or replaced as a whole.
+Always: an id in use can be decoded, and stands for one string. A string whose hash collides with another's gets another id; a table that
+may not choose one raises CollidingStrings.
+NULL is the marker INT64_MIN, which no string has. Ids have no order: `order_words` returns words that have.
+One thread at a time adds strings; others read concurrently without waiting, in arrays that are only added to, or replaced as a whole.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ from deltic.trace.entries import MARKER, Entries, Located, Words
 from deltic.trace.identity import Identity, StringColumn
 
 ENTRY_BYTES: Final = 32
-"""Of a string besides its own: its id, where it starts, and two slots."""
+"""Per string, besides its own bytes: its id, its start, and two slots."""
 PREFIX_BYTES: Final = 24
-"""Strings shorter than this are told apart, and ordered, by their order words."""
+"""Strings shorter than this are determined, and ordered, by their order words."""
 
 
 class StringSource(Protocol):
-    """Strings that are kept elsewhere (Spark: in the files of a shard)."""
+    """Strings that are kept elsewhere (on Spark, in the files of a shard)."""
 
     def find(self, ids: Words) -> tuple[npt.NDArray[np.bool_], pa.BinaryArray]:
-        """(bool[n] whether id i is there, the bytes of those that are, in order)."""
+        """(bool[n] whether id i is present, the bytes of those that are, in order)."""
         ...
 
 
 class CollidingStrings(Exception):
-    """Strings of which some have one id, so that they need new ones. Never a user's error."""
+    """Strings whose ids collide and which need other ids. Caught within Deltic; never a user's error."""
 
     def __init__(self, strings: frozenset[bytes]) -> None:
-        super().__init__(f"{len(strings)} strings do not have ids of their own")
+        super().__init__(f"the ids of {len(strings)} strings collide")
         self.strings = strings
 
 
 class UnknownString(CorruptState):
-    """An id that was never given out, or of a string that is gone meanwhile."""
+    """An id that was never assigned, or whose string has been dropped since."""
 
 
 class StringTable:
     """Grows by interning. One thread may intern while others decode.
 
-    identity: how strings get ids; all that share state share it. None where strings are only decoded. parent: where ids that are not here
-    are looked for; what is found is kept here too. resolves: whether a string whose hash another one has gets another id here; otherwise
-    that raises CollidingStrings, and the table is of no more use.
+    identity: how strings get ids, common to all tables of a state; None if strings are only decoded. parent: where absent ids are looked
+    up; what it has of them is kept here too. resolves: whether a string whose hash collides with another's gets another id here; if not,
+    that raises CollidingStrings, and the table must not be used afterwards.
     """
 
     def __init__(self, identity: Identity | None, parent: StringSource | None = None, *, resolves: bool = True) -> None:
@@ -66,21 +66,21 @@ class StringTable:
         """Held while strings are added."""
         self._entries = Entries.with_room(1 << 9, 1 << 13)
         self._inherited: list[tuple[int, int]] = []
-        """The entries that are the parent's, as ranges."""
+        """Ranges of entries that were copied from the parent."""
 
     @property
     def identity(self) -> Identity:
-        """How strings get ids here; another one as soon as one gets an id of its own."""
+        """How strings get ids here; replaced when a collision is resolved."""
         assert self._identity is not None, "strings are only decoded here"
         return self._identity
 
     def __len__(self) -> int:
-        """How many strings are here, the parent's that were used included."""
+        """How many strings the table has, those copied from the parent included."""
         return int(self._entries.used[text.ENTRIES])
 
     @property
     def used_bytes(self) -> int:
-        """Bytes of memory that the strings take, without room for more."""
+        """Bytes of memory that the strings take, without spare room."""
         return int(self._entries.starts[len(self)]) + ENTRY_BYTES * len(self)
 
     @property
@@ -101,8 +101,8 @@ class StringTable:
         if len(array.dictionary) > len(array):
             return self._intern(array.dictionary.take(array.indices))
         ids = np.append(self._intern(array.dictionary), MARKER)
-        found: Words = ids[pc.fill_null(array.indices.cast(pa.int64()), len(array.dictionary)).to_numpy()]
-        return found
+        result: Words = ids[pc.fill_null(array.indices.cast(pa.int64()), len(array.dictionary)).to_numpy()]
+        return result
 
     def _intern(self, array: pa.Array) -> Words:
         run = StringColumn.of(array)
@@ -119,7 +119,7 @@ class StringTable:
         return ids
 
     def _insert(self, run: StringColumn, ids: Words) -> None:
-        """Enters strings under these ids; those of strings whose id is another's are replaced."""
+        """Enters strings under these ids, and replaces in `ids` those that collide."""
         done = 0
         while done < run.n:
             entries = self._entries
@@ -133,7 +133,7 @@ class StringTable:
                 self._grow(run.size(done, done + 1), run.size(done, run.n))
 
     def _grow(self, needed: int, wanted: int) -> None:
-        """Room for `needed` bytes more, of `wanted` to come. Readers keep what they hold."""
+        """Makes room for `needed` more bytes, of `wanted` to come. Readers keep the arrays that they hold."""
         old, n = self._entries, len(self)
         entries, size = len(old.ids), int(old.starts[n])
         if n >= entries:
@@ -148,31 +148,31 @@ class StringTable:
         self._entries = new
 
     def _inherit(self, ids: Words) -> None:
-        """Takes over what the parent has of ids that are not here, so that strings are verified against it."""
+        """Copies the strings of absent ids that the parent has, so that strings are verified against them."""
         assert self.parent is not None
         known = self._look_up(ids)
         if not known.missing:
             return
-        asked = np.unique(ids[known.places < -1])
-        here, values = self.parent.find(asked)
-        if len(found := asked[here]):
+        absent = np.unique(ids[known.places < -1])
+        present, values = self.parent.find(absent)
+        if len(inherited := absent[present]):
             start = len(self)
-            self._insert(StringColumn.of(values), np.ascontiguousarray(found))
+            self._insert(StringColumn.of(values), np.ascontiguousarray(inherited))
             self._inherited.append((start, len(self)))
 
-    def _resolved(self, string: bytes, taken: int) -> int:
-        """The id of a string whose id is another's; the marker where that is not for this table to say."""
+    def _resolved(self, string: bytes, colliding: int) -> int:
+        """Another id for a string whose id collides; the marker if this table does not resolve collisions."""
         if not self._resolves:
-            self._colliding |= {string, self._entry(taken)}
+            self._colliding |= {string, self._entry(colliding)}
             return int(MARKER)
-        if (known := self.identity.overrides.get(string, taken)) != taken:
+        if (known := self.identity.overrides.get(string, colliding)) != colliding:
             return known
-        found = self._unused(string)
-        self._identity = self.identity.overridden(string, found)
-        return found
+        unused = self._unused(string)
+        self._identity = self.identity.overridden(string, unused)
+        return unused
 
     def _unused(self, string: bytes) -> int:
-        """An id for a string whose hash is taken."""
+        """An id that no string has, for a string whose hash collides."""
         return next(id_ for id_ in self.identity.candidates(string) if self._is_free(id_))
 
     def _entry(self, id_: int) -> bytes:
@@ -187,20 +187,20 @@ class StringTable:
     def clashing(self, ids: Words, values: pa.LargeBinaryArray) -> frozenset[bytes]:
         """Those of these strings that cannot have these ids, since others of them, or strings here or in the parent, have them.
 
-        Keeps none of them. O(n log n), and what it costs the parent to find them.
+        Keeps none of them. O(n log n) and the cost of the parent's `find`.
         """
         order = np.argsort(ids, kind="stable")
         ids, values = ids[order], values.take(pa.array(order))
         repeated = np.flatnonzero(ids[1:] == ids[:-1])
-        found = _differing(values.take(pa.array(repeated)), values.take(pa.array(repeated + 1)))
+        clashing = _differing(values.take(pa.array(repeated)), values.take(pa.array(repeated + 1)))
         with self.lock:
-            here, texts = self.find(ids)
-            found |= _differing(values.filter(pa.array(here)), texts)
+            present, texts = self.find(ids)
+            clashing |= _differing(values.filter(pa.array(present)), texts)
             if self.parent is not None:
-                ids, values = ids[~here], values.filter(pa.array(~here))
-                here, texts = self.parent.find(ids)
-                found |= _differing(values.filter(pa.array(here)), texts)
-        return frozenset(found)
+                ids, values = ids[~present], values.filter(pa.array(~present))
+                present, texts = self.parent.find(ids)
+                clashing |= _differing(values.filter(pa.array(present)), texts)
+        return frozenset(clashing)
 
     def _look_up(self, ids: Words) -> Located:
         entries = self._entries
@@ -209,21 +209,21 @@ class StringTable:
         return Located(entries, places, offsets, missing)
 
     def _locate(self, ids: Words) -> Located:
-        """Where ids stand; what only the parent has is taken over first."""
+        """The positions of ids; copies strings that only the parent has."""
         ids = np.ascontiguousarray(ids)
-        found = self._look_up(ids)
-        if found.missing and self.parent is not None:
+        located = self._look_up(ids)
+        if located.missing and self.parent is not None:
             with self.lock:
                 self._inherit(ids)
-                found = self._look_up(ids)
-        if found.missing:
-            raise UnknownString(f"{found.missing} ids of strings that are not here, or no longer")
-        return found
+                located = self._look_up(ids)
+        if located.missing:
+            raise UnknownString(f"string ids that are not, or no longer, in the dictionary: {located.missing}")
+        return located
 
     def known(self, array: pa.Array) -> Words:
-        """The ids by which strings are looked up: those of strings that are here or in the parent, for others ids that no string has.
+        """The ids by which strings are looked up: their own if they are here or in the parent, else ids that no string has.
 
-        The others are not kept.
+        Keeps none of them.
         """
         run = StringColumn.of(array)
         with self.lock:
@@ -237,14 +237,14 @@ class StringTable:
         return ids
 
     def find(self, ids: Words) -> tuple[npt.NDArray[np.bool_], pa.BinaryArray]:
-        """(bool[n] whether id i is here, the bytes of those that are, in order): a table can be another's parent."""
-        found = self._look_up(np.ascontiguousarray(ids))
-        return found.places >= 0, found.texts(pa.binary()).drop_null()
+        """(bool[n] whether id i is present, the bytes of those that are, in order): a table can be another's parent."""
+        located = self._look_up(np.ascontiguousarray(ids))
+        return located.places >= 0, located.texts(pa.binary()).drop_null()
 
     def decode(self, ids: Words) -> pa.StringArray:
-        """The strings of ids, int64[n]; NULL for the marker. O(bytes). Raises UnknownString for an id that is not here.
+        """The strings of ids, int64[n]; NULL for the marker. O(bytes). Raises UnknownString for an absent id.
 
-        Raises CorruptState for bytes that are not UTF-8: they are in a stored dictionary that Deltic did not write.
+        Raises CorruptState for bytes that are not UTF-8, which only a dictionary can have that Deltic did not write.
         """
         texts = self._locate(ids).texts(pa.string())
         try:
@@ -254,13 +254,13 @@ class StringTable:
         return texts
 
     def bytes_of(self, ids: Words) -> pa.BinaryArray:
-        """As `decode`, the bytes as they are."""
+        """As `decode`, but the bytes, unchecked."""
         return self._locate(ids).texts(pa.binary())
 
     def order_words(self, ids: Words) -> tuple[Words, Words, Words]:
-        """Three words that sort, as signed, like the bytes: the first 23 zero-padded, then a byte for the length (24 and more are alike).
+        """Three signed words that sort like the bytes: the first 23, zero-padded, then a byte for the length (24 for all longer strings).
 
-        The marker in each for NULL, which so comes before every string.
+        NULL has the marker in each, and so sorts before every string.
         """
         entries, places, _, _ = self._locate(ids)
         first, second, third = (np.empty(len(places), np.int64) for _ in range(3))
@@ -274,18 +274,18 @@ class StringTable:
         return long
 
     def export(self, ids: Words) -> pa.RecordBatch:
-        """The distinct ids (NULL left out), ascending, and their bytes: columns id, bytes."""
+        """The distinct ids without NULL, ascending, and their bytes: columns id, bytes."""
         distinct = np.unique(ids)
         distinct = distinct[distinct != MARKER]
         return pa.record_batch([pa.array(distinct), self._locate(distinct).texts(pa.binary())], ["id", "bytes"])
 
     def absorb(self, exported: pa.RecordBatch) -> None:
-        """Takes over what another table of the same identity exported. Raises CollidingStrings."""
-        found = self._intern(exported.column(1))
-        assert np.array_equal(found, exported.column(0)), "ids of another state"
+        """Adds strings that another table of the same identity exported. Raises CollidingStrings."""
+        ids = self._intern(exported.column(1))
+        assert np.array_equal(ids, exported.column(0)), "ids of another state"
 
     def fresh(self) -> pa.RecordBatch:
-        """What was added here and is not in the parent, as `export` gives it."""
+        """The strings that were added here and are not in the parent, as from `export`."""
         entries, start, parts = self._entries, 0, []
         for inherited, end in [*self._inherited, (len(self), len(self))]:
             parts.append(entries.ids[start:inherited])
@@ -294,17 +294,17 @@ class StringTable:
 
     @contextmanager
     def stable(self) -> Iterator[None]:
-        """For what gets ids and decodes them beside other threads. Raises UnknownString if strings were let go of meanwhile.
+        """For code that interns strings and decodes them while other threads may drop some. Raises UnknownString if strings were dropped.
 
-        An id that was got before may be that of another string since.
+        An id from before may then stand for another string.
         """
         collections = self._collections
         yield
         if self._collections != collections:
-            raise UnknownString("strings were let go of while their ids were read")
+            raise UnknownString("strings were dropped while their ids were read")
 
     def retain(self, parts: Iterable[Words]) -> None:
-        """Drops all strings but those whose ids are in these parts; ids that are not here are passed over. O(ids + what is kept)."""
+        """Drops all strings but those whose ids are in these parts; ignores absent ids. O(ids + bytes kept)."""
         with self.lock:
             entries, live = self._entries, np.zeros(len(self), bool)
             for ids in parts:
@@ -313,25 +313,25 @@ class StringTable:
             inherited = np.zeros(len(live), bool)
             for start, end in self._inherited:
                 inherited[start:end] = True
-            left = np.concatenate((np.flatnonzero(live & inherited), np.flatnonzero(live & ~inherited)))  # the parent's become one range
-            offsets = np.append(0, np.cumsum(entries.starts[left + 1] - entries.starts[left]))
+            rest = np.concatenate((np.flatnonzero(live & inherited), np.flatnonzero(live & ~inherited)))  # the parent's become one range
+            offsets = np.append(0, np.cumsum(entries.starts[rest + 1] - entries.starts[rest]))
             kept = StringTable(None)
-            kept._entries = Entries.with_room(max(1 << 9, 1 << int(2 * len(left)).bit_length()), max(1 << 13, 2 * int(offsets[-1])))
-            kept._insert(StringColumn.of(Located(entries, left, offsets, 0).texts(pa.large_binary())), entries.ids[left])
+            kept._entries = Entries.with_room(max(1 << 9, 1 << int(2 * len(rest)).bit_length()), max(1 << 13, 2 * int(offsets[-1])))
+            kept._insert(StringColumn.of(Located(entries, rest, offsets, 0).texts(pa.large_binary())), entries.ids[rest])
             self._inherited = [(0, int((live & inherited).sum()))]
             self._entries = kept._entries
             self._collections += 1
 
 
 class HashedStrings(StringTable):
-    """Gives strings their ids and keeps none, for those that are only looked up."""
+    """Hashes strings that are only looked up, and keeps none."""
 
     def _intern(self, array: pa.Array) -> Words:
         return self.identity.ids(StringColumn.of(array))
 
 
 class SoughtStrings(HashedStrings):
-    """The strings of keys that are looked up in what a table has; they are not kept."""
+    """Strings of keys that are looked up among those of a table; keeps none."""
 
     def __init__(self, table: StringTable) -> None:
         super().__init__(table.identity)
@@ -342,6 +342,6 @@ class SoughtStrings(HashedStrings):
 
 
 def _differing(left: pa.Array, right: pa.Array) -> set[bytes]:
-    """The strings of pairs that are not equal."""
+    """The strings of unequal pairs."""
     unequal = pc.not_equal(left.cast(pa.large_binary()), right.cast(pa.large_binary()))
     return {*left.filter(unequal).to_pylist(), *right.filter(unequal).to_pylist()}

@@ -1,7 +1,7 @@
-"""Exact sums: integers and decimals as limbs of 32 bits in the weight, doubles as rows of limbs; rounding happens once, on output.
+"""Exact sums: integers and decimals as limbs of 32 bits in the weight, doubles as rows of limbs; results are rounded once, on output.
 
-Limbs stand from high to low, x = Σ limb_i · 2^(32 · i); all but the highest may leave [0, 2^32) while they are summed. Everything here
-is linear in the weights but for the last step, so sums can be split over batches, shards and ticks, and deletions leave nothing behind.
+Limbs are ordered from high to low, x = Σ limb_i · 2^(32 · i); all but the highest may leave [0, 2^32) while they are summed. All steps but
+the last are linear in the weights, so sums can be split over batches, shards and ticks, and deletions cancel exactly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOW = np.int64(0xFFFFFFFF)
 SHIFT = np.int64(32)
 HALF = np.int64(1) << np.int64(31)
 GROWN = np.int64(1) << np.int64(36)
-"""From here on a limb is carried: 2^27 batches of such limbs still add up within 64 bits."""
+"""A limb of this magnitude or more is carried: 2^27 batches of smaller limbs add up within 64 bits."""
 SPLITTER = float((1 << 27) + 1)
 NARROW = 18
 MAX_PRECISION = 38
@@ -47,8 +47,8 @@ def carry(limbs: Sequence[Words]) -> tuple[Words, ...]:
 
 
 def join64(high: Words, low: Words) -> tuple[Words, npt.NDArray[np.bool_]]:
-    """(high · 2^32 + low, whether it leaves 64 bits; the number means nothing where it does)."""
-    high = high + (low >> SHIFT)  # where this wraps it is far from what fits, and so judged to overflow
+    """(high · 2^32 + low, whether it leaves 64 bits, and the number is meaningless)."""
+    high = high + (low >> SHIFT)  # if this wraps, the result is far from what fits, so the overflow is detected
     return (high << SHIFT) + (low & LOW), ((high + HALF).view(np.uint64) >> np.uint64(32)) != 0
 
 
@@ -69,7 +69,7 @@ def bound(precision: int) -> tuple[int, int]:
 
 
 def join_decimal(limbs: Sequence[Words], type_: Type) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """(the sums as a column of the DECIMAL type, whether each has more digits than it); an overflowing one is 0. O(groups)."""
+    """(the sums as a column of the DECIMAL type, whether each has more digits than the type, and is 0). O(groups)."""
     n = len(limbs[0])
     pairs, overflow = np.empty((n, 2), np.int64), np.empty(n, np.bool_)
     bounds = np.array(2 * bound(type_.precision), np.int64)
@@ -78,9 +78,9 @@ def join_decimal(limbs: Sequence[Words], type_: Type) -> tuple[pa.Array, npt.NDA
 
 
 def divide_decimal(limbs: Sequence[Words], counts: Words, scale: int, type_: Type) -> pa.Array:
-    """AVG: sum / count of decimals of `scale` as `type_`, as Spark rounds it; 0 where the count is. O(groups).
+    """AVG: sum / count of decimals of `scale` as `type_`, rounded as Spark does; 0 for a count of 0. O(groups).
 
-    Raises ArithmeticOverflow where the sum has more digits than Spark's buffer for it, or the quotient more than the type.
+    Raises ArithmeticOverflow if a sum has more digits than Spark's buffer for it, or a quotient more than the type.
     """
     n = len(counts)
     zeros, between = type_.scale - scale, QUOTIENT_SCALE - type_.scale
@@ -99,7 +99,7 @@ def divide_decimal(limbs: Sequence[Words], counts: Words, scale: int, type_: Typ
 def float_limbs(values: npt.NDArray[np.float64], weights: Words) -> tuple[Words, Words, Words]:
     """(row, position, limb), at most five a row: Σ limb · 2^(32 · position) over a row is exactly value · weight.
 
-    NaN and the infinities are counted at positions of their own, by weight. |limb| < 2^32 elsewhere, and no limb is 0. O(n).
+    NaN and the infinities are counted, by weight, at their own positions. Elsewhere |limb| < 2^32, and no limb is 0. O(n).
     """
     bits = np.ascontiguousarray(values, np.float64).view(np.int64)
     source = addresses((bits, weights), len(bits))
@@ -114,8 +114,8 @@ def float_limbs(values: npt.NDArray[np.float64], weights: Words) -> tuple[Words,
 def product_limbs(left: npt.NDArray[np.float64], right: npt.NDArray[np.float64], weights: Words) -> tuple[Words, Words, Words]:
     """(row, position, limb), at most ten a row: as `float_limbs`, of left · right · weight; exact, without overflow or underflow.
 
-    Rows where a factor is NaN or infinite give nothing. The factors' mantissas are multiplied into two doubles whose sum is their product
-    (Dekker 1971); their exponents move the positions. O(n).
+    Rows where a factor is NaN or infinite have no limbs. The product of the factors' mantissas is computed as a sum of two doubles (Dekker
+    1971); their exponents shift the positions. O(n).
     """
     rows = np.flatnonzero(np.isfinite(left) & np.isfinite(right))
     (a, a_exponent), (b, b_exponent) = np.frexp(left[rows]), np.frexp(right[rows])
@@ -127,7 +127,7 @@ def product_limbs(left: npt.NDArray[np.float64], right: npt.NDArray[np.float64],
 
 
 def _two_product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """(rounded product, what rounding left out), for factors whose magnitude is 0 or in [1/2, 1)."""
+    """(rounded product, rounding error), for factors whose magnitude is 0 or in [1/2, 1)."""
     product = a * b
     (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
     return product, a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
@@ -150,7 +150,7 @@ def bit_counts(values: npt.NDArray[np.signedinteger[Any]], weights: Words) -> tu
 
 
 def normalise_limbs(positions: Words, limbs: Words) -> tuple[Words, Words, Words]:
-    """(row, position, limb) to add so that no limb is 2^36 or beyond: what row `row` has above 2^32 moves one position up."""
+    """(row, position, limb) to add so that all limbs are less than 2^36 in magnitude: what exceeds 2^32 is carried one position up."""
     grown = np.flatnonzero(((limbs >= GROWN) | (limbs <= -GROWN)) & (positions < NAN))
     carried = (limbs[grown] >> SHIFT) + (limbs[grown] < 0)  # towards zero: the least word shifted back would leave 64 bits
     rows = np.concatenate([grown, grown])
@@ -160,8 +160,8 @@ def normalise_limbs(positions: Words, limbs: Words) -> tuple[Words, Words, Words
 def round_limbs(group_starts: Words, positions: Words, limbs: Words) -> npt.NDArray[np.float64]:
     """float64[groups]: the sum of limbs group_starts[g] … group_starts[g + 1], correctly rounded (half to even), 0.0 if it is zero.
 
-    Beyond the greatest double it is an infinity; NaN counts win, and infinities of both signs give NaN; one counted negatively
-    is the other. Limbs are in any order.
+    Beyond the greatest double it is an infinity. A nonzero count of NaN gives NaN, and so do infinities of both signs; an infinity with a
+    negative count is the opposite one. Limbs are in any order.
     """
     out = np.empty(len(group_starts) - 1, np.float64)
     starts, places, words = (np.ascontiguousarray(array, np.int64) for array in (group_starts, positions, limbs))

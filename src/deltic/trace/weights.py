@@ -20,9 +20,9 @@ def products(left: Sequence[Words], right: Sequence[Words]) -> tuple[Words, ...]
     """int64[n] for each pair of columns: left[c][i] * right[c][i]. Raises WeightOverflow."""
     n = len(left[0])
     words, target = block(len(left), n)
-    at = vector.multiply(addresses(left, n), addresses(right, n), n, target)
-    if at >= 0:
-        c, i = divmod(at, n)
+    overflowing = vector.multiply(addresses(left, n), addresses(right, n), n, target)
+    if overflowing >= 0:
+        c, i = divmod(overflowing, n)
         raise overflow(f"the product {left[c][i]} * {right[c][i]}")
     return tuple(words)
 
@@ -36,9 +36,9 @@ def sums(left: Sequence[Words], right: Sequence[Words]) -> tuple[Words, ...]:
     """int64[n] for each pair of columns: left[c][i] + right[c][i]. Raises WeightOverflow."""
     n = len(left[0])
     words, target = block(len(left), n)
-    at = vector.add(addresses(left, n), addresses(right, n), n, target)
-    if at >= 0:
-        c, i = divmod(at, n)
+    overflowing = vector.add(addresses(left, n), addresses(right, n), n, target)
+    if overflowing >= 0:
+        c, i = divmod(overflowing, n)
         raise overflow(f"the sum {left[c][i]} + {right[c][i]}")
     return tuple(words)
 
