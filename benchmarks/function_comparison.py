@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from deltic.expr import Call, Expr, Literal, Value
 from deltic.expr.interpreter import evaluate
 from deltic.expr.rows.java_regex import compiled
 from deltic.frontends.sql import bind_query
+from deltic.frontends.statements import ScalarFunction
 from deltic.plan.nodes import Plan, Project
 from deltic.schema import TableSchema
 
@@ -42,6 +43,9 @@ class Samples:
 
     def names(self) -> Iterable[str]:
         return ("samples",)
+
+    def functions(self) -> Mapping[str, ScalarFunction]:
+        return {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import pytest
 from deltic.errors import Divergence, QueryError
 from deltic.frontends.sql import bind_query
 from deltic.frontends.sql.lexer import tokenize
+from deltic.frontends.statements import ScalarFunction
 from deltic.optimizer import optimize
 from deltic.plan.columns import agrees
 from deltic.plan.evaluate import evaluate
@@ -46,6 +47,9 @@ class Edges:
 
     def names(self) -> list[str]:
         return ["edges"]
+
+    def functions(self) -> dict[str, ScalarFunction]:
+        return {}
 
 
 def over_edges(sql: str) -> Plan:

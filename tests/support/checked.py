@@ -10,6 +10,7 @@ import deltic
 from deltic.errors import EvaluationError
 from deltic.expr.nodes import Value
 from deltic.frontends.sql import parse_script
+from deltic.frontends.statements import ScalarFunction
 from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import Plan
 from deltic.plan.relation import Relation, Row
@@ -39,6 +40,9 @@ class Draft:
 
     def names(self) -> Iterable[str]:
         return self.catalog.names()
+
+    def functions(self) -> Mapping[str, ScalarFunction]:
+        return self.catalog.functions()
 
 
 class Checked:

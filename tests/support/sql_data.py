@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from deltic.frontends.statements import ScalarFunction
 from deltic.plan.nodes import Plan
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Schema, TableSchema, Type, decimal
 
@@ -92,3 +93,6 @@ class TestCatalog:
 
     def names(self) -> tuple[str, ...]:
         return (*TABLES, *self.views)
+
+    def functions(self) -> dict[str, ScalarFunction]:
+        return {}

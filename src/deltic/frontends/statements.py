@@ -5,24 +5,52 @@ A catalog knows no text: a view comes with the function that binds it again when
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from deltic.errors import Span
+from deltic.expr.nodes import UserFunction
 from deltic.options import Options
 from deltic.plan.nodes import Plan
-from deltic.schema import Schema, TableSchema
+from deltic.schema import Schema, TableSchema, Type
+
+
+@dataclass(frozen=True, slots=True)
+class SqlScalar:
+    """A function in SQL. body: its expression, in the front end's form. calls: the functions that it calls, in lower case."""
+
+    name: str
+    body: object = field(repr=False)
+    calls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PythonScalar:
+    """A function in Python of the values of a row, or of Arrow arrays. type: of what it returns. least, most: how many arguments it takes;
+    None is any number."""
+
+    name: str
+    function: UserFunction
+    type: Type
+    least: int
+    most: int | None
+
+
+ScalarFunction: TypeAlias = SqlScalar | PythonScalar
 
 
 class Namespace(Protocol):
-    """The tables and views that a query can name. Names are case-insensitive."""
+    """The tables, views and functions that a query can name. Names are case-insensitive."""
 
     def relation(self, name: str) -> TableSchema | Plan | None:
         """A table's schema, a view's plan, a Reference for a view that is declared recursive, or None for an unknown name."""
 
     def names(self) -> Iterable[str]:
         """The names of all tables and views, for suggestions."""
+
+    def functions(self) -> Mapping[str, ScalarFunction]:
+        """The functions of users, by their names in lower case."""
 
 
 Rebind: TypeAlias = Callable[[Namespace], Plan]
@@ -57,7 +85,8 @@ class CreateView:
     """CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW [IF NOT EXISTS].
 
     materialized: False for a plain or temporary view, which is only a name for its query.
-    rebind: binds its query over another catalog. span: its name. depends_on: the catalog's relations that it reads, sorted.
+    rebind: binds its query over another catalog. span: its name. depends_on: the catalog's relations that it reads, sorted. calls: the
+    functions of users that it calls, directly or not, in lower case.
     """
 
     name: str
@@ -68,6 +97,7 @@ class CreateView:
     rebind: Rebind
     span: Span
     depends_on: tuple[str, ...]
+    calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,4 +149,27 @@ class DropSink:
     span: Span
 
 
-Statement = CreateTable | CreateView | DeclareView | CreateSink | DropView | DropTable | DropSink
+@dataclass(frozen=True, slots=True)
+class CreateFunction:
+    """CREATE [OR REPLACE] FUNCTION [IF NOT EXISTS], and functions that Python registers."""
+
+    function: ScalarFunction
+    or_replace: bool
+    if_not_exists: bool
+    span: Span | None
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+
+@dataclass(frozen=True, slots=True)
+class DropFunction:
+    """DROP FUNCTION [IF EXISTS]."""
+
+    name: str
+    if_exists: bool
+    span: Span
+
+
+Statement = CreateTable | CreateView | DeclareView | CreateSink | CreateFunction | DropView | DropTable | DropSink | DropFunction

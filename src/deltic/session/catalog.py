@@ -12,14 +12,18 @@ from deltic.connectors.frames import OP, WEIGHT
 from deltic.connectors.registry import sink_spec, source_spec
 from deltic.errors import CatalogError, CircuitError, QueryError, Span, UnknownName, did_you_mean
 from deltic.frontends.statements import (
+    CreateFunction,
     CreateSink,
     CreateTable,
     CreateView,
     DeclareView,
+    DropFunction,
     DropSink,
     DropTable,
     DropView,
     Rebind,
+    ScalarFunction,
+    SqlScalar,
     Statement,
     Timed,
 )
@@ -39,18 +43,20 @@ EPOCH = "_epoch"
 class ViewDefinition:
     """A view. `plan` is its query over base tables and views that are declared recursive; other views are inlined.
 
-    depends_on: the relations that it reads. rebind: returns its plan over another catalog.
+    depends_on: the relations that it reads. calls: the functions of users that it calls, in lower case. rebind: returns its plan over
+    another catalog.
     """
 
     name: str
     plan: Plan
     materialized: bool
     depends_on: tuple[str, ...]
+    calls: tuple[str, ...]
     rebind: Rebind
 
     @classmethod
     def of(cls, statement: CreateView) -> ViewDefinition:
-        return cls(statement.name, statement.plan, statement.materialized, statement.depends_on, statement.rebind)
+        return cls(statement.name, statement.plan, statement.materialized, statement.depends_on, statement.calls, statement.rebind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,8 @@ class SinkDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Tables, views and sinks by their names in lower case, in the order of their definition; no two share a name.
+    """Tables, views and sinks by their names in lower case, in the order of their definition; no two share a name. Functions have names of
+    their own.
 
     sources: by table; tables without a source are not in it. declared: the views that are declared recursive; queries that read one have a
     Reference to it, so it may be created or replaced later. timed: by table, the column that is its watermark.
@@ -76,6 +83,11 @@ class Catalog:
     sinks: Mapping[str, SinkDefinition] = field(default_factory=lambda: MappingProxyType({}))
     declared: Mapping[str, DeclareView] = field(default_factory=lambda: MappingProxyType({}))
     timed: Mapping[str, Timed] = field(default_factory=lambda: MappingProxyType({}))
+    scalars: Mapping[str, ScalarFunction] = field(default_factory=lambda: MappingProxyType({}))
+
+    def functions(self) -> Mapping[str, ScalarFunction]:
+        """The functions of users."""
+        return self.scalars
 
     def relation(self, name: str) -> TableSchema | Plan | None:
         """The relation that a query calls `name`: a table by its schema, a view by its plan; None if there is neither."""
@@ -114,6 +126,10 @@ class Catalog:
                 return self._declare(statement)
             case CreateSink():
                 return self._create_sink(statement)
+            case CreateFunction():
+                return self._create_function(statement)
+            case DropFunction():
+                return self._drop_function(statement)
             case DropTable():
                 return self._drop(statement.name, "table", statement.if_exists, statement.span)
             case DropView():
@@ -158,15 +174,59 @@ class Catalog:
         for sink in self.sinks.values():
             if sink.view.lower() == key:
                 _check_sink(sink.name, sink.sink, statement, statement.span)
-        views = dict(self.views)
-        views[key] = ViewDefinition.of(statement)
-        stale = {key}
-        for name, view in list(views.items()):
-            if name != key and (stale - self.declared.keys()) & {d.lower() for d in view.depends_on}:
-                stale.add(name)
-                views[name] = _rebound(view, replace(self, views=views), statement)
+        views = self._with_readers({**self.views, key: ViewDefinition.of(statement)}, {key}, statement.name, statement.span)
         sinks = {n: replace(s, view=statement.name) if s.view.lower() == key else s for n, s in self.sinks.items()}
         return replace(self, views=views, sinks=sinks)
+
+    def _with_readers(
+        self, views: Mapping[str, ViewDefinition], stale: set[str], cause: str, span: Span | None
+    ) -> Mapping[str, ViewDefinition]:
+        """The views, and those that read a view in `stale` bound again, in the order of their definition. cause: what was replaced."""
+        views = dict(views)
+        for name, view in list(views.items()):
+            if name not in stale and (stale - self.declared.keys()) & {d.lower() for d in view.depends_on}:
+                stale.add(name)
+                views[name] = _rebound(view, replace(self, views=views), cause, span)
+        return views
+
+    def _create_function(self, statement: CreateFunction) -> Catalog:
+        key = statement.name.lower()
+        if key in self.scalars and not statement.or_replace:
+            if statement.if_not_exists:
+                return self
+            remedy = "drop it first, or use CREATE OR REPLACE FUNCTION"
+            raise CatalogError(f"function {statement.name} is defined already", span=statement.span, remedy=remedy)
+        after = replace(self, scalars={**self.scalars, key: statement.function})
+        views = dict(self.views)
+        for name in self._calling(key):
+            views[name] = _rebound(views[name], replace(after, views=views), statement.name, statement.span)
+            views = dict(after._with_readers(views, {name}, statement.name, statement.span))
+        return replace(after, views=views)
+
+    def _drop_function(self, statement: DropFunction) -> Catalog:
+        key = statement.name.lower()
+        if key not in self.scalars:
+            if statement.if_exists:
+                return self
+            known = [function.name for function in self.scalars.values()]
+            expected = f"one of {', '.join(known)}" if known else None
+            raise CatalogError(f"there is no function {statement.name} to drop", span=statement.span, expected=expected)
+        functions = [one.name for one in self.scalars.values() if isinstance(one, SqlScalar) and key in one.calls]
+        readers = [*(f"view {self.views[name].name}" for name in self._calling(key)), *(f"function {name}" for name in functions)]
+        if readers:
+            message = f"function {statement.name} is called by {readers[0]}"
+            raise CatalogError(message, span=statement.span, remedy=f"drop {', '.join(one.partition(' ')[2] for one in readers)} first")
+        return replace(self, scalars=_without(self.scalars, key))
+
+    def _calling(self, function: str) -> list[str]:
+        """The views that call a function, directly or through others, by their names in lower case."""
+        reached, waiting = {function}, [function]
+        while waiting:
+            called = waiting.pop()
+            calling = {key for key, one in self.scalars.items() if isinstance(one, SqlScalar) and called in one.calls} - reached
+            reached |= calling
+            waiting += calling
+        return [name for name, view in self.views.items() if not reached.isdisjoint(view.calls)]
 
     def _upstream(self, statement: CreateView) -> set[str]:
         """Names of all views that are inlined in the statement's query, directly or not."""
@@ -253,6 +313,7 @@ class Catalog:
             _without(self.sinks, key),
             _without(self.declared, key),
             _without(self.timed, key),
+            self.scalars,
         )
 
     def _check_unread(self, name: str, kind: str, span: Span | None) -> None:
@@ -297,13 +358,14 @@ def _check_names(schema: Schema, kind: str, name: str, span: Span | None) -> Non
             )
 
 
-def _rebound(view: ViewDefinition, catalog: Catalog, cause: CreateView) -> ViewDefinition:
+def _rebound(view: ViewDefinition, catalog: Catalog, cause: str, span: Span | None) -> ViewDefinition:
+    """The view over another catalog. cause, span: what was replaced, and where."""
     try:
         plan = view.rebind(catalog)
     except (QueryError, CircuitError) as error:
         raise CatalogError(
-            f"view {view.name} reads {cause.name} and would no longer be valid: {error.message}",
-            span=cause.span,
+            f"view {view.name} reads {cause} and would no longer be valid: {error.message}",
+            span=span,
             remedy=f"drop {view.name} first, or keep the columns that it reads",
         ) from error
     return replace(view, plan=plan)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from deltic.errors import CatalogError
-from deltic.frontends.statements import CreateTable, DropTable, Statement
+from deltic.frontends.statements import CreateTable, DropTable, ScalarFunction, Statement
 from deltic.plan.nodes import Plan
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog
@@ -40,3 +42,6 @@ class Draft:
 
     def names(self) -> tuple[str, ...]:
         return self.catalog.names()
+
+    def functions(self) -> Mapping[str, ScalarFunction]:
+        return self.catalog.functions()

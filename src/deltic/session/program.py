@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, TypeAlias
 
 from deltic.errors import CircuitError, QueryError, SyntaxFailure
-from deltic.frontends.python import Circuit
+from deltic.frontends.python import Circuit, Function
 from deltic.frontends.sql import parse_script
-from deltic.frontends.statements import Statement
+from deltic.frontends.sql.user_functions import check_name
+from deltic.frontends.statements import CreateFunction, ScalarFunction, Statement
 from deltic.plan.nodes import Plan
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog
@@ -38,21 +39,21 @@ class SqlText:
             raise QueryError(f"cannot read {os.fspath(path)}: {error.strerror}", expected="a file of SQL") from error
 
 
-Part: TypeAlias = SqlText | Circuit
+Part: TypeAlias = SqlText | Circuit | Function
 
 
 class Program:
     """The definition of a whole pipeline, for `Pipeline`, `Session.program` and `deltic run`: SQL scripts and circuits.
 
-    Each part is SQL text, the path of a file of SQL, a Circuit, or another Program. A part reads what the parts before it define: an input
-    of a circuit may be a table that SQL declares, with its source, and a sink in SQL may read an output of a circuit.
+    Each part is SQL text, the path of a file of SQL, a Circuit, a Function, or another Program. A part reads what the parts before it
+    define: an input of a circuit may be a table that SQL declares, with its source, and a sink in SQL may read an output of a circuit.
 
     Immutable: a circuit counts as it is when the program is made. Raises QueryError, with the place, and CircuitError.
     """
 
     __slots__ = ("_catalog", "_parts")
 
-    def __init__(self, *parts: str | os.PathLike[str] | Circuit | Program) -> None:
+    def __init__(self, *parts: str | os.PathLike[str] | Circuit | Function | Program) -> None:
         self._bind(tuple(bound for part in parts for bound in _parts_of(part)))
 
     @classmethod
@@ -84,6 +85,10 @@ class Program:
         """Its tables and views."""
         return self._catalog.names()
 
+    def functions(self) -> Mapping[str, ScalarFunction]:
+        """Its functions, by their names in lower case."""
+        return self._catalog.functions()
+
     def __eq__(self, other: object) -> bool:
         return self._parts == other._parts if isinstance(other, Program) else NotImplemented
 
@@ -105,13 +110,23 @@ def _parts_of(part: object) -> tuple[Part, ...]:
             return (SqlText.read(part),)
         case Circuit():
             return (copy(part),)
+        case Function():
+            return (part,)
         case Program():
             return part._parts
-    expected = "SQL text, the path of a file of SQL, a deltic.Circuit or a deltic.Program"
+    expected = "SQL text, the path of a file of SQL, a deltic.Circuit, a deltic.Function or a deltic.Program"
     raise CircuitError(f"{part!r} cannot be part of a program", expected=expected)
 
 
 def _statements(part: Part, draft: Draft) -> Iterator[Statement]:
     if isinstance(part, SqlText):
         return parse_script(part.text, part.name, draft)
+    if isinstance(part, Function):
+        return iter((registration(part),))
     return circuit_statements(part, draft.catalog.tables, draft.catalog)
+
+
+def registration(function: Function, *, or_replace: bool = False) -> CreateFunction:
+    """The statement that defines a function in Python. Raises CatalogError for the name of a builtin function."""
+    check_name(function.name, None)
+    return CreateFunction(function.scalar, or_replace, False, None)

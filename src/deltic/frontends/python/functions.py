@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import signature, unwrap
 from pathlib import Path
-from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
+from types import CodeType, FunctionType, MappingProxyType, MethodDescriptorType, MethodType, ModuleType
 from typing import Any, Final, NoReturn
 
 from deltic.errors import CircuitError, UnknownName
@@ -206,6 +206,8 @@ def _meaning(value: Any, function: Callable[..., Any], around: tuple[int, ...]) 
             return ("method", inner(value.__func__), inner(value.__self__))
         case operator.itemgetter() | operator.attrgetter() | operator.methodcaller():
             return inner(value.__reduce__())
+        case MethodDescriptorType():  # str.upper
+            return ("method", value.__objclass__.__qualname__, value.__name__)
         case Pure():
             return inner(value.function)
     if _is_library(value):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from deltic.errors import CircuitError
 from deltic.frontends.sql import Form, bind_query
+from deltic.frontends.statements import ScalarFunction
 from deltic.plan.nodes import Plan, Reference
 from deltic.plan.recursion import bound_to
 from deltic.schema import Schema
@@ -28,6 +29,9 @@ class _Input:
 
     def names(self) -> tuple[str, ...]:
         return (INPUT,)
+
+    def functions(self) -> Mapping[str, ScalarFunction]:
+        return {}
 
 
 def queried(plan: Plan, query: str, form: Form | None = None) -> Plan:

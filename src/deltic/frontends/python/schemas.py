@@ -39,14 +39,15 @@ def schema_of(columns: Columns | Schema) -> Schema:
 def _field(name: str, notation: Any) -> Field:
     parts = get_args(notation) if get_origin(notation) in (Union, types.UnionType) else (notation,)
     kinds = [part for part in parts if part is not type(None)]
-    type_ = _type(kinds[0]) if len(kinds) == 1 else None
+    type_ = type_of(kinds[0]) if len(kinds) == 1 else None
     if type_ is None:
         expected = "bool, int, float, str, datetime.date or datetime.datetime, with | None if it may be NULL, or a type's SQL name"
         raise CircuitError(f"column {name}: invalid type {notation!r}", expected=expected)
     return Field(name, type_, len(kinds) < len(parts))
 
 
-def _type(notation: Any) -> Type | None:
+def type_of(notation: Any) -> Type | None:
+    """The type that a Python type or a type's SQL name stands for; None for anything else."""
     if isinstance(notation, Type):
         return notation
     if not isinstance(notation, str):

@@ -21,11 +21,14 @@ from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.form import Form, check_form
 from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.parse_statement import Parsed, QueryStatement, TableStatement, parse
+from deltic.frontends.sql.user_functions import marked
 from deltic.frontends.statements import (
+    CreateFunction,
     CreateSink,
     CreateTable,
     CreateView,
     DeclareView,
+    DropFunction,
     DropSink,
     DropTable,
     DropView,
@@ -38,10 +41,12 @@ from deltic.plan.signs import as_view
 
 __all__ = [
     "DELAY_FORM",
+    "CreateFunction",
     "CreateSink",
     "CreateTable",
     "CreateView",
     "DeclareView",
+    "DropFunction",
     "DropSink",
     "DropTable",
     "DropView",
@@ -82,9 +87,10 @@ def bind_query(text: str, name: str, catalog: Namespace, form: Form | None = Non
         check_form(one.query, form)
     env = Environment(catalog)
     with shallow(one.span):
-        if isinstance(one, tree.NamedQuery):
-            return bind_view(one, env)
-        plan = bind_tree(one.query, env)
+        called, _ = marked(one, catalog) if isinstance(one, tree.NamedQuery) else marked(one.query, catalog)
+        if isinstance(called, tree.NamedQuery):
+            return bind_view(called, env)
+        plan = bind_tree(called, env)
         return as_view(plan) if final else plan
 
 

@@ -15,6 +15,7 @@ from deltic.expr import Cast, Column, Expr, Literal, add_interval, case, cast, c
 from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_aggregate
 from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract, bind_now
+from deltic.frontends.sql.bind_function import bind_defined
 from deltic.frontends.sql.scope import OUTER, Scope
 from deltic.frontends.sql.sql_types import sql_type
 from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ
@@ -50,7 +51,7 @@ class ExpressionBinder:
     def bind(self, node: tree.Expression) -> Expr:
         """The typed expression, with the node's place. Raises TypeMismatch at a literal that is not a value of the expected type."""
         bound = self._placed(node)
-        _check(bound, node.span)
+        check_bound(bound, node.span)
         return bound
 
     def _placed(self, node: tree.Expression) -> Expr:
@@ -83,6 +84,8 @@ class ExpressionBinder:
                 return resolve(_PREFIXES[node.operator], [self._placed(node.operand)], node.span)
             case tree.FunctionCall():
                 return bind_aggregate(self, node) if aggregate_of(node) else bind_call(self, node)
+            case tree.DefinedCall():
+                return bind_defined(self, node)
             case tree.ExtractCall():
                 return bind_extract(self, node)
             case tree.Keyword():
@@ -261,7 +264,7 @@ class ExpressionBinder:
         return case(branches, None if node.otherwise is None else self._placed(node.otherwise), node.span)
 
 
-def _check(bound: Expr, span: Span) -> None:
+def check_bound(bound: Expr, span: Span) -> None:
     """Raises SyntaxFailure for an expression that is too deep, and TypeMismatch at a literal that is not a value of the expected type."""
     waiting = [(bound, 1)]
     while waiting:

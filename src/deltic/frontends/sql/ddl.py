@@ -16,11 +16,13 @@ from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.options import check_timed
 from deltic.frontends.sql.parse_statement import Parsed, QueryStatement, TableStatement
 from deltic.frontends.sql.sql_types import sql_type
+from deltic.frontends.sql.user_functions import create_function, marked
 from deltic.frontends.statements import (
     CreateSink,
     CreateTable,
     CreateView,
     DeclareView,
+    DropFunction,
     DropSink,
     DropTable,
     DropView,
@@ -48,7 +50,9 @@ def bind_statement(parsed: Parsed, env: Environment) -> Statement:
             return DeclareView(name.text, Schema(tuple(fields)), limit, name.span)
         case QueryStatement():
             raise Unsupported("a query by itself is not a statement of a script", span=parsed.span, remedy=_ALONE)
-        case CreateSink() | DropSink() | DropTable() | DropView():
+        case tree.FunctionDefinition():
+            return create_function(parsed, env.catalog)
+        case CreateSink() | DropSink() | DropTable() | DropView() | DropFunction():
             return parsed
         case _:
             assert_never(parsed)
@@ -102,14 +106,15 @@ def _key(node: tree.KeyDefinition, fields: Sequence[Field]) -> tuple[int, ...]:
 
 
 def _create_view(node: tree.NamedQuery, env: Environment) -> CreateView:
-    plan = bind_view(node, env)
+    called, calls = marked(node, env.catalog)
+    plan = bind_view(called, env)
     reads = tuple(sorted(env.reads))
 
     def rebind(catalog: Namespace) -> Plan:
         with shallow(node.name.span):
-            return bind_view(node, Environment(catalog))
+            return bind_view(marked(node, catalog)[0], Environment(catalog))
 
-    return CreateView(node.name.text, plan, node.materialized, node.or_replace, node.if_not_exists, rebind, node.name.span, reads)
+    return CreateView(node.name.text, plan, node.materialized, node.or_replace, node.if_not_exists, rebind, node.name.span, reads, calls)
 
 
 def bind_view(node: tree.NamedQuery, env: Environment) -> Plan:

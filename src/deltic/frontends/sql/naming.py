@@ -33,6 +33,8 @@ def expression_name(node: tree.Expression) -> str:
             listed = ", ".join(expression_name(part) for part in node.arguments)
             call = f"{node.name}({'DISTINCT ' * node.distinct}{listed})"
             return call if node.condition is None else f"{call} FILTER (WHERE {expression_name(node.condition)})"
+        case tree.DefinedCall():
+            return f"{node.name}({', '.join(expression_name(part) for part in node.arguments)})"
         case tree.ExtractCall():
             return f"extract({node.field.text} FROM {expression_name(node.source)})"
         case tree.InList(negated=False):

@@ -14,14 +14,14 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.clauses import ClauseParser
 from deltic.frontends.sql.lexer import SIGN, WORD, Token, tokenize
 from deltic.frontends.sql.options import WATERMARK, timed_of
-from deltic.frontends.sql.parse_query import QueryParser
+from deltic.frontends.sql.parse_function import FunctionParser
 from deltic.frontends.sql.refusals import AFTER_TABLE, AFTER_VIEW, COLUMN, CREATED, STATEMENTS, refuse
-from deltic.frontends.statements import CreateSink, DropSink, DropTable, DropView, Timed
+from deltic.frontends.statements import CreateSink, DropFunction, DropSink, DropTable, DropView, Timed
 from deltic.options import Options
 
 UNDERSTOOD: Final = (
-    "CREATE TABLE, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, DECLARE RECURSIVE VIEW, "
-    "DROP TABLE, VIEW or SINK, SELECT"
+    "CREATE TABLE, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, CREATE [OR REPLACE] FUNCTION, "
+    "DECLARE RECURSIVE VIEW, DROP TABLE, VIEW, SINK or FUNCTION, SELECT"
 )
 TABLE_FORM: Final = "CREATE TABLE [IF NOT EXISTS] name (column type [NOT NULL] [PRIMARY KEY] [COMMENT '…'], …) [COMMENT '…' | USING …]"
 VIEW_FORM: Final = "CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW [IF NOT EXISTS] name [(column, …)] [COMMENT '…'] AS SELECT …"
@@ -46,7 +46,18 @@ class QueryStatement:
     span: Span
 
 
-Parsed = TableStatement | tree.NamedQuery | tree.ViewDeclaration | QueryStatement | CreateSink | DropSink | DropTable | DropView
+Parsed = (
+    TableStatement
+    | tree.NamedQuery
+    | tree.ViewDeclaration
+    | tree.FunctionDefinition
+    | QueryStatement
+    | CreateSink
+    | DropSink
+    | DropTable
+    | DropView
+    | DropFunction
+)
 
 
 def parse(text: str, name: str) -> list[Parsed]:
@@ -79,7 +90,7 @@ def _check_parentheses(tokens: Sequence[Token], text: str, name: str) -> None:
         raise SyntaxFailure("unmatched opening parenthesis", span=Span(text, opened[-1].start, opened[-1].end, name))
 
 
-class _Parser(QueryParser, ClauseParser):
+class _Parser(FunctionParser, ClauseParser):
     """The rules for statements."""
 
     def parsed(self) -> Parsed:
@@ -121,6 +132,8 @@ class _Parser(QueryParser, ClauseParser):
             return self._create_table(replaces)
         if self.passes("SINK") and not (replaces or materialized or temporary):
             return self._create_sink()
+        if self.passes("FUNCTION") and not materialized:
+            return self.function(replaces)
         raise self._not_understood()
 
     def _exists(self, *words: str) -> bool:
@@ -243,9 +256,15 @@ class _Parser(QueryParser, ClauseParser):
     def _drop(self) -> Parsed:
         self.expect("DROP")
         materialized = self.passes("MATERIALIZED")
-        kinds: dict[str, type[DropView | DropTable | DropSink]] = {"VIEW": DropView, "TABLE": DropTable, "SINK": DropSink}
+        temporary = not materialized and (self.passes("TEMPORARY") or self.passes("TEMP"))
+        kinds: dict[str, type[DropView | DropTable | DropSink | DropFunction]] = {
+            "VIEW": DropView,
+            "TABLE": DropTable,
+            "SINK": DropSink,
+            "FUNCTION": DropFunction,
+        }
         kind = kinds.get(self.word)
-        if kind is None or (materialized and kind is not DropView):
+        if kind is None or (materialized and kind is not DropView) or (temporary and kind is not DropFunction):
             raise self._not_understood()
         what = self.take().text.lower()
         if_exists = self._exists()

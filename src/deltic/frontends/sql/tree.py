@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 from deltic.errors import Span
 
@@ -220,6 +220,17 @@ class FunctionCall:
     distinct: bool
     condition: Expression | None
     keywords: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DefinedCall:
+    """A call of a function of users. function: its definition. body: of one in SQL, what it returns, its own calls marked as well."""
+
+    name: str
+    function: object
+    body: Expression | None
+    arguments: tuple[Expression, ...]
     span: Span
 
 
@@ -439,6 +450,28 @@ class TableDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionParameter:
+    """A parameter of a function, and its value where a call leaves it out."""
+
+    name: Name
+    type: TypeName
+    default: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionDefinition:
+    """CREATE FUNCTION. result: None if it is the type of the body. span: the statement's."""
+
+    name: Name
+    parameters: tuple[FunctionParameter, ...]
+    result: TypeName | None
+    body: Expression
+    or_replace: bool
+    if_not_exists: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class ViewDeclaration:
     """DECLARE RECURSIVE VIEW."""
 
@@ -480,6 +513,7 @@ Expression = (
     | SearchedCase
     | CastCall
     | FunctionCall
+    | DefinedCall
     | ExtractCall
     | RowValue
     | ScalarQuery
@@ -487,7 +521,6 @@ Expression = (
 Source = TableName | DerivedTable | TableCall | ValuesQuery | JoinedTables
 Query = SelectQuery | ValuesQuery | SetQuery | WholeQuery
 QUERIES = (SelectQuery, ValuesQuery, SetQuery, WholeQuery)
-_LEAVES: Final = frozenset((str, bool, int, Span, type(None)))
 
 
 def unnest(node: Expression) -> Expression:
@@ -504,7 +537,7 @@ def parts(node: object) -> Iterator[object]:
     for value in waiting:
         if isinstance(value, tuple):
             waiting.extend(value)
-        elif type(value) not in _LEAVES:
+        elif type(value).__module__ == __name__:  # not a definition that a node refers to
             yield value
 
 

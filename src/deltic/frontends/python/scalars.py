@@ -1,0 +1,118 @@
+"""Functions in Python that SQL can call: plain ones, ones on Arrow arrays, and those of PySpark's udf, pandas_udf and arrow_udf."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, signature
+from types import UnionType
+from typing import Any, Final, Union, get_args, get_origin
+
+import pyarrow as pa
+
+from deltic.errors import CircuitError
+from deltic.frontends.python.functions import standing_for, user_function
+from deltic.frontends.python.schemas import type_of
+from deltic.frontends.statements import PythonScalar
+from deltic.purity import name_of
+from deltic.schema import Type
+
+_BY_ROW: Final = (100, 101)
+_PANDAS, _ARROW = 200, 250
+"""PySpark's evaluation types of scalar functions: PythonEvalType in pyspark.util."""
+_POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Function:
+    """A function in Python that SQL calls by `name`; part of a Program, or given to `Session.register`.
+
+    function: of as many values as the call has arguments, None for NULL; it must be pure. A function that PySpark's udf, pandas_udf or
+    arrow_udf returned is taken with its return type. returns: a Python type or a type's SQL name, such as "DECIMAL(10,2)"; the result may
+    be None. on_batches: the function takes Arrow arrays and returns one of the same length, and is called once for each change.
+
+    Cost: a Python call for each row, or for each change on batches. Raises CircuitError.
+    """
+
+    __slots__ = ("scalar",)
+
+    scalar: PythonScalar
+
+    def __init__(self, name: str, function: Callable[..., Any], returns: Any = None, *, on_batches: bool = False) -> None:
+        if not isinstance(name, str) or not name:
+            raise CircuitError(f"invalid name of a function {name!r}", expected="a text of at least one character")
+        if hasattr(function, "evalType"):
+            function, returns, on_batches = _of_spark(function, returns)
+        if not callable(function):
+            raise CircuitError(f"{name}: {function!r} cannot be called", expected="a function")
+        type = type_of(_without_none(returns))
+        if type is None:
+            expected = 'bool, int, float, str, datetime.date or datetime.datetime, or a type\'s SQL name, such as "DECIMAL(10,2)"'
+            raise CircuitError(f"{name}: invalid type {returns!r} of the result", expected=expected)
+        least, most = _counts(name, function)
+        self.scalar = PythonScalar(name, user_function(function, (), 0, on_batches=on_batches), type, least, most)
+
+    @property
+    def name(self) -> str:
+        return self.scalar.name
+
+    @property
+    def type(self) -> Type:
+        """Of what it returns."""
+        return self.scalar.type
+
+    def __eq__(self, other: object) -> bool:
+        return self.scalar == other.scalar if isinstance(other, Function) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.scalar)
+
+    def __repr__(self) -> str:
+        return f"Function({self.name!r}, {name_of(self.scalar.function.call)}, {self.type.sql!r})"
+
+
+def _without_none(returns: Any) -> Any:
+    """T of `T | None`; anything else as it is."""
+    kinds = [kind for kind in get_args(returns) if kind is not type(None)]
+    return kinds[0] if get_origin(returns) in (Union, UnionType) and len(kinds) == 1 else returns
+
+
+def _counts(name: str, function: Callable[..., Any]) -> tuple[int, int | None]:
+    """How many arguments it takes."""
+    try:
+        parameters = signature(function).parameters.values()
+    except ValueError:  # a compiled function without a signature
+        return 0, None
+    required = [one.name for one in parameters if one.kind is Parameter.KEYWORD_ONLY and one.default is Parameter.empty]
+    if required:
+        expected = "a function of positional arguments"
+        raise CircuitError(f"{name}: the function {name_of(function)} requires {required[0]} by keyword", expected=expected)
+    places = [one for one in parameters if one.kind in _POSITIONAL]
+    least = sum(one.default is Parameter.empty for one in places)
+    return least, None if any(one.kind is Parameter.VAR_POSITIONAL for one in parameters) else len(places)
+
+
+def _of_spark(function: Any, returns: Any) -> tuple[Callable[..., Any], str, bool]:
+    """(the user's function, its return type's name, whether it is on batches) of what PySpark's udf and its relatives return."""
+    if not getattr(function, "deterministic", True):
+        remedy = "a pure function: pass time and randomness as columns"
+        raise CircuitError(f"the function {name_of(function.func)} is declared nondeterministic", expected=remedy)
+    type = function.returnType.simpleString() if returns is None else returns
+    kind, called = function.evalType, function.func
+    if kind in _BY_ROW:
+        return called, type, False
+    if kind == _ARROW:
+        return called, type, True
+    if kind == _PANDAS:
+        return _on_series(called), type, True
+    expected = "a scalar function: udf, or pandas_udf and arrow_udf of series or arrays"
+    raise CircuitError(f"the function {name_of(called)} is not a scalar function (PySpark's evalType {kind})", expected=expected)
+
+
+def _on_series(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function on pandas series as one on Arrow arrays; its result's index does not count."""
+
+    @standing_for("series", function)
+    def on_arrays(*arrays: pa.Array) -> pa.Array:
+        result = function(*(array.to_pandas() for array in arrays))
+        return pa.Array.from_pandas(result)
+
+    return on_arrays

@@ -1,0 +1,77 @@
+"""Calls of users' functions: those in SQL as what they return, those in Python as calls of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from deltic.errors import Span, TypeMismatch
+from deltic.expr import Expr, cast
+from deltic.expr.nodes import PythonFunction
+from deltic.frontends.sql import tree
+from deltic.frontends.sql.scope import Scope
+from deltic.frontends.statements import PythonScalar, SqlScalar
+from deltic.schema import NULL, Schema, Type
+
+if TYPE_CHECKING:
+    from deltic.frontends.sql.bind_expression import ExpressionBinder
+
+NOTHING: Final = Scope((), Schema(()))
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a function. default: its value where a call leaves it out; None if every call gives it."""
+
+    name: str
+    type: Type
+    default: tree.Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a function in SQL returns, an expression over its parameters alone. result: its type; None is that of the expression."""
+
+    parameters: tuple[Parameter, ...]
+    result: Type | None
+    expression: tree.Expression
+
+
+def bind_defined(binder: ExpressionBinder, node: tree.DefinedCall) -> Expr:
+    """A call of a user's function. Raises TypeMismatch for arguments that do not fit."""
+    arguments = [binder.bind(argument) for argument in node.arguments]
+    match node.function:
+        case SqlScalar(body=Body() as body):
+            assert node.body is not None
+            return bind_body(binder, replace(body, expression=node.body), node.name, arguments, node.span)
+        case PythonScalar() as scalar:
+            return _python(scalar, arguments, node.span)
+    raise AssertionError(node.function)
+
+
+def bind_body(binder: ExpressionBinder, body: Body, name: str, arguments: Sequence[Expr], span: Span) -> Expr:
+    """What the body is for these arguments: they stand where it has its parameters."""
+    least = sum(parameter.default is None for parameter in body.parameters)
+    _check_count(name, len(arguments), least, len(body.parameters), span)
+    inner = replace(binder, scope=NOTHING, clause="a function", aliases={}, aliases_first=True, keys=None, collector=None, outer=False)
+    given = [*arguments, *(inner.bind(one.default) for one in body.parameters[len(arguments) :] if one.default is not None)]
+    values = {one.name.lower(): (cast(value, one.type),) for one, value in zip(body.parameters, given, strict=True)}
+    bound = replace(inner, aliases=values).bind(body.expression)
+    return bound if body.result is None else cast(bound, body.result, span)
+
+
+def _python(scalar: PythonScalar, arguments: Sequence[Expr], span: Span) -> Expr:
+    _check_count(scalar.name, len(arguments), scalar.least, scalar.most, span)
+    for position, argument in enumerate(arguments, 1):
+        if argument.type == NULL:
+            message = f"argument {position} of {scalar.name} is only NULL and has no type"
+            raise TypeMismatch(message, span=argument.span, remedy="CAST(NULL AS type)")
+    function = replace(scalar.function, parameters=(None,) * len(arguments))
+    return PythonFunction(function, tuple(arguments), 0, scalar.type, True, span)
+
+
+def _check_count(name: str, count: int, least: int, most: int | None, span: Span) -> None:
+    if count < least or (most is not None and count > most):
+        wanted = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
+        raise TypeMismatch(f"{name} takes {wanted} argument{'' if wanted == '1' else 's'}, found {count}", span=span)

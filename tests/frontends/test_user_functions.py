@@ -1,0 +1,308 @@
+"""Functions of users in SQL: those in SQL are their bodies, those in Python are called once a row; definitions, replacement, errors."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import deltic
+from deltic.errors import CatalogError, CircuitError, DelticError, EvaluationError, StateError
+from goldens import Goldens
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLE = "CREATE TABLE t (k BIGINT, b INT, s STRING, PRIMARY KEY (k));"
+DEFINED = """
+    CREATE FUNCTION plus(x BIGINT, y BIGINT DEFAULT 10) RETURNS BIGINT COMMENT 'adds' RETURN x + y;
+    CREATE OR REPLACE TEMPORARY FUNCTION twice(x BIGINT) RETURN plus(x, X);
+    CREATE FUNCTION IF NOT EXISTS label(n BIGINT, s STRING DEFAULT concat('n', 'one')) RETURN CASE WHEN n > 5 THEN upper(s) ELSE `s` END;
+    CREATE FUNCTION ten() RETURNS DECIMAL(4, 1) LANGUAGE SQL DETERMINISTIC RETURN 10;
+"""
+MEANINGS = {
+    "plus(k)": "k + 10L",
+    "plus(b, k)": "CAST(b AS BIGINT) + k",
+    "twice(k + 1)": "(k + 1) + (k + 1)",
+    "twice(twice(b))": "(CAST(b AS BIGINT) + b) + (CAST(b AS BIGINT) + b)",
+    "label(k, s)": "CASE WHEN k > 5 THEN upper(s) ELSE s END",
+    "label(k)": "CASE WHEN k > 5 THEN 'NONE' ELSE 'none' END",
+    "ten()": "CAST(10 AS DECIMAL(4, 1))",
+    "sum(twice(b))": "sum(CAST(b AS BIGINT) + b)",
+    "twice(sum(b))": "sum(b) + sum(b)",
+    "coalesce(plus(b), -1)": "coalesce(CAST(b AS BIGINT) + 10L, -1)",
+}
+
+
+def filled(session: deltic.Session) -> None:
+    session.sql(TABLE)
+    session.apply({"t": [{"k": k, "b": None if k % 3 == 0 else k * 2, "s": "ab"[k % 2] * k, "_weight": 1} for k in range(1, 9)]})
+
+
+def answer(session: deltic.Session, view: str) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.values()) for row in session.view(view).rows()), key=repr)
+
+
+@pytest.mark.parametrize("call", MEANINGS)
+def test_a_function_in_sql_is_its_body(call: str) -> None:
+    with deltic.Session() as session:
+        filled(session)
+        session.sql(DEFINED)
+        group = "GROUP BY k, s" if "sum" in call else ""
+        session.sql(f"CREATE MATERIALIZED VIEW called AS SELECT k, {call} AS x FROM t {group}")
+        session.sql(f"CREATE MATERIALIZED VIEW written AS SELECT k, {MEANINGS[call]} AS x FROM t {group}")
+        assert answer(session, "called") == answer(session, "written")
+        assert session.view("called").to_arrow().schema == session.view("written").to_arrow().schema
+
+
+def test_names_of_columns_and_every_clause() -> None:
+    with deltic.Session() as session:
+        filled(session)
+        session.sql(DEFINED)
+        session.sql(
+            """CREATE MATERIALIZED VIEW v AS SELECT twice(t.b), count(*) AS n FROM t JOIN t u ON plus(t.k, 1) = twice(u.k) / 2
+            WHERE label(t.k) = 'none' GROUP BY twice(t.b) HAVING plus(count(*)) > 10"""
+        )
+        assert session.view("v").to_arrow().schema.names == ["twice(b)", "n"]
+        assert answer(session, "v") == [(16, 1), (20, 1), (4, 1), (8, 1), (None, 1)]
+
+
+def test_a_replaced_function_changes_its_views_and_what_reads_them() -> None:
+    with deltic.Session() as session:
+        filled(session)
+        session.sql(f"{DEFINED} CREATE VIEW a AS SELECT twice(k) AS x FROM t; CREATE MATERIALIZED VIEW b AS SELECT sum(x) AS total FROM a")
+        assert answer(session, "b") == [(72,)]
+        session.sql("CREATE OR REPLACE FUNCTION plus(x BIGINT, y BIGINT) RETURN x * y")
+        assert answer(session, "b") == [(204,)]
+        with pytest.raises(CatalogError, match="view a reads plus and would no longer be valid"):
+            session.sql("CREATE OR REPLACE FUNCTION plus(x BIGINT) RETURN x")
+        assert answer(session, "b") == [(204,)]
+        with pytest.raises(CatalogError, match="function plus is called by view a"):
+            session.sql("DROP FUNCTION plus")
+        session.sql("DROP VIEW b; DROP VIEW a; DROP FUNCTION twice; DROP FUNCTION plus; DROP TEMPORARY FUNCTION IF EXISTS plus")
+
+
+def test_functions_that_are_called_through_a_replaced_one() -> None:
+    with deltic.Session() as session:
+        filled(session)
+        session.sql(
+            "CREATE FUNCTION f(x BIGINT) RETURN x; CREATE FUNCTION g(x BIGINT) RETURN f(x); CREATE FUNCTION h(x BIGINT) RETURN 2 * x"
+        )
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT sum(g(k)) AS total FROM t; CREATE OR REPLACE FUNCTION f(x BIGINT) RETURN h(x)")
+        assert answer(session, "v") == [(72,)]
+        session.sql("CREATE OR REPLACE FUNCTION h(x BIGINT) RETURN 3 * x")
+        assert answer(session, "v") == [(108,)]
+        for name in ("h", "f", "g"):
+            with pytest.raises(CatalogError, match=f"function {name} is called by"):
+                session.sql(f"DROP FUNCTION {name}")
+        with pytest.raises(CatalogError, match="the function h would call itself"):
+            session.sql("CREATE OR REPLACE FUNCTION h(x BIGINT) RETURN g(x)")
+
+
+ERRORS = (
+    "CREATE FUNCTION abs(x INT) RETURN x",
+    "CREATE FUNCTION sum(x INT) RETURN x",
+    "CREATE FUNCTION f(x INT, X INT) RETURN x",
+    "CREATE FUNCTION f(x INT DEFAULT 1, y INT) RETURN x",
+    "CREATE FUNCTION f(x INT) RETURN k",
+    "CREATE FUNCTION f(x INT) RETURN f(x)",
+    "CREATE FUNCTION f(x INT) RETURN sum(x)",
+    "CREATE FUNCTION f(x INT) RETURN x IN (SELECT k FROM t)",
+    "CREATE FUNCTION f(x INT) RETURN SELECT x",
+    "CREATE FUNCTION f(x INT) RETURNS TABLE (a INT) RETURN SELECT x",
+    "CREATE FUNCTION f(x DATE) RETURNS INT RETURN x",
+    "CREATE FUNCTION f() RETURNS INT RETURN 'x'",
+    "CREATE FUNCTION f(x) RETURN x",
+    "CREATE FUNCTION f(x INT) RETURN",
+    "CREATE FUNCTION f(x INT) x",
+    "CREATE FUNCTION f AS 'Class'",
+    "CREATE FUNCTION f() NOT DETERMINISTIC RETURN 1",
+    "CREATE FUNCTION f() RETURN rand()",
+    "CREATE OR REPLACE FUNCTION IF NOT EXISTS f() RETURN 1",
+    "CREATE FUNCTION plus() RETURN 1",
+    "CREATE MATERIALIZED VIEW v AS SELECT plus(k, k, k) AS x FROM t",
+    "CREATE MATERIALIZED VIEW v AS SELECT plus(DISTINCT k) AS x FROM t",
+    "CREATE MATERIALIZED VIEW v AS SELECT plus('a') AS x FROM t",
+    "CREATE MATERIALIZED VIEW v AS SELECT shout() AS x FROM t",
+    "CREATE MATERIALIZED VIEW v AS SELECT shout(NULL) AS x FROM t",
+    "CREATE MATERIALIZED VIEW v AS SELECT shuot(s) AS x FROM t",
+    "DROP FUNCTION nothing",
+    "DROP MATERIALIZED FUNCTION plus",
+)
+
+
+def test_errors(goldens: Goldens) -> None:
+    with deltic.Session() as session:
+        session.sql(TABLE + DEFINED)
+        session.register("shout", str.upper, str)
+        for script in ERRORS:
+            with pytest.raises(DelticError) as caught:
+                session.sql(script)
+            goldens.check(script, str(caught.value))
+        assert session.views == ()
+
+
+def test_errors_goldens_are_those_of_the_scripts(goldens: Goldens) -> None:
+    goldens.check_names(list(ERRORS))
+
+
+def shout(text: str | None) -> str | None:
+    return None if text is None else text.upper() + "!"
+
+
+def digits(number: int | None, base: int = 10) -> int | None:
+    return None if number is None else number % base
+
+
+PYTHON = """
+    CREATE MATERIALIZED VIEW v AS SELECT shout(s) AS s, digits(k) AS k, digits(b, 4) AS b, halves(b) AS h, count(*) AS n FROM t
+    WHERE digits(k) <> 3 GROUP BY ALL
+"""
+
+
+def python_functions() -> tuple[deltic.Function, ...]:
+    """Functions that travel by value: Spark's workers cannot import this module."""
+
+    def halves(numbers: pa.Array) -> pa.Array:
+        return pc.divide(pc.cast(numbers, pa.float64()), 2)
+
+    return (
+        deltic.Function("shout", lambda text: None if text is None else text.upper() + "!", str),
+        deltic.Function("digits", lambda number, base=10: None if number is None else number % base, "BIGINT"),
+        deltic.Function("halves", halves, float, on_batches=True),
+    )
+
+
+def expected(rows: dict[int, tuple[int | None, str | None]]) -> list[tuple[Any, ...]]:
+    counts: dict[tuple[Any, ...], int] = {}
+    for k, (b, s) in rows.items():
+        if digits(k) != 3:
+            key = shout(s), digits(k), digits(b, 4), None if b is None else b / 2
+            counts[key] = counts.get(key, 0) + 1
+    return sorted(((*key, n) for key, n in counts.items()), key=repr)
+
+
+def changes(chance: random.Random, rows: dict[int, tuple[int | None, str | None]]) -> list[dict[str, Any]]:
+    """Some upserts and deletions, and their effect on the rows."""
+    changed: list[dict[str, Any]] = []
+    for k in chance.sample(range(30), 6):
+        if k in rows and chance.random() < 0.4:
+            del rows[k]
+            changed.append({"k": k, "_op": "delete"})
+        else:
+            b, s = chance.choice([None, *range(-3, 9)]), chance.choice([None, "a", "ß", "bc"])
+            rows[k] = b, s
+            changed.append({"k": k, "b": b, "s": s, "_op": "upsert"})
+    return changed
+
+
+def run(open_session: Callable[[], deltic.Session], seed: int, ticks: int, restart: bool) -> None:
+    chance, rows = random.Random(seed), {}
+    session = open_session()
+    for _ in range(ticks):
+        session.apply({"t": changes(chance, rows)})
+        assert answer(session, "v") == expected(rows)
+        if restart:
+            session.close()
+            session = open_session()
+            assert answer(session, "v") == expected(rows)
+    session.close()
+
+
+def define(session: deltic.Session) -> deltic.Session:
+    session.program(deltic.Program(*python_functions(), TABLE, PYTHON))
+    return session
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_python_functions_under_changes(shards: int) -> None:
+    run(lambda: define(deltic.Session(shards=shards)), 1, 12, restart=False)
+
+
+def test_python_functions_after_restarts(tmp_path: Path) -> None:
+    run(lambda: define(deltic.Session(state=tmp_path / "state")), 2, 4, restart=True)
+
+
+@pytest.mark.spark
+def test_python_functions_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    run(lambda: define(deltic.Session(spark=spark, state=tmp_path / "state", shards=2)), 3, 2, restart=True)
+
+
+def test_a_state_names_its_functions(tmp_path: Path) -> None:
+    with deltic.Session(state=tmp_path / "state") as session:
+        filled(session)
+        session.register("shout", shout, str)
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT k, shout(s) AS s FROM t")
+    with deltic.Session(state=tmp_path / "state") as session:
+        with pytest.raises(StateError, match=r"the function .*shout"):
+            session.sql(f"{TABLE} CREATE MATERIALIZED VIEW v AS SELECT k, s FROM t")
+        assert session.views == ()
+
+
+def test_registered_functions_are_replaced_in_their_views() -> None:
+    with deltic.Session() as session:
+        filled(session)
+        session.register("f", lambda x: x + 1, int)
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT sum(f(k)) AS total FROM t")
+        assert answer(session, "v") == [(44,)]
+        session.register("F", lambda x: x + 2, "BIGINT")
+        assert answer(session, "v") == [(52,)]
+
+
+def test_functions_of_pyspark_are_taken_as_they_are() -> None:
+    functions = pytest.importorskip("pyspark.sql.functions")
+    types = pytest.importorskip("pyspark.sql.types")
+    by_row = functions.udf(lambda x: None if x is None else x * 2, types.LongType())
+    pandas = functions.pandas_udf(lambda x: x.str.len(), types.LongType())
+    with deltic.Session() as session:
+        filled(session)
+        session.register("by_row", by_row)
+        session.register("lengths", pandas)
+        if hasattr(functions, "arrow_udf"):
+            session.register("arrays", functions.arrow_udf(lambda x: pc.add(x, 1), types.LongType()))
+            session.sql("CREATE MATERIALIZED VIEW arrows AS SELECT sum(arrays(k)) AS n FROM t")
+            assert answer(session, "arrows") == [(44,)]
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT sum(by_row(b)) AS n, sum(lengths(s)) AS m FROM t")
+        assert answer(session, "v") == [(108, 36)]
+        with pytest.raises(CircuitError, match="declared nondeterministic"):
+            session.register("drawn", functions.udf(lambda x: x, types.LongType()).asNondeterministic())
+
+
+def test_what_a_function_may_not_return_and_raise() -> None:
+    with deltic.Session() as session:
+        filled(session)
+        session.register("f", lambda x: "text", int)
+        session.register("g", lambda x: 1 // 0, int)
+        with pytest.raises(EvaluationError, match="returned 'text'"):
+            session.sql("CREATE MATERIALIZED VIEW v AS SELECT f(k) AS x FROM t")
+        with pytest.raises(EvaluationError, match="raised ZeroDivisionError"):
+            session.sql("CREATE MATERIALIZED VIEW v AS SELECT g(k) AS x FROM t")
+        assert session.views == ()
+
+
+def test_functions_that_cannot_be_registered() -> None:
+    with deltic.Session() as session:
+        for arguments, message in (
+            (("abs", abs, int), "abs is a builtin function"),
+            (("", shout, str), "invalid name of a function"),
+            (("f", 5, int), "cannot be called"),
+            (("f", shout), "invalid type None of the result"),
+            (("f", shout, "ARRAY"), "invalid type 'ARRAY' of the result"),
+            (("f", lambda *, x: x, int), "requires x by keyword"),
+        ):
+            with pytest.raises(DelticError, match=message):
+                session.register(*arguments)
+
+
+def test_a_program_with_functions_is_a_value() -> None:
+    program = deltic.Program(deltic.Function("shout", shout, str | None), TABLE, "CREATE VIEW v AS SELECT shout(s) AS s FROM t")
+    assert program == deltic.Program(deltic.Function("shout", shout, str | None), TABLE, "CREATE VIEW v AS SELECT shout(s) AS s FROM t")
+    assert pickle.loads(pickle.dumps(program)) == program
+    with pytest.raises(CatalogError, match="function Shout is defined already"):
+        deltic.Program(deltic.Function("shout", shout, str), deltic.Function("Shout", shout, str))
