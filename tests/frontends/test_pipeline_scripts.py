@@ -41,7 +41,7 @@ def declared(statement: CreateTable) -> FileSourceSpec:
 def sink_of(clauses: str) -> FileSinkSpec:
     statement = one(f"CREATE SINK s FROM v {clauses}")
     assert isinstance(statement, CreateSink)
-    spec = sink_spec(statement.sink)
+    spec = sink_spec(statement.name, statement.sink)
     assert isinstance(spec, FileSinkSpec)
     return spec
 
@@ -109,7 +109,7 @@ def test_a_sink() -> None:
     assert isinstance(statement, CreateSink)
     assert (statement.name, statement.view, statement.if_not_exists) == ("my sink", "v", True)
     assert [sql[span.start : span.end] for span in (statement.span, statement.view_span)] == ["`my sink`", "v"]
-    sink = sink_spec(statement.sink)
+    sink = sink_spec(statement.name, statement.sink)
     assert sink == FileSinkSpec("csv", "s3://b/out", "snapshot", True, ";", statement.span)
     assert written(sink) == "'s3://b/out'"
 
@@ -127,7 +127,7 @@ def test_places_are_of_the_whole_script() -> None:
     sink = list(parse_script(text, "script.sql", TestCatalog()))[1]
     assert isinstance(sink, CreateSink)
     with pytest.raises(QueryError) as caught:
-        sink_spec(sink.sink)
+        sink_spec(sink.name, sink.sink)
     assert caught.value.span is not None
     assert (caught.value.span.line, caught.value.span.column) == (3, 41)
 
@@ -175,7 +175,7 @@ def test_a_statement_with_words_missing_or_doubled_is_refused_with_a_place_or_ta
             if isinstance(statement, CreateTable) and statement.source is not None:
                 declared(statement)
             if isinstance(statement, CreateSink):
-                sink_spec(statement.sink)
+                sink_spec(statement.name, statement.sink)
     except QueryError as error:
         assert error.span is not None
 

@@ -51,7 +51,7 @@ def _check_options(statement: Statement) -> None:
     if isinstance(statement, CreateTable) and statement.source is not None:
         source_spec(statement.table, statement.source)
     if isinstance(statement, CreateSink):
-        sink_spec(statement.sink)
+        sink_spec(statement.name, statement.sink)
 
 
 def rewrite() -> None:

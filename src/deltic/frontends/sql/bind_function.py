@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from deltic.errors import Span, TypeMismatch
-from deltic.expr import Expr, cast
+from deltic.expr import Cast, Expr, Literal, cast
 from deltic.expr.nodes import PythonFunction
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.literals import check_literal
 from deltic.frontends.sql.scope import Scope
 from deltic.frontends.statements import PythonScalar, SqlScalar
 from deltic.schema import NULL, Schema, Type
@@ -56,9 +57,17 @@ def bind_body(binder: ExpressionBinder, body: Body, name: str, arguments: Sequen
     _check_count(name, len(arguments), least, len(body.parameters), span)
     inner = replace(binder, scope=NOTHING, clause="a function", aliases={}, aliases_first=True, keys=None, collector=None, outer=False)
     given = [*arguments, *(inner.bind(one.default) for one in body.parameters[len(arguments) :] if one.default is not None)]
-    values = {one.name.lower(): (cast(value, one.type),) for one, value in zip(body.parameters, given, strict=True)}
+    values = {one.name.lower(): (_fitted(value, one.type),) for one, value in zip(body.parameters, given, strict=True)}
     bound = replace(inner, aliases=values).bind(body.expression)
     return bound if body.result is None else cast(bound, body.result, span)
+
+
+def _fitted(value: Expr, type: Type) -> Expr:
+    """The argument of a parameter of this type."""
+    fitted = cast(value, type, value.span)
+    if isinstance(fitted, Cast) and isinstance(fitted.argument, Literal):
+        check_literal(fitted, fitted.argument)
+    return fitted
 
 
 def _python(scalar: PythonScalar, arguments: Sequence[Expr], span: Span) -> Expr:
