@@ -10,7 +10,7 @@ from typing import Any, Final, Union, get_args, get_origin
 import pyarrow as pa
 
 from deltic.errors import CircuitError
-from deltic.frontends.python.functions import standing_for, user_function
+from deltic.frontends.python.functions import user_function, wrapper_of
 from deltic.frontends.python.schemas import type_of
 from deltic.frontends.statements import PythonScalar
 from deltic.purity import name_of
@@ -110,7 +110,7 @@ def _of_spark(function: Any, returns: Any) -> tuple[Callable[..., Any], str, boo
 def _on_series(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function on pandas series as one on Arrow arrays; its result's index does not count."""
 
-    @standing_for("series", function)
+    @wrapper_of("series", function)
     def on_arrays(*arrays: pa.Array) -> pa.Array:
         result = function(*(array.to_pandas() for array in arrays))
         return pa.Array.from_pandas(result)
