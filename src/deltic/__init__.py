@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "UDF",
     "Circuit",
-    "Function",
     "IndexedStream",
     "Pipeline",
     "Program",
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 _LOADED_LATE: Final = {
-    **dict.fromkeys(("Circuit", "Function", "IndexedStream", "Stream"), "deltic.frontends.python"),
+    **dict.fromkeys(("Circuit", "UDF", "IndexedStream", "Stream"), "deltic.frontends.python"),
     **dict.fromkeys(("Program", "Session", "Transaction", "View", "Watermark"), "deltic.session"),
     **dict.fromkeys(("ReadOnlyState", "open"), "deltic.runtimes.read_only"),
     "Pipeline": "deltic.pipeline",

@@ -166,16 +166,16 @@ PYTHON = """
 """
 
 
-def python_functions() -> tuple[deltic.Function, ...]:
+def python_functions() -> tuple[deltic.UDF, ...]:
     """Functions that travel by value: Spark's workers cannot import this module."""
 
     def halves(numbers: pa.Array) -> pa.Array:
         return pc.divide(pc.cast(numbers, pa.float64()), 2)
 
     return (
-        deltic.Function("shout", lambda text: None if text is None else text.upper() + "!", str),
-        deltic.Function("digits", lambda number, base=10: None if number is None else number % base, "BIGINT"),
-        deltic.Function("halves", halves, float, on_batches=True),
+        deltic.UDF("shout", lambda text: None if text is None else text.upper() + "!", str),
+        deltic.UDF("digits", lambda number, base=10: None if number is None else number % base, "BIGINT"),
+        deltic.UDF("halves", halves, float, on_batches=True),
     )
 
 
@@ -301,8 +301,8 @@ def test_functions_that_cannot_be_registered() -> None:
 
 
 def test_a_program_with_functions_is_a_value() -> None:
-    program = deltic.Program(deltic.Function("shout", shout, str | None), TABLE, "CREATE VIEW v AS SELECT shout(s) AS s FROM t")
-    assert program == deltic.Program(deltic.Function("shout", shout, str | None), TABLE, "CREATE VIEW v AS SELECT shout(s) AS s FROM t")
+    program = deltic.Program(deltic.UDF("shout", shout, str | None), TABLE, "CREATE VIEW v AS SELECT shout(s) AS s FROM t")
+    assert program == deltic.Program(deltic.UDF("shout", shout, str | None), TABLE, "CREATE VIEW v AS SELECT shout(s) AS s FROM t")
     assert pickle.loads(pickle.dumps(program)) == program
     with pytest.raises(CatalogError, match="function Shout is defined already"):
-        deltic.Program(deltic.Function("shout", shout, str), deltic.Function("Shout", shout, str))
+        deltic.Program(deltic.UDF("shout", shout, str), deltic.UDF("Shout", shout, str))

@@ -355,7 +355,6 @@ def test_a_view_that_is_not_materialized_can_be_read_by_others_only(session: del
 def test_the_public_names() -> None:
     assert sorted(deltic.__all__) == [
         "Circuit",
-        "Function",
         "IndexedStream",
         "Pipeline",
         "Program",
@@ -364,6 +363,7 @@ def test_the_public_names() -> None:
         "StoredView",
         "Stream",
         "Transaction",
+        "UDF",
         "View",
         "Watermark",
         "__version__",

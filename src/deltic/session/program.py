@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self, TypeAlias
 
 from deltic.errors import CircuitError, QueryError, SyntaxFailure
-from deltic.frontends.python import Circuit, Function
+from deltic.frontends.python import UDF, Circuit
 from deltic.frontends.sql import parse_script
 from deltic.frontends.sql.user_functions import check_name
 from deltic.frontends.statements import CreateFunction, ScalarFunction, Statement
@@ -39,13 +39,13 @@ class SqlText:
             raise QueryError(f"cannot read {os.fspath(path)}: {error.strerror}", expected="a file of SQL") from error
 
 
-Part: TypeAlias = SqlText | Circuit | Function
+Part: TypeAlias = SqlText | Circuit | UDF
 
 
 class Program:
     """The definition of a whole pipeline, for `Pipeline`, `Session.program` and `deltic run`: SQL scripts and circuits.
 
-    Each part is SQL text, the path of a file of SQL, a Circuit, a Function, or another Program. A part reads what the parts before it
+    Each part is SQL text, the path of a file of SQL, a Circuit, a UDF, or another Program. A part reads what the parts before it
     define: an input of a circuit may be a table that SQL declares, with its source, and a sink in SQL may read an output of a circuit.
 
     Immutable: a circuit counts as it is when the program is made. Raises QueryError, with the place, and CircuitError.
@@ -53,7 +53,7 @@ class Program:
 
     __slots__ = ("_catalog", "_parts")
 
-    def __init__(self, *parts: str | os.PathLike[str] | Circuit | Function | Program) -> None:
+    def __init__(self, *parts: str | os.PathLike[str] | Circuit | UDF | Program) -> None:
         self._bind(tuple(bound for part in parts for bound in _parts_of(part)))
 
     @classmethod
@@ -110,23 +110,23 @@ def _parts_of(part: object) -> tuple[Part, ...]:
             return (SqlText.read(part),)
         case Circuit():
             return (copy(part),)
-        case Function():
+        case UDF():
             return (part,)
         case Program():
             return part._parts
-    expected = "SQL text, the path of a file of SQL, a deltic.Circuit, a deltic.Function or a deltic.Program"
+    expected = "SQL text, the path of a file of SQL, a deltic.Circuit, a deltic.UDF or a deltic.Program"
     raise CircuitError(f"{part!r} cannot be part of a program", expected=expected)
 
 
 def _statements(part: Part, draft: Draft) -> Iterator[Statement]:
     if isinstance(part, SqlText):
         return parse_script(part.text, part.name, draft)
-    if isinstance(part, Function):
+    if isinstance(part, UDF):
         return iter((registration(part),))
     return circuit_statements(part, draft.catalog.tables, draft.catalog)
 
 
-def registration(function: Function, *, or_replace: bool = False) -> CreateFunction:
+def registration(function: UDF, *, or_replace: bool = False) -> CreateFunction:
     """The statement that defines a function in Python. Raises CatalogError for the name of a builtin function."""
     check_name(function.name, None)
     return CreateFunction(function.scalar, or_replace, False, None)

@@ -18,7 +18,7 @@ from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, CircuitError, UnknownName
 from deltic.explain import Explanation, explain
-from deltic.frontends.python import Circuit, Function, check_unchanged
+from deltic.frontends.python import UDF, Circuit, check_unchanged
 from deltic.frontends.sql import parse_script
 from deltic.kernels import prepare
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
@@ -139,12 +139,12 @@ class Session:
                 draft.apply(statement)
             self._commits.install(draft.catalog, draft.dropped, replace=replace)
 
-    def register(self, name: str | Function, function: Any = None, returns: Any = None, *, on_batches: bool = False) -> None:
-        """Makes a function in Python callable from SQL: a Function, or what `Function` takes. One of the same name is replaced.
+    def register(self, name: str | UDF, function: Any = None, returns: Any = None, *, on_batches: bool = False) -> None:
+        """Makes a function in Python callable from SQL: a UDF, or what `UDF` takes. One of the same name is replaced.
 
         Views that call a replaced function are filled again. Raises CircuitError, and CatalogError for the name of a builtin function.
         """
-        defined = name if isinstance(name, Function) else Function(name, function, returns, on_batches=on_batches)
+        defined = name if isinstance(name, UDF) else UDF(name, function, returns, on_batches=on_batches)
         with self._commits.turn():
             draft = Draft(self._catalog, self._undeclared())
             draft.apply(registration(defined, or_replace=True))

@@ -5,7 +5,7 @@ The oracle evaluates the plans (`Circuit.outputs`), and a session keeps them exa
 
 from deltic.frontends.python.circuit import Circuit, described
 from deltic.frontends.python.functions import check_unchanged
-from deltic.frontends.python.scalars import Function
+from deltic.frontends.python.scalars import UDF
 from deltic.frontends.python.stream import IndexedStream, Stream, Trace
 
-__all__ = ["Circuit", "Function", "IndexedStream", "Stream", "Trace", "check_unchanged", "described"]
+__all__ = ["UDF", "Circuit", "IndexedStream", "Stream", "Trace", "check_unchanged", "described"]

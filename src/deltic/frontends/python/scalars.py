@@ -22,7 +22,7 @@ _PANDAS, _ARROW = 200, 250
 _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class Function:
+class UDF:
     """A function in Python that SQL calls by `name`; part of a Program, or given to `Session.register`.
 
     function: of as many values as the call has arguments, None for NULL; it must be pure. A function that PySpark's udf, pandas_udf or
@@ -60,13 +60,13 @@ class Function:
         return self.scalar.type
 
     def __eq__(self, other: object) -> bool:
-        return self.scalar == other.scalar if isinstance(other, Function) else NotImplemented
+        return self.scalar == other.scalar if isinstance(other, UDF) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.scalar)
 
     def __repr__(self) -> str:
-        return f"Function({self.name!r}, {name_of(self.scalar.function.call)}, {self.type.sql!r})"
+        return f"UDF({self.name!r}, {name_of(self.scalar.function.call)}, {self.type.sql!r})"
 
 
 def _without_none(returns: Any) -> Any:

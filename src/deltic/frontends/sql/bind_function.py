@@ -22,7 +22,7 @@ NOTHING: Final = Scope((), Schema(()))
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class BodyParameter:
     """A parameter of a function. default: its value where a call leaves it out; None if every call gives it."""
 
     name: str
@@ -31,10 +31,10 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class FunctionBody:
     """What a function in SQL returns, an expression over its parameters alone. result: its type; None is that of the expression."""
 
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[BodyParameter, ...]
     result: Type | None
     expression: tree.Expression
 
@@ -43,7 +43,7 @@ def bind_defined(binder: ExpressionBinder, node: tree.DefinedCall) -> Expr:
     """A call of a user's function. Raises TypeMismatch for arguments that do not fit."""
     arguments = [binder.bind(argument) for argument in node.arguments]
     match node.function:
-        case SqlScalar(body=Body() as body):
+        case SqlScalar(body=FunctionBody() as body):
             assert node.body is not None
             return bind_body(binder, replace(body, expression=node.body), node.name, arguments, node.span)
         case PythonScalar() as scalar:
@@ -51,7 +51,7 @@ def bind_defined(binder: ExpressionBinder, node: tree.DefinedCall) -> Expr:
     raise AssertionError(node.function)
 
 
-def bind_body(binder: ExpressionBinder, body: Body, name: str, arguments: Sequence[Expr], span: Span) -> Expr:
+def bind_body(binder: ExpressionBinder, body: FunctionBody, name: str, arguments: Sequence[Expr], span: Span) -> Expr:
     """What the body is for these arguments: they stand where it has its parameters."""
     least = sum(parameter.default is None for parameter in body.parameters)
     _check_count(name, len(arguments), least, len(body.parameters), span)

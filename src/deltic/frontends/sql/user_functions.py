@@ -17,7 +17,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import UNSUPPORTED, aggregate_of
 from deltic.frontends.sql.bind_call import COLLECTIONS, OTHER_TABLE_FUNCTIONS, REFUSED, TABLE_FUNCTIONS
 from deltic.frontends.sql.bind_expression import ExpressionBinder, check_bound
-from deltic.frontends.sql.bind_function import NOTHING, Body, Parameter, bind_body
+from deltic.frontends.sql.bind_function import NOTHING, BodyParameter, FunctionBody, bind_body
 from deltic.frontends.sql.bind_time import CLOCK
 from deltic.frontends.sql.sql_types import sql_type
 from deltic.frontends.statements import CreateFunction, Namespace, ScalarFunction, SqlScalar
@@ -29,7 +29,7 @@ _OTHERS = frozenset((*TABLE_FUNCTIONS, *OTHER_TABLE_FUNCTIONS, *COLLECTIONS, *RE
 def create_function(node: tree.FunctionDefinition, namespace: Namespace) -> CreateFunction:
     """CREATE FUNCTION. Raises QueryError where the body is not valid over its parameters, or leads back to the function."""
     check_name(node.name.text, node.name.span)
-    body = Body(_parameters(node), None if node.result is None else sql_type(node.result), node.body)
+    body = FunctionBody(_parameters(node), None if node.result is None else sql_type(node.result), node.body)
     for part in tree.walk(node.body):
         if isinstance(part, tree.QUERIES):
             remedy = "join its rows where the function is called"
@@ -53,14 +53,14 @@ def check_name(name: str, span: Span | None) -> None:
         raise CatalogError(f"{name} is a builtin function", span=span, remedy="give the function another name")
 
 
-def _parameters(node: tree.FunctionDefinition) -> tuple[Parameter, ...]:
-    parameters: list[Parameter] = []
+def _parameters(node: tree.FunctionDefinition) -> tuple[BodyParameter, ...]:
+    parameters: list[BodyParameter] = []
     for part in node.parameters:
         if part.name.text.lower() in (one.name.lower() for one in parameters):
             raise QueryError(f"the parameter {part.name.text!r} is defined twice", span=part.name.span, remedy="give it another name")
         if part.default is None and parameters and parameters[-1].default is not None:
             raise QueryError(f"the parameter {part.name.text!r} has no default, and follows one that has", span=part.name.span)
-        parameters.append(Parameter(part.name.text, sql_type(part.type), part.default))
+        parameters.append(BodyParameter(part.name.text, sql_type(part.type), part.default))
     return tuple(parameters)
 
 
@@ -93,6 +93,6 @@ def _called(call: tree.FunctionCall, known: Mapping[str, ScalarFunction], used: 
         raise Unsupported("DISTINCT and FILTER belong to aggregates", span=call.span, remedy="leave it out")
     if not isinstance(function, SqlScalar):
         return tree.DefinedCall(function.name, function, None, call.arguments, call.span)
-    assert isinstance(function.body, Body)
+    assert isinstance(function.body, FunctionBody)
     body = _marked(function.body.expression, known, used)
     return tree.DefinedCall(function.name, function, body, call.arguments, call.span)
