@@ -162,8 +162,8 @@ def _matches_within(expr: Expr) -> bool:
 
 
 def ours_alone(error: EvaluationError) -> bool:
-    """An error that Spark does not have: a date outside the years 1 to 9999."""
-    return "years 1 to 9999" in error.message
+    """An error that Spark does not have: a date outside the years 1 to 9999, or a string of more than 16 million characters."""
+    return "years 1 to 9999" in error.message or "would make a string of" in error.message
 
 
 def _python(scalar: Any) -> Any:

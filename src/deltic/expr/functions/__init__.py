@@ -23,9 +23,11 @@ from deltic.expr.functions import (
     chains,
     comparison,
     dates,
+    encodings,
     epochs,
     formats,
     hashes,
+    json_text,
     logic,
     lookup,
     numbers,
@@ -37,6 +39,7 @@ from deltic.expr.functions import (
     tries,
     trigonometry,
     units,
+    urls,
 )
 from deltic.expr.functions.calendar import add_interval
 from deltic.expr.registry import Function, Rewrite, known_functions, register, resolve
@@ -54,7 +57,7 @@ TOPICS: Final[Mapping[str, tuple[Function | Rewrite, ...]]] = MappingProxyType(
             *bits.FUNCTIONS,
         ),
         "text": (*text.FUNCTIONS, *search.FUNCTIONS, *pieces.FUNCTIONS, *regex.FUNCTIONS),
-        "hashes": hashes.FUNCTIONS,
+        "hashes, encodings, URLs, JSON": (*hashes.FUNCTIONS, *encodings.FUNCTIONS, *urls.FUNCTIONS, *json_text.FUNCTIONS),
         "dates": (*dates.FUNCTIONS, *calendar.FUNCTIONS, *units.FUNCTIONS, *epochs.FUNCTIONS, *formats.FUNCTIONS),
         "conditions": (*comparison.FUNCTIONS, *logic.FUNCTIONS, *lookup.FUNCTIONS),
         "casts": casts.FUNCTIONS,

@@ -55,6 +55,7 @@ def _padding_can_fail(call: Call) -> bool:
 
 _SOUNDS: Final = dict(zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "01230127022455012623017202", strict=True))
 _BYTES: Final = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
+_PLAIN: Final = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
 _HEXED: Final = Parameter("STRING or BIGINT", lambda t: BIGINT if t.is_integer else STRING if t in (STRING, NULL) else None)
 
 
@@ -88,7 +89,7 @@ FUNCTIONS: Final = (
         rows=lambda call, s: zlib.crc32(s.encode()),
         arrays=per_distinct,
     ),
-    Function(name="soundex", signature=takes([TEXT], STRING), can_fail=False, rows=_sound, arrays=per_distinct),
+    Function(name="soundex", signature=takes([_PLAIN], STRING), can_fail=False, rows=_sound, arrays=per_distinct),
     Function(
         name="upper",
         aliases=("ucase",),

@@ -1,0 +1,210 @@
+"""Which of Spark's functions Deltic has, and whether they are the same: `python -m benchmarks.functions [--quick] [NAME …]`.
+
+A report and not a clock. Spark's own registry is the list. Each function is tried on Spark's own examples, on the terms of
+`function_terms` over edge values, and, if Deltic has it and there are no terms, on columns of every type that it accepts; Spark 4.2
+answers the same query. It is
+
+  same     every answer is Spark's, and errors are on the same rows
+  differs  as docs/sql.md says (the reason is given)
+  wrong    otherwise: the exit code is 1
+  refused  Deltic refuses all of it, with this error
+
+--quick: Spark's examples and one term of each function. Needs the extra `spark`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from benchmarks.function_comparison import APPROXIMATE, LAST_PLACE, Ask, Samples, Term, accepted, differences
+from benchmarks.function_samples import sample_rows, table_of
+from benchmarks.function_terms import TERMS
+from benchmarks.harness import progress
+from deltic.errors import DelticError
+from deltic.expr import known_functions
+from deltic.frontends.sql import bind_query
+from deltic.plan.evaluate import evaluate
+
+MOMENT: Final = frozenset((
+    *("curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now", "rand", "random", "randn", "randstr"),
+    *("uniform", "uuid", "shuffle", "current_catalog", "current_database", "current_path", "current_schema", "current_user"),
+    *("session_user", "user", "version", "input_file_name", "input_file_block_start", "input_file_block_length"),
+    *("monotonically_increasing_id", "spark_partition_id", "java_method", "reflect", "try_reflect", "aes_encrypt"),
+    *("python_worker_logs", "first", "first_value", "last", "last_value", "any_value", "collect_list", "collect_set", "array_agg"),
+))  # fmt: skip
+"""Functions whose value depends on the moment, the place or the order of rows."""
+ASIDE: Final = frozenset(("sketch_funcs", "st_funcs", "xml_funcs", "avro_funcs", "protobuf_funcs"))
+"""Kinds that are not counted: DataSketches, geometry, XML, Avro and Protobuf."""
+DOCUMENTED: Final = {
+    **dict.fromkeys(APPROXIMATE, "the last place of DOUBLE"),
+    **dict.fromkeys(("regexp_count", "regexp_replace"), "empty matches within characters of two UTF-16 units"),
+    **dict.fromkeys(("max_by", "min_by"), "one of several rows at the least or greatest, where Spark's choice is nondeterministic"),
+}
+"""What differs as docs/sql.md says."""
+COLUMNS: Final = ["b", "t", "i", "l", "f", "x", "p", "s", "u", "k", "d", "ts"]
+PROBED: Final = 10
+"""Terms that are made up for a function without any."""
+
+
+@dataclass(slots=True)
+class Finding:
+    """What is known of a function: how many queries agree, what differs, and what Deltic refuses."""
+
+    name: str
+    kind: str
+    agreeing: int = 0
+    different: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        if self.different:
+            return "wrong"
+        if not self.agreeing:
+            return "refused"
+        return "differs" if self.name in DOCUMENTED else "same"
+
+
+def registry(spark: Any) -> Iterator[tuple[str, str, list[str]]]:
+    """Spark's functions: name, kind, and the queries of its examples."""
+    state = spark._jsparkSession.sessionState()
+    for functions, prefix in ((state.functionRegistry(), ""), (state.tableFunctionRegistry(), "table ")):
+        names = functions.listFunction()
+        for i in range(names.size()):
+            info = functions.lookupFunction(names.apply(i)).get()
+            name = names.apply(i).funcName()
+            yield name, prefix + info.getGroup(), examples(name, info.getExamples())
+
+
+def examples(name: str, text: str) -> list[str]:
+    """The queries among Spark's examples of a function."""
+    found = re.findall(r"^\s*> (SELECT.*?);\s*$", text, re.MULTILINE | re.DOTALL)
+    return [query.replace("_FUNC_", name) for query in found]
+
+
+def probes(name: str) -> list[str]:
+    """Calls on columns of any types, those that Deltic accepts."""
+    found: list[str] = []
+    for arity in (1, 2, 3):
+        calls = (f"{name}({', '.join(columns)})" for columns in itertools.product(COLUMNS, repeat=arity))
+        for call in itertools.islice(calls, 0, None, (1, 5, 61)[arity - 1]):
+            if len(found) >= PROBED * arity:
+                break
+            terms, _ = accepted(name, [call])
+            found += [term.sql for term in terms]
+    return found
+
+
+def tried(finding: Finding, queries: Iterable[str], ask: Ask) -> None:
+    """Runs whole queries on both; the oracle answers for Deltic."""
+    for query in queries:
+        try:
+            plan = bind_query(query, "example", Samples())
+            ours = [tuple(row) for row, weight in evaluate(plan, {}).items() for _ in range(weight)]
+        except DelticError as error:
+            finding.refused.append(error.message)
+            continue
+        try:
+            answer = ask(query)
+        except Exception as error:
+            finding.different.append(f"{query}: Spark says {_first_line(error)}, ours {ours}")
+            continue
+        theirs = list(zip(*(column.to_pylist() for column in answer.columns), strict=True))
+        if _alike(ours, theirs):
+            finding.agreeing += 1
+        else:
+            finding.different.append(f"{query}: Spark {theirs}, ours {ours}")
+
+
+def _alike(ours: Sequence[tuple[Any, ...]], theirs: Sequence[tuple[Any, ...]]) -> bool:
+    def key(row: tuple[Any, ...]) -> str:
+        return repr([f"{v:.12g}" if isinstance(v, float) else str(v) for v in row])
+
+    pairs = zip(sorted(ours, key=key), sorted(theirs, key=key), strict=False)
+    return len(ours) == len(theirs) and all(len(a) == len(b) and all(map(_same, a, b)) for a, b in pairs)
+
+
+def _same(ours: Any, theirs: Any) -> bool:
+    if isinstance(ours, float) and isinstance(theirs, float):
+        return ours == theirs or (math.isnan(ours) and math.isnan(theirs)) or math.isclose(ours, theirs, rel_tol=LAST_PLACE)
+    return type(ours) is type(theirs) and bool(ours == theirs)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), "")[:200]
+
+
+def report(spark: Any, names: Sequence[str], quick: bool) -> list[Finding]:
+    """A finding for each function, in the registry's order."""
+    rows = sample_rows()
+    table = table_of(rows).append_column("row", pa.array(range(len(rows)), pa.int32()))
+    spark.createDataFrame(table).coalesce(1).cache().createOrReplaceTempView("samples")
+
+    def ask(query: str) -> pa.Table:
+        return spark.sql(query).toArrow()
+
+    findings = []
+    for name, kind, queries in registry(spark):
+        if names and name not in names:
+            continue
+        finding = Finding(name, kind)
+        tried(finding, queries, ask)
+        texts = TERMS.get(name) or (probes(name) if name in known_functions() else [])
+        terms, refused = accepted(name, texts[:1] if quick else texts)
+        finding.refused += [error.message for _, error in refused]
+        different = compared(terms, rows, ask)
+        finding.different += different
+        finding.agreeing += len(terms) - len({words.partition(": ")[0] for words in different})
+        findings.append(finding)
+        progress(f"{finding.verdict:8} {kind:20} {name}")
+        for words in finding.different[:3]:
+            progress(f"         {words[:400]}")
+    return findings
+
+
+def compared(terms: list[Term], rows: Sequence[tuple[Any, ...]], ask: Ask) -> list[str]:
+    return [words for start in range(0, len(terms), 40) for _, words in differences(terms[start : start + 40], rows, ask)]
+
+
+def summary(findings: Sequence[Finding]) -> dict[str, Any]:
+    """Counts by kind, and of the deterministic ones that are not aside; the reasons of what is not the same."""
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    counted: Counter[str] = Counter()
+    for finding in findings:
+        verdict = "of the moment" if finding.name in MOMENT and finding.verdict == "refused" else finding.verdict
+        kinds[finding.kind][verdict] += 1
+        if verdict != "of the moment" and finding.kind not in ASIDE:
+            counted[verdict] += 1
+    return {
+        "kinds": {kind: dict(counts) for kind, counts in sorted(kinds.items())},
+        "deterministic": dict(counted),
+        "differs": {f.name: DOCUMENTED[f.name] for f in findings if f.verdict == "differs"},
+        "refused": {f.name: (f.refused or ["no example"])[0] for f in findings if f.verdict == "refused"},
+        "wrong": {f.name: f.different[:3] for f in findings if f.verdict == "wrong"},
+    }
+
+
+def main(arguments: Sequence[str]) -> int:
+    from deltic.runtimes.spark.session import local_session  # noqa: PLC0415  needs the extra
+
+    spark = local_session(1, name="functions")
+    try:
+        result = summary(report(spark, [a for a in arguments if not a.startswith("-")], "--quick" in arguments))
+    finally:
+        spark.stop()
+    print(json.dumps(result))
+    return 1 if result["wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

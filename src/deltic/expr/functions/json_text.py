@@ -1,0 +1,28 @@
+"""JSON text: the value at a path, and how long an array is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.functions.signature import TEXT, takes
+from deltic.expr.registry import Function
+from deltic.expr.rows import json_text as rows
+from deltic.schema import INT, STRING
+
+FUNCTIONS: Final = (
+    Function(
+        name="get_json_object",
+        signature=takes([TEXT, TEXT], STRING, nullable="always"),
+        can_fail=False,
+        rows=lambda call, text, path: rows.value_at(text, path),
+        arrays=per_distinct,
+    ),
+    Function(
+        name="json_array_length",
+        signature=takes([TEXT], INT, nullable="always"),
+        can_fail=False,
+        rows=lambda call, text: rows.array_length(text),
+        arrays=per_distinct,
+    ),
+)
