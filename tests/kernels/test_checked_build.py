@@ -130,7 +130,13 @@ def test_kernels_reach_memory_through_checked_functions_alone() -> None:
         ("tests/trace", "tests/kernels", "tests/circuit"),
         ("tests/lowering", "tests/aggregates"),
         ("tests/runtimes/test_embedded_differential.py", "tests/runtimes/test_cyclic_joins.py"),
-        ("tests/runtimes/test_negative_weights.py", "tests/runtimes/test_colliding_strings.py", "tests/storage"),
+        ("tests/runtimes/test_negative_weights.py", "tests/runtimes/test_colliding_strings.py"),
+        (
+            "tests/storage/test_pages.py",
+            "tests/storage/test_reading.py",
+            "tests/storage/test_merging.py",
+            "tests/storage/test_dictionary.py",
+        ),
     ],
     ids=lambda tests: "-".join(Path(test).stem.removeprefix("test_") for test in tests),
 )

@@ -1,13 +1,13 @@
-"""Levels: how the batches of a spine are kept, and merged little by little.
+"""Levels: how the batches of a spine are kept, and merged in small steps.
 
-Small batches (below BASE rows) are kept apart, up to a number of them; then half of them or more become one, so that most appends merge
-nothing. Each small batch costs every key that is sought, so there are fewer where readers seek many keys between appends. When together
-they reach BASE they become one run of level 1. Level i holds at most one run, of at most BASE · RATIO^i rows, or one running merge into
-it. A run that comes to a level with another starts a merge of both, into the first level that has room. Each append works on the running
-merges, smallest first, in proportion to its rows; a merge's inputs are read until it is done.
+Small batches (below BASE rows) are kept separately, up to a number of them; then half of them or more become one, so that most appends
+merge nothing. Each small batch costs every key that is sought, so fewer are allowed if readers seek many keys between appends. When
+together they reach BASE rows they become one run of level 1. Level i holds at most one run, of at most BASE · RATIO^i rows, or one running
+merge into it. A run that reaches a level with another run starts a merge of both, into the first level that has room. Each append continues
+the running merges, smallest first, in proportion to its rows; a merge's inputs are read until it is done.
 
-Levels are a value: `appended` gives others and leaves these as they are, whatever is raised in it and wherever. Only the progress of a
-running merge is shared between versions. It depends on the merge's inputs alone, so what an abandoned version has merged is not lost.
+Levels are a value: `appended` returns others and does not change these, even if it raises. Only the progress of a running merge is shared
+between versions. It depends on the merge's inputs alone, so the work of an abandoned version is not lost.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ RATIO = 4
 SMALL_BATCHES = 8
 SMALL_BATCHES_UNSOUGHT = 24
 SOUGHT_KEYS = 256
-"""From so many keys sought between two appends on there are at most SMALL_BATCHES small ones, below at most SMALL_BATCHES_UNSOUGHT."""
+"""If at least so many keys are sought between two appends, at most SMALL_BATCHES small batches are kept, else SMALL_BATCHES_UNSOUGHT."""
 
 FUEL = 8
-"""Rows of merging per appended row and level. 2 would just do; more lets merges end sooner, so that most
-appends have none to work on and there are fewer batches to read."""
+"""Rows merged per appended row and level. 2 would suffice; with more, merges end sooner, so that most appends have none to continue and
+readers have fewer batches."""
 
 LEAST_FUEL = 64
 
@@ -56,11 +56,11 @@ class Levels:
         return batch.length + self.small_rows < BASE
 
     def with_small(self, batch: Batch) -> Levels:
-        """With one batch more, of which `only_adds` is true."""
+        """With one more batch, for which `only_adds` is true."""
         return Levels((*self.small, batch), self.small_rows + batch.length, self.runs, self.merges)
 
     def appended(self, batch: Batch, sought: int) -> Levels:
-        """With one batch more; works on the running merges in proportion to its rows. Raises WeightOverflow if a merge met one."""
+        """With one more batch; continues the running merges in proportion to its rows. Raises WeightOverflow if a merge does."""
         working = _Working(self)
         if working.merges:
             working.work(max(batch.length, LEAST_FUEL) * FUEL * (1 + max(working.merges)))
@@ -70,7 +70,7 @@ class Levels:
 
 
 class _Working:
-    """A copy of levels on which one append is worked out."""
+    """A mutable copy of levels, for one append."""
 
     __slots__ = ("merges", "runs", "small")
 
@@ -97,7 +97,7 @@ class _Working:
             self._settle(level)
 
     def _arrive(self, runs: list[Batch], level: int) -> None:
-        """Brings runs to a level: merges them with what is there, or takes all of it further where there is room."""
+        """Adds runs to a level: merges them with the run there, at the first level that has room for the result."""
         while True:
             if level in self.merges:
                 self.merges[level].work(EVERYTHING)
@@ -123,12 +123,12 @@ def _rows(batches: Sequence[Batch]) -> int:
 
 
 def _allowed(sought: int) -> int:
-    """How many small batches there may be."""
+    """How many small batches are allowed."""
     return SMALL_BATCHES if sought >= SOUGHT_KEYS else SMALL_BATCHES_UNSOUGHT
 
 
 def _fewer(small: Sequence[Batch], allowed: int) -> list[Batch]:
-    """The newest small batches merged: half of those allowed, and as many as keep each left over no smaller than all after it."""
+    """The newest small batches merged: half of those allowed, and more until each of the others has no fewer rows than all after it."""
     keep = len(small) - allowed // 2
     rows = _rows(small[keep:])
     while keep > 0 and small[keep - 1].length < rows:
@@ -139,7 +139,7 @@ def _fewer(small: Sequence[Batch], allowed: int) -> list[Batch]:
 
 
 def _level(rows: int) -> int:
-    """The first level with room for a run of so many rows."""
+    """The first level with room for a run of `rows` rows."""
     level = 1
     while BASE * RATIO**level < rows:
         level += 1

@@ -1,7 +1,7 @@
 """Spine: one version of a trace, as a few immutable batches whose sum it is.
 
-A spine is a value. `appended` gives the next version and leaves this one as it is, so that a commit builds all its versions aside and
-then replaces a reference; readers on other threads keep the version that they hold. How batches are kept and merged is in `levels.py`.
+A spine is a value. `appended` returns the next version and does not change this one, so that a commit builds all its versions aside and
+then replaces a reference; readers on other threads keep the version that they hold. `levels.py` says how batches are kept and merged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from deltic.trace.merge import merge
 from deltic.trace.share import Share
 
 View = tuple[tuple[Batch, ...], Words]
-"""Batches, and their directory: what kernels read of them."""
+"""Batches, and their directory, through which kernels read them."""
 
 
 class Spine:
@@ -28,15 +28,15 @@ class Spine:
     __slots__ = ("_levels", "columns", "guards", "share", "sought", "view", "weights")
 
     _levels: Levels | None
-    """None of a version that is only read."""
+    """None for a version that is only read."""
     view: View
     sought: list[int]
-    """[how many keys readers have sought since the last append], shared with the versions that are only read."""
+    """[how many keys readers have sought since the last append]; shared with versions that are only read."""
     guards: tuple[Guard, ...]
-    """Those of its mapped batches."""
+    """The guards of its mapped batches."""
     share: Share | None
-    """Of a shard's trace that may hold rows of other shards as well: which are its own. Scans leave the others out. Who looks up keys of
-    this shard does not find them; who looks up any key must leave them out."""
+    """For a shard's trace that may also hold rows of other shards: which are its own. Scans omit the others. A lookup of this shard's keys
+    does not match them; a lookup of any other key must omit them itself."""
 
     def __init__(self, columns: int, weights: int) -> None:
         """A trace without rows."""
@@ -49,7 +49,7 @@ class Spine:
 
     @staticmethod
     def over(columns: int, weights: int, batches: Iterable[Batch], share: Share | None = None) -> Spine:
-        """These batches as they are, to be read only."""
+        """These batches, to be read only."""
         spine = Spine(columns, weights)
         spine._levels = None
         spine.share = share
@@ -69,7 +69,7 @@ class Spine:
 
     @property
     def rows(self) -> int:
-        """Stored rows; more than there are different ones if a row is in several batches."""
+        """Stored rows; a row that is in several batches counts once for each."""
         return sum(batch.length for batch in self.batches)
 
     @property
@@ -79,24 +79,24 @@ class Spine:
 
     @property
     def unverified(self) -> int:
-        """Bytes of mapped batches that have not been verified as a whole."""
+        """Bytes of mapped batches that have not been verified entirely."""
         if not self.guards:
             return 0
         return sum(batch.nbytes for batch in self.batches if batch.guard is not None and not batch.guard.done)
 
     def with_batch(self, batch: Batch) -> Spine:
-        """The trace and one batch more, to be read only; shares the batches."""
+        """The trace and one more batch, to be read only; shares the batches."""
         if not batch.length:
-            return self._seen(self.view, self.guards)
-        return self._seen(((*self.batches, batch), np.concatenate((self.view[1], batch.entry))), self.guards)
+            return self._read_only(self.view, self.guards)
+        return self._read_only(((*self.batches, batch), np.concatenate((self.view[1], batch.entry))), self.guards)
 
     def beside(self, other: Spine) -> Spine:
         """The sum of both traces, to be read only; shares the batches."""
         view = (*self.batches, *other.batches), np.concatenate((self.view[1], other.view[1]))
-        return self._seen(view, (*self.guards, *other.guards))
+        return self._read_only(view, (*self.guards, *other.guards))
 
-    def _seen(self, view: View, guards: tuple[Guard, ...]) -> Spine:
-        """A version that is only read; what readers seek in it counts as sought here."""
+    def _read_only(self, view: View, guards: tuple[Guard, ...]) -> Spine:
+        """A version that is only read; keys that readers seek in it count as sought here."""
         return self._version(None, view, self.sought, guards)
 
     def _version(self, levels: Levels | None, view: View, sought: list[int], guards: tuple[Guard, ...]) -> Spine:
@@ -106,7 +106,7 @@ class Spine:
         return spine
 
     def expect(self, keys: Sequence[Words]) -> None:
-        """Has verified what a reader of these keys (see `trace/probe.py`) will look at; costs nothing where all is in memory."""
+        """Verifies the pages that a reader of these keys (see `trace/probe.py`) will access; costs nothing if all batches are in memory."""
         for guard in self.guards:
             if keys:
                 guard.sought(keys[0])
@@ -114,7 +114,7 @@ class Spine:
                 guard.everything()
 
     def scan(self, counters: Counters) -> Batch:
-        """The whole trace as one batch. O(rows), and counted so."""
+        """The whole trace as one batch. O(rows), all counted as touched."""
         batches = self.batches
         counters.touched += self.rows
         counters.batches += len(batches)
@@ -123,9 +123,9 @@ class Spine:
         return merge(batches if self.share is None else [self.share.of_batch(batch) for batch in batches])
 
     def appended(self, batch: Batch) -> Spine:
-        """The next version: with the batch, and with the running merges worked on in proportion to its rows.
+        """The next version: with the batch, and with the running merges continued in proportion to its rows.
 
-        Raises WeightOverflow if a merge met one. Whatever is raised, and wherever, this version stays as it is, and can be appended to.
+        Raises WeightOverflow if a merge does. After any exception, at any line, this version is unchanged and can be appended to.
         """
         assert self._levels is not None, "a version that is only read cannot be appended to"
         assert len(batch.columns) == self.columns and len(batch.weights) == self.weights
