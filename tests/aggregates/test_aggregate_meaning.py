@@ -135,7 +135,7 @@ def test_ratios_beyond_the_greatest_double_are_infinite() -> None:
 
 
 def test_sums_do_not_drift() -> None:
-    """What large values leave behind once they are deleted: nothing."""
+    """Deleted large values leave no residue."""
     with deltic.Session() as session:
         session.sql("""
             CREATE TABLE t (id INT PRIMARY KEY, x DOUBLE, y DOUBLE);

@@ -46,7 +46,7 @@ def test_a_large_relation_is_not_replicated() -> None:
 
 @pytest.mark.parametrize("shards", [2, 3, 8, 12])
 def test_the_rows_of_a_result_meet_on_exactly_one_shard(shards: int) -> None:
-    """Each placement by itself is one copy for each coordinate that the edge has not."""
+    """Each placement alone is one copy for each coordinate that the edge does not determine."""
     values = np.array([[x, y] for x, y in product(range(12), range(12))], np.int64)
     rows = Rows((values[:, 0].copy(), values[:, 1].copy()), (np.ones(len(values), np.int64),))
     shares = TRIANGLE.shares(shards)

@@ -1,4 +1,4 @@
-"""Linear operators one behind the other run as one pass, also in the output of joins: each row once, each expression once."""
+"""Linear operators one after the other run as one pass, also in the output of joins: each row once, each expression once."""
 
 from __future__ import annotations
 
@@ -108,9 +108,9 @@ class Case:
         now = self.session.now
         with self.session.transaction() as tx:
             for table, found in rows.items():
-                gone = [found.pop(rng.randrange(len(found))) for _ in range(min(len(found), rng.randrange(3)))]
+                removed = [found.pop(rng.randrange(len(found))) for _ in range(min(len(found), rng.randrange(3)))]
                 come = [self.row(rng, table) for _ in range(rng.randrange(5))]
-                tx.delete(table, gone)
+                tx.delete(table, removed)
                 tx.insert(table, come)
                 found += come
         self.rows = rows

@@ -102,14 +102,14 @@ def test_a_cycle_of_derivations_diverges_and_the_tick_has_no_effect() -> None:
 def test_explain_shows_scopes_and_the_work_of_their_operators() -> None:
     engine = embedded(TABLES, {"v": PLANS["nested_closure"]})
     result = engine.tick({"edges": [((0, 1), 1), ((1, 2), 1)]})
-    told = explain({"v": PLANS["nested_closure"]}, engine.circuit, engine.runtime.statistics(), result, 1, sources={}, sinks={})
-    operators = {o.id: o for o in told.operators}
-    child = next(o for o in told.operators if o.operator == "child" and "." not in o.id)
-    inner = next(o for o in told.operators if o.operator == "child" and o.id.startswith(f"{child.id}."))
-    feedback = next(o for o in told.operators if o.operator == "feedback" and o.id.startswith(f"{inner.id}."))
-    join = next(o for o in told.operators if o.operator == "join_trace" and o.id.startswith(f"{inner.id}."))
-    assert all(name in operators for o in told.operators for name in o.inputs)
+    explanation = explain({"v": PLANS["nested_closure"]}, engine.circuit, engine.runtime.statistics(), result, 1, sources={}, sinks={})
+    operators = {o.id: o for o in explanation.operators}
+    child = next(o for o in explanation.operators if o.operator == "child" and "." not in o.id)
+    inner = next(o for o in explanation.operators if o.operator == "child" and o.id.startswith(f"{child.id}."))
+    feedback = next(o for o in explanation.operators if o.operator == "feedback" and o.id.startswith(f"{inner.id}."))
+    join = next(o for o in explanation.operators if o.operator == "join_trace" and o.id.startswith(f"{inner.id}."))
+    assert all(name in operators for o in explanation.operators for name in o.inputs)
     assert feedback.inputs[0].rpartition(".")[0] == inner.id
     assert join.rows_touched > 0 and join.rows_out > 0 and join.key
-    assert all(o.state_rows > 0 for o in told.operators if o.state)
-    assert f"    {inner.id} child" in str(told)
+    assert all(o.state_rows > 0 for o in explanation.operators if o.state)
+    assert f"    {inner.id} child" in str(explanation)

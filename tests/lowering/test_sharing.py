@@ -67,14 +67,14 @@ def content(session: deltic.Session) -> dict[str, Counter[tuple[object, ...]]]:
 def change(session: deltic.Session, edges: Edges, names: dict[int, str], rng: random.Random) -> None:
     """Some edges come, some of them twice, and some go."""
     new = [(rng.randrange(8), rng.randrange(8)) for _ in range(12)]
-    gone = rng.sample(sorted(edges.elements()), min(6, edges.total()))
+    removed = rng.sample(sorted(edges.elements()), min(6, edges.total()))
     person = rng.randrange(8)
     with session.transaction() as tx:
         tx.insert("e", [{"src": a, "dst": b} for a, b in new])
-        tx.delete("e", [{"src": a, "dst": b} for a, b in gone])
+        tx.delete("e", [{"src": a, "dst": b} for a, b in removed])
         tx.upsert("p", [{"id": person, "name": f"p{len(new)}"}])
     edges.update(new)
-    edges.subtract(gone)
+    edges.subtract(removed)
     names[person] = f"p{len(new)}"
 
 
@@ -199,10 +199,10 @@ def test_copies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     with opened(tmp_path, 1, script()) as session:
         with session.transaction() as tx:
             tx.insert("e", [{"src": 1, "dst": 2}, {"src": 2, "dst": 3}])
-        told = session.explain("hops")
-    assert [(copy.table, copy.columns, copy.rows) for copy in told.copies] == [("e", ("src", "dst"), 2), ("e", ("dst", "src"), 2)]
-    assert "rows of e are held in 2 arrangements\n  table-" in str(told)
-    assert [copy["columns"] for copy in told.json()["copies"]] == [("src", "dst"), ("dst", "src")]
+        explanation = session.explain("hops")
+    assert [(copy.table, copy.columns, copy.rows) for copy in explanation.copies] == [("e", ("src", "dst"), 2), ("e", ("dst", "src"), 2)]
+    assert "rows of e are held in 2 arrangements\n  table-" in str(explanation)
+    assert [copy["columns"] for copy in explanation.json()["copies"]] == [("src", "dst"), ("dst", "src")]
     assert main(["state", "show", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "copy of e (dst, src)" in shown and "rows of e are held in 2 arrangements" in shown

@@ -83,10 +83,10 @@ def test_the_work_and_the_state_are_spread() -> None:
 def test_explain_shows_relations_on_every_shard() -> None:
     engine = embedded(TABLES, {"v": PLANS["closure"]}, 2)
     result = engine.tick({"edges": [((0, 1), 1)]})
-    told = explain({"v": PLANS["closure"]}, engine.circuit, engine.runtime.statistics(), result, 2, sources={}, sinks={})
-    where = {operator.operator: operator.partition for operator in told.operators}
+    explanation = explain({"v": PLANS["closure"]}, engine.circuit, engine.runtime.statistics(), result, 2, sources={}, sinks={})
+    where = {operator.operator: operator.partition for operator in explanation.operators}
     assert where["child"] == where["feedback"] == "by hash (src)"
-    assert "every shard" in {operator.partition for operator in told.operators if operator.operator == "exchange"}
+    assert "every shard" in {operator.partition for operator in explanation.operators if operator.operator == "exchange"}
 
 
 def resharded(plan: Plan, folder: Path, ticks: Sequence[dict[Edge, int]], shards: Sequence[int]) -> None:

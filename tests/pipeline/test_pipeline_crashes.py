@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from crashes import Disk, Image, PowerLoss, Told, watching
+from crashes import CommitRecord, Disk, Image, PowerLoss, watching
 from deltic import disk
 from deltic.connectors.letters import DeadLetterFolder
 from deltic.errors import DelticError, StateTakenOver
@@ -58,12 +58,12 @@ def what_is_wrong(shop: Shop) -> str | None:
     except DelticError as error:
         return str(error)
     try:
-        told = {"views": found, "changes": shop.summed(), "snapshot": shop.snapshot(), "letters": shop.letters()}
+        content = {"views": found, "changes": shop.summed(), "snapshot": shop.snapshot(), "letters": shop.letters()}
     except ValueError as error:
         return f"a file is torn: {error}"
     right = {"views": RIGHT, "changes": RIGHT["spend"], "snapshot": RIGHT["top"], "letters": RIGHT_LETTERS}
     staged = [path for path in shop.made.rglob("*") if disk.is_staged(path.name) or path.match(".*letters-*")]
-    return None if told == right and not staged else f"{told} {staged}"
+    return None if content == right and not staged else f"{content} {staged}"
 
 
 def steps(folder: Path) -> list[str]:
@@ -100,8 +100,8 @@ def test_a_kill_at_any_step_loses_and_duplicates_nothing(tmp_path: Path, stride:
 
 def images(folder: Path) -> list[Image]:
     """All images that a power failure could leave of the pipeline's files; a rename within a folder is one entry of the journal."""
-    shop, told = feed(folder), Told()
-    kept = Disk(shop.made, told)
+    shop, record = feed(folder), CommitRecord()
+    kept = Disk(shop.made, record)
     with watching(kept.at):
         live(shop)
     return [image for image in kept.images if not image.step.startswith("fewest after rename")]

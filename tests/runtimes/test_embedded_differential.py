@@ -105,7 +105,7 @@ def recursive_slice(seeds: range, folder: Path) -> Mix:
 
 @pytest.mark.slow
 def test_many_random_recursive_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All cores take part. The slices are small, so that the first one that is wrong is told soon."""
+    """Runs on all cores. The slices are small, so that the first failure is reported early."""
     seeds = rotating(RECURSIVE_SLOW)
     slices = [seeds[start : start + RECURSIVE_SLICE] for start in range(0, RECURSIVE_SLOW, RECURSIVE_SLICE)]
     mix = Mix()

@@ -43,7 +43,7 @@ class Restarted:
         return deltic.Session(spark=self.spark, state=str(self.folder / "state"))
 
     def restart(self) -> None:
-        """The session ends, and another one goes on from its state."""
+        """Closes the session, and resumes in another from its state."""
         self.checked.session.close()
         self.checked.open(self._session())
 

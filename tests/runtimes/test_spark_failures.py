@@ -1,4 +1,4 @@
-"""Failed jobs of Spark's as one short error, and workers without Deltic told before the first tick."""
+"""Failed Spark jobs as one short error, and workers without Deltic reported before the first tick."""
 
 from __future__ import annotations
 

@@ -61,10 +61,10 @@ def random_changes(runtime: Runtime, step: int, rows: int) -> dict[str, PendingR
     rng = np.random.default_rng(step)
     people = [(100 * step + i, None if i % 5 == 4 else f"region {i % 7}") for i in range(max(rows // 10, 1))]
     orders = [(int(rng.integers(0, 100 * step + len(people) + 3)), 1000 * step + i, i % 9, 1) for i in range(rows)]
-    gone = [(*row[:3], -1) for row in orders[: rows // 3]]
+    removed = [(*row[:3], -1) for row in orders[: rows // 3]]
     return {
         "customers": pending(CUSTOMERS, people, runtime.strings),
-        "orders": pending(ORDERS, orders + gone, runtime.strings, Op.WEIGHT),
+        "orders": pending(ORDERS, orders + removed, runtime.strings, Op.WEIGHT),
     }
 
 

@@ -23,7 +23,7 @@ FEW = TABLE + ";".join(f"CREATE MATERIALIZED VIEW {name} AS {QUERIES[name]}" for
 
 
 def run(spark: SparkSession, folder: Path, script: str, seed: int, steps: int) -> None:
-    """Random steps, some of them in another session that goes on from the state."""
+    """Random steps, some of them in another session that resumes from the state."""
     rng = random.Random(seed)
     timed = Timed(deltic.Session(spark=spark, state=str(folder), shards=2), script)
     try:

@@ -20,7 +20,7 @@ SCRIPT = """
     CREATE TABLE u (k BIGINT NOT NULL, g STRING NOT NULL, PRIMARY KEY (k));
     CREATE MATERIALIZED VIEW sums AS SELECT t.g, sum(v) AS total, count(*) AS n FROM t JOIN u ON t.g = u.g GROUP BY t.g;
 """
-SINK = "CREATE SINK told FROM sums USING json OPTIONS (path 'told', mode 'changes');"
+SINK = "CREATE SINK feed FROM sums USING json OPTIONS (path 'feed', mode 'changes');"
 T, U = "k BIGINT, g STRING, v BIGINT", "k BIGINT, g STRING"
 
 

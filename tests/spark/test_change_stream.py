@@ -115,8 +115,8 @@ def test_a_reader_gives_the_content_first_and_then_each_change_once(session: del
 @pytest.mark.spark
 def test_the_content_comes_first_and_then_each_change_once(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
     reading = Reading(registered, tmp_path)
-    begun = session.epoch
-    assert reading.run() == [("a", 10, 1, begun), ("b", 20, 1, begun)]
+    first_epoch = session.epoch
+    assert reading.run() == [("a", 10, 1, first_epoch), ("b", 20, 1, first_epoch)]
     first = insert(session, (3, "a", 5))
     second = insert(session, (4, "c", 1))
     assert reading.run() == [("a", 10, -1, first), ("a", 15, 1, first), ("c", 1, 1, second)]
@@ -126,15 +126,15 @@ def test_the_content_comes_first_and_then_each_change_once(registered: SparkSess
 @pytest.mark.slow
 @pytest.mark.spark
 def test_a_stream_can_start_at_an_epoch_or_with_the_next_change(registered: SparkSession, session: deltic.Session, tmp_path: Path) -> None:
-    begun = session.epoch
+    first_epoch = session.epoch
     latest = Reading(registered, tmp_path, startingEpoch="latest")
     assert latest.run() == []
     now = insert(session, (3, "a", 5))
     assert latest.run() == [("a", 10, -1, now), ("a", 15, 1, now)]
     (tmp_path / "n").mkdir()
     (tmp_path / "n" / "state").symlink_to(tmp_path / "state")
-    assert Reading(registered, tmp_path / "n", startingEpoch=begun).run() == [
-        ("a", 10, -1, now), ("a", 10, 1, begun), ("a", 15, 1, now), ("b", 20, 1, begun),
+    assert Reading(registered, tmp_path / "n", startingEpoch=first_epoch).run() == [
+        ("a", 10, -1, now), ("a", 10, 1, first_epoch), ("a", 15, 1, now), ("b", 20, 1, first_epoch),
     ]  # fmt: skip
 
 

@@ -30,5 +30,5 @@ def test_sessions_streams_and_functions_through_a_connect_server(tmp_path: Path)
     assert [[tables for tables, _ in run] for run in progress] == [[["t", "u"]], [["t"]]], "the worker's progress is heard here"
     assert pickled < 10_000, "only the definition travels"
     assert found["functions"] == [[{"g": "a", "total": 55, "n": 3}], ["table:t", "table:u"]]
-    told = [json.loads(line) for file in sorted((tmp_path / "told").glob("changes-*")) for line in file.read_text().splitlines()]
-    assert [(row["total"], row["_weight"]) for row in told] in ([(5, 1), (5, -1), (25, 1)], [(5, 1), (25, 1), (5, -1)])
+    feed = [json.loads(line) for file in sorted((tmp_path / "feed").glob("changes-*")) for line in file.read_text().splitlines()]
+    assert [(row["total"], row["_weight"]) for row in feed] in ([(5, 1), (5, -1), (25, 1)], [(5, 1), (25, 1), (5, -1)])

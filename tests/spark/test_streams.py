@@ -25,7 +25,7 @@ SCRIPT = """
     CREATE TABLE orders (id BIGINT NOT NULL, customer BIGINT NOT NULL, amount DOUBLE NOT NULL, PRIMARY KEY (id));
     CREATE MATERIALIZED VIEW sales AS
         SELECT region, count(*) AS n, sum(amount) AS total FROM orders JOIN customers ON orders.customer = customers.id GROUP BY region;
-    CREATE SINK told FROM sales USING json OPTIONS (path 'told', mode 'changes');
+    CREATE SINK changes FROM sales USING json OPTIONS (path 'changes', mode 'changes');
 """
 CUSTOMERS = "id BIGINT, region STRING, _op STRING"
 ORDERS = "id BIGINT, customer BIGINT, amount DOUBLE"
@@ -89,7 +89,7 @@ def sales(pipeline: StreamingPipeline) -> list[Row]:
 
 def delivered(tmp_path: Path) -> list[tuple[int, str, int, int]]:
     """The rows that the sink received, as (epoch, region, n, weight)."""
-    files = sorted((tmp_path / "told").glob("changes-*.json"))
+    files = sorted((tmp_path / "changes").glob("changes-*.json"))
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     return sorted((row["_epoch"], row["region"], row["n"], row["_weight"]) for row in rows)
 
@@ -132,7 +132,7 @@ def test_a_batch_that_fails_is_run_again_once(
 
     fill(feed)
     pipeline = both(pipelines(), feed)
-    commit, begun = State.commit, pipeline.session.epoch
+    commit, first_epoch = State.commit, pipeline.session.epoch
 
     def failing(state: State, change: Any) -> Any:
         if moment == "after the commit":
@@ -148,7 +148,7 @@ def test_a_batch_that_fails_is_run_again_once(
     assert [row["total"] for row in sales(pipeline)] == [5.0, 7.0]
     assert batches(pipeline) == {"query:streams": 0}
     assert [(region, weight) for _, region, _, weight in delivered(tmp_path)] == [("north", 1), ("south", 1)]
-    assert pipeline.session.epoch > begun
+    assert pipeline.session.epoch > first_epoch
 
 
 def test_a_sink_that_fails_gets_its_epoch_when_the_batch_is_run_again(

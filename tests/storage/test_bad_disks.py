@@ -1,4 +1,4 @@
-"""What a disk refuses is one clear error; nothing of the epoch is kept, and the same state goes on when the disk is mended."""
+"""Disk errors: one clear error, no part of the epoch is committed, and the same state continues after the disk is fixed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _full(disk: Path, *, but_bytes: int = 0) -> Iterator[None]:
-    """There is no more room than this."""
+    """A limit of the disk's free space."""
     filler = disk / "filler"
     with open(filler, "wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
         while True:
@@ -209,13 +209,13 @@ def test_a_disk_that_fails_while_it_is_read(tmp_path: Path, folder: str) -> None
 
 def test_a_commit_does_not_fail_for_garbage_that_stays(tmp_path: Path) -> None:
     state = State.open(tmp_path, retain=0)
-    gone = append(state, 1)
+    dropped = append(state, 1)
     with _failing("unlink:before", "data"):
-        append(state, 2, drop=(gone,))
-    assert (tmp_path / "data" / gone.file).exists()
+        append(state, 2, drop=(dropped,))
+    assert (tmp_path / "data" / dropped.file).exists()
     append(state, 3)
     state.sweep()
-    assert not (tmp_path / "data" / gone.file).exists()
+    assert not (tmp_path / "data" / dropped.file).exists()
     assert keys_of(state) == [2, 3]
 
 

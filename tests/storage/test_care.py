@@ -1,4 +1,4 @@
-"""Looking after a state folder: what is verified, what shrinks, what is told."""
+"""Maintenance of a state folder: verification, compaction, and the listings of its content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stopped at any step of its life, by a kill or a power failure, a state has all that was committed, no more, and goes on.
+"""A state that is interrupted at any step, by a kill or a power failure, has exactly the committed changes, and can continue.
 
 The last tests take a part of that away, and show that this suite finds it.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import crashes
-from crashes import PowerLoss, Told, images_of_a_life, live_until, steps_of_a_life, what_is_wrong
+from crashes import CommitRecord, PowerLoss, defect_of, images_of_a_life, live_until, steps_of_a_life
 from deltic import disk
 from deltic.errors import StateTakenOver
 from deltic.storage.local import LocalFolder
@@ -39,10 +39,10 @@ def test_a_life_has_every_step_of_every_kind_of_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("stride", [7, *slow(1)])
 def test_a_kill_at_any_step_loses_nothing(tmp_path: Path, stride: int) -> None:
     for number, step in [*enumerate(steps_of_a_life(tmp_path / "whole"))][::stride]:
-        root, told = tmp_path / str(number), Told()
+        root, record = tmp_path / str(number), CommitRecord()
         with pytest.raises(PowerLoss):
-            live_until(root, number, told, _power_loss)
-        assert what_is_wrong(root, told) is None, f"step {number}, {step}"
+            live_until(root, number, record, _power_loss)
+        assert defect_of(root, record) is None, f"step {number}, {step}"
 
 
 @pytest.mark.parametrize("stride", [31, *slow(7)])
@@ -51,15 +51,15 @@ def test_a_killed_process_loses_nothing(tmp_path: Path, stride: int) -> None:
     killed = sorted(tmp_path.glob("*.json"))
     assert len(killed) > 140 // stride
     for path in killed:
-        told = Told(*json.loads(path.read_text()))
-        assert what_is_wrong(path.with_suffix(""), told) is None, f"step {path.stem}"
+        record = CommitRecord(*json.loads(path.read_text()))
+        assert defect_of(path.with_suffix(""), record) is None, f"step {path.stem}"
 
 
 def _lost(images: list[crashes.Image], folder: Path) -> Iterator[str]:
     """What is wrong with each of the images with which something is."""
     for number, image in enumerate(images):
         image.put(folder / str(number))
-        if (wrong := what_is_wrong(folder / str(number), image.told)) is not None:
+        if (wrong := defect_of(folder / str(number), image.record)) is not None:
             yield f"{image.step}: {wrong}"
 
 
@@ -89,7 +89,7 @@ def test_a_sync_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def _fenced(root: Path) -> bool:
-    """Whether of two writers the older learns of the newer, and what either was told is there."""
+    """Whether the older of two writers learns of the newer, and the state has the commits that succeeded."""
     old = State.open(root)
     append(old, 1)
     old.close()

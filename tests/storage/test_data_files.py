@@ -117,7 +117,7 @@ def test_a_missing_file_and_segment(root: str) -> None:
     with pytest.raises(CorruptState, match="the file is missing, though the manifest names it"):
         DataFile(root, FileRef("gone.deltic", 64, 0))
     ref = write_file(root, ORIGIN, [Content("a", batch_of((1, 2)))], Dictionary.empty())
-    with pytest.raises(CorruptState, match="there is no batch of b in it"):
+    with pytest.raises(CorruptState, match="has no batch of b"):
         DataFile(root, ref).batch("b")
 
 

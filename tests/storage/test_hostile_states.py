@@ -1,4 +1,4 @@
-"""State folders that somebody else made: whatever their bytes say, they end in an error of Deltic's, and nothing is overwritten."""
+"""Crafted state folders: whatever their bytes, opening them raises an error of Deltic, and nothing is overwritten."""
 
 from __future__ import annotations
 

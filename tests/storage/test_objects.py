@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from obstore.store import ObjectStore, from_url
 
-from crashes import PowerLoss, Told, live_until, steps_of_a_life, what_is_wrong
+from crashes import CommitRecord, PowerLoss, defect_of, live_until, steps_of_a_life
 from deltic.errors import CorruptState, StateError, StateTakenOver
 from deltic.storage.copies import Copies
 from deltic.storage.dictionary import Dictionary
@@ -89,14 +89,14 @@ def test_the_older_writer_is_fenced_off(s3: str) -> None:
 
 def test_what_nothing_needs_goes(s3: str) -> None:
     state = State.open(s3, retain=0)
-    gone = append(state, 0)
-    append(state, 1, drop=(gone,))
+    dropped = append(state, 0)
+    append(state, 1, drop=(dropped,))
     stray = write_file(s3, state.origin(0, 0), [], Dictionary.empty())
     append(state, 2)
     state.close()
     again = State.open(s3, retain=0)
     found = again.folder.names("data")
-    assert gone.file not in found and stray.name not in found
+    assert dropped.file not in found and stray.name not in found
     assert keys_of(again) == [1, 2]
 
 
@@ -284,10 +284,10 @@ def test_a_kill_after_any_request_loses_nothing(s3: str, stride: int) -> None:
     kills = [number for number, step in enumerate(steps) if step.startswith(("put:after", "delete:after"))]
     assert len(kills) > 30
     for number in kills[::stride]:
-        root, told = f"{s3} {number}", Told()
+        root, record = f"{s3} {number}", CommitRecord()
         with pytest.raises(PowerLoss):
-            live_until(root, number, told, _power_loss)
-        assert what_is_wrong(root, told) is None, f"step {number}, {steps[number]}"
+            live_until(root, number, record, _power_loss)
+        assert defect_of(root, record) is None, f"step {number}, {steps[number]}"
 
 
 def _power_loss() -> None:
@@ -296,14 +296,14 @@ def _power_loss() -> None:
 
 def test_a_reader_holds_an_epoch(s3: str) -> None:
     state = State.open(s3, retain=0)
-    gone = append(state, 1)
+    dropped = append(state, 1)
     with StateReader.open(s3) as reader:
-        append(state, 2, drop=(gone,))
+        append(state, 2, drop=(dropped,))
         append(state, 3)
-        DataFile(reader.root, reader.manifest.files[gone.file]).verify()
-        assert gone.file in state.folder.names("data")
+        DataFile(reader.root, reader.manifest.files[dropped.file]).verify()
+        assert dropped.file in state.folder.names("data")
     append(state, 4)
     state.sweep()
-    assert gone.file not in state.folder.names("data")
+    assert dropped.file not in state.folder.names("data")
     with pytest.raises(StateError, match="is not a state folder"):
         StateReader.open(f"{s3} other")

@@ -292,8 +292,8 @@ def test_files_go_when_no_retained_epoch_names_them(tmp_path: Path) -> None:
     state = State.open(tmp_path, retain=5)
     segment = put(state, 0)
     for key in range(1, 12):
-        gone, segment = segment, put(state, key, drop=(segment,))
-        assert gone.file in data(state)
+        dropped, segment = segment, put(state, key, drop=(segment,))
+        assert dropped.file in data(state)
         assert len(data(state)) <= 6
     assert keys(state) == [11]
     state.close()
@@ -406,9 +406,9 @@ def test_manifests_cost_in_proportion_to_the_changes_however_many_notes_there_ar
     state = State.open("memory", retain=5)
     for epoch in range(1000):
         file = FileRef(f"{epoch:040}", 1000, 5)
-        gone = tuple(state.manifest.segments())[:1] if epoch > 20 else ()
+        dropped = tuple(state.manifest.segments())[:1] if epoch > 20 else ()
         notes = {f"taken:orders:part-{epoch:06}-{i}.parquet": [10**6, 1700 * 10**15 + epoch, 10**9, 1000] for i in range(20)}
-        state.commit(Change((file,), (SegmentRef(0, "a", file.name, 9),), gone, notes=notes))
+        state.commit(Change((file,), (SegmentRef(0, "a", file.name, 9),), dropped, notes=notes))
         folder.objects[f"data/{file.name}"] = b""
     assert len(state.manifest.notes) == 20_001
     wholes = [len(content) for content in folder.objects.values() if b'"whole":' in content]

@@ -57,7 +57,7 @@ class Checked:
         self.tables = {table.name: Relation() for table in self.schemas.values()}
 
     def open(self, session: deltic.Session) -> None:
-        """Runs the script in a session, which goes on from the state that it has."""
+        """Runs the script in a session that resumes from its state."""
         self.session = session
         self.session.sql(self.script)
 

@@ -1,7 +1,7 @@
-"""The life of a state folder, stopped at every step of it: what a kill leaves, and what a power failure could leave.
+"""The life of a state folder, interrupted at every step: the folders that a kill leaves, and those that a power failure could leave.
 
-`python tests/support/crashes.py FOLDER STRIDE` is the part that kills for real: for each STRIDE-th step it forks a process, which lives
-the life in a folder of its own below FOLDER and kills itself at that step.
+`python tests/support/crashes.py FOLDER STRIDE` kills real processes: for each STRIDE-th step it forks a process, which runs the life in its
+own folder below FOLDER and kills itself at that step.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class PowerLoss(BaseException):
 
 
 @dataclass
-class Told:
-    """What a writer knows. committed: keys whose commit returned. trying: the one in commit. linked: whether its manifest has its name."""
+class CommitRecord:
+    """A writer. committed: keys whose commit returned. trying: the pending one. linked: whether its manifest has its name."""
 
     committed: list[int] = field(default_factory=list)
     trying: int | None = None
@@ -46,25 +46,25 @@ class Told:
         return self.linked and self.trying is not None and found == sorted([*self.committed, self.trying])
 
 
-def live(root: Path | str, told: Told) -> None:
-    """Opens a state, commits, merges, lets garbage go, closes, opens again, commits. Everything that `disk` does is in it."""
+def live(root: Path | str, record: CommitRecord) -> None:
+    """Opens a state, commits, merges, collects garbage, closes, opens again, commits: all operations of `disk` occur."""
     for keys in ((0, 1, 2), (3, 4)):
         state = State.open(root, retain=0, whole_every=2)
         try:
             for key in keys:
-                _commit(state, key, told)
+                _commit(state, key, record)
             _merge(state)
-            _commit(state, keys[-1] + 10, told)
+            _commit(state, keys[-1] + 10, record)
             state.sweep()
         finally:
             state.close()
 
 
-def _commit(state: State, key: int, told: Told) -> None:
-    told.trying, told.linked = key, False
+def _commit(state: State, key: int, record: CommitRecord) -> None:
+    record.trying, record.linked = key, False
     append(state, key)
-    told.committed.append(key)
-    told.trying = None
+    record.committed.append(key)
+    record.trying = None
 
 
 def _merge(state: State) -> None:
@@ -75,25 +75,25 @@ def _merge(state: State) -> None:
     state.commit(Change((ref,), (segment,), segments))
 
 
-def what_is_wrong(root: Path | str, told: Told) -> str | None:
-    """Opens what is left and goes on with it: None if nothing is lost, nothing else seen, and no garbage stays."""
+def defect_of(root: Path | str, record: CommitRecord) -> str | None:
+    """Opens the folder and continues: None if no commit is lost, nothing else is visible, and no garbage remains."""
     try:
         state = State.open(root, retain=0)
         try:
-            return _what_is_wrong(state, told)
+            return _defect(state, record)
         finally:
             state.close()
     except DelticError as error:
         return str(error)
 
 
-def _what_is_wrong(state: State, told: Told) -> str | None:
-    if not told.allows(found := keys_of(state)):
-        return f"{found} are there; {told}"
+def _defect(state: State, record: CommitRecord) -> str | None:
+    if not record.allows(found := keys_of(state)):
+        return f"the state has {found}; {record}"
     append(state, 99)
     state.sweep()
     if keys_of(state) != [*found, 99]:
-        return f"a new commit makes {keys_of(state)} of {found}"
+        return f"a new commit turns {found} into {keys_of(state)}"
     staged = [path.name for path in Path(state.root).rglob("*.staged")] if state.folder.local else []
     strays = set(state.folder.names("data")) - set(state.manifest.files)
     return f"left over: {staged} {strays}" if staged or strays else None
@@ -101,7 +101,7 @@ def _what_is_wrong(state: State, told: Told) -> str | None:
 
 @contextmanager
 def watching(at: Callable[[str, str], None]) -> Iterator[None]:
-    """`at` is told every step."""
+    """`at` is called at every step."""
     before, disk.at = disk.at, at
     try:
         yield
@@ -113,29 +113,29 @@ def steps_of_a_life(root: Path | str) -> list[str]:
     """The names of all steps, in order."""
     steps: list[str] = []
     with watching(lambda step, path: steps.append(f"{step} {Path(path).parent.name}")):
-        live(root, Told())
+        live(root, CommitRecord())
     return steps
 
 
-def live_until(root: Path | str, number: int, told: Told, stop: Callable[[], None]) -> None:
-    """Lives until the step of this number, and stops there."""
+def live_until(root: Path | str, number: int, record: CommitRecord, stop: Callable[[], None]) -> None:
+    """Runs the life up to the step with this number, and stops there."""
     left = count(number, -1)
 
     def at(step: str, path: str) -> None:
-        told.step(step, path)
+        record.step(step, path)
         if next(left) == 0:
             stop()
 
     with watching(at):
-        live(root, told)
+        live(root, record)
 
 
 @dataclass
 class Image:
-    """What a power failure could leave after a step. files: by path below the root; None for a folder."""
+    """A folder that a power failure could leave after a step. files: path below the root → content; None for a folder."""
 
     step: str
-    told: Told
+    record: CommitRecord
     files: dict[str, bytes | None]
 
     def put(self, root: Path) -> None:
@@ -148,14 +148,14 @@ class Image:
 
 
 class Disk:
-    """A disk that keeps what was synced, followed step by step beside the real one. Each distinct thing it could keep is an image.
+    """A simulated disk that keeps synced data, updated at each step of the real one. Each distinct content that it could keep is an image.
 
-    What a folder's sync has not settled yet may be there or not: `late` has neither the new names nor the deletions, `early` has both,
-    `fewest` only the deletions, `most` only the new names. Each has a file's content only if that was synced, and else half of it.
+    Names that no sync of their folder has made durable may be present or not: `late` has neither new names nor deletions, `early` has both,
+    `fewest` only deletions, `most` only new names. Each has a file's content if it was synced, else half of it.
     """
 
-    def __init__(self, root: Path, told: Told) -> None:
-        self._root, self._told = root, told
+    def __init__(self, root: Path, record: CommitRecord) -> None:
+        self._root, self._record = root, record
         self._serials = count()
         self._serial: dict[int, int] = {}
         """inode → which file it is now: a file system uses the numbers of deleted files again."""
@@ -166,7 +166,7 @@ class Disk:
         self._seen: set[str] = set()
 
     def at(self, step: str, path: str) -> None:
-        self._told.step(step, path)
+        self._record.step(step, path)
         if step == "write:after":
             self._serial[os.stat(path).st_ino] = next(self._serials)
         elif step in ("sync:after", "overwrite:after"):  # what is overwritten may reach the disk at once
@@ -193,14 +193,14 @@ class Disk:
         for kind, listing in kinds.items():
             there = self._root.name in listing(str(self._root.parent))
             image = Image(f"{kind} after {step} {path}", self._copied(), self._tree(listing, self._root) if there else {})
-            told = (image.told.committed, image.told.trying, image.told.linked)
-            known = json.dumps([told, {name: None if c is None else c.hex() for name, c in image.files.items()}])
+            record = (image.record.committed, image.record.trying, image.record.linked)
+            known = json.dumps([record, {name: None if c is None else c.hex() for name, c in image.files.items()}])
             if known not in self._seen:
                 self._seen.add(known)
                 self.images.append(image)
 
-    def _copied(self) -> Told:
-        return Told(list(self._told.committed), self._told.trying, self._told.linked)
+    def _copied(self) -> CommitRecord:
+        return CommitRecord(list(self._record.committed), self._record.trying, self._record.linked)
 
     def _tree(self, listing: Callable[[str], dict[str, int | None]], folder: Path) -> dict[str, bytes | None]:
         files: dict[str, bytes | None] = {}
@@ -222,10 +222,10 @@ class Disk:
 
 def images_of_a_life(root: Path) -> list[Image]:
     """All that a power failure could leave of it."""
-    told = Told()
-    kept = Disk(root, told)
+    record = CommitRecord()
+    kept = Disk(root, record)
     with watching(kept.at):
-        live(root, told)
+        live(root, record)
     return kept.images
 
 
@@ -239,13 +239,13 @@ def _kill_at_each(folder: Path, stride: int) -> None:
 
 
 def _live_and_be_killed(root: Path, number: int) -> None:
-    told = Told()
+    record = CommitRecord()
 
     def stop() -> None:
-        root.with_suffix(".json").write_text(json.dumps([told.committed, told.trying, told.linked]))
+        root.with_suffix(".json").write_text(json.dumps([record.committed, record.trying, record.linked]))
         os.kill(os.getpid(), signal.SIGKILL)
 
-    live_until(root, number, told, stop)
+    live_until(root, number, record, stop)
 
 
 if __name__ == "__main__":

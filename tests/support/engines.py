@@ -38,7 +38,7 @@ class Engine:
         self.runtime.install(self.circuit)
 
     def restart(self, reopened: Callable[[], Runtime]) -> None:
-        """Closes the runtime, and goes on with what is opened after that."""
+        """Closes the runtime, and continues with a newly opened one."""
         self.runtime.close()
         self.runtime = reopened()
         self.circuit = lower(self.plans, self.tables, self.runtime.shards)

@@ -1,4 +1,4 @@
-"""A state folder whose bytes somebody chose: files changed, and every checksum made right again.
+"""A crafted state folder: files are changed, and all checksums recomputed.
 
 `python tests/support/hostile.py FOLDER SEED CASES` makes a small state and tries CASES changes of it. For each it forks a process, which
 verifies, reads and opens the folder. Prints those that crash, hang, or raise anything but an error of Deltic's; if there are any, its
@@ -195,7 +195,7 @@ VARIATIONS = [vary_words, vary_words, vary_words, vary_directory, vary_manifest]
 
 
 def use(folder: Path) -> list[str]:
-    """All that is done with a folder that somebody was given; what it says."""
+    """Runs all operations on a folder of unknown origin; returns their errors."""
     return [_said(act, folder) for act in (_verify, _read, _tick)]
 
 

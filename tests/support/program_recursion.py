@@ -122,8 +122,8 @@ class RecursivePrograms(Programs):
         edges = source if len(nodes) > 1 and nodes[0] == 0 and self.rng.random() < 0.3 else self.graph
         key = (source.column(at)[0], edges.column(0)[0])
         both = Sized(Join(source.plan, edges.plan, "inner", (key,)), source.bounds + edges.bounds, source.rows)
-        behind = width + (at if edges is source else 1)
-        return self._projected(both, [both.column(behind if i == at else i) for i in range(width)])
+        other = width + (at if edges is source else 1)
+        return self._projected(both, [both.column(other if i == at else i) for i in range(width)])
 
     def monotone(self, depth: int, inside: list[Sized]) -> Sized:
         """A plan that reads one of the relations `inside`, and has no fewer rows where they have more."""

@@ -1,4 +1,4 @@
-"""Test support: scripts of recursive views, those of which deletions have gone wrong elsewhere."""
+"""Test support: scripts of recursive views, including those whose deletions other systems compute incorrectly."""
 
 EDGES = "CREATE TABLE edges (src BIGINT NOT NULL, dst BIGINT NOT NULL);"
 CLOSURE = (
