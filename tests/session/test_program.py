@@ -50,7 +50,7 @@ def test_an_input_without_a_schema_is_the_table_of_the_program() -> None:
 @pytest.mark.parametrize(
     ("over", "name", "kind", "error", "match"),
     [
-        (True, "order", "input", UnknownName, r"there is no table order in the program\nhelp: did you mean 'orders'\?"),
+        (True, "order", "input", UnknownName, r"there is no table order\nhelp: did you mean 'orders'\?"),
         (True, "large", "input", CircuitError, r"large is not a table\nhelp: circuit.view\('large'\)"),
         (True, "orders", "view", CircuitError, r"orders is not a view\nhelp: circuit.input\('orders'\)"),
         (False, "orders", "input", CircuitError, r"table orders has no schema\nexpected: schema="),
@@ -60,6 +60,19 @@ def test_relations_that_the_program_lacks_need_a_schema(over: bool, name: str, k
     circuit = deltic.Circuit(deltic.Program(TABLES) if over else None)
     with pytest.raises(error, match=match):
         getattr(circuit, kind)(name)
+
+
+def test_a_circuit_over_a_session_reads_its_tables_and_views() -> None:
+    with deltic.Session() as session:
+        session.sql(TABLES)
+        circuit = deltic.Circuit(session)
+        assert circuit.input("orders").schema == session.table("orders").schema
+        circuit.output("doubled", circuit.view("large").map({"id": "id", "amount": "amount * 2"}))
+        session.install(circuit)
+        session.apply({"orders": [{"id": 2, "customer": 1, "amount": 20, "_weight": 1}]})
+        assert session.view("doubled").rows() == [{"id": 2, "amount": 40}]
+        program = deltic.Program(TABLES, circuit)
+    assert pickle.loads(pickle.dumps(program)).catalog.plans() == program.catalog.plans(), "a program does not hold the session"
 
 
 def test_an_input_with_other_columns_than_its_table_is_refused() -> None:

@@ -40,14 +40,18 @@ class PythonScalar:
 ScalarFunction: TypeAlias = SqlScalar | PythonScalar
 
 
-class Namespace(Protocol):
-    """The tables, views and functions that a query can name. Names are case-insensitive."""
+class Relations(Protocol):
+    """Tables and views by name. Names are case-insensitive."""
 
     def relation(self, name: str) -> TableSchema | Plan | None:
         """A table's schema, a view's plan, a Reference for a view that is declared recursive, or None for an unknown name."""
 
     def names(self) -> Iterable[str]:
         """The names of all tables and views, for suggestions."""
+
+
+class Namespace(Relations, Protocol):
+    """The tables, views and functions that a query can name."""
 
     def functions(self) -> Mapping[str, ScalarFunction]:
         """The functions of users, by their names in lower case."""

@@ -21,6 +21,7 @@ from deltic.explain import Explanation, explain
 from deltic.frontends.python import UDF, Circuit, check_unchanged
 from deltic.frontends.sql import parse_script
 from deltic.kernels import prepare
+from deltic.plan.nodes import Plan
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.distributed import Distributed
 from deltic.runtimes.program import checked
@@ -231,6 +232,14 @@ class Session:
         if not definition.materialized:
             raise CatalogError(f"view {definition.name} is not materialized", remedy="CREATE MATERIALIZED VIEW keeps a view's content")
         return View(self._contents, definition.name, self.spark)
+
+    def relation(self, name: str) -> TableSchema | Plan | None:
+        """A table by its schema, a view by its plan, None if there is neither: what `deltic.Circuit(session)` reads."""
+        return self._catalog.relation(name)
+
+    def names(self) -> tuple[str, ...]:
+        """All tables and views, those that are not materialized too."""
+        return self._catalog.names()
 
     def table(self, name: str) -> TableSchema:
         """A table's schema by its name."""

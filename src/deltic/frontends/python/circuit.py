@@ -20,7 +20,7 @@ from typing import Any, Literal, overload
 from deltic.errors import CircuitError, UnknownName, did_you_mean
 from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.stream import Stream, expected
-from deltic.frontends.statements import Namespace
+from deltic.frontends.statements import Relations
 from deltic.plan.monotone import check_monotone
 from deltic.plan.nodes import ITERATION_LIMIT, Plan, Recursion, Reference, Table, references
 from deltic.plan.recursion import has_base
@@ -31,10 +31,10 @@ from deltic.schema import Field, Schema, TableSchema
 class Circuit:
     """A circuit. Its inputs become tables, and its outputs materialized views, of the session or program that installs it.
 
-    over: a Program, whose tables and views are read by name, without a schema. views: the views that are read, by name.
+    over: a Program or a Session, whose tables and views are read by name, without a schema. views: the views that are read, by name.
     """
 
-    def __init__(self, over: Namespace | None = None) -> None:
+    def __init__(self, over: Relations | None = None) -> None:
         self._over = over
         self.inputs: dict[str, TableSchema] = {}
         self.views: dict[str, Schema] = {}
@@ -43,8 +43,8 @@ class Circuit:
         self._around: list[str] = []
 
     def __copy__(self) -> Circuit:
-        """A copy: inputs, views and outputs added to one circuit later are not added to the other."""
-        copied = Circuit(self._over)
+        """The circuit as it is now, over nothing: what is added to it later is not in the copy."""
+        copied = Circuit()
         copied.inputs, copied.views, copied.outputs = dict(self.inputs), dict(self.views), dict(self.outputs)
         copied._recursions = set(self._recursions)
         return copied
@@ -52,7 +52,7 @@ class Circuit:
     def input(self, name: str, *, schema: Columns | None = None, key: Iterable[str] = ()) -> Stream:
         """A table. key: the columns of its primary key, which become NOT NULL; without a key the table is a multiset.
 
-        Without a schema it is a table of the program that the circuit is over.
+        Without a schema it is a table of the program or session that the circuit is over.
         """
         self._check_free(name)
         if schema is None:
@@ -164,15 +164,15 @@ class Circuit:
     @overload
     def _known(self, name: str, kind: Literal["view"]) -> Plan: ...
     def _known(self, name: str, kind: Literal["table", "view"]) -> TableSchema | Plan:
-        """The relation of that kind in the program that the circuit is over."""
+        """The relation of that kind in the program or session that the circuit is over."""
         if self._over is None:
             raise CircuitError(
                 f"{kind} {name} has no schema",
-                expected="schema={…}, unless the circuit is over a program: deltic.Circuit(program)",
+                expected="schema={…}, unless the circuit is over a program or a session, as deltic.Circuit(program) is",
             )
         known = self._over.relation(name)
         if known is None:
-            raise UnknownName(f"there is no {kind} {name} in the program", remedy=did_you_mean(name, self._over.names()))
+            raise UnknownName(f"there is no {kind} {name}", remedy=did_you_mean(name, self._over.names()))
         if isinstance(known, TableSchema) != (kind == "table"):
             other = "view" if kind == "table" else "input"
             raise CircuitError(f"{name} is not a {kind}", remedy=f"circuit.{other}({name!r})")
