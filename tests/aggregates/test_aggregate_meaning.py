@@ -1,4 +1,4 @@
-"""What the aggregates mean, case by case; and that finishes round once, however the sums came about."""
+"""The semantics of the aggregates, case by case; finish functions round once, for any order of additions."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_correlation_never_leaves_its_range() -> None:
 
 
 def totals(rows: list[tuple[float, ...]]) -> Totals:
-    """The sums that the five of CORR are, as an engine would keep them, in digits that were never carried."""
+    """The five sums of CORR, as an engine keeps them, in digits without carries."""
 
     def digits(number: Fraction, degree: int) -> dict[int, int]:
         return {-34 * degree: int(number * 2 ** (degree * UNIT))}
@@ -116,7 +116,7 @@ def test_deviations_equal_the_statistics_module(values: list[int]) -> None:
 
 @given(st.integers(0, 2**4000), st.integers(1, 2**4000))
 def test_roots_are_rounded_once(numerator: int, denominator: int) -> None:
-    """Both ways to the root agree, and no double is nearer."""
+    """Both algorithms for the root agree, and no double is nearer."""
     root = nearest_root(numerator, denominator)
     assert root == decimal_root(Fraction(numerator, denominator))
     if 0.0 < root < math.inf:

@@ -1,4 +1,4 @@
-"""Work, not clocks: a one-row change of a large group touches in the order of log n rows, for every aggregate."""
+"""Counted work: a one-row change of a large group touches O(log n) rows, for every aggregate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ARGUMENTS = {
     "min_by": "s, v",
     "max_by": "b, s",
 }
-"""Those of the aggregates that are not taken over v."""
+"""The arguments of the aggregates that are not over v."""
 NAMES = sorted(function.name for function in built_in())
 
 

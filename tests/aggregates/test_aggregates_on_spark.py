@@ -30,7 +30,7 @@ ARGUMENTS = {
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), ("i", "n", "h", "DISTINCT h", "NULL", "CAST(h AS SMALLINT)")),
     **dict.fromkeys(("min_by", "max_by"), ("s, id", "x, s", "b, id", "id, m", "DISTINCT d, id", "m, -id")),
 }
-"""Those of each name; of MIN_BY and MAX_BY the second one has no ties."""
+"""The arguments of each function; the second one of MIN_BY and MAX_BY has no ties."""
 
 
 def test_every_name_is_compared() -> None:

@@ -1,4 +1,4 @@
-"""Every aggregate after every sequence of inserts and deletes: what the oracle computes from scratch, to the last bit."""
+"""Every aggregate after random inserts and deletes equals the oracle's result from scratch, to the last bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cubes: which shards rows go to, and that every result of a multiway join is made exactly once, whatever the skew."""
+"""Cubes: the shards of rows, and that every result of a multiway join is computed exactly once, under any skew."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from programs import Case, applied, empty
 EDGES = tuple((pair, 1.0) for pair in ((0, 1), (0, 2), (1, 2)))
 TRIANGLE = Cube(3, EDGES)
 PLACEMENTS = ((0, 1, None), (0, None, 1), (None, 0, 1))
-"""Of an edge as the first, second and third side."""
+"""The placements of an edge as the first, second and third side."""
 
 
 def test_the_examples() -> None:
@@ -79,7 +79,7 @@ def counted() -> Plan:
 
 
 def hub(seed: int) -> Case:
-    """45 % of the edges go into one node, and 45 % out of it."""
+    """45 % of the edges lead to one node, and 45 % away from it."""
     rng = Random(seed)
 
     def edge() -> tuple[int, int]:
@@ -107,7 +107,7 @@ def test_heavy_hitters_are_counted_once(shards: int) -> None:
 
 @pytest.mark.parametrize(("shards", "whole"), [(2, True), (3, True), (8, False)])
 def test_on_few_shards_each_has_a_share_of_the_changes(shards: int, whole: bool) -> None:
-    """All rows of one relation on all sides are on both: the last variable is summed there without being listed."""
+    """In a self-join all rows are on both shards: the last variable is summed over without being listed."""
     assert all(TRIANGLE.cell(shard, shards, [PLACEMENTS, PLACEMENTS]).whole == whole for shard in range(shards))
     engine = embedded({"g": G.table}, {"counted": counted()}, shards)
     engine.tick({"g": [((x, y), 1) for x, y in product(range(20), range(20)) if x != y and (x, y) != (0, 1)]})
@@ -119,7 +119,7 @@ def test_on_few_shards_each_has_a_share_of_the_changes(shards: int, whole: bool)
 
 @pytest.mark.parametrize("shards", [2, 3, 8])
 def test_results_are_removed_on_the_shard_that_added_them(shards: int) -> None:
-    """Each shard keeps its own MIN: a triangle that came with one edge goes with another, which hashes to another shard."""
+    """Each shard keeps its own MIN: a triangle that was added by one edge is removed by another, which hashes to another shard."""
     z = reference(JOIN.schema, 2)
     least = Aggregate(JOIN, (), (("least", AggregateCall("min", (z,), BIGINT, True)), ("n", AggregateCall("count", (z,), BIGINT, False))))
     engine = embedded({"g": G.table}, {"least": least}, shards)

@@ -1,4 +1,4 @@
-"""What many operators read of one change is decoded once, and each of them still sees its own rows."""
+"""A column that several operators read of one change is decoded once, and each of them sees its own rows."""
 
 from __future__ import annotations
 

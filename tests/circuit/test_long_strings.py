@@ -1,4 +1,4 @@
-"""MIN, MAX, MIN_BY, MAX_BY and top-k over strings whose first bytes are equal: their bytes decide, also when extremes go."""
+"""MIN, MAX, MIN_BY, MAX_BY and top-k over strings whose first bytes are equal: their bytes decide, also after deletions of extremes."""
 
 from __future__ import annotations
 

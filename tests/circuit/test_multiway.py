@@ -1,4 +1,4 @@
-"""The multiway join against brute force, its naive form, and the work that it does."""
+"""The multiway join against brute force and its naive form, and its work."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TICKS = 6
 
 
 def check(seed: int, shape: str | None = None) -> None:
-    """A random query over random changes, whose first ticks load; the operator and its naive form say what brute force says."""
+    """A random query over random changes, whose first ticks load: the operator and its naive form equal brute force."""
     rng = random.Random(seed)
     query = random_query(rng, shape)
     running = Running(query, rng)
@@ -211,7 +211,7 @@ def test_a_predicate_drops_prefixes_within_the_step() -> None:
 
 
 def test_sums_of_a_relation_multiply_with_the_counts_of_others() -> None:
-    """ "paid" has (node, n) with (count, sum in two limbs) for weights; what is wanted is the same over its pairs with edges."""
+    """ "paid" has (node, n) with weights (count, sum in two limbs); the result has the same weights over its pairs with edges."""
     paid = Spine(2, 3)
     limbs = split64(np.array([7, -(1 << 62)]))
     paid = paid.appended(consolidate(Rows((np.array([1, 1]), np.array([0, 5])), (np.array([1, 1]), *limbs))))
@@ -227,7 +227,7 @@ def test_sums_of_a_relation_multiply_with_the_counts_of_others() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_rows_of_other_shards_are_not_found(seed: int) -> None:
-    """After resharding a trace may hold more than what is its own; any words may say whose a row is."""
+    """After resharding a trace may hold rows of other shards; any words may determine the shard."""
     rng = random.Random(seed)
     query = random_query(rng, rng.choice(("triangle", "payloads", "wide", "square", "star")))
     running = Running(query, rng)

@@ -1,4 +1,4 @@
-"""The multiway join at nested times: at each time it gives the products of changes whose times have that join, and no others."""
+"""The multiway join at nested times: at each time it emits exactly the products of changes whose times have that join."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Timed:
     updates: dict[str, list[Update]] = field(default_factory=dict)
 
     def at(self, nest: Nest, changes: dict[str, ZSet]) -> Counter[Row]:
-        """What the operator gives at the nest's time of these changes."""
+        """The operator's output at the nest's time for these changes."""
         inputs = []
         for relation, order in self.ports:
             batch = batch_of(changes.get(relation, {}), order)
@@ -60,7 +60,7 @@ class Timed:
         return Counter({row: weight for row, weight in out.items() if weight})
 
     def expected(self) -> dict[Time, Counter[Row]]:
-        """What is right for every time, from all updates."""
+        """The expected output at every time, from all updates."""
         partial: list[tuple[dict[str, int], Time, int]] = [({}, (0,) * (1 + self.depth), 1)]
         for relation, variables in self.query.atoms:
             partial = [
@@ -92,7 +92,7 @@ def random_join(rng: random.Random, depth: int) -> Timed:
 
 
 def random_changes(rng: random.Random, running: Timed, time: Time) -> dict[str, ZSet]:
-    """Of relations that may change now; some rows are taken back that came at another time."""
+    """Changes of the relations that may change now, some of them retractions of rows added at another time."""
     changes: dict[str, ZSet] = {}
     for relation, depth in running.depths.items():
         if any(time[depth:]) or rng.random() < 0.5:

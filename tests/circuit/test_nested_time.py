@@ -33,7 +33,7 @@ def view(runtime: Embedded) -> ZSet:
 
 
 def expected(program: Scope, content: list[ZSet]) -> ZSet | type[Exception]:
-    """The view's content, or why there is none."""
+    """The view's content, or the error."""
     try:
         tables = {at for at, spec in enumerate(program.nodes) if spec.kind == "table"}
         return meaning(program, content, nodes=tables | live(program))[program.export]
@@ -42,7 +42,7 @@ def expected(program: Scope, content: list[ZSet]) -> ZSet | type[Exception]:
 
 
 def check(seed: int, multiway: bool = False) -> str:
-    """Runs the case of the seed from tables that have content already; says what became of it. multiway: with multiway joins."""
+    """Runs the case of the seed from tables that have content already; returns the outcome. multiway: with multiway joins."""
     rng = random.Random(seed)
     program = random_program(rng)
     if multiway:

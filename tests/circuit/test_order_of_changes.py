@@ -1,4 +1,4 @@
-"""Changes of one key whose order is not known are refused; where no order matters, none is required."""
+"""Changes of one key in unknown order are rejected, unless the order does not matter."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def node(at: int, kind: NodeKind, operator: object, *inputs: int, parent: tuple[
 
 
 def counting_down(step: int, *, parent: tuple[int, ...] = (7,)) -> tuple[Node, ...]:
-    """out = in + (out − step where out > step): every number down to where it ends."""
+    """out = in + (out − step where out > step): every number of the countdown."""
     smaller = Map(SCHEMA, SCHEMA, (resolve("-", [N, Literal(step, BIGINT)], None),), resolve(">", [N, Literal(step, BIGINT)], None))
     return (
         node(0, NodeKind.IMPORT, Import(0), parent=parent),

@@ -1,4 +1,4 @@
-"""Work, not clocks: a one-row change on a million rows touches in the order of log n rows plus its effect."""
+"""Counted work: a one-row change on a million rows touches O(log n) rows plus its effect."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def touched(session: deltic.Session, view: str) -> int:
 
 
 def changes(session: deltic.Session) -> Iterator[None]:
-    """One-row ticks: a new row that is everybody's extreme, its update, its deletion, and one of the other table."""
+    """One-row ticks: a new row that is the extreme of every view, its update, its deletion, and a row of the other table."""
     with session.transaction() as tx:
         tx.insert("a", [{"id": -1, "k": 3, "v": 5_000}])
     yield

@@ -61,7 +61,7 @@ def test_known_bounds(atoms: tuple[str, ...], bound: float) -> None:
 
 
 def test_the_bound_of_binary_relations_is_that_of_the_best_half_integral_cover() -> None:
-    """Vertices of the program are half-integral there (Balinski 1965), so that all may be tried."""
+    """The vertices of the linear program are half-integral (Balinski 1965), so all can be enumerated."""
     rng = Random(0)
     for _ in range(80):
         count = rng.randint(2, 5)

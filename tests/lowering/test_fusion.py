@@ -74,7 +74,7 @@ def session() -> Iterator[deltic.Session]:
 
 
 class Case:
-    """A session of all queries, with its tables as they are."""
+    """A session with all queries over the same tables."""
 
     def __init__(self, session: deltic.Session) -> None:
         self.rows: dict[str, list[dict[str, Any]]] = {"r": [], "q": []}

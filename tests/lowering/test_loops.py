@@ -1,4 +1,4 @@
-"""Linear recursions in one kernel: what they give and keep is, to the row and the iteration, what the operators of their scope do."""
+"""Linear recursions in one kernel: output and state equal those of the operators of their scope, to the row and the iteration."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_loop_keeps_the_state_of_its_operators(name: str, monkeypatch: pytest.
 
 
 def _tick(engine: Engine, tick: dict[str, list[tuple[tuple[int, int], int]]]) -> str:
-    """What went wrong."""
+    """The errors."""
     try:
         engine.tick(tick)
     except Divergence as error:
@@ -135,7 +135,7 @@ def test_mapped_state_is_verified_before_it_is_read(at_once: int, runs: int, mon
 
 
 def mapped(batch: Batch, read: list[int]) -> Spine:
-    """The batch as one of a file, whose pages are noted as they are verified."""
+    """The batch as if mapped from a file, recording the pages that are verified."""
     guard = Guard(batch.index, len(batch), read.extend, read.extend)
     batch = Batch.trusted(batch.columns, batch.weights, batch.index, guard=guard)
     spine = Spine(len(batch.columns), len(batch.weights)).appended(batch)

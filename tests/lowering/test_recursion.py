@@ -1,4 +1,4 @@
-"""Recursive plans on the embedded runtime: every view and its change are the oracle's, under insertions and deletions."""
+"""Recursive plans on the embedded runtime: every view and its change equal the oracle's, under insertions and deletions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Edge = tuple[int, int]
 
 
 def check(plan: Plan, ticks: list[dict[Edge, int]], loaded: int = 0) -> None:
-    """Ticks of weighted edges; the view is installed when `loaded` of them have happened."""
+    """Ticks of weighted edges; the view is installed after `loaded` of them."""
     table = Relation()
     engine = embedded(TABLES, {"edges_too": PLANS["reachable"]} if loaded else {"v": plan})
     for number, wanted in enumerate(ticks):
@@ -51,7 +51,7 @@ def _content(plan: Plan, table: Relation) -> Relation | None:
 
 
 def random_ticks(rng: random.Random, count: int, nodes: int = NODES) -> list[dict[Edge, int]]:
-    """Changes of a multiset of edges, about as many deletions as insertions once there are some."""
+    """Changes of a multiset of edges, with about as many deletions as insertions."""
     table: dict[Edge, int] = {}
     ticks = []
     for number in range(count):

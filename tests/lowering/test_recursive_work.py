@@ -1,4 +1,4 @@
-"""Work of recursions that run operator by operator: a change touches rows in proportion to its effect, however much else there is."""
+"""Work of recursions that run operator by operator: a change touches rows in proportion to its effect, not to the state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recursive_plans import TABLES, plans
 
 PLANS = plans()
 PIECE = ((0, 1), (1, 2), (2, 3), (3, 1), (2, 4))
-"""A graph with a cycle; there are many copies of it beside one another."""
+"""A graph with a cycle, of which there are many disjoint copies."""
 
 
 def pieces(count: int) -> list[tuple[tuple[int, int], int]]:

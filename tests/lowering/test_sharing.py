@@ -1,4 +1,4 @@
-"""Arrangements are shared: by a table and the joins over it, by joins of any shape, and by views, in whichever order these are defined."""
+"""Arrangements are shared: by a table and the joins over it, by joins of any shape, and by views, in any order of definition."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def content(session: deltic.Session) -> dict[str, Counter[tuple[object, ...]]]:
 
 
 def change(session: deltic.Session, edges: Edges, names: dict[int, str], rng: random.Random) -> None:
-    """Some edges come, some of them twice, and some go."""
+    """Inserts edges, some of them twice, and deletes some."""
     new = [(rng.randrange(8), rng.randrange(8)) for _ in range(12)]
     removed = rng.sample(sorted(edges.elements()), min(6, edges.total()))
     person = rng.randrange(8)
@@ -161,7 +161,7 @@ def test_a_tables_own_arrangement_serves_joins_by_its_leading_columns(query: str
 
 
 def _count(query: str, rows: list[dict[str, object]]) -> int:
-    """How many rows the query has."""
+    """The number of rows of the query."""
     pairs = [(x, y) for x in rows for y in rows]
     if "count(*)" in query:
         return 1

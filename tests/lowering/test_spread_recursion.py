@@ -1,4 +1,4 @@
-"""Recursions that pass columns on as they are run on every shard, each of its own values; all others on the home shard."""
+"""Recursions that pass columns on unchanged run on every shard, each for its values; all others on the home shard."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_explain_shows_relations_on_every_shard() -> None:
 
 
 def resharded(plan: Plan, folder: Path, ticks: Sequence[dict[Edge, int]], shards: Sequence[int]) -> None:
-    """The ticks with another number of shards before each but the first; the view must be the oracle's after each."""
+    """The ticks, each after the first with another number of shards; the view must equal the oracle's after each."""
     engine = durable(TABLES, {"v": plan}, folder / "state", shards[0])
     assert spread(engine) == [True]
     table = Relation()
@@ -110,7 +110,7 @@ PATH = {(a, a + 1): 1 for a in range(NODES - 1)}
 
 @pytest.mark.parametrize("name", ["closure", "left_closure", "derivations"])
 def test_a_state_resumes_with_any_number_of_shards(name: str, tmp_path: Path) -> None:
-    """Rows of other shards that lie beside a shard's own are not joined."""
+    """Rows of other shards in a shard's files are not joined."""
     cut, mended = {(2, 3): -1}, {(2, 3): 1}
     resharded(PLANS[name], tmp_path, [PATH, cut, mended, {(1, 2): -1, (0, 3): 1}, mended], [2, 3, 4, 1, 5])
 

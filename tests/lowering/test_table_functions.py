@@ -1,4 +1,4 @@
-"""Table functions and temporal filters on the embedded runtime: every view and its change are the oracle's under random changes."""
+"""Table functions and temporal filters on the embedded runtime: every view and its change equal the oracle's under random changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums that ride through several joins in the weight, where keys may be NULL."""
+"""Sums as weights through several joins with nullable keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A join that closes a cycle is one multiway join, whatever filters stand between its relations, or there is a note that says why not."""
+"""A cyclic join is one multiway join, with any filters between its relations, or a note says why not."""
 
 from __future__ import annotations
 

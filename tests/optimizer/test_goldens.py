@@ -1,4 +1,4 @@
-"""What a few plans become, as text, in goldens.txt."""
+"""Optimized plans as text, in goldens.txt."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def total(argument: Expr) -> AggregateCall:
 
 
 def spend_by_region() -> Plan:
-    """WHERE over a cross join: keys, pushed filters, narrow sides, one aggregate that nobody reads."""
+    """WHERE over a cross join: keys, pushed filters, narrow sides, one unused aggregate."""
     join = Join(ORDERS, CUSTOMERS, "inner")
     where = conjunction(
         [
@@ -56,7 +56,7 @@ def spend_by_region() -> Plan:
 
 
 def customers_without_orders() -> Plan:
-    """An antijoin whose right side has a condition of its own and a DISTINCT it does not need."""
+    """An antijoin whose right side has a condition and an unnecessary DISTINCT."""
     right = Distinct(keep(ORDERS, 1, 4))
     big = resolve("is_not_null", [reference(Join(CUSTOMERS, right, "inner").schema, 5)])
     join = Join(CUSTOMERS, right, "anti", ((at(CUSTOMERS, 0), at(right, 0)),), residual=big)
@@ -72,7 +72,7 @@ def view_over_views() -> Plan:
 
 
 def busiest() -> Plan:
-    """HAVING on a key goes below the aggregate, on a count it does not; top-k keeps all."""
+    """HAVING on a key moves below the aggregate, on a count it does not; top-k keeps all columns."""
     counts = Aggregate(ORDERS, (("customer", at(ORDERS, 1)),), (("n", count()),))
     having = conjunction(
         [resolve("greater", [at(counts, 1), Literal(1, BIGINT)]), resolve("not_equal", [at(counts, 0), Literal(0, BIGINT)])]
@@ -81,7 +81,7 @@ def busiest() -> Plan:
 
 
 def outer_join_conditions() -> Plan:
-    """ON of a LEFT join: what it says of the right side moves there, of the left side stays; WHERE on the left moves."""
+    """ON of a LEFT join: conditions on the right side move there, those on the left side stay; WHERE on the left moves."""
     both = Join(ORDERS, CUSTOMERS, "inner")
     condition = conjunction(
         [
@@ -96,7 +96,7 @@ def outer_join_conditions() -> Plan:
 
 
 def casts_behind_a_guard() -> Plan:
-    """A cast that can fail stays above EXCEPT, the rest passes."""
+    """A cast that can fail stays above EXCEPT, the other conditions pass."""
     both = SetOperation(keep(ORDERS, 1, 3), keep(ORDERS, 0, 3), "except")
     where = conjunction(
         [

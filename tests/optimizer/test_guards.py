@@ -1,4 +1,4 @@
-"""What rewrites must leave alone: guards before what can fail, the sign of zero, the one row of a global aggregate, ties."""
+"""What rewrites must preserve: guards of expressions that can fail, the sign of zero, the row of a global aggregate, ties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which joins become multiway joins: cyclic hypergraphs and hints, and no others."""
+"""The joins that become multiway joins: those with cyclic hypergraphs or hints, and no others."""
 
 from __future__ import annotations
 

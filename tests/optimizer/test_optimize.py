@@ -1,4 +1,4 @@
-"""The optimizer against the oracle: the same relations, the same schema, and no failure that was not there before."""
+"""The optimizer against the oracle: the same relations, the same schema, and no additional failure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_examples_of_every_rule(name: str) -> None:
 
 
 def check(program: Case) -> None:
-    """Every view, optimized, holds after every tick what the written one holds, and fails where it fails."""
+    """Every optimized view equals the written one after every tick, and fails where it fails."""
     views = {name: optimize(plan) for name, plan in program.views.items()}
     for name, plan in views.items():
         assert agrees(program.views[name]) and agrees(plan), f"{program}: {show(plan)}"
@@ -84,7 +84,7 @@ NOW = max(instant for instant in INSTANTS if instant.year < 2100)
 
 
 def of_times(plan: Plan) -> Iterator[Plan]:
-    """For each of the plan's columns of times, its rows of the last day, and those of any day before."""
+    """For each timestamp column of the plan, its rows of the last day, and those of any day before."""
     for i, field in enumerate(plan.schema):
         if field.type == TIMESTAMP:
             moment = Column(i, TIMESTAMP, field.nullable, field.name)

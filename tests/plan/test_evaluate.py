@@ -1,4 +1,4 @@
-"""The oracle against cases worked out by hand."""
+"""The oracle against cases computed by hand."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def call(
 
 
 def one(type: Type, values: list[Value] | dict[Value, int], function: AggregateFunction, result: Type, *, distinct: bool = False) -> Value:
-    """The one value of a global aggregate over a column."""
+    """The value of a global aggregate over a column."""
     table = relation_of(type)
     plan = Aggregate(table, (), (("x", call(function, column(table, 0), type=result, distinct=distinct)),))
     weights = values.items() if isinstance(values, dict) else ((value, 1) for value in values)

@@ -1,4 +1,4 @@
-"""The oracle against DuckDB on random tables, where the two mean the same: not for ANSI errors, and sums of floats rounded once."""
+"""The oracle against DuckDB on random tables, for queries with the same semantics: not ANSI errors, nor sums of floats rounded once."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def random_rows(rng: Random) -> list[Row]:
 
 
 def zeros_aside(pairs: Relation) -> Relation:
-    """DuckDB keeps whichever zero it met first where we have a rule."""
+    """DuckDB keeps whichever zero comes first; the oracle has a rule."""
     return Relation((normal_row(row), weight) for row, weight in pairs.pairs())
 
 

@@ -1,4 +1,4 @@
-"""Fingerprints: what counts, what does not, and that other processes find the same."""
+"""Fingerprints: what counts, what does not, and equality across processes."""
 
 from __future__ import annotations
 

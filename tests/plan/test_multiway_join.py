@@ -1,4 +1,4 @@
-"""The multiway join of the oracle, against joins of two; and what every walk over plans makes of the node."""
+"""The multiway join of the oracle against binary joins, and the node in every traversal of plans."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def triangle(*output: int) -> MultiwayJoin:
 
 
 def by_twos(plan: MultiwayJoin) -> Plan:
-    """The same by joins of two."""
+    """The same by binary joins."""
     joined = plan.inputs[0]
     seen = list(plan.variables[0])
     for part, mine in zip(plan.inputs[1:], plan.variables[1:], strict=True):

@@ -74,7 +74,7 @@ def test_half_of_the_mixed_cases_are_recursive_and_all_terminate() -> None:
 
 
 def test_random_recursions_agree_and_are_accepted() -> None:
-    """What the generator's rules make is known to be monotone, so a refusal would be wrong."""
+    """The generator's recursions are monotone, so they must be accepted."""
     for seed in range(5, 100):
         for plan in mixed(seed).views.values():
             assert agrees(plan), f"mixed({seed})"

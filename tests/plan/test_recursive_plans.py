@@ -1,4 +1,4 @@
-"""Recursion in plans: what it denotes, against DuckDB on random graphs; which recursions are the same, and which are stratified."""
+"""Recursion in plans: its denotation, against DuckDB on random graphs; equality of recursions, and stratification."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_mutual_recursion_iterates_together() -> None:
 
 
 def test_an_inner_recursion_runs_to_its_fixed_point_in_each_iteration() -> None:
-    """Each round closes what there is and then adds one edge back: from a path, all pairs."""
+    """Each iteration computes the closure and then adds a reversed edge: from a path, all pairs."""
     inside = Recursion((("y", union(X, path(Y, X))),), "y")
     plan = Recursion((("x", union(GRAPH, columns(inside, 1, 0))),), "x")
     assert len(evaluate(plan, over((0, 1), (1, 2)))) == 9
@@ -171,7 +171,7 @@ def test_show() -> None:
 
 
 def test_the_optimizer_keeps_columns_that_end_a_recursion() -> None:
-    """No filter goes in, no column goes, and the DISTINCT stays."""
+    """No filter moves in, no column is dropped, and the DISTINCT stays."""
     read = Project(Filter(closure(), resolve("equal", [at(X, 0), number(0)])), (("dst", at(X, 1)),))
     optimized = optimize(read)
     assert isinstance(optimized, Project) and isinstance(optimized.input, Filter)
@@ -298,7 +298,7 @@ def test_null_is_the_worst_value_and_greatest_ignores_it() -> None:
 
 
 def test_an_enclosing_relation_is_checked_with_its_own_recursion() -> None:
-    """The inner recursion takes away from what the outer one gives: right for the inner, wrong for the outer."""
+    """The inner recursion subtracts from the relation of the outer one: monotone for the inner, not for the outer."""
     inside = union(GRAPH, join(Y, X, 0, 0, "anti"))
     check_monotone({"y": inside})
     with pytest.raises(Unsupported):

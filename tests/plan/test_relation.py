@@ -1,4 +1,4 @@
-"""Relations: consolidation, and the equality of rows that SQL asks for and Python does not give."""
+"""Relations: consolidation, and SQL's equality of rows, which differs from Python's."""
 
 from __future__ import annotations
 

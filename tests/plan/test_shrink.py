@@ -1,4 +1,4 @@
-"""The shrinker: it keeps the failure, ends at one view, one tick and one row, and what it writes is read back as the same case."""
+"""The shrinker: it keeps the failure, ends at one view, one tick and one row, and its file reads back as the same case."""
 
 from __future__ import annotations
 

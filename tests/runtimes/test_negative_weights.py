@@ -178,7 +178,9 @@ def test_a_recursion_is_not_joined_with_negative_weights() -> None:
     with deltic.Session() as session:
         session.install(circuit)
         session.apply({"edges": [{"src": 1, "dst": 2, "_op": "insert"}], "blocked": [{"src": 1, "dst": 2, "_op": "insert"}]})
-        with pytest.raises(NegativeWeight, match=r"\(5, 5\) would have the weight -1 in what a recursion joins[\s\S]*help: distinct\(\)"):
+        with pytest.raises(
+            NegativeWeight, match=r"\(5, 5\) would have the weight -1 in the relations that a recursion joins[\s\S]*help: distinct\(\)"
+        ):
             session.apply({"blocked": [{"src": 5, "dst": 5, "_op": "insert"}]})
 
 

@@ -132,7 +132,12 @@ def _growing(plan: Join | MultiwayJoin, negative: frozenset[str]) -> Plan:
     free = [paired is False and reads and sum(reading) == 1 for reads in reading]
     if isinstance(plan, Join) and plan.kind in ("semi", "anti", "not_in"):
         free[1] = True  # only the existence of right rows matters
-    checked = iter([part if each else _multiset(part, "what a recursion joins", negative) for part, each in zip(parts, free, strict=True)])
+    checked = iter(
+        [
+            part if each else _multiset(part, "the relations that a recursion joins", negative)
+            for part, each in zip(parts, free, strict=True)
+        ]
+    )
     return map_inputs(plan, lambda _: next(checked))
 
 
