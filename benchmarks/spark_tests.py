@@ -37,6 +37,8 @@ WRITTEN: Final = re.compile(
     r"\s*(?:INSERT\s+(?:INTO|OVERWRITE)|DROP\s+(?:VIEW|TABLE)(?:\s+IF\s+EXISTS)?)\s+(?:TABLE\s+)?`?(\w+)`?",
     re.IGNORECASE,
 )
+ELSEWHERE: Final = re.compile(r"\s*(USE|EXECUTE|WITH|FROM|MERGE|UPDATE|DELETE|TRUNCATE|ALTER)\b", re.IGNORECASE)
+"""Statements after which any known relation may have other rows."""
 SPARK_ONLY: Final = re.compile(
     r"\b(hll_\w+|theta_\w+|tuple_\w+|kll_\w+|st_\w+|current_(catalog|database|schema|user|path)|spark_catalog|reflect|java_method|input_file_\w+"
     r"|session_user|version|monotonically_increasing_id|spark_partition_id|rand|randn|uuid|shuffle|random|randstr|uniform"
@@ -105,13 +107,13 @@ class Recorder:
         settings = tuple(f"{key}={value}" for key, value in self._settings.items())
         try:
             frame = self._spark.sql(text)
-            types = tuple((f.name, f.dataType.simpleString(), f.nullable) for f in frame.schema)
-            rows = frame.collect()
+            types = _types(frame)
+            frame.write.format("noop").mode("overwrite").save()
         except Exception as error:  # whatever Spark says is its refusal
             name = error.getCondition() if isinstance(error, PySparkException) else None
             self._events.append(Event("query", text, refusal=name or type(error).__name__, settings=settings))
             return
-        self._events.append(Event("query", text, types, self._save(frame if rows else frame.limit(0)), settings=settings))
+        self._events.append(Event("query", text, types, self._save(frame), settings=settings))
 
     def _set_up(self, bare: str, text: str) -> None:
         try:
@@ -124,6 +126,9 @@ class Recorder:
             self._settings.pop(match[1], None) if match[1] else self._settings.clear()
         if match := CREATED.match(bare) or WRITTEN.match(bare):
             self._relation(match[1])
+        elif ELSEWHERE.match(bare):
+            for name in dict.fromkeys(event.text for event in self._events if event.kind == "table"):
+                self._relation(name)
 
     def _relation(self, name: str) -> None:
         try:
@@ -131,8 +136,7 @@ class Recorder:
         except PySparkException:
             self._events.append(Event("table", name))
             return
-        types = tuple((f.name, f.dataType.simpleString(), f.nullable) for f in frame.schema)
-        self._events.append(Event("table", name, types, self._save(frame)))
+        self._events.append(Event("table", name, _types(frame), self._save(frame)))
 
     def _save(self, frame: Any) -> str | None:
         name = f"{len(self._events)}.arrow"
@@ -143,6 +147,12 @@ class Recorder:
         except Exception:  # a type that Spark's Arrow has not
             return None
         return name
+
+
+def _types(frame: Any) -> tuple[tuple[str, str, bool], ...]:
+    """The columns' names, types as SQL has them, and whether they are nullable."""
+    fields = frame.schema.fields
+    return tuple((f.name, (f.metadata or {}).get("__CHAR_VARCHAR_TYPE_STRING", f.dataType.simpleString()), f.nullable) for f in fields)
 
 
 def record(spark: SparkSession, folder: Path, target: Path, names: Sequence[str]) -> None:

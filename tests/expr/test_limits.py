@@ -91,5 +91,11 @@ def test_a_cast_of_a_literal_in_sql() -> None:
     assert table.to_pylist() == [{"q": Decimal("0.666666666666666666667"), "r": Decimal("0.666667")}]
 
 
+def test_a_cast_of_a_literal_to_the_type_that_it_has_counts_the_digits_of_the_type() -> None:
+    session = Session()
+    session.sql("CREATE TABLE t (d DECIMAL(3,0)); CREATE MATERIALIZED VIEW v AS SELECT d + CAST(1 AS INT) AS a, d + 1 AS b FROM t")
+    assert [field.type for field in session.view("v").to_arrow().schema] == [pa.decimal128(11, 0), pa.decimal128(4, 0)]
+
+
 def test_initcap_knows_the_final_sigma() -> None:
     assert evaluate(resolve("initcap", [TEXT]), ("ΑΣ ΣΑΣ ΣΑ Σ",)) == "Ας Σας Σα Σ"

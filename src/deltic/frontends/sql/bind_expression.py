@@ -93,7 +93,8 @@ class ExpressionBinder:
             case tree.TypedText():
                 return self._typed(node)
             case tree.CastCall():
-                return cast(self._placed(node.operand), sql_type(node.type), node.span, lenient=node.lenient)
+                bound = cast(self._placed(node.operand), sql_type(node.type), node.span, lenient=node.lenient)
+                return replace(bound, derived=True) if isinstance(bound, Literal) else bound  # also where the type was that already
             case tree.SearchedCase():
                 return self._case(node)
             case _:
