@@ -14,7 +14,9 @@ from deltic.connectors.registry import sink_spec, source_spec
 from deltic.errors import QueryError
 from deltic.frontends.sql import CreateSink, CreateTable, DropSink, Statement, bind_query, parse_script
 from deltic.schema import BIGINT, INT, Field, Schema, TableSchema
+from parts import slow
 from random_options import TEXTS, random_csv, random_source, written_options
+from seeds import rotating
 from sql_data import TestCatalog
 
 ROOT = Path(__file__).parents[2]
@@ -137,8 +139,13 @@ def test_a_sink_is_not_a_query() -> None:
         bind_query("DROP SINK s", "s", TestCatalog())
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_random_options_of_a_source_come_through(seed: int) -> None:
+@pytest.mark.parametrize("seeds", [range(50), *slow(rotating(1_000))], ids=len)
+def test_random_options_of_a_source_come_through(seeds: range) -> None:
+    for seed in seeds:
+        check_source_options(seed)
+
+
+def check_source_options(seed: int) -> None:
     chance = random.Random(seed)
     format, options = random_source(chance)
     source = source_of(f"USING {format} OPTIONS{written_options(options, chance)}")
@@ -148,8 +155,13 @@ def test_random_options_of_a_source_come_through(seed: int) -> None:
     assert source.sep == options.get("sep", options.get("delimiter", ","))
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_random_options_of_a_sink_come_through(seed: int) -> None:
+@pytest.mark.parametrize("seeds", [range(50), *slow(rotating(1_000))], ids=len)
+def test_random_options_of_a_sink_come_through(seeds: range) -> None:
+    for seed in seeds:
+        check_sink_options(seed)
+
+
+def check_sink_options(seed: int) -> None:
     chance = random.Random(seed)
     format, mode = chance.choice(("parquet", "csv", "json")), chance.choice(("changes", "snapshot"))
     options = {"path": chance.choice(TEXTS), "mode": mode, **random_csv(format, chance, False)}
@@ -158,8 +170,13 @@ def test_random_options_of_a_sink_come_through(seed: int) -> None:
     assert (sink.header, sink.sep) == (options.get("header") == "true", options.get("sep", options.get("delimiter", ",")))
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_a_statement_with_words_missing_or_doubled_is_refused_with_a_place_or_taken(seed: int) -> None:
+@pytest.mark.parametrize("seeds", [range(100), *slow(rotating(1_000))], ids=len)
+def test_a_statement_with_words_missing_or_doubled_is_refused_with_a_place_or_taken(seeds: range) -> None:
+    for seed in seeds:
+        check_mutated_statement(seed)
+
+
+def check_mutated_statement(seed: int) -> None:
     chance = random.Random(seed)
     words = re.findall(
         r"'[^']*'|\w+|\S",

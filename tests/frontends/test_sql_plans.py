@@ -14,6 +14,8 @@ from deltic.schema import BIGINT, INT, Field, Schema, decimal
 from sql_data import ROWS, TABLES, TestCatalog, weighted
 from sql_queries import queries
 
+CHUNK = 100
+
 
 def bound(sql: str) -> Plan:
     return bind_query(sql, "test", TestCatalog())
@@ -69,14 +71,15 @@ def test_shape(sql: str, expected: str) -> None:
     assert shape(bound(sql)) == expected
 
 
-@pytest.mark.parametrize("sql", queries())
-def test_every_column_agrees_with_what_it_reads_and_the_oracle_runs(sql: str) -> None:
-    plan = bound(sql)
-    assert agrees(plan)
-    found = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
-    assert all(len(row) == len(plan.schema) for row in found)
-    for row in found:
-        assert not any(value is None and not field.nullable for value, field in zip(row, plan.schema, strict=True))
+@pytest.mark.parametrize("start", range(0, len(queries()), CHUNK))
+def test_every_column_agrees_with_what_it_reads_and_the_oracle_runs(start: int) -> None:
+    for sql in queries()[start : start + CHUNK]:
+        plan = bound(sql)
+        assert agrees(plan), sql
+        found = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
+        assert all(len(row) == len(plan.schema) for row in found), sql
+        nullable = [field.nullable for field in plan.schema]
+        assert all(value is not None or may_be for row in found for value, may_be in zip(row, nullable, strict=True)), sql
 
 
 def join_of(sql: str) -> Join:
