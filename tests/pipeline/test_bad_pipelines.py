@@ -59,7 +59,7 @@ def shop(tmp_path: Path) -> Shop:
     return shop
 
 
-def told(error: DelticError, shop: Shop) -> str:
+def normalized(error: DelticError, shop: Shop) -> str:
     """The message without parts that differ between runs."""
     text = str(error).replace(str(shop.folder), "<folder>").replace(f"process {os.getpid()} on {os.uname().nodename}", "process <it>")
     return re.sub(r"\b[0-9a-f]{32}\b", "<id>", text)
@@ -68,16 +68,16 @@ def told(error: DelticError, shop: Shop) -> str:
 def held(shop: Shop) -> dict[str, Any]:
     """The content of the state and the sinks; epochs that changed nothing do not count."""
     with StateReader.open(shop.state, lease_s=None) as reader:
-        found = {view: StoredView(reader, view).to_arrow().to_pylist() for view in ("spend", "top")}
-        taken = {key: note for key, note in reader.manifest.notes.items() if key.startswith(("taken:", "cursor:"))}
-    return {**found, "taken": taken, "changes": shop.summed(), "snapshot": shop.snapshot(), "letters": shop.letters()}
+        contents = {view: StoredView(reader, view).to_arrow().to_pylist() for view in ("spend", "top")}
+        offsets = {key: note for key, note in reader.manifest.notes.items() if key.startswith(("taken:", "cursor:"))}
+    return {**contents, "taken": offsets, "changes": shop.summed(), "snapshot": shop.snapshot(), "letters": shop.letters()}
 
 
 def refused(shop: Shop, goldens: Goldens, name: str, kind: type[DelticError] = DelticError) -> None:
     """A new start fails with the message of this name."""
     with pytest.raises(kind) as caught:
         shop.run(FAILING)
-    goldens.check(name, told(caught.value, shop))
+    goldens.check(name, normalized(caught.value, shop))
 
 
 def goes_on(shop: Shop) -> None:
@@ -94,7 +94,7 @@ def test_a_row(name: str, shop: Shop, goldens: Goldens) -> None:
         for _ in range(2):
             with pytest.raises(DelticError) as caught:
                 pipeline.run_once()
-            goldens.check(name, told(caught.value, shop))
+            goldens.check(name, normalized(caught.value, shop))
             assert held(shop) == before
         shop.orders("c.csv", GOOD)
         pipeline.run_once()
@@ -145,7 +145,7 @@ def test_a_damaged_manifest(shop: Shop, goldens: Goldens) -> None:
     path.write_bytes(whole.replace(b'"epoch"', b'"Epoch"'))
     with pytest.raises(StateError) as caught:
         shop.run(FAILING)
-    goldens.check("a damaged manifest", told(caught.value, shop).replace(path.name, "<manifest>"))
+    goldens.check("a damaged manifest", normalized(caught.value, shop).replace(path.name, "<manifest>"))
     path.write_bytes(whole)
     goes_on(shop)
 
@@ -160,7 +160,7 @@ def test_data(name: str, shop: Shop, goldens: Goldens) -> None:
             path.write_bytes(content[:-100] + bytes(100))
     with pytest.raises(StateError) as caught:
         shop.run(FAILING)
-    goldens.check(name, re.sub(r"\S+\.deltic", "<file>", told(caught.value, shop)))
+    goldens.check(name, re.sub(r"\S+\.deltic", "<file>", normalized(caught.value, shop)))
     for path, content in contents.items():
         path.write_bytes(content)
     goes_on(shop)
@@ -187,7 +187,7 @@ def test_a_state_taken_over(shop: Shop, goldens: Goldens, monkeypatch: pytest.Mo
             before = held(shop)
             with pytest.raises(StateTakenOver) as caught:
                 older.run_once()
-        goldens.check("a state taken over", re.sub(r"epoch \d+", "epoch <n>", told(caught.value, shop)))
+        goldens.check("a state taken over", re.sub(r"epoch \d+", "epoch <n>", normalized(caught.value, shop)))
         assert held(shop) == before
     goes_on(shop)
 
@@ -199,7 +199,7 @@ def test_a_state_of_a_newer_format(shop: Shop, goldens: Goldens, monkeypatch: py
         shop.pipeline(FAILING).close()
     with pytest.raises(StateError) as caught:
         shop.run(FAILING)
-    goldens.check("a state of a newer format", re.sub(r"\d{12}", "<n>", told(caught.value, shop)))
+    goldens.check("a state of a newer format", re.sub(r"\d{12}", "<n>", normalized(caught.value, shop)))
     for path in {*(shop.state / "manifests").iterdir()} - {*known}:
         path.unlink()
     shutil.rmtree(shop.state / "generations")  # which know that there were later epochs
@@ -210,7 +210,7 @@ def test_a_table_of_other_types(shop: Shop, goldens: Goldens) -> None:
     before = held(shop)
     with pytest.raises(StateError) as caught:
         shop.run(FAILING.replace("amount INT", "amount BIGINT"))
-    goldens.check("a table of other types", told(caught.value, shop))
+    goldens.check("a table of other types", normalized(caught.value, shop))
     assert held(shop) == before
     goes_on(shop)
 
@@ -270,7 +270,7 @@ def test_a_full_disk(name: str, shop: Shop, goldens: Goldens) -> None:
         for _ in range(2):
             with pytest.raises(DelticError) as caught:
                 pipeline.run_once()
-            goldens.check(name, told(caught.value, shop))
+            goldens.check(name, normalized(caught.value, shop))
         if place == shop.state:
             assert held(shop) == before
         filler.unlink()
@@ -292,7 +292,7 @@ def test_a_read_only_folder(name: str, shop: Shop, goldens: Goldens) -> None:
         else:
             with shop.pipeline(FAILING, rows_per_tick=100) as pipeline, pytest.raises(SinkError) as caught:
                 pipeline.run_once()
-            goldens.check(name, told(caught.value, shop))
+            goldens.check(name, normalized(caught.value, shop))
     finally:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
     if place == shop.state:

@@ -68,8 +68,8 @@ def test_a_changed_function_is_a_changed_definition(tmp_path: Path) -> None:
     shop.fill()
     shop.run(program())
     changed = program(narrower)
-    found = dry_run(changed, state=str(shop.state), base=tmp_path)
-    assert (found.start.reused, found.start.filled, found.start.dropped) == (("spend", "buyers"), ("bands",), ())
+    outcome = dry_run(changed, state=str(shop.state), base=tmp_path)
+    assert (outcome.start.reused, outcome.start.filled, outcome.start.dropped) == (("spend", "buyers"), ("bands",), ())
     with shop.pipeline(changed) as pipeline:
         assert str(pipeline.start).endswith("; views reused: spend, buyers; filled: bands")
         assert views(pipeline)["bands"] == Counter({(1, 1): 1, (2, 2): 1})

@@ -40,8 +40,8 @@ def pipeline(folder: Path) -> Pipeline:
     return Pipeline(SCRIPT, state=str(folder / "state"), base=folder)
 
 
-def ids(found: Pipeline) -> list[int]:
-    return sorted(row["id"] for row in found.session.view("open").rows())
+def ids(pipeline: Pipeline) -> list[int]:
+    return sorted(row["id"] for row in pipeline.session.view("open").rows())
 
 
 class Wall:
@@ -56,17 +56,17 @@ class Wall:
 
 @pytest.fixture
 def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
-    found = Wall()
-    monkeypatch.setattr("deltic.session.clock.wall_us", found.us)
-    return found
+    clock = Wall()
+    monkeypatch.setattr("deltic.session.clock.wall_us", clock.us)
+    return clock
 
 
 class Followed:
     """A pipeline that follows its sources in a thread of its own."""
 
-    def __init__(self, found: Pipeline, poll_seconds: float) -> None:
-        self.pipeline, self.told = found, list[Progress]()
-        self._thread = Thread(target=lambda: found.follow(poll_seconds, self.told.append), daemon=True)
+    def __init__(self, pipeline: Pipeline, poll_seconds: float) -> None:
+        self.pipeline, self.reports = pipeline, list[Progress]()
+        self._thread = Thread(target=lambda: pipeline.follow(poll_seconds, self.reports.append), daemon=True)
 
     def __enter__(self) -> Followed:
         self._thread.start()
@@ -87,7 +87,7 @@ def test_rows_that_come_due_make_a_tick_without_new_files(tmp_path: Path, wall: 
             awaited(lambda: ids(running) == [1, 2])
             wall.now = goes + HOUR
             awaited(lambda: ids(running) == [2])
-        assert [bool(progress.files) for progress in followed.told] == [True, False, False]
+        assert [bool(progress.files) for progress in followed.reports] == [True, False, False]
         assert running.session.next_due == FAR and running.session.now == wall.now
     files = sorted((tmp_path / "out").glob("changes-*"))
     assert len(files) == 3 and files[-1].read_text().count('"_weight":-1') == 1
@@ -103,7 +103,7 @@ def test_no_tick_happens_before_a_row_is_due(tmp_path: Path, wall: Wall) -> None
         with Followed(running, 0.01) as followed:
             wall.now += HOUR - timedelta(microseconds=1)
             awaited(lambda: len(looked) > 5)
-        assert running.session.epoch == epoch and not followed.told
+        assert running.session.epoch == epoch and not followed.reports
 
 
 def test_a_follower_wakes_when_rows_come_due_not_at_the_next_poll(tmp_path: Path) -> None:

@@ -54,11 +54,11 @@ def stopped_at(shop: Shop, number: int) -> None:
 def what_is_wrong(shop: Shop) -> str | None:
     """Runs the pipeline to its end from what is left: None if the result is that of an uninterrupted run."""
     try:
-        found = shop.run()
+        contents = shop.run()
     except DelticError as error:
         return str(error)
     try:
-        content = {"views": found, "changes": shop.summed(), "snapshot": shop.snapshot(), "letters": shop.letters()}
+        content = {"views": contents, "changes": shop.summed(), "snapshot": shop.snapshot(), "letters": shop.letters()}
     except ValueError as error:
         return f"a file is torn: {error}"
     right = {"views": RIGHT, "changes": RIGHT["spend"], "snapshot": RIGHT["top"], "letters": RIGHT_LETTERS}
@@ -68,11 +68,11 @@ def what_is_wrong(shop: Shop) -> str | None:
 
 def steps(folder: Path) -> list[str]:
     """The names of all steps of a run, with the folder of each."""
-    shop, found = feed(folder), list[str]()
-    with watching(lambda step, path: found.append(f"{step} {Path(path).parent.name}/{Path(path).name}")):
+    shop, names = feed(folder), list[str]()
+    with watching(lambda step, path: names.append(f"{step} {Path(path).parent.name}/{Path(path).name}")):
         live(shop)
     assert what_is_wrong(shop) is None
-    return found
+    return names
 
 
 def failing(folder: Path, stride: int = 1, within: str = "") -> Iterator[str]:
@@ -86,11 +86,11 @@ def failing(folder: Path, stride: int = 1, within: str = "") -> Iterator[str]:
 
 
 def test_a_run_has_every_step(tmp_path: Path) -> None:
-    found = steps(tmp_path)
+    names = steps(tmp_path)
     for folder in ("data", "manifests", "spend", "top", "letters"):
-        of_it = {step.split(" ")[0] for step in found if step.split(" ")[1].startswith(f"{folder}/")}
+        of_it = {step.split(" ")[0] for step in names if step.split(" ")[1].startswith(f"{folder}/")}
         assert {"write:before", "write:after", "sync:before", "sync:after"} <= of_it, folder
-    assert any("letters/letters-" in step for step in found)
+    assert any("letters/letters-" in step for step in names)
 
 
 @pytest.mark.parametrize("stride", [29, *slow(1)])

@@ -22,10 +22,10 @@ def first_column(relations: Namespace) -> Plan:
     """The plan of view `w`: the column `a` of view `v`."""
     plan = relations.relation("v")
     assert isinstance(plan, Plan)
-    found = plan.schema.find("a")
-    if not found:
+    positions = plan.schema.find("a")
+    if not positions:
         raise QueryError("there is no column 'a'")
-    return Project(plan, (("a", reference(plan.schema, found[0])),))
+    return Project(plan, (("a", reference(plan.schema, positions[0])),))
 
 
 def view(name: str, plan: Plan, depends_on: tuple[str, ...], *, replaces: bool = False) -> CreateView:

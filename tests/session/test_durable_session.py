@@ -358,8 +358,8 @@ def test_an_interrupt_leaves_a_whole_epoch_and_a_usable_session(
 def _once(step: str, folder: str, act: Callable[[], None]) -> Callable[[str, str], None]:
     left = [act]
 
-    def at(found: str, path: str) -> None:
-        if found == step and f"/{folder}" in path and left:
+    def at(name: str, path: str) -> None:
+        if name == step and f"/{folder}" in path and left:
             left.pop()()
 
     return at

@@ -87,20 +87,20 @@ def test_random_changes_of_a_graph(script: str, shards: int) -> None:
     rng, checked = random.Random(f"{script}{shards}"), Checked(script, shards)
     for _ in range(12):
         present = sorted(checked.tables["edges"])
-        gone = rng.sample(present, min(len(present), rng.randrange(4)))
-        made = {(rng.randrange(7), rng.randrange(7)) for _ in range(rng.randrange(4))} - set(present)
-        if gone or made:
-            checked.tick({"edges": edges(*gone, weight=-1) | edges(*made)})
+        deleted = rng.sample(present, min(len(present), rng.randrange(4)))
+        inserted = {(rng.randrange(7), rng.randrange(7)) for _ in range(rng.randrange(4))} - set(present)
+        if deleted or inserted:
+            checked.tick({"edges": edges(*deleted, weight=-1) | edges(*inserted)})
 
 
 def test_random_changes_of_roads() -> None:
     rng, checked = random.Random(5), Checked(SHORTEST)
     for _ in range(25):
         present = sorted(checked.tables["roads"])
-        gone = rng.sample(present, min(len(present), rng.randrange(3)))
-        made = {(rng.randrange(6), rng.randrange(6), rng.randrange(1, 9)) for _ in range(rng.randrange(3))} - set(present)
-        if gone or made:
-            checked.tick({"roads": edges(*gone, weight=-1) | edges(*made)})
+        deleted = rng.sample(present, min(len(present), rng.randrange(3)))
+        inserted = {(rng.randrange(6), rng.randrange(6), rng.randrange(1, 9)) for _ in range(rng.randrange(3))} - set(present)
+        if deleted or inserted:
+            checked.tick({"roads": edges(*deleted, weight=-1) | edges(*inserted)})
 
 
 def test_union_all_counts_derivations() -> None:

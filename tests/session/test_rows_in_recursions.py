@@ -38,8 +38,8 @@ def test_table_functions_run_in_every_iteration() -> None:
         there: dict[tuple[int, int], int] = {}
         for _ in range(8):
             new = {(rng.randrange(6), rng.randrange(7)): 1 for _ in range(3)}
-            gone = {edge: -1 for edge in there if rng.random() < 0.3}
-            changes = {edge: new.get(edge, 0) + gone.get(edge, 0) for edge in new.keys() | gone.keys()}
+            deleted = {edge: -1 for edge in there if rng.random() < 0.3}
+            changes = {edge: new.get(edge, 0) + deleted.get(edge, 0) for edge in new.keys() | deleted.keys()}
             changes = {edge: weight for edge, weight in changes.items() if weight}
             views = checked.tick({"edges": changes})
             there = {edge: w for edge in there.keys() | changes.keys() if (w := there.get(edge, 0) + changes.get(edge, 0))}

@@ -49,17 +49,17 @@ def test_all_subscribers_are_called_before_those_of_a_commit_by_a_subscriber(ses
 
 def test_concurrent_commits_are_delivered_in_their_order(session: deltic.Session) -> None:
     heard: list[int] = []
-    begun, going = threading.Event(), threading.Event()
+    started, going = threading.Event(), threading.Event()
 
     def slow(change: pa.Table) -> None:
-        begun.set()
+        started.set()
         assert going.wait(30)
         heard.extend(row["n"] for row in change.to_pylist() if row["_weight"] > 0)
 
     session.view("n").subscribe(slow)
     threads = [threading.Thread(target=insert, args=(session, i)) for i in range(5)]
     threads[0].start()
-    assert begun.wait(30)
+    assert started.wait(30)
     for thread in threads[1:]:
         thread.start()
         thread.join(30)  # a commit does not wait for another one's subscribers

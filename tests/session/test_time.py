@@ -50,11 +50,11 @@ def test_rows_appear_and_disappear_at_their_microsecond(session: deltic.Session)
     begin, end = START + timedelta(hours=1), START + timedelta(hours=2)
     with session.transaction() as tx:
         tx.insert("r", [{"id": 1, "t": begin, "u": end, "d": None}])
-    found = []
+    counts = []
     for now in (begin - MICROSECOND, begin, end - MICROSECOND, end):
         session.advance_to(now)
-        found.append(len(session.view("v").rows()))
-    assert found == [0, 1, 1, 0]
+        counts.append(len(session.view("v").rows()))
+    assert counts == [0, 1, 1, 0]
     assert session.now == end
 
 

@@ -85,8 +85,8 @@ def test_the_cost_of_an_edge_at_a_hub_does_not_grow_with_the_hub() -> None:
                 tx.insert("g", [{"src": 0, "dst": -i, "weight": 1} for i in range(1, 50)])
             with session.transaction() as tx:
                 tx.insert("g", [{"src": 0, "dst": -60, "weight": 1}])
-            for view, found in costs.items():
-                found.append(sum(operator.rows_touched for operator in session.explain(view).operators))
+            for view, touched in costs.items():
+                touched.append(sum(operator.rows_touched for operator in session.explain(view).operators))
     assert costs["multiway"][1] < 2 * costs["multiway"][0] < 2_000, costs
     assert costs["binary"][1] > 6 * costs["binary"][0] > 6_000, costs
 

@@ -63,7 +63,7 @@ class Model:
         self.session.close()
         self.open()
 
-    def told(self, table: str, at: datetime | None) -> None:
+    def record(self, table: str, at: datetime | None) -> None:
         if at is not None:
             self.latest[table] = max(at, self.latest.get(table, at))
 
@@ -73,9 +73,9 @@ class Model:
         assert self.session.now == self.now and self.session.clock == "watermark"
         tables = {"orders": Relation((row, 1) for row in self.orders.items()), "clicks": Relation((row, 1) for row in self.clicks)}
         for name, plan in self.session._definitions.catalog.plans().items():
-            found = Relation((tuple(row.values()), 1) for row in self.session.view(name).rows())
-            assert found == evaluate(plan, tables, now=self.now), name
-            self.seen += len(found)
+            content = Relation((tuple(row.values()), 1) for row in self.session.view(name).rows())
+            assert content == evaluate(plan, tables, now=self.now), name
+            self.seen += len(content)
 
     def step(self, rng: random.Random) -> None:
         with self.session.transaction() as tx:
@@ -95,14 +95,14 @@ class Model:
                 del self.orders[id]
                 continue
             self.orders[id] = self._moment(rng)
-            self.told("orders", self.orders[id])
+            self.record("orders", self.orders[id])
             tx.upsert("orders", [{"id": id, "at": self.orders[id]}])
 
     def _clicks(self, rng: random.Random, tx: deltic.Transaction) -> None:
         rows = []
         for at in (self._moment(rng) for _ in range(rng.randrange(4))):
             self.clicks.append((at, rng.choice("ab")))
-            self.told("clicks", at)
+            self.record("clicks", at)
             rows.append({"at": at, "page": self.clicks[-1][1], "_weight": 1})
         if self.clicks and rng.random() < 0.4:
             at, page = self.clicks.pop(rng.randrange(len(self.clicks)))
@@ -162,14 +162,14 @@ def test_deleted_and_refused_rows_do_not_count_for_the_time(session: deltic.Sess
 
 def test_how_rows_fall_into_ticks_makes_no_difference() -> None:
     rows = [{**order(id, id * 7 % 100), "_op": "insert"} for id in range(40)]
-    found = []
+    runs = []
     for size in (1, 7, 40):
         with deltic.Session(clock=MARKS[:1]) as session:
             session.sql(TABLES + VIEWS)
             for at in range(0, 40, size):
                 session.apply({"orders": rows[at : at + size]})
-            found.append((session.now, sorted(row["id"] for row in session.view("open").rows())))
-    assert found[0] == found[1] == found[2] and found[0][1]
+            runs.append((session.now, sorted(row["id"] for row in session.view("open").rows())))
+    assert runs[0] == runs[1] == runs[2] and runs[0][1]
 
 
 def test_rows_from_before_the_watermark_count(tmp_path: Path) -> None:
@@ -226,6 +226,6 @@ def test_an_invalid_watermark_is_refused(clock: Any, error: type[Exception], mes
     ],
 )
 def test_invalid_watermark_options_are_refused(options: str, message: str) -> None:
-    with pytest.raises(QueryError, match=message) as found, deltic.Session() as session:
+    with pytest.raises(QueryError, match=message) as caught, deltic.Session() as session:
         session.sql(f"CREATE TABLE t (a BIGINT, at TIMESTAMP) OPTIONS ({options})")
-    assert found.value.span is not None
+    assert caught.value.span is not None
