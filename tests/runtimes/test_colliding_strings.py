@@ -1,4 +1,4 @@
-"""Strings whose hashes meet, everywhere: with hashes of few bits whole programs have the oracle's answers, on all engines.
+"""Strings whose hashes collide: with hashes of few bits whole programs equal the oracle, on all engines.
 
 `few_bits` makes every new state or session hash to so few bits that many strings get ids of their own; each test says how many did.
 """
@@ -31,7 +31,7 @@ from tests.support.strings import identity
 
 BITS = 1
 BITS_ON_SPARK = 7
-"""More, since each string that a task alone has seen takes another run of its tick."""
+"""More bits, since each collision that a task detects repeats its tick."""
 SCRIPT = """
 CREATE TABLE people (name STRING NOT NULL PRIMARY KEY, city STRING);
 CREATE TABLE cities (city STRING NOT NULL PRIMARY KEY, land STRING);
@@ -59,7 +59,7 @@ def overrides(runtime: Runtime) -> int:
 
 
 def check(program: Case, engine: Engine, reopeners: object = None) -> int:
-    """How many strings got ids of their own."""
+    """The number of strings with overridden ids."""
     try:
         run(engine, program, expected(program), restarts=reopeners)  # type: ignore[arg-type]
         return overrides(engine.runtime)
@@ -68,7 +68,7 @@ def check(program: Case, engine: Engine, reopeners: object = None) -> int:
 
 
 def of_strings(first: int, count: int, make: Callable[[int], Case] = case) -> Iterator[Case]:
-    """Random programs whose tables are mostly of strings."""
+    """Random programs over tables with mostly strings."""
     programs = (make(seed) for seed in range(first, first + 1000, 1 if make is case else 10))
     return islice((p for p in programs if _share_of_strings(p) > 0.3), count)
 
@@ -132,7 +132,7 @@ def filled(session: deltic.Session) -> None:
 
 
 def check_filled(session: deltic.Session, names: range = range(10, 60)) -> None:
-    """What people of these numbers come to."""
+    """The expected rows of people with these numbers."""
     lands = {f"land {land}": [i for i in names if i % 11 % 3 == land] for land in range(3)}
     expected_lands = {land: (len(found), min(f"NAME {i}" for i in found)) for land, found in lands.items()}
     assert {row["land"]: (row["n"], row["first"]) for row in session.view("by_land").rows()} == expected_lands

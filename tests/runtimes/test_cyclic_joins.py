@@ -1,4 +1,4 @@
-"""Random programs of cyclic joins on the embedded runtime: whole ticks and row by row, on one to eight shards, and from state reopened."""
+"""Random programs of cyclic joins on the embedded runtime: whole ticks and row by row, on one to eight shards, and from reopened state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHARDS = (1, 2, 3, 5, 8)
 
 
 def check(program: Case, *, every: int = 4, mix: Mix | None = None) -> int:
-    """How many multiway joins the circuit has. every: so many programs go one row by row."""
+    """The number of multiway joins in the circuit. every: one of so many programs runs row by row."""
 
     def checked(program: Case) -> tuple[list[Outcome], Engine]:
         outcomes = expected(program)

@@ -1,4 +1,4 @@
-"""What a tick on a large state costs: rows touched, bytes read and bytes written go with the change, not with the state."""
+"""The cost of a tick on a large state: rows touched, bytes read and bytes written are proportional to the change, not to the state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CREATE MATERIALIZED VIEW best AS SELECT id, label FROM sales ORDER BY amount DES
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state of many rows, each with a string of its own."""
+    """A state of many rows, each with a distinct string."""
     folder = tmp_path_factory.mktemp("state")
     ids = np.arange(ROWS)
     labels = pa.array(ids).cast(pa.string())

@@ -1,4 +1,4 @@
-"""Random programs and random changes on the embedded runtime, equal to the oracle after every tick, also from state that was reopened."""
+"""Random programs and random changes on the embedded runtime, equal to the oracle after every tick, also from reopened state."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_durable(program: Case, folder: Path) -> tuple[list[Outcome], bool]:
 
 
 def checked_durable(program: Case, folder: Path) -> tuple[list[Outcome], bool]:
-    """With restarts at random ticks, in every second case with another number of shards; every third case merges all the time.
+    """With restarts at random ticks, in every second case with another number of shards; every third case merges in every tick.
 
     Also says whether it was restarted after a tick.
     """
@@ -91,7 +91,7 @@ def test_random_recursive_programs_with_restarts_from_state(tmp_path: Path) -> N
 
 
 def recursive_slice(seeds: range, folder: Path) -> Mix:
-    """Checks these cases; of each hundred ten have their state in a folder, and go on from it at random ticks."""
+    """Checks these cases; ten of each hundred have their state in a folder, and resume from it at random ticks."""
     mix = Mix()
     for seed in seeds:
         program = mixed(seed)

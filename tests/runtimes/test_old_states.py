@@ -1,4 +1,4 @@
-"""States that earlier versions of Deltic made: what can no longer be continued can be read, and is refused by name.
+"""States of earlier versions of Deltic: those that cannot be continued are rejected by name, and can be read.
 
 `old_states/hash_1` has two shards and four ticks of users; its strings have ids by an unkeyed hash.
 """

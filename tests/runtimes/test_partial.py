@@ -1,4 +1,4 @@
-"""Which state is found again after resharding, and which has to be filled again."""
+"""State that is kept after resharding, and state that must be filled again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def circuit_of(seed: int) -> Dataflow:
 
 
 def sought(operator: Any) -> int:
-    """How many leading words its lookups name."""
+    """The number of leading words of its lookup key."""
     match operator:
         case JoinOperator() | SemiJoin() | AggregateOperator():
             return operator.key
@@ -41,7 +41,7 @@ def sought(operator: Any) -> int:
 
 
 def test_arrangements_are_partitioned_by_the_words_that_are_looked_up() -> None:
-    """So the rows that a key finds are those whose shard the key itself says; what is not so is filled again, and not all is."""
+    """A lookup key determines the shard of its rows; other arrangements are filled again, and they are not all."""
     found, again = 0, 0
     for seed in range(100):
         circuit = circuit_of(seed)
@@ -67,7 +67,7 @@ def test_a_circuit_without_partial_results_has_none() -> None:
 
 @pytest.mark.parametrize("seed", [8, 46, 59, 118, 227])
 def test_the_state_of_a_scope_does_not_depend_on_the_number_of_shards(tmp_path: Path, seed: int) -> None:
-    """Inner scopes that import from outer ones: an import's number differs where one shard shares arrangements."""
+    """Inner scopes import from outer ones: the numbers of imports differ, since one shard shares more arrangements."""
     program = mixed(seed)
     plans = {name: optimize(plan) for name, plan in program.views.items()}
     one, two = (lower(plans, program.tables, shards) for shards in (1, 2))
@@ -84,7 +84,7 @@ def scoped(circuit: Dataflow) -> list[tuple[str, ...]]:
 
 
 def test_a_scope_with_some_new_arrangements_is_filled_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As after an upgrade."""
+    """A scope with new ids, as after an upgrade."""
     program, name = mixed(59), CircuitBuilder.name
 
     def name_before(builder: CircuitBuilder, role: str, *parts: object) -> str:

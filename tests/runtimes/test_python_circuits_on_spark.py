@@ -1,4 +1,4 @@
-"""Circuits made in Python on Spark: functions reach the workers from the running program, and the state finds its way back without them."""
+"""Python circuits on Spark: functions are sent to the workers from the running program, and a restart finds their state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAIR = {"src": int, "dst": int}
 
 
 def program(modulus: int) -> deltic.Circuit:
-    """A recursion through a function of rows that takes a value from outside, and a map by a function that is not a projection."""
+    """A recursion through a function of rows with a closure, and a map by a function that is not a projection."""
     circuit = deltic.Circuit()
     edges = circuit.input("edges", schema=PAIR)
     step: Callable[..., Any] = lambda key, row, edge: (key + edge.dst) % modulus  # noqa: E731

@@ -1,4 +1,4 @@
-"""Operators over ticks and functions of groups on Spark, on the state that another engine has left, and back."""
+"""Operators over ticks and functions of groups on Spark, on state written by another engine, and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module", autouse=True)
 def functions_on_workers(spark: SparkSession) -> None:
-    """Circuits call functions of python_ticks, which the workers would not find."""
+    """Circuits call functions of python_ticks, a module that the workers do not have."""
     spark.sparkContext.addPyFile(python_ticks.__file__)
 
 

@@ -1,4 +1,4 @@
-"""deltic.open: what a session shows of its views, shown without one."""
+"""deltic.open: views without a session equal those of a session."""
 
 from __future__ import annotations
 

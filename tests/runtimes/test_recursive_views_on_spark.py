@@ -1,4 +1,4 @@
-"""Recursive SQL on Spark: what deletions have got wrong elsewhere is right there too, and stays so when the state is opened again."""
+"""Recursive SQL on Spark: deletions that other systems compute incorrectly are right, also after the state is opened again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WAYS = (
 
 
 class Restarted:
-    """A session on Spark whose state is opened again at will."""
+    """A session on Spark whose state can be reopened."""
 
     def __init__(self, spark: SparkSession, folder: Path, script: str) -> None:
         self.spark, self.folder = spark, folder

@@ -1,4 +1,4 @@
-"""Every case that once failed, kept in tests/regressions as it was shrunk: on one and three shards, row by row, and from state."""
+"""The shrunk failures in tests/regressions: on one and three shards, row by row, and from state."""
 
 from __future__ import annotations
 

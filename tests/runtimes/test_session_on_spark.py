@@ -1,4 +1,4 @@
-"""The library on Spark, as a user has it."""
+"""The public API on Spark."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_tasks_check_a_folder_that_is_declared_as_shared(spark: SparkSession, tm
 
 
 class Elsewhere(LocalFolder):
-    """A folder that the tasks have under another path."""
+    """A folder that the tasks see under another path."""
 
     @property
     def root(self) -> str:

@@ -1,4 +1,4 @@
-"""Random programs on Spark: the same stage function, equal to the oracle after every tick, also from state that another engine left."""
+"""Random programs on Spark: the same stage function, equal to the oracle after every tick, also from state written by another engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RECURSIVE = 200
 
 
 def check(spark: SparkSession, folder: Path, program: Case, mix: Mix | None = None) -> None:
-    """Half of the cases go on from state at random ticks, on Spark or embedded, with the same number of shards or another."""
+    """Half of the cases resume from state at random ticks, on Spark or embedded, with the same or another number of shards."""
     seed = program.seed
     outcomes = expected(program)
     state = str(folder / f"state{seed}")

@@ -1,4 +1,4 @@
-"""The Spark runtime on a circuit made by hand, beside the embedded runtime on the same changes."""
+"""The Spark runtime on a hand-built circuit, compared with the embedded runtime on the same changes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def changed(runtime: Runtime, result: TickResult, view: str = "spend") -> dict[t
 
 
 def random_changes(runtime: Runtime, step: int, rows: int) -> dict[str, PendingRows]:
-    """New customers, orders of these and of unknown ones, and a third of the orders taken back in the same tick."""
+    """New customers, orders of these and of unknown ones, and deletions of a third of the orders in the same tick."""
     rng = np.random.default_rng(step)
     people = [(100 * step + i, None if i % 5 == 4 else f"region {i % 7}") for i in range(max(rows // 10, 1))]
     orders = [(int(rng.integers(0, 100 * step + len(people) + 3)), 1000 * step + i, i % 9, 1) for i in range(rows)]

@@ -1,4 +1,4 @@
-"""Sessions of Spark: what ours is tuned for, and what is said about others."""
+"""Spark sessions: the tuned local one, and the advice about others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 
 
 class Settings(dict[str, str]):
-    """As a session's `conf`; `advice` and `parallelism` look at nothing else."""
+    """A session's `conf`, the only part that `advice` and `parallelism` read."""
 
     @property
     def conf(self) -> Settings:

@@ -1,4 +1,4 @@
-"""Views of now(), and functions that make rows, on Spark: the oracle's as time goes on, also from state that another session left."""
+"""Views of now() and table functions on Spark equal the oracle over time, also from state written by another session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time by watermarks on Spark, where the rows that tell it stay: the same time and the same views as in one process."""
+"""Watermarks from rows that stay on Spark: the same time and the same views as in one process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TICKS: list[Tick] = [
 
 
 def ticked(session: deltic.Session, spark: SparkSession | None) -> list[Any]:
-    """What each tick comes to, the failing ones None."""
+    """The outcome of each tick; None for a failed one."""
     found: list[Any] = []
     for orders, clicks in TICKS:
         frames: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""What a user of Spark Connect does, in a process of its own: python connect_client.py URL FOLDER. Prints what came of it as JSON."""
+"""A user's program on Spark Connect, in a separate process: python connect_client.py URL FOLDER. Prints the results as JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plain(spark: SparkSession, folder: Path) -> Any:
 
 
 def streams(spark: SparkSession, folder: Path) -> Any:
-    """The streams of a pipeline, run and run again."""
+    """The streams of a pipeline, run twice."""
     state = str(folder / "streams")
     pipeline = StreamingPipeline(SCRIPT + SINK, spark, state=state, shards=2, base=folder)
     pipeline.stream("t", stream(spark, folder, "t", T)).stream("u", stream(spark, folder, "u", U))
@@ -53,7 +53,7 @@ def streams(spark: SparkSession, folder: Path) -> Any:
 
 
 def functions(spark: SparkSession, folder: Path) -> Any:
-    """Two queries of the user's own, each with its process in the server."""
+    """Two queries configured by the user, each with its own process in the server."""
     state = str(folder / "functions")
     pipeline = StreamingPipeline(SCRIPT, spark, state=state, shards=2)
     queries = [

@@ -1,4 +1,4 @@
-"""A view's changes by `spark.readStream.format("deltic")`: what a query gets, batch by batch and from start to start."""
+"""A view's changes by `spark.readStream.format("deltic")`: the rows of a query in each batch, also across restarts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def registered(spark: SparkSession) -> SparkSession:
 
 
 class Reading:
-    """A query over the changes of `sums` that can be run again and again, each time with what is new."""
+    """A query over the changes of `sums` that can be run repeatedly, each time with the new changes."""
 
     def __init__(self, spark: SparkSession, tmp_path: Path, **options: Any) -> None:
         self._spark, self._options = spark, options
@@ -78,14 +78,14 @@ def totals(rows: list[Row]) -> Counter[Row]:
 
 
 class Query:
-    """What Spark does for a query over the changes of `sums` with availableNow, in this process."""
+    """The calls that Spark makes for a query over the changes of `sums` with availableNow, in this process."""
 
     def __init__(self, state: Path) -> None:
         self._options = {"path": str(state), "view": "sums", "changes": "true"}
         self._offset: str | None = None
 
     def run(self) -> list[Row]:
-        """The rows since the last run; each run has a reader of its own and continues from the offset, which is JSON."""
+        """The rows since the last run; each run has its own reader and resumes from the JSON offset."""
         source = DelticSource(dict(self._options))
         stream = source.streamReader(source.schema())
         start = stream.initialOffset() if self._offset is None else json.loads(self._offset)

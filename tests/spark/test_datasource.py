@@ -1,4 +1,4 @@
-"""Views read by `spark.read.format("deltic")`: values, columns, filters, epochs, and what is refused."""
+"""Views read by `spark.read.format("deltic")`: values, columns, filters, epochs, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads of a state folder as the data source does them, in this process."""
+"""Reads of a state folder by the data source's code, in this process."""
 
 from __future__ import annotations
 

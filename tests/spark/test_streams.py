@@ -1,4 +1,4 @@
-"""Pipelines fed by Structured Streaming: each batch one tick, once, wherever the query or a sink ends."""
+"""Pipelines fed by Structured Streaming: each batch is one tick, exactly once, wherever the query or a sink fails."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Row = dict[str, Any]
 
 
 class Feed:
-    """A folder of JSON files for each table, which streams read one file at a time in the order of their names."""
+    """A folder of JSON files for each table, which streams read one by one in order of names."""
 
     def __init__(self, spark: SparkSession, root: Path) -> None:
         self._spark, self._root = spark, root
@@ -59,7 +59,7 @@ def feed(spark: SparkSession, tmp_path: Path) -> Feed:
 
 @pytest.fixture
 def pipelines(spark: SparkSession, tmp_path: Path) -> Iterator[Any]:
-    """Makes pipelines over one state, each after the one before has been closed."""
+    """Opens pipelines over one state, each after the one before has been closed."""
     from deltic.spark import StreamingPipeline  # noqa: PLC0415  needs the extra
 
     made: list[StreamingPipeline] = []
