@@ -21,7 +21,7 @@ Changes = Mapping[str, Mapping[Row, int]]
 
 
 class Draft:
-    """The catalog of a script, as a session makes it."""
+    """The catalog of a script, as in a session."""
 
     def __init__(self, script: str) -> None:
         self.catalog = Catalog()
@@ -46,7 +46,7 @@ class Draft:
 
 
 class Checked:
-    """A session of the script, beside what its tables hold; an embedded one if none is given."""
+    """A session of the script and the content of its tables; by default an embedded session."""
 
     def __init__(self, script: str, shards: int = 1, session: deltic.Session | None = None) -> None:
         self.script = script
@@ -62,7 +62,7 @@ class Checked:
         self.session.sql(self.script)
 
     def tick(self, changes: Changes) -> dict[str, Relation]:
-        """One tick of weighted rows; the views, which are as the oracle has them, and so are their changes."""
+        """One tick of weighted rows; asserts that the views and their changes equal the oracle's, and returns the views."""
         after = {name: relation + Relation(changes.get(name, {}).items()) for name, relation in self.tables.items()}
         before, wanted = self._views(self.tables), self._views(after)
         self.session.apply({name: self._frame(name, rows) for name, rows in changes.items()})
@@ -75,7 +75,7 @@ class Checked:
         return wanted
 
     def failing(self, changes: Changes, error: type[EvaluationError], match: str) -> None:
-        """A tick that fails, and changes nothing."""
+        """Asserts that a tick fails, and changes nothing."""
         before = {name: self.session.view(name).rows() for name in self.plans}
         with pytest.raises(error, match=match):
             self.session.apply({name: self._frame(name, rows) for name, rows in changes.items()})

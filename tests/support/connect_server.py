@@ -1,4 +1,4 @@
-"""A Spark Connect server in a process of its own, on the loopback address."""
+"""A Spark Connect server in a separate process, on the loopback address."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SETTINGS = {
 
 @contextmanager
 def connect_server(folder: Path) -> Iterator[str]:
-    """The server's URL. folder: where it writes; its output goes to server.txt there. It and all that it started end with the block."""
+    """The server's URL. folder: its working folder, with its output in server.txt. It ends with the block, with all its processes."""
     import pyspark  # noqa: PLC0415  the extra may not be there
 
     from deltic.runtimes.spark.java import prepare_environment  # noqa: PLC0415

@@ -25,7 +25,7 @@ from stored import append, keys_of
 
 
 class PowerLoss(BaseException):
-    """Nothing after this step happens."""
+    """Raised to stop at a step."""
 
 
 @dataclass
@@ -158,10 +158,10 @@ class Disk:
         self._root, self._record = root, record
         self._serials = count()
         self._serial: dict[int, int] = {}
-        """inode → which file it is now: a file system uses the numbers of deleted files again."""
+        """inode → the current file: a file system reuses the numbers of deleted files."""
         self._synced: dict[int, bytes] = {}
         self._names: dict[str, dict[str, int | None]] = {}
-        """folder → what is in it: the file, or None for a folder."""
+        """folder → its entries: a file, or None for a folder."""
         self.images: list[Image] = []
         self._seen: set[str] = set()
 
@@ -221,7 +221,7 @@ class Disk:
 
 
 def images_of_a_life(root: Path) -> list[Image]:
-    """All that a power failure could leave of it."""
+    """All images that a power failure could leave."""
     record = CommitRecord()
     kept = Disk(root, record)
     with watching(kept.at):

@@ -57,7 +57,7 @@ PAYLOADS: tuple[Type, ...] = (BIGINT, INT, STRING, DOUBLE, decimal(10, 2), decim
 
 
 Views = Callable[[Random, Sequence[str], dict[int, list[Source]], Tables], list[Plan]]
-"""Views over joins of these shapes; tables by their numbers of join columns, and what they hold."""
+"""Views over joins of these shapes; tables by number of join columns, and their content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _ends(plan: Plan) -> Plan:
 
 
 def _of(inputs: Sequence[Plan], shape: Sequence[str]) -> Plan:
-    """Edges joined by twos along the variables of the shape."""
+    """Binary joins of edges along the variables of the shape."""
     plan, seen = inputs[0], list(shape[0])
     for right, atom in zip(inputs[1:], shape[1:], strict=True):
         pairs = [(seen.index(v), i) for i, v in enumerate(atom) if v in seen]
@@ -151,7 +151,7 @@ def _aggregated(rng: Random, shapes: Sequence[str], tables: dict[int, list[Sourc
 
 
 def _consumed(rng: Random, shapes: Sequence[str], tables: dict[int, list[Source]], after: Tables) -> list[Plan]:
-    """None if there are too many rows, for the oracle joins by twos."""
+    """None if there are too many rows, since the oracle uses binary joins."""
     joins = [_listed(rng, _join(rng, shape, tables)) for shape in shapes]
     if 2 in tables and rng.random() < 0.3:
         plan = _recursion(rng, tables[2])
@@ -165,7 +165,7 @@ def _consumed(rng: Random, shapes: Sequence[str], tables: dict[int, list[Source]
 
 
 class _Consumers(Programs):
-    """Random plans of which each reads one of some joins."""
+    """Random plans, each of which reads one of several joins."""
 
     def __init__(self, rng: Random, sources: Sequence[Source], joins: Sequence[Sized]) -> None:
         super().__init__(rng, sources, 16)
@@ -184,7 +184,7 @@ class _Consumers(Programs):
         return self.rng.choice(self._joins) if self.rng.random() < 0.3 else super().leaf(sharing)
 
     def extremes(self, depth: int) -> Sized:
-        """MIN and MAX of all, which each shard begins by itself, with its rows as they lie."""
+        """MIN and MAX over all rows, which each shard first computes from its own rows."""
         source = self.relation(depth)
         chosen = [source.column(i) for i in self.rng.sample(range(len(source.schema)), min(2, len(source.schema)))]
         calls = tuple((f"m{i}", _call(self.rng.choice(("min", "max")), expr)) for i, (expr, _) in enumerate(chosen))
@@ -233,7 +233,7 @@ def _join(rng: Random, shape: str, tables: dict[int, list[Source]]) -> Sized:
 
 
 def _listed(rng: Random, join: Sized) -> Sized:
-    """All columns of it, or some."""
+    """All or some of its columns."""
     if rng.random() < 0.3:
         return join
     kept = rng.sample(range(len(join.schema)), rng.randint(2, min(4, len(join.schema))))
@@ -242,14 +242,14 @@ def _listed(rng: Random, join: Sized) -> Sized:
 
 
 def _columns(atoms: Sequence[_Atom]) -> list[tuple[str, int]]:
-    """(variable, or '' for payload; position) of each column of the atoms side by side."""
+    """(variable, or '' for payload; position) of each column of the concatenated atoms."""
     widths = [len(atom.source.table.schema) for atom in atoms]
     names = [(*atom.variables, *[""] * (width - len(atom.variables))) for atom, width in zip(atoms, widths, strict=True)]
     return [(name, i) for i, name in enumerate(name for mine in names for name in mine)]
 
 
 def _joined(rng: Random, atoms: Sequence[_Atom], hint: Hint | None) -> tuple[Plan, list[Expr]]:
-    """A left-deep tree, and equalities that are left to a filter above, few enough for the oracle to come to an end."""
+    """A left-deep tree, and equalities that are left to a filter above, few enough for the oracle to terminate."""
     plan: Plan = Table(atoms[0].source.table)
     later: list[Expr] = []
     for n, atom in enumerate(atoms[1:], 1):
@@ -272,7 +272,7 @@ def _joined(rng: Random, atoms: Sequence[_Atom], hint: Hint | None) -> tuple[Pla
 
 
 def _key(rng: Random, ours: Expr, theirs: Expr, *, computed: bool) -> tuple[Expr, Expr]:
-    """Two columns; some under a function, which can fail or makes a value of NULL."""
+    """Two columns, some within a function, which can fail or map NULL to a value."""
     if not computed or rng.random() > 0.1:
         return ours, theirs
     if ours.type == BIGINT and rng.random() < 0.5:

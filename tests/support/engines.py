@@ -91,7 +91,7 @@ def durable(tables: Mapping[str, TableSchema], views: Mapping[str, Plan], folder
 
 
 Restarts = Mapping[int, Callable[[], Runtime]]
-"""By the number of a tick, what to open before it."""
+"""Number of a tick → the runtime to open before it."""
 
 
 def restarts(seed: int, ticks: int, *openers: Callable[[int | None], Runtime]) -> Restarts:
@@ -102,7 +102,7 @@ def restarts(seed: int, ticks: int, *openers: Callable[[int | None], Runtime]) -
 
 
 def run(engine: Engine, program: Case, outcomes: Sequence[Outcome], *, row_by_row: bool = False, restarts: Restarts | None = None) -> None:
-    """Feeds the case's ticks and asserts, after each, that every view and its change are the oracle's, or that it fails like it."""
+    """Feeds the case's ticks and asserts, after each, that every view and its change equal the oracle's, or that both fail alike."""
     before = {name: engine.view(name) for name in program.views}
     for number, (tick, outcome) in enumerate(zip(program.ticks, outcomes, strict=True)):
         where = f"{program}, tick {number}"
@@ -135,7 +135,7 @@ def _assert_fails(engine: Engine, tick: Changes, kind: type[Exception], where: s
 
 
 def single_rows(tick: Changes) -> Iterator[Changes]:
-    """The tick's changes one by one, in the order in which they were made."""
+    """The tick's changes one by one, in order."""
     for name, rows in tick.items():
         for row, weight in rows:
             yield {name: [(row, weight)]}

@@ -1,4 +1,4 @@
-"""Support for the tests of expressions: holds the column evaluator against the interpreter on the same rows."""
+"""Support for the tests of expressions: compares the column evaluator with the interpreter on the same rows."""
 
 from __future__ import annotations
 

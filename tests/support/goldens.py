@@ -27,7 +27,7 @@ class Goldens:
         return {name: text.strip("\n") for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
     def check(self, name: str, text: str) -> None:
-        """The section is exactly this text; when updating, it becomes so."""
+        """Asserts that the section equals this text; when updating, writes it."""
         text = text.strip("\n")
         assert not HEAD.search(text), "a line of the text would begin a section"
         sections = self.read()
@@ -38,7 +38,7 @@ class Goldens:
             assert text == sections[name]
 
     def check_names(self, names: Collection[str]) -> None:
-        """The file has these sections and no others; when updating, others go and the rest stand in this order."""
+        """Asserts that the file has exactly these sections; when updating, removes others and sorts the rest."""
         sections = self.read()
         if self.update:
             self._write({name: sections[name] for name in names if name in sections})

@@ -1,4 +1,4 @@
-"""A circuit made by hand, with three levels, for the tests of runtimes: orders joined with customers, sharded by region.
+"""A hand-built circuit with three levels, for the tests of runtimes: orders joined with customers, sharded by region.
 
 orders(customer, id, amount) is a multiset, customers(id, region) has a primary key; the view has (region, id, amount).
 """
@@ -34,7 +34,7 @@ SPEND = Schema((Field("region", STRING, True), Field("id", BIGINT, False), Field
 
 @dataclass(frozen=True)
 class FailOnce:
-    """Passes its input on, but the first time that there is some it raises, or kills its process; `flag` is a file that it makes then."""
+    """Passes its input on, but on the first input it creates the file `flag` and then raises, or kills its process."""
 
     flag: str
     how: Literal["raise", "kill"]
@@ -91,7 +91,7 @@ def _arranged(builder: CircuitBuilder, name: str, stream: int, schema: Schema, v
 def pending(
     table: TableSchema, rows: Sequence[tuple[object, ...]], strings: StringTable, op: Op = Op.INSERT, start: int = 0
 ) -> PendingRows:
-    """Changes as a runtime takes them. With WEIGHT the last value of a row is its weight."""
+    """Changes as input of a runtime. With WEIGHT the last value of a row is its weight."""
     weights = np.array([r[-1] for r in rows] if op is Op.WEIGHT else [1] * len(rows), np.int64)
     columns = zip(*(r[: len(table.schema)] for r in rows), strict=True)
     frame = pa.table([pa.array(c, f.type.arrow) for c, f in zip(columns, table.schema, strict=True)], names=list(table.schema.names))

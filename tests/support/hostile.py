@@ -80,7 +80,7 @@ def _edges(start: int, rows: int) -> pa.Table:
 
 @dataclass
 class Parts:
-    """A data file taken apart. directory: its JSON. blocks: of each segment, then of the dictionary; as written."""
+    """The parts of a data file. directory: its JSON. blocks: those of each segment, then of the dictionary, as written."""
 
     directory: dict[str, Any]
     blocks: list[list[bytearray]]
@@ -100,7 +100,7 @@ def take_apart(path: Path) -> Parts:
 
 
 def put_together(parts: Parts, change: Callable[[dict[str, Any]], None] = lambda _: None) -> bytes:
-    """The file with right checksums. change: what is done to the directory at last."""
+    """The file with valid checksums. change: a final change of the directory."""
     entries = [*parts.directory["segments"], parts.directory["dictionary"]]
     offset, stored = 0, b""
     for entry, blocks in zip(entries, parts.blocks, strict=True):
@@ -119,7 +119,7 @@ def put_together(parts: Parts, change: Callable[[dict[str, Any]], None] = lambda
 
 
 def rewrite_manifest(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """The newest manifest, changed, and with its own checksum right."""
+    """The newest manifest, changed, with a valid checksum."""
     path = max((folder / "manifests").iterdir())
     body = json.loads(path.read_bytes().partition(b"\n")[2])
     change(body)
@@ -128,7 +128,7 @@ def rewrite_manifest(folder: Path, change: Callable[[dict[str, Any]], None]) -> 
 
 
 def rewrite_data(folder: Path, path: Path, content: bytes) -> None:
-    """A data file, and what the manifest says of it."""
+    """(a data file, its reference in the manifest)."""
     path.write_bytes(content)
     crc = read_header(content[:HEADER_BYTES], path.name)[0]
 
@@ -139,7 +139,7 @@ def rewrite_data(folder: Path, path: Path, content: bytes) -> None:
 
 
 def vary_words(folder: Path, draw: random.Random) -> str:
-    """A few words of a block: set, copied from elsewhere, or turned round."""
+    """Changes a few words of a block: sets, copies or reverses them."""
     path = draw.choice(sorted((folder / "data").iterdir()))
     parts = take_apart(path)
     segment = draw.randrange(len(parts.blocks))
@@ -169,7 +169,7 @@ def vary_manifest(folder: Path, draw: random.Random) -> str:
 
 
 def vary_json(value: Any, draw: random.Random) -> str:
-    """Changes one value somewhere below."""
+    """Changes one nested value."""
     places = list(_places(value))
     holder, key = draw.choice(places)
     if isinstance(holder, dict) and draw.random() < 0.2:
@@ -254,7 +254,7 @@ def _made_and_used(work: Path) -> list[str]:
 
 
 def _ended(act: Callable[[], list[str]]) -> int:
-    """How a process of its own ends in which nothing is noticed (0), an error of Deltic's is (2), another (3), or that a signal ends."""
+    """The exit code of a separate process: 0 without an error, 2 for an error of Deltic, 3 for another one, negative for a signal."""
     if not os.fork():
         os._exit(_child(act))
     _, status = os.wait()

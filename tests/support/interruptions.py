@@ -1,4 +1,4 @@
-"""Test support: a session whose ticks and definitions are broken off, and compared with the oracle after that.
+"""Test support: a session whose ticks and definitions are interrupted, compared with the oracle afterwards.
 
 As a program it breaks off its own ticks, and says how often: with the arguments `sigint SEED TICKS [FOLDER]` by Ctrl-C, with
 `memory SEED TIMES` by a limit of its address space.
@@ -42,7 +42,7 @@ Rows = dict[str, dict[Any, tuple[Any, ...]]]
 
 
 class Broken:
-    """A session, what its tables hold, and a change that is under way."""
+    """A session, the content of its tables, and a pending change."""
 
     def __init__(self, session: deltic.Session, rng: random.Random, domain: int = 12) -> None:
         self.session, self.rng, self.domain = session, rng, domain
@@ -51,7 +51,7 @@ class Broken:
         session.sql(SCRIPT)
 
     def change(self, rows: int) -> tuple[dict[str, Any], Rows]:
-        """Random change frames, and the tables with them."""
+        """(random change frames, the tables after them)."""
         rng, after = self.rng, {table: dict(content) for table, content in self.content.items()}
         orders = []
         for id in rng.sample(range(20 * rows), rows):
@@ -69,7 +69,7 @@ class Broken:
         return frames, after
 
     def check(self) -> None:
-        """Every view that is listed, and no other, is what the oracle makes of the tables."""
+        """Asserts that the listed views are the expected ones, and equal the oracle."""
         wanted = {name: evaluate(plan, self.tables()) for name, plan in self.session._definitions.catalog.plans().items()}
         assert set(self.session.views) == set(wanted) and ("extra" in wanted) == self.extra
         for name, relation in wanted.items():
@@ -80,7 +80,7 @@ class Broken:
         return {table: Relation((row, 1) for row in content.values()) for table, content in self.content.items()}
 
     def tick(self, rows: int, breaking: Callable[[Callable[[], None]], bool]) -> bool:
-        """A tick that is broken off, or not, and then done again unless it was committed; whether it was broken off."""
+        """Runs a tick that may be interrupted, and repeats it unless it was committed. Returns whether it was interrupted."""
         frames, after = self.change(rows)
         epoch = self.session.epoch
         broken = breaking(lambda: self.session.apply(frames))
@@ -93,7 +93,7 @@ class Broken:
         return broken
 
     def define(self, breaking: Callable[[Callable[[], None]], bool]) -> bool:
-        """The same with a view that comes, or goes."""
+        """The same with a view that is created or dropped."""
         before = self.extra
         script = "DROP VIEW extra" if before else EXTRA
         broken = breaking(lambda: self.session.sql(script))
@@ -108,7 +108,7 @@ class Broken:
 
 @contextmanager
 def raising(kind: type[BaseException], line: int) -> Iterator[list[int]]:
-    """Raises at the line-th line of Deltic that runs in the block; gives [lines so far].
+    """Raises at the line-th executed line of Deltic in the block; yields [lines so far].
 
     Lines at which neither signals nor allocations come between are left out: the head of a `with`, by which Python also leaves it, and what
     stands in a `finally`.
@@ -135,7 +135,7 @@ def raising(kind: type[BaseException], line: int) -> Iterator[list[int]]:
 
 @cache
 def sheltered(file: str) -> frozenset[int]:
-    """Lines of a source at which nothing is raised."""
+    """Lines of a source at which no exception is raised."""
     found: set[int] = set()
     for node in ast.walk(ast.parse(Path(file).read_text())):
         if isinstance(node, ast.With):
@@ -146,7 +146,7 @@ def sheltered(file: str) -> frozenset[int]:
 
 
 def by_sigint(delay_s: float) -> Callable[[Callable[[], None]], bool]:
-    """Breaks off by Ctrl-C after so long."""
+    """Interrupts by Ctrl-C after a delay."""
     main = threading.main_thread().ident
     assert main is not None
 
@@ -166,7 +166,7 @@ def by_sigint(delay_s: float) -> Callable[[Callable[[], None]], bool]:
 
 
 def by_limit(size: int) -> Callable[[Callable[[], None]], bool]:
-    """Breaks off where there are not `size` more bytes of address space."""
+    """Limits the address space to `size` more bytes."""
 
     def breaking(action: Callable[[], None]) -> bool:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -183,7 +183,7 @@ def by_limit(size: int) -> Callable[[Callable[[], None]], bool]:
 
 
 def interrupt(seed: int, ticks: int, folder: str | None) -> int:
-    """Ticks, and a third as many definitions, that Ctrl-C breaks off; how many it did."""
+    """Ticks, and a third as many definitions, interrupted by Ctrl-C; returns the number of interruptions."""
     rng = random.Random(seed)
     with deltic.Session(state=folder) as session:
         broken, heard = Broken(session, rng), list[pa.Table]()
@@ -202,7 +202,7 @@ def interrupt(seed: int, ticks: int, folder: str | None) -> int:
 
 
 def starve(seed: int, times: int) -> int:
-    """Ticks of which a limit of memory breaks off so many."""
+    """Runs ticks until a memory limit has interrupted this number of them."""
     rng = random.Random(seed)
     with deltic.Session() as session:
         session.sql(WIDE)
@@ -226,7 +226,7 @@ WIDE = "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, amount BIGINT);" + ";".j
 
 
 def counted(session: deltic.Session) -> set[int]:
-    """How many rows the views have: one number, if they agree."""
+    """The numbers of rows of the views: a single one if they agree."""
     return {session.view(name).to_arrow().num_rows for name in session.views}
 
 

@@ -1,4 +1,4 @@
-"""Queries with functions that make rows, over the tables of sql_data, that Spark and Deltic both answer."""
+"""Queries with table functions over the tables of sql_data, which run on both Spark and Deltic."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ SELECT k FROM w WHERE k IN (SELECT id FROM range(2, 4))
 
 
 def linear_queries() -> tuple[str, ...]:
-    """All of them."""
+    """All queries."""
     return tuple(query for query in (ITEMS + LATERAL).strip().splitlines() if query)

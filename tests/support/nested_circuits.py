@@ -1,4 +1,4 @@
-"""Test support: the random circuits of nested_programs.py, put together of Deltic's operators."""
+"""Test support: the random circuits of nested_programs.py, built of Deltic's operators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAIR = Schema((Field("a", BIGINT, False), Field("b", BIGINT, False)))
 SHAPE = Shape(PAIR)
 A, B = Column(0, BIGINT, False, "a"), Column(1, BIGINT, False, "b")
 UNUSED = -1
-"""The stream of a node that the view does not rest on: a backfill does not run it, and a tick does."""
+"""The stream of a node that the view does not depend on: a tick runs it, a backfill does not."""
 
 ZERO, ONE = Literal(0, BIGINT), Literal(1, BIGINT)
 
@@ -42,7 +42,7 @@ def number(value: int) -> Expr:
 
 
 def tables_alone(program: Scope) -> Dataflow:
-    """The program's tables, and nothing that reads them."""
+    """The program's tables without readers."""
     tables = [spec for spec in program.nodes if spec.kind == "table"]
     return build(Scope(tables, 0), hoisted=False)
 
@@ -164,7 +164,7 @@ class Building:
         return self.builder.add(join, (a, b), SHAPE, (), reads=(left_name, right_name))
 
     def multiway(self, streams: Sequence[int], atoms: Sequence[str]) -> int:
-        """The rules bind words in an order that is as good as random, and look some relations up only when all of their words are bound."""
+        """The rules bind words in a pseudorandom order, and look up some relations only when all of their words are bound."""
         arrangements = Arrangements(self)
         query = Query(tuple(zip(map(str, streams), atoms, strict=True)), "pq")
         operator = MultiwayJoinOperator(rules_of(query, random.Random(len(self.builder.nodes)), arrangements))
@@ -228,7 +228,7 @@ class Building:
 
 
 class Arrangements(Compiling):
-    """Those that a multiway join asks for; relations are named by their streams. nodes: that of each port."""
+    """The arrangements that a multiway join reads; relations are named by their streams. nodes: that of each port."""
 
     def __init__(self, building: Building) -> None:
         super().__init__()

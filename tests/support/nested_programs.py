@@ -1,4 +1,4 @@
-"""Test support: random small circuits with scopes in scopes, and what they mean, computed from scratch over dicts.
+"""Test support: small random circuits with nested scopes, and their meaning, computed from scratch over dicts.
 
 Streams are Z-sets of pairs of small integers. The evaluator knows nothing of changes: a scope is iterated synchronously from empty, each
 node computed from whole relations, until no feedback changes.
@@ -49,7 +49,7 @@ class Diverges(Exception):
 
 
 class Heavy(Exception):
-    """Weights grow beyond what is worth a test."""
+    """Weights grow too large for a test."""
 
 
 def random_program(rng: random.Random, tables: int = 2) -> Scope:
@@ -132,7 +132,7 @@ def with_multiway(rng: random.Random, scope: Scope) -> Scope:
 
 
 def live(scope: Scope) -> set[int]:
-    """The nodes that the export, a feedback or a delay rests on: what nothing reads is left out of a scope, and cannot diverge."""
+    """The nodes that the export, a feedback or a delay depends on: others are left out of a scope, and cannot diverge."""
     found: set[int] = set()
     waiting = [scope.export, *(i for i, spec in enumerate(scope.nodes) if spec.kind in ("feedback", "delay"))]
     while waiting:
@@ -219,7 +219,7 @@ def _apply(spec: Spec, given: list[ZSet]) -> ZSet:
 
 
 def _multiway(atoms: tuple[str, ...], given: list[ZSet]) -> ZSet:
-    """The rows (p, q) of the product of the streams, where a variable is one value."""
+    """The rows (p, q) of the join of the streams by variables."""
     partial: list[tuple[dict[str, int], int]] = [({}, 1)]
     for variables, stream in zip(atoms, given, strict=True):
         rows = [(dict(zip(variables, row, strict=True)), w) for row, w in stream.items()]

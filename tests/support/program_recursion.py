@@ -1,4 +1,4 @@
-"""Random plans with recursion in them, all of which come to an end.
+"""Random plans with recursions, all of which terminate.
 
 A recursive relation is one of three kinds. A set takes its values from columns and constants alone, so that there are finitely many;
 sets may be mutually recursive, non-linear, and hold recursions that read them. A bag (UNION ALL) goes from a row only to rows that are
@@ -43,7 +43,7 @@ LARGE = 10**8
 
 
 class RecursivePrograms(Programs):
-    """Random plans of which each view reads a recursion; `nest` recursions lie in one another."""
+    """Random plans in which each view reads a recursion. nest: the nesting depth of recursions."""
 
     def __init__(self, rng: Random, sources: Sequence[Source], rows: int, nest: int) -> None:
         super().__init__(rng, sources, rows)
@@ -63,17 +63,17 @@ class RecursivePrograms(Programs):
         return self._forced.pop() if self._forced else super().leaf(sharing)
 
     def closed(self) -> Sized:
-        """A plan without references, seldom more than a table."""
+        """A plan without references, usually a table."""
         return self.rng.choice(self.tables) if self.rng.random() < 0.75 else self.relation(1, sharing=True)
 
     def recursion(self, nest: int, around: list[Sized]) -> Sized:
-        """One that reads a relation of `around`, if there are any, and has nest - 1 recursions inside."""
+        """A recursion that reads a relation of `around`, if there are any, and has nest - 1 recursions inside."""
         if nest == 1 and not around and self.rng.random() < 0.45:
             return self.rng.choice((self.bag, self.extreme))()
         return self.sets(nest, around)
 
     def sets(self, nest: int, around: list[Sized]) -> Sized:
-        """One or two relations, each the DISTINCT of a base and of one or two steps."""
+        """One or two relations, each the DISTINCT of a base and one or two steps."""
         names = [self._name() for _ in range(self.rng.choice([1, 1, 2]))]
         bases = {name: self._columns(self._base(around), self.rng.choice([1, 2, 2])) for name in names}
         state, made, count = self.rng.getstate(), len(self.made), self._names
@@ -93,7 +93,7 @@ class RecursivePrograms(Programs):
         return self.few()
 
     def few(self) -> Sized:
-        """A few rows to begin with, mostly of the graph."""
+        """A few base rows, mostly of the graph."""
         found = self.graph if self.rng.random() < 0.7 else self.closed()
         if self.rng.random() < 0.3:
             return found
@@ -114,7 +114,7 @@ class RecursivePrograms(Programs):
         return self._fitted(source, base, in_order=followed is not None)
 
     def _followed(self, source: Sized) -> Sized | None:
-        """The rows with the last node that is in them replaced by those that an edge, or another row, leads to."""
+        """The rows with their last node replaced by the nodes that an edge, or another row, leads to."""
         nodes = self._of_type(source, self.graph, 0)
         if not nodes:
             return None
@@ -126,7 +126,7 @@ class RecursivePrograms(Programs):
         return self._projected(both, [both.column(other if i == at else i) for i in range(width)])
 
     def monotone(self, depth: int, inside: list[Sized]) -> Sized:
-        """A plan that reads one of the relations `inside`, and has no fewer rows where they have more."""
+        """A plan that reads one of the relations `inside`, and is monotone in them."""
         if depth == 0:
             return inside[0] if self.rng.random() < 0.7 else self.rng.choice(inside)
         source = self.monotone(depth - 1, inside)
@@ -134,7 +134,7 @@ class RecursivePrograms(Programs):
         return self.rng.choice(makers)(source, inside)
 
     def _joined(self, source: Sized, inside: list[Sized]) -> Sized:
-        """With something else, or, non-linearly, with a recursive relation."""
+        """A join with another plan or, non-linearly, with a recursive relation."""
         other = self.closed() if self.rng.random() < 0.7 else self.rng.choice(inside)
         kinds: list[JoinKind] = ["inner", "semi"] if references(other.plan) else ["inner", "inner", "inner", "semi", "left"]
         kind = self.rng.choice(kinds)
@@ -148,12 +148,12 @@ class RecursivePrograms(Programs):
         return Sized(Filter(source.plan, self.scalars.predicate(source)), source.bounds, source.rows)
 
     def _supported(self, source: Sized, inside: list[Sized]) -> Sized:
-        """Other rows as far as a row of the source goes with them."""
+        """A semijoin with the source."""
         other = self.closed()
         return Sized(Join(other.plan, source.plan, "semi", tuple(self._keys(other, source)[:1])), other.bounds, other.rows)
 
     def _without(self, source: Sized, inside: list[Sized]) -> Sized:
-        """The rows to which nothing that is not recursive belongs."""
+        """An antijoin with a plan that is not recursive."""
         kind: JoinKind = self.rng.choice(["anti", "anti", "not_in"])
         other = self.thinned(self.closed())
         keys = self._keys(source, other)[:1]
@@ -162,7 +162,7 @@ class RecursivePrograms(Programs):
         return Sized(Join(source.plan, other.plan, "anti", tuple(keys)), source.bounds, source.rows)
 
     def _compared(self, source: Sized, inside: list[Sized]) -> Sized:
-        """Those that are, or are not, in a relation that is not recursive."""
+        """The rows that are, or are not, in a relation that is not recursive."""
         kind: OneOf["except", "intersect"] = self.rng.choice(["except", "intersect"])
         left, right = self._aligned(source, self.closed())
         if references(right.plan):
@@ -170,7 +170,7 @@ class RecursivePrograms(Programs):
         return Sized(SetOperation(left.plan, right.plan, kind), left.bounds, left.rows)
 
     def bag(self) -> Sized:
-        """From each row to greater ones: a path through rows of a table that only climbs."""
+        """From each row to greater ones: an ascending path through rows of a table."""
         first, name = self.few(), self._name()
         source = self.graph if self.rng.random() < 0.8 else self.rng.choice(self.tables)
         wanted = [1] if source is self.graph else range(len(source.schema))
@@ -199,7 +199,7 @@ class RecursivePrograms(Programs):
         return self._settled({name: base}, bodies)
 
     def extreme(self) -> Sized:
-        """The best value under each key, by MIN or MAX."""
+        """The best value of each key, by MIN or MAX."""
         function: OneOf["min", "max"] = self.rng.choice(["min", "max"])
         first, name = self.few(), self._name()
         source = self.graph if self.rng.random() < 0.8 else self.rng.choice(self.tables)
@@ -235,7 +235,7 @@ class RecursivePrograms(Programs):
         return [i for i, field in enumerate(source.schema) if field.type == wanted.schema[at].type]
 
     def _worse(self, function: str, base: Sized, rows: Sized) -> Scalar:
-        """A value that gets no better than the one it comes from, or one of a finite set."""
+        """A value that is not better than its origin, or one of a finite set."""
         value, size = rows.column(1)
         first = base.bounds[1]
         if value.type in (INT, BIGINT) and first is not None and holds(value.type, first + LARGE) and self.rng.random() < 0.5:
@@ -283,7 +283,7 @@ class RecursivePrograms(Programs):
 
 
 def _is_monotone(plan: Plan) -> bool:
-    """GREATEST passes over NULL, which MIN may turn into a number."""
+    """GREATEST ignores NULL, which MIN may replace by a number."""
     assert isinstance(plan, Recursion)
     try:
         check_monotone(dict(plan.relations))
@@ -293,7 +293,7 @@ def _is_monotone(plan: Plan) -> bool:
 
 
 def _relation(name: str, known: Sized, body: Sized) -> Sized:
-    """The reference to a relation known so far, after another look at its body."""
+    """The reference to a relation, with the bounds of its current body."""
     fields = zip(known.schema, body.schema, strict=True)
     schema = Schema(tuple(Field(f.name, f.type, f.nullable or g.nullable) for f, g in fields))
     return Sized(Reference(name, schema), _widest([known, body]), known.rows)

@@ -27,7 +27,7 @@ from program_recursion import RecursivePrograms
 
 Tables = dict[str, Relation]
 Outcome = dict[str, Relation] | type[EvaluationError]
-"""What every view holds after a tick, or the error with which the tick fails; then nothing of it has happened."""
+"""The content of every view after a tick, or the error of a failed tick, which has no effect."""
 
 KINDS = (
     *("Project", "Filter", "Aggregate", "Distinct", "Union", "TopK"),
@@ -35,7 +35,7 @@ KINDS = (
     *(f"SetOperation {kind}" for kind in ("except", "except_all", "intersect", "intersect_all")),
 )
 ALL_AGGREGATES = 10_000
-"""From this seed on programs have all aggregates; those before are as they were when some of them failed."""
+"""From this seed on programs have all aggregates; earlier seeds keep the programs that once failed."""
 LARGEST = 2_000  # rows of any node after the load; programs that explode are made again
 
 

@@ -18,7 +18,7 @@ def written_options(options: dict[str, str], chance: random.Random) -> str:
 
 
 def written_string(value: str, chance: random.Random) -> str:
-    """The text as a string of Spark's."""
+    """The text as a Spark string literal."""
     quote = chance.choice("'\"")
     escaped = value.replace("\\", "\\\\").replace("\t", chance.choice(["\t", "\\t"]))
     return quote + escaped.replace(quote, chance.choice([f"\\{quote}", quote * 2])) + quote
@@ -30,7 +30,7 @@ def _key(name: str, chance: random.Random) -> str:
 
 
 def random_source(chance: random.Random) -> tuple[str, dict[str, str]]:
-    """A format, and options of a source that go together, by their names."""
+    """(a format, compatible options of a source by name)."""
     format = chance.choice(("parquet", "csv", "json"))
     options = {"path": chance.choice(TEXTS)}
     if op_column := chance.choice((None, "_op", "op '")):

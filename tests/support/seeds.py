@@ -1,4 +1,4 @@
-"""Which seeds random tests take. Those of the fast suite are fixed and few; those of the slow suite are others every day.
+"""The seeds of random tests. The fast suite has few, fixed seeds; the slow suite has different ones every day.
 
 DELTIC_ROTATION fixes them: pytest prints the number of a run in its header, and the same number repeats the run's seeds.
 """
@@ -12,12 +12,12 @@ from typing import Final
 
 ROTATION: Final = int(os.environ.get("DELTIC_ROTATION") or datetime.now(UTC).date().toordinal())
 KEY: Final = hashlib.sha256(os.environ.get("DELTIC_ROTATION", "").encode()).digest()[:16]
-"""Of string ids."""
+"""The key of string ids."""
 STRIDE: Final = 1_000_000
 """A multiple of all that tests take seeds modulo, so that the mix of cases stays as it is."""
 
 
 def rotating(count: int) -> range:
-    """So many seeds of this run."""
+    """The first `count` seeds of this run."""
     first = ROTATION * STRIDE
     return range(first, first + count)

@@ -33,7 +33,7 @@ Row = tuple[Any, ...]
 
 
 class Shop:
-    """A folder with a pipeline's files in `in`; all that the pipeline makes is below `made`."""
+    """A folder with a pipeline's files in `in`; all output of the pipeline is below `made`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -56,7 +56,7 @@ class Shop:
         return path
 
     def fill(self) -> None:
-        """Three files of each table: insertions, then changes, then more of both, with two lines that are none."""
+        """Three files of each table: insertions, then changes, then both, with two invalid lines."""
         self.customers("a.parquet", [(1, "ann"), (2, "bob")])
         self.orders("a.csv", "insert,1,1,10", "insert,2,2,20", "insert,3,1,x", "insert,4,2,40")
         self.customers("b.parquet", [(3, "eve")])
@@ -75,7 +75,7 @@ class Shop:
             return views(pipeline)
 
     def summed(self, sink: str = "spend") -> Counter[Row]:
-        """The sum of what a sink of changes has had."""
+        """The sum of the changes that a sink has received."""
         found: Counter[Row] = Counter()
         for path in self.delivered(sink):
             for *row, weight in _rows(pq.read_table(path).drop_columns(["_epoch"])):
@@ -87,7 +87,7 @@ class Shop:
         return sorted((self.made / sink).glob("changes-*"))
 
     def snapshot(self, sink: str = "top") -> Counter[Row]:
-        """What a snapshot sink holds."""
+        """The content of a snapshot sink."""
         (path,) = (self.made / sink).glob("snapshot*")
         return Counter(tuple(json.loads(line).values()) for line in path.read_text().splitlines())
 
@@ -110,5 +110,5 @@ EXPECTED = {
     "spend": Counter({("ann", 120, 2): 1, ("eve", 75, 2): 1}),
     "top": Counter({(6, 60): 1, (5, 50): 1}),
 }
-"""What the views hold over what `fill` writes; ann is there twice."""
+"""The expected views after `fill`; ann occurs twice."""
 EXPECTED_LETTERS = Counter({("a.csv", 3): 1, ("c.csv", 3): 1})

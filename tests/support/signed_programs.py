@@ -1,4 +1,4 @@
-"""Test support: random programs whose rows have negative weights: those of programs.py, over tables of which some rows count negatively.
+"""Test support: random programs with negative weights: those of programs.py, over tables with some negated rows.
 
 What refuses negative weights gets distinct rows, and a view has its weights in a column, so that nothing fails.
 """
@@ -19,7 +19,7 @@ from programs import Case, mixed
 
 
 def signed(seed: int) -> Case:
-    """The program `mixed(seed)` with negative weights; those with a recursion are among them."""
+    """The program `mixed(seed)` with negative weights; some have a recursion."""
     program, rng = mixed(seed), Random(f"signed {seed}")
     views = {name: Weighted(transform(plan, lambda node: _node(rng, node)), "w") for name, plan in program.views.items()}
     assert all(as_view(plan) == plan for plan in views.values()), "nothing refuses negative weights"
@@ -43,7 +43,7 @@ def _node(rng: Random, node: Plan) -> Plan:
 
 
 def _signed_table(rng: Random, table: Table) -> Plan:
-    """The table, or with some or all of its weights negated, or counted twice and taken away once."""
+    """The table itself, with some or all of its weights negated, or twice the table minus the table."""
     columns = [reference(table.schema, i) for i in range(len(table.schema))]
     predicate = resolve(rng.choice(("is_null", "is_not_null")), [rng.choice(columns)])
     if (pairs := [(a, b) for a in columns for b in columns if a.index < b.index and a.type == b.type]) and rng.random() < 0.5:

@@ -1,4 +1,4 @@
-"""Test support: small tables with NULLs, ties, duplicates and odd floats, and the catalog that has them."""
+"""Test support: small tables with NULLs, ties, duplicates and odd floats, and their catalog."""
 
 from __future__ import annotations
 
