@@ -20,6 +20,7 @@ from deltic.frontends.sql import bind_query
 from deltic.frontends.statements import ScalarFunction
 from deltic.plan.nodes import Plan, Project
 from deltic.schema import TableSchema
+from deltic.types import frozen, type_of
 
 Ask = Callable[[str], pa.Table]
 """Spark's answer to a query over the view `samples`, which has the columns of SCHEMA and `row`, an INT."""
@@ -121,7 +122,7 @@ def _alone(term: Term, outcomes: Sequence[Value | EvaluationError], rows: Sequen
 
 
 def _compared(term: Term, outcomes: Sequence[Value | EvaluationError], rows: Sequence[Row], column: Any) -> Iterator[str]:
-    if column.type != term.expr.type.arrow:
+    if type_of(column.type) != term.expr.type:
         yield f"{term.sql}: Spark's type is {column.type}, ours {term.expr.type}"
         return
     for row, scalar, ours in zip(rows, column.combine_chunks(), outcomes, strict=True):
@@ -145,6 +146,8 @@ def agrees(term: Term, theirs: Any, ours: Value) -> bool:
         if struct.pack("d", theirs) == struct.pack("d", ours) or (math.isnan(theirs) and math.isnan(ours)):
             return True
         return term.function in APPROXIMATE and math.isclose(theirs, ours, rel_tol=LAST_PLACE)
+    if isinstance(theirs, tuple) and isinstance(ours, tuple):
+        return len(theirs) == len(ours) and all(agrees(term, a, b) for a, b in zip(theirs, ours, strict=True))
     return type(theirs) is type(ours) and bool(theirs == ours)
 
 
@@ -169,7 +172,7 @@ def ours_alone(error: EvaluationError) -> bool:
 def _python(scalar: Any) -> Any:
     """The value, or BEYOND for a date that Python cannot hold."""
     try:
-        return scalar.as_py()
+        return frozen(scalar.as_py())
     except (OverflowError, ValueError):
         return BEYOND
 

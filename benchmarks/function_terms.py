@@ -373,4 +373,37 @@ _JSON: Final = {
     "json_array_length": [*each("json_array_length({})", "js s u"), *(f"json_array_length({quoted(text)})" for text in DOCUMENTS)],
 }  # fmt: skip
 
-TERMS: Final[Mapping[str, list[str]]] = {**_MATH, **_BITS, **_HASHES, **_PIECES, **_MATCHES, **_REGEX, **_MOMENTS, **_URL, **_JSON}
+_NESTED: Final = {
+    "array": ["array(i, j)", "array(i, l, x)", "array(s, 'x')", "array(array(i), array(j, NULL))", "array(b)", "array(x, f)[1]"],
+    "struct": ["struct(i, s)", "struct(i + 1, x)", "struct(struct(i), array(s))", "struct(i, s).s", "struct(i + 1).col1"],
+    "named_struct": ["named_struct('a', i, 'b', s)", "named_struct('a', i).a", "named_struct('a', named_struct('b', d)).a.b",
+        "array(named_struct('a', i), named_struct('a', j)).a"],
+    "map": ["map('k', i)", "map(i, s, NULL, s)", "map(i, x, j, y)", "map('a', array(i), 'b', NULL)", "map('a', i)['a']", "map('a', i)['b']", "map('a', i).a",
+        "map(x, i)", "map(struct(i, j), s)[struct(i, j)]"],
+    "element_at": ["element_at(array(i, j, l), 1)", "element_at(array(i, j), -1)", "element_at(array(i, j), i)", "element_at(map('a', i, 'b', j), s)",
+        "element_at(map(i, s), j)", "array(i, j)[t]", "array(i, l)[0]", "array(s)[1]"],
+    "try_element_at": ["try_element_at(array(i, j), 1)", "try_element_at(array(i, j), -3)", "try_element_at(array(i, j), i)", "try_element_at(map(s, i), 'a')"],
+    "size": ["size(array(i, j))", "size(map('a', i))", "cardinality(array(s))", "size(CASE WHEN b THEN array(i) END)"],
+    "map_keys": ["map_keys(map('a', i, 'b', j))"],
+    "map_values": ["map_values(map('a', i, 'b', j))"],
+    "cast": ["CAST(array(i, j) AS ARRAY<BIGINT>)", "CAST(array(i, j) AS STRING)", "CAST(struct(i, s, x) AS STRING)", "CAST(map('a', x) AS STRING)",
+        "CAST(array(s) AS ARRAY<INT>)", "CAST(struct(i, s) AS STRUCT<a: STRING, b: STRING>)", "CAST(array(array(b), NULL) AS STRING)", "TRY_CAST(array(s) AS ARRAY<INT>)",
+        "CAST(map(i, 'x') AS MAP<STRING, STRING>)", "CAST(CAST(s AS BINARY) AS STRING)", "CAST(u AS TIMESTAMP_NTZ)", "CAST(d AS TIMESTAMP_NTZ)", "CAST(CAST(d AS TIMESTAMP_NTZ) AS DATE)"],
+    "comparison": ["array(i, j) = array(j, i)", "array(x) < array(y)", "array(x, 1) <= array(y, 1)", "named_struct('v', s, 'n', i) > named_struct('v', a, 'n', j)", "named_struct('v', x) = named_struct('v', y)",
+        "array(i, NULL) <=> array(i, NULL)", "array(i) IN (array(j), array(1))", "greatest(array(i), array(j))", "named_struct('v', i) BETWEEN named_struct('v', 1) AND named_struct('v', j)",
+        "array(f) = array(x)", "coalesce(array(i), array(j))", "array(i, l) <> array(j, m)"],
+    "hashes of parts": ["hash(array(i, j))", "hash(struct(s, x))", "xxhash64(array(s, NULL), i)", "hash(array(struct(i, d)))", "hash(CAST(s AS BINARY))"],
+}  # fmt: skip
+
+TERMS: Final[Mapping[str, list[str]]] = {
+    **_MATH,
+    **_BITS,
+    **_HASHES,
+    **_PIECES,
+    **_MATCHES,
+    **_REGEX,
+    **_MOMENTS,
+    **_URL,
+    **_JSON,
+    **_NESTED,
+}

@@ -27,6 +27,7 @@ from deltic.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    Field,
     Type,
     decimal,
     outside_calendar,
@@ -58,15 +59,6 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A named column."""
-
-    name: str
-    type: Type
-    nullable: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class Schema:
     """Columns in their order. Names are case-insensitive, as in Spark; inside a query they may repeat."""
 
@@ -89,6 +81,13 @@ class Schema:
         """Positions of the columns called `name`."""
         wanted = name.lower()
         return tuple(i for i, field in enumerate(self.fields) if field.name.lower() == wanted)
+
+    @property
+    def read(self) -> Schema:
+        """As expressions read it: CHAR(n) and VARCHAR(n) are STRING."""
+        if not any(field.type.is_limited for field in self.fields):
+            return self
+        return Schema(tuple(Field(field.name, field.type.read, field.nullable) for field in self.fields))
 
     @property
     def arrow(self) -> pa.Schema:

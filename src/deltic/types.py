@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import datetime
 import decimal as decimals
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import Any, Final
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -57,6 +59,8 @@ _ALL: Final = (
     TypeKind(("DOUBLE",), pa.float64(), "f8", (float, int)),
     TypeKind(("DECIMAL", "DEC", "NUMERIC"), None, "decimal", (decimals.Decimal, int)),
     TypeKind(("STRING",), pa.string(), "bytes", (str,), "text in UTF-8", ""),
+    TypeKind(("VARCHAR",), pa.string(), "bytes", (str,), "text of at most so many characters", ""),
+    TypeKind(("CHAR", "CHARACTER"), pa.string(), "bytes", (str,), "text of at most so many characters, filled with blanks", ""),
     TypeKind(("BINARY",), pa.binary(), "bytes", (bytes, bytearray), "bytes", b""),
     TypeKind(("DATE",), pa.date32(), "i4", (datetime.date,), "a date without a time", 0, (datetime.date.min, datetime.date.max)),
     TypeKind(
@@ -77,6 +81,9 @@ _ALL: Final = (
         0,
         (datetime.datetime.min, datetime.datetime.max),
     ),
+    TypeKind(("ARRAY",), None, "bytes", (list, tuple), "a list", []),
+    TypeKind(("MAP",), None, "bytes", (dict, list, tuple), "a dict, or pairs of keys and values", []),
+    TypeKind(("STRUCT",), None, "bytes", (dict, tuple), "a dict with its fields"),
     TypeKind(("VOID",), pa.null(), "none", (), "nothing but NULL", None),
 )
 KINDS: Final[Mapping[str, TypeKind]] = MappingProxyType({kind.name: kind for kind in _ALL})
@@ -87,17 +94,33 @@ INTEGER_BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _EXACT_FLOAT: Final = {"FLOAT": 24, "DOUBLE": 53}
 
 
+NESTED: Final = ("ARRAY", "MAP", "STRUCT")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named column, or a part of a nested type."""
+
+    name: str
+    type: Type
+    nullable: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     """A Spark SQL type; `precision` and `scale` are those of DECIMAL and 0 elsewhere.
 
-    >>> decimal(10, 2).sql
-    'DECIMAL(10,2)'
+    parts: of an ARRAY its element, of a MAP its key and value, of a STRUCT its fields; a part may be NULL, but for a key.
+
+    >>> decimal(10, 2).sql, array_type(struct((Field("a", INT), Field("b c", STRING)))).sql
+    ('DECIMAL(10,2)', 'ARRAY<STRUCT<a: INT, `b c`: STRING>>')
     """
 
     name: str
     precision: int = 0
     scale: int = 0
+    parts: tuple[Field, ...] = ()
     kind: TypeKind = field(init=False, compare=False, repr=False)
     """What it has in common with all types of its name."""
 
@@ -105,7 +128,7 @@ class Type:
         object.__setattr__(self, "kind", KINDS[self.name])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Type, (self.name, self.precision, self.scale)
+        return Type, (self.name, self.precision, self.scale, self.parts)
 
     def __eq__(self, other: object) -> bool:
         """The generated comparison, with a shortcut for the same object: every tick compares types many times."""
@@ -113,31 +136,33 @@ class Type:
             return True
         if not isinstance(other, Type):
             return NotImplemented
-        return (self.name, self.precision, self.scale) == (other.name, other.precision, other.scale)
+        return (self.name, self.precision, self.scale, self.parts) == (other.name, other.precision, other.scale, other.parts)
 
     def __hash__(self) -> int:
-        return hash((self.name, self.precision, self.scale))
+        return hash((self.name, self.precision, self.scale, self.parts))
 
     @property
     def sql(self) -> str:
         """As Spark spells it."""
+        if self.name == "STRUCT":
+            return f"STRUCT<{', '.join(f'{_quoted(part.name)}: {part.type.sql}' for part in self.parts)}>"
+        if self.parts:
+            return f"{self.name}<{', '.join(part.type.sql for part in self.parts)}>"
+        if self.is_limited:
+            return f"{self.name}({self.precision})"
         return f"DECIMAL({self.precision},{self.scale})" if self.is_decimal else self.name
 
     @classmethod
-    def parse(cls, sql: str) -> Self:
+    def parse(cls, sql: str) -> Type:
         """The type whose `sql` is this. Raises ValueError if there is none.
 
         >>> Type.parse("DECIMAL(10,2)") == decimal(10, 2), Type.parse("BIGINT") == BIGINT
         (True, True)
         """
-        name, _, rest = sql.partition("(")
-        if name not in KINDS or bool(rest) != (name == "DECIMAL"):
+        found, end = _parsed(sql, 0)
+        if end != len(sql):
             raise ValueError(f"there is no type {sql}")
-        if not rest:
-            return cls(name)
-        precision, scale = map(int, rest.removesuffix(")").split(","))
-        _check_decimal(precision, scale)
-        return cls(name, precision, scale)
+        return found
 
     @property
     def is_integer(self) -> bool:
@@ -161,9 +186,38 @@ class Type:
         return self.kind.stored == "bytes"
 
     @property
+    def is_limited(self) -> bool:
+        """Whether it is CHAR(n) or VARCHAR(n), which only columns of tables are: an expression that reads one is a STRING."""
+        return self.name in ("CHAR", "VARCHAR")
+
+    @property
+    def read(self) -> Type:
+        """What an expression that reads a column of this type is."""
+        return STRING if self.is_limited else self
+
+    @property
+    def is_nested(self) -> bool:
+        return self.name in NESTED
+
+    @property
+    def entries(self) -> Type:
+        """Of a MAP, the ARRAY of its entries, STRUCTs of key and value; another type is itself."""
+        return array_type(Type("STRUCT", parts=self.parts)) if self.name == "MAP" else self
+
+    @property
+    def has_zeros(self) -> bool:
+        """Whether two of its values can be equal in SQL and differ: 0.0 and -0.0, also within a nested value."""
+        return self.is_float or any(part.type.has_zeros for part in self.parts)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its values can be compared: a MAP cannot, nor what has one in it."""
+        return self.name != "MAP" and all(part.type.is_ordered for part in self.parts)
+
+    @property
     def arrow(self) -> pa.DataType:
         """The Arrow type of a column of this type."""
-        return pa.decimal128(self.precision, self.scale) if self.is_decimal else self.kind.arrow
+        return _nested_arrow(self) if self.is_nested else pa.decimal128(self.precision, self.scale) if self.is_decimal else self.kind.arrow
 
     @property
     def values(self) -> str:
@@ -196,6 +250,124 @@ BINARY: Final = Type("BINARY")
 NULL: Final = Type("VOID")  # the type of a bare NULL
 
 
+def limited(name: str, length: int) -> Type:
+    """CHAR(length) or VARCHAR(length), 1 ≤ length < 2^31. Raises ValueError."""
+    if not 1 <= length < 1 << 31:
+        raise ValueError(f"there is no type {name}({length})")
+    return Type(name, length)
+
+
+def array_type(element: Type) -> Type:
+    """ARRAY<element>."""
+    return Type("ARRAY", parts=(Field("element", element),))
+
+
+def map_type(key: Type, value: Type) -> Type:
+    """MAP<key, value>."""
+    return Type("MAP", parts=(Field("key", key, False), Field("value", value)))
+
+
+def struct(fields: tuple[Field, ...]) -> Type:
+    """STRUCT of the fields. Raises ValueError if two have one name; case does not count."""
+    names = [part.name.lower() for part in fields]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two fields of a STRUCT are called {next(name for name in names if names.count(name) > 1)}")
+    return Type("STRUCT", parts=fields)
+
+
+@cache
+def _nested_arrow(type: Type) -> pa.DataType:
+    if type.name == "ARRAY":
+        return pa.list_(pa.field("element", type.parts[0].type.arrow))
+    if type.name == "MAP":
+        return pa.map_(type.parts[0].type.arrow, type.parts[1].type.arrow)
+    return pa.struct([pa.field(part.name, part.type.arrow, part.nullable) for part in type.parts])
+
+
+def _quoted(name: str) -> str:
+    return name if _NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+_DEEPEST: Final = 100
+_WORD: Final = re.compile(r"[A-Z_ ]+")
+_FIELD: Final = re.compile(r"(?:([A-Za-z_][A-Za-z0-9_]*)|`((?:[^`]|``)*)`): ")
+_LENGTH: Final = re.compile(r"\((\d{1,10})\)")
+_DIGITS: Final = re.compile(r"\((\d{1,2}),(\d{1,2})\)")
+
+
+def _parsed(sql: str, at: int, depth: int = 0) -> tuple[Type, int]:
+    """The type at a position, and where it ends. Raises ValueError."""
+    word = _WORD.match(sql, at)
+    name = word[0] if word else ""
+    if word is None or name not in KINDS or depth > _DEEPEST:
+        raise ValueError(f"there is no type {sql[:1000]}")
+    end = word.end()
+    if name in ("CHAR", "VARCHAR"):
+        length = _LENGTH.match(sql, end)
+        if length is None:
+            raise ValueError(f"there is no type {sql[:1000]}")
+        return limited(name, int(length[1])), length.end()
+    if name == "DECIMAL":
+        digits = _DIGITS.match(sql, end)
+        if digits is None:
+            raise ValueError(f"there is no type {sql[:1000]}")
+        return decimal(int(digits[1]), int(digits[2])), digits.end()
+    return _parsed_parts(sql, name, end, depth) if name in NESTED else (Type(name), end)
+
+
+def _parsed_parts(sql: str, name: str, at: int, depth: int) -> tuple[Type, int]:
+    parts: list[Field] = []
+    at = _expect(sql, "<", at)
+    while not sql.startswith(">", at):
+        at = _expect(sql, ", ", at) if parts else at
+        found = _FIELD.match(sql, at) if name == "STRUCT" else None
+        if name == "STRUCT" and found is None:
+            raise ValueError(f"there is no type {sql[:1000]}")
+        called = "" if found is None else found[1] or found[2].replace("``", "`")
+        part, at = _parsed(sql, at if found is None else found.end(), depth + 1)
+        parts.append(Field(called, part))
+    if name == "STRUCT":
+        return struct(tuple(parts)), at + 1
+    if len(parts) != (1 if name == "ARRAY" else 2):
+        raise ValueError(f"there is no type {sql[:1000]}")
+    return (array_type if name == "ARRAY" else map_type)(*(part.type for part in parts)), at + 1
+
+
+def _expect(sql: str, mark: str, at: int) -> int:
+    if not sql.startswith(mark, at):
+        raise ValueError(f"there is no type {sql[:1000]}")
+    return at + len(mark)
+
+
+@cache
+def type_of(arrow: pa.DataType) -> Type:
+    """The type whose columns have this Arrow type."""
+    t = pa.types
+    if t.is_struct(arrow):
+        return Type("STRUCT", parts=tuple(Field(part.name, type_of(part.type)) for part in arrow))
+    if t.is_list(arrow):
+        return array_type(type_of(arrow.value_type))
+    if t.is_map(arrow):
+        return map_type(type_of(arrow.key_type), type_of(arrow.item_type))
+    if t.is_decimal(arrow):
+        return decimal(arrow.precision, arrow.scale)
+    return next(Type(kind.name) for kind in _ALL if kind.arrow == arrow and kind.name not in ("CHAR", "VARCHAR"))
+
+
+def frozen(value: Any) -> Any:
+    """A value from Arrow as expressions and the oracle hold it, hashable: an ARRAY as a tuple, a STRUCT as the tuple of its fields' values,
+    a MAP as a tuple of pairs."""
+    if isinstance(value, dict):
+        return tuple(map(frozen, value.values()))
+    return tuple(map(frozen, value)) if type(value) in (list, tuple) else value
+
+
+def frozen_list(array: pa.Array | pa.ChunkedArray[Any]) -> list[Any]:
+    """The values of an Arrow array, frozen."""
+    values: list[Any] = array.to_pylist()
+    return list(map(frozen, values)) if pa.types.is_nested(array.type) else values
+
+
 def decimal(precision: int, scale: int) -> Type:
     """DECIMAL(precision, scale), 1 ≤ precision ≤ 38 and 0 ≤ scale ≤ precision."""
     _check_decimal(precision, scale)
@@ -207,10 +379,41 @@ def _check_decimal(precision: int, scale: int) -> None:
         raise ValueError(f"there is no type DECIMAL({precision},{scale})")
 
 
+def has_distinct_keys(value: Any, type: Type) -> bool:
+    """Whether no MAP in a frozen value has a key that is NULL or comes twice."""
+    if value is None or not type.is_nested:
+        return True
+    if type.name == "STRUCT":
+        return all(has_distinct_keys(part, f.type) for part, f in zip(value, type.parts, strict=True))
+    if type.name == "ARRAY":
+        return all(has_distinct_keys(part, type.parts[0].type) for part in value)
+    keys = {key for key, _ in value}
+    return None not in keys and len(keys) == len(value) and all(has_distinct_keys(item, type.parts[1].type) for _, item in value)
+
+
 def outside_calendar(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> int:
     """The first row with a date or timestamp outside the years 1 to 9999, or -1. Arrow can hold these; Python cannot."""
+    if type.is_nested:
+        return _outside_in_parts(type, column) if _has_calendar(type) else -1
     if type.kind.ends is None or column.null_count == len(column):
         return -1
     first, last = (pa.scalar(end, column.type) for end in type.kind.ends)
     row: int = pc.index(pc.or_(pc.less(column, first), pc.greater(column, last)), True).as_py()
     return row
+
+
+@cache
+def _has_calendar(type: Type) -> bool:
+    return type.kind.ends is not None or any(_has_calendar(part.type) for part in type.parts)
+
+
+def _outside_in_parts(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> int:
+    """As `outside_calendar`, of a nested type."""
+    array = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) and column.num_chunks else column
+    if type.name == "MAP":
+        return _outside_in_parts(type.entries, array.cast(type.entries.arrow))
+    if type.name == "STRUCT":
+        rows = [outside_calendar(part.type, values) for part, values in zip(type.parts, array.flatten(), strict=True)]
+        return min((row for row in rows if row >= 0), default=-1)
+    element = outside_calendar(type.parts[0].type, array.flatten())
+    return -1 if element < 0 else int(pc.list_parent_indices(array)[element].as_py())

@@ -16,6 +16,7 @@ from deltic.plan.nodes import Plan
 from deltic.plan.relation import Relation, Row
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog
+from deltic.types import frozen
 
 Changes = Mapping[str, Mapping[Row, int]]
 
@@ -71,7 +72,7 @@ class Checked:
             view = self.session.view(name)
             assert _relation(view.rows()) == relation, name
             changed = [({k: v for k, v in row.items() if k != "_weight"}, row["_weight"]) for row in view.changes().to_pylist()]
-            assert Relation((tuple(row.values()), w) for row, w in changed) == relation - before[name], name
+            assert Relation((frozen(row), w) for row, w in changed) == relation - before[name], name
         return wanted
 
     def failing(self, changes: Changes, error: type[EvaluationError], match: str) -> None:
@@ -90,7 +91,7 @@ class Checked:
 
 
 def _relation(rows: Iterable[Mapping[str, Value]]) -> Relation:
-    return Relation((tuple(row.values()), 1) for row in rows)
+    return Relation((frozen(row), 1) for row in rows)
 
 
 def edges(*pairs: tuple[Value, ...], weight: int = 1) -> dict[Row, int]:

@@ -13,6 +13,7 @@ from deltic.expr.columns import evaluate_columns
 from deltic.expr.failing import can_fail
 from deltic.expr.failures import row_of
 from deltic.expr.nodes import Value
+from deltic.types import frozen_list
 from expr_terms import alike, outcome, table_of
 
 Table = Callable[[Sequence[tuple[Value, ...]]], pa.Table]
@@ -37,7 +38,7 @@ def check(term: Any, rows: Sequence[tuple[Value, ...]], table: Table = table_of)
     assert isinstance(result, pa.Array) and result.type == term.expr.type.arrow, (term.sql, result.type)
     result.validate(full=True)
     expected = [value for value in outcomes if not isinstance(value, EvaluationError)]
-    for row, got, wanted in zip(good, result.to_pylist(), expected, strict=True):
+    for row, got, wanted in zip(good, frozen_list(result), expected, strict=True):
         assert alike(got, wanted), (term.sql, row, got, wanted)
         assert wanted is not None or term.expr.nullable, (term.sql, "is NULL and said not to be")
 

@@ -544,4 +544,6 @@ def alike(left: Value, right: Value) -> bool:
     """The same value: NaN is NaN, the sign of zero counts, and so does the class."""
     if isinstance(left, float) and isinstance(right, float):
         return struct.pack("d", left) == struct.pack("d", right) or (math.isnan(left) and math.isnan(right))
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(alike, left, right))
     return type(left) is type(right) and left == right

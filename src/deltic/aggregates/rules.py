@@ -45,7 +45,10 @@ def conditions(result: Type, *, nullable: bool) -> Rule:
 
 
 def same(name: str, types: Sequence[Type], span: Span | None) -> Signature:
-    """Any types; the result has the type of the first argument."""
+    """Any types that have an order; the result has the type of the first argument."""
+    for type in types:
+        if not type.is_ordered:
+            raise refused(name, type, "a type without a MAP", span)
     return Signature(tuple(types), types[0])
 
 

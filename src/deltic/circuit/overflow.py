@@ -9,6 +9,7 @@ from deltic.circuit.operator import Delta
 from deltic.errors import WeightOverflow
 from deltic.trace.encoding import Layout, decode
 from deltic.trace.strings import StringTable
+from deltic.types import frozen_list
 
 LARGEST = 2**63 - 1
 
@@ -39,5 +40,5 @@ def _shown(source: Node, delta: Delta, i: int, strings: StringTable) -> str:
     """'id=3, name='x'' for row i."""
     schema = source.shape.schema
     words = [tuple(c[i : i + 1] for c in delta.columns[s]) for s in Layout.of(schema).slices]
-    cells = [decode(w, f, strings)[0].as_py() for w, f in zip(words, schema, strict=True)]
+    cells = [frozen_list(decode(w, f, strings))[0] for w, f in zip(words, schema, strict=True)]
     return ", ".join(f"{f.name}={'NULL' if cell is None else repr(cell)}" for f, cell in zip(schema, cells, strict=True))

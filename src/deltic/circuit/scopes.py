@@ -25,6 +25,7 @@ from deltic.trace.encoding import decode
 from deltic.trace.rows import Rows
 from deltic.trace.spine import Spine
 from deltic.trace.time import Time
+from deltic.types import frozen_list
 
 
 class ScopedTrace:
@@ -112,7 +113,7 @@ def divergence(feedback: Node, limit: int, growth: Sequence[int], change: Rows, 
     """The error for the relation of a feedback. growth: its changed rows by iteration. change: its change in the last iteration."""
     words = [column[:SAMPLES] for column in change.columns]
     fields = zip(feedback.shape.schema, feedback.shape.layout.slices, strict=True)
-    columns = [decode(words[part], f, nest.strings).to_pylist() for f, part in fields]
+    columns = [frozen_list(decode(words[part], f, nest.strings)) for f, part in fields]
     rows = list(zip(*columns, strict=True)) if columns else [()]
     assert isinstance(feedback.operator, Feedback)
     return diverged(feedback.operator.relation or feedback.name, limit, growth[-GROWTH:], rows)

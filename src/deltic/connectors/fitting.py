@@ -7,7 +7,7 @@ ConstraintViolation. Rows are counted from 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -19,8 +19,10 @@ import pyarrow.compute as pc
 from deltic.connectors.recognise import Column
 from deltic.errors import ConstraintViolation, FrameError
 from deltic.schema import Field, Type, outside_calendar
+from deltic.types import frozen_list, has_distinct_keys
 
 _MOST_PLACES: Final = 38
+_MISFITS: Final = (pa.ArrowException, OverflowError, UnicodeEncodeError, ValueError, TypeError)
 
 
 def fit(column: Column, field: Field, where: str) -> pa.ChunkedArray[Any]:
@@ -30,6 +32,8 @@ def fit(column: Column, field: Field, where: str) -> pa.ChunkedArray[Any]:
     plain = without_dictionary(column)
     arrow_type = field.type.arrow
     if plain.type == arrow_type:
+        if field.type.is_nested:
+            plain.validate(full=True)
         return plain
     if not may_become(plain.type, field.type):
         message = f"{where}, column {field.name}: found Arrow {column.type}"
@@ -51,9 +55,46 @@ def check_nulls(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
 def check_calendar(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
     """Raises ConstraintViolation for a date or timestamp outside the years 1 to 9999, which Python cannot represent."""
     row = outside_calendar(field.type, column)
+    if row < 0 and (row := _with_bad_keys(field.type, column)) >= 0:
+        message = f"{where}, row {row}, column {field.name}: a MAP with a key that is NULL, or there twice"
+        raise ConstraintViolation(message, expected=field.type.values)
     if row >= 0:
         message = f"{where}, row {row}, column {field.name}: a {field.type.sql} outside the years 1 to 9999"
         raise ConstraintViolation(message, expected=field.type.values)
+
+
+def _with_bad_keys(wanted: Type, column: pa.ChunkedArray[Any]) -> int:
+    """The first row with a MAP of which a key is NULL or comes twice, or -1."""
+    if not _has_map(wanted):
+        return -1
+    found = (row for row, value in enumerate(frozen_list(column)) if not has_distinct_keys(value, wanted))
+    return next(found, -1)
+
+
+def _has_map(wanted: Type) -> bool:
+    return wanted.name == "MAP" or any(_has_map(part.type) for part in wanted.parts)
+
+
+def with_lengths(column: pa.Array[Any] | pa.ChunkedArray[Any], target: Type) -> tuple[Any, Sequence[int]]:
+    """(a column of CHAR(n) or VARCHAR(n) as it is stored, the rows that are too long).
+
+    Blanks at the end that are too many are cut off; CHAR is filled with blanks up to n.
+    """
+    limit, text = target.precision, column
+    rows: Sequence[int] = ()
+    if (pc.max(pc.utf8_length(column)).as_py() or 0) > limit:
+        rows = pc.indices_nonzero(pc.greater(pc.utf8_length(pc.utf8_rtrim(column, " ")), limit)).to_pylist()
+        text = pc.if_else(pc.greater(pc.utf8_length(column), limit), pc.utf8_slice_codeunits(column, 0, limit), column)
+    return (pc.utf8_rpad(text, limit, " ") if target.name == "CHAR" else text), rows
+
+
+def check_lengths(column: pa.ChunkedArray[Any], field: Field, where: str) -> pa.ChunkedArray[Any]:
+    """As `with_lengths`. Raises ConstraintViolation for a value that is too long."""
+    text, rows = with_lengths(column, field.type)
+    if rows:
+        message = f"{where}, row {rows[0]}, column {field.name}: {len(column[rows[0]].as_py())} characters do not fit {field.type.sql}"
+        raise ConstraintViolation(message, expected=f"at most {field.type.precision}, blanks at the end not counted")
+    return text
 
 
 def without_dictionary(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
@@ -68,15 +109,17 @@ def without_dictionary(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
 def may_become(source: pa.DataType, target: Type) -> bool:
     """Whether some values of the Arrow type `source` are values of `target`."""
     t = pa.types
-    if t.is_null(source):
+    if t.is_null(source) or source == target.arrow:
         return True
+    if target.is_nested:
+        return _parts_may_become(source, target)
     if target.is_integer:
         return bool(t.is_integer(source))
     if target.is_float:
         return bool(t.is_integer(source) or (t.is_floating(source) and source.bit_width <= target.arrow.bit_width))
     if target.is_decimal:
         return bool(t.is_integer(source) or t.is_decimal(source))
-    if target.name == "STRING":
+    if target.read.name == "STRING":
         return bool(t.is_large_string(source) or t.is_string_view(source))
     if target.name == "DATE":
         return bool(t.is_date64(source))
@@ -87,12 +130,38 @@ def may_become(source: pa.DataType, target: Type) -> bool:
     return target.name == "TIMESTAMP" and bool(t.is_timestamp(source))
 
 
+def _parts_may_become(source: pa.DataType, target: Type) -> bool:
+    """Whether the parts are those of the type, a STRUCT's fields by name (any case) and in its order, and may become what they must."""
+    t = pa.types
+    if target.name == "ARRAY":
+        lists = t.is_list(source) or t.is_large_list(source) or t.is_fixed_size_list(source) or t.is_list_view(source)
+        return bool(lists) and may_become(source.value_type, target.parts[0].type)
+    if target.name == "MAP":
+        parts = [source.key_type, source.item_type] if t.is_map(source) else []
+    elif not t.is_struct(source) or [part.name.lower() for part in source] != [part.name.lower() for part in target.parts]:
+        return False
+    else:
+        parts = [part.type for part in source]
+    types = [part.type for part in target.parts]
+    return len(parts) == len(types) and all(map(may_become, parts, types))
+
+
 def cast(part: pa.ChunkedArray[Any], target: Type) -> pa.ChunkedArray[Any]:
     """Raises ArrowInvalid if a value is lost."""
     source, arrow_type = part.type, target.arrow
     if target.is_decimal and pa.types.is_integer(source):
-        return part.cast(pa.decimal256(76, target.scale)).cast(arrow_type)  # Arrow requires room for the 19 digits of an int64 first
+        return part.cast(pa.decimal256(76, target.scale)).cast(arrow_type)  # from int64 Arrow wants room for 19 digits first
+    if target.name == "STRUCT":
+        return pa.chunked_array([_struct(chunk, target) for chunk in part.chunks], arrow_type)
     return part.cast(arrow_type)
+
+
+def _struct(chunk: pa.Array[Any], wanted: Type) -> pa.Array[Any]:
+    """Field by field: their names may differ in case."""
+    if pa.types.is_null(chunk.type):
+        return chunk.cast(wanted.arrow)
+    parts = [cast(pa.chunked_array([part]), f.type).combine_chunks() for part, f in zip(chunk.flatten(), wanted.parts, strict=True)]
+    return pa.StructArray.from_arrays(parts, fields=list(wanted.arrow), mask=chunk.is_null())
 
 
 def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArray[Any]:
@@ -107,6 +176,8 @@ def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArr
         row = next(i for i, value in enumerate(values) if type(value) in wrong)
         value = f"{type(values[row]).__name__} {values[row]!r}"
         raise FrameError(f"{where}, row {row}, column {field.name}: found {value}", expected=field.type.values)
+    if field.type.is_nested:
+        return _checked(lambda part: _build_nested(part, field.type), values, field, where)
     if field.type.is_decimal and int in kinds:
         values = [Decimal(v) if isinstance(v, int) else v for v in values]
     return _checked(lambda part: _build(part, field.type), values, field, where)
@@ -130,6 +201,43 @@ def _build(values: list[object], target: Type) -> pa.ChunkedArray[Any]:
     return pa.chunked_array([array])
 
 
+def _build_nested(values: list[object], wanted: Type) -> pa.ChunkedArray[Any]:
+    return pa.chunked_array([pa.array([_plain(value, wanted) for value in values], type=wanted.arrow)])
+
+
+def _plain(value: Any, wanted: Type) -> object:
+    """The value as Arrow takes it. Raises ArrowInvalid for a part that does not fit, and for a dict without a field or with another."""
+    if value is None:
+        return None
+    value = value.item() if isinstance(value, np.generic) else value.tolist() if isinstance(value, np.ndarray) else value
+    if not _is_kind(type(value), wanted.kind.python if not wanted.is_integer else (int,)):
+        raise pa.ArrowInvalid(f"{type(value).__name__} for {wanted.sql}")
+    types = [part.type for part in wanted.parts]
+    match wanted.name:
+        case "ARRAY":
+            return [_plain(part, types[0]) for part in value]
+        case "MAP":
+            pairs = value.items() if isinstance(value, dict) else value
+            return [(_plain(key, types[0]), _plain(item, types[1])) for key, item in pairs]
+        case "STRUCT":
+            return tuple(_plain(part, kind) for part, kind in zip(_in_order(value, wanted), types, strict=True))
+        case "DECIMAL":
+            return Decimal(value) if isinstance(value, int) else value
+        case _:
+            return value
+
+
+def _in_order(value: Any, wanted: Type) -> list[object]:
+    """The values of a STRUCT's fields: of a dict by their names, in any case."""
+    if not isinstance(value, dict):
+        return list(value)
+    given = {str(name).lower(): part for name, part in value.items()}
+    names = [part.name.lower() for part in wanted.parts]
+    if len(given) < len(value) or set(given) != set(names):
+        raise pa.ArrowInvalid("other fields")
+    return [given[name] for name in names]
+
+
 def _is_too_fine(value: Decimal) -> bool:
     exponent = value.as_tuple().exponent
     return isinstance(exponent, int) and exponent < -_MOST_PLACES
@@ -144,7 +252,7 @@ def _checked(convert: Callable[[Any], pa.ChunkedArray[Any]], column: Any, field:
     """convert(column). Raises ConstraintViolation with the first row on which it fails."""
     try:
         return convert(column)
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+    except _MISFITS:
         row = _first_failure(convert, column)
     value = column[row] if isinstance(column, list) else shown(column[row])
     if isinstance(value, str) and "\\u" in ascii(value):  # a lone surrogate cannot be encoded: show its code point
@@ -167,7 +275,7 @@ def _first_failure(convert: Callable[[Any], object], column: Any) -> int:
 def _fails(convert: Callable[[Any], object], part: object) -> bool:
     try:
         convert(part)
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+    except _MISFITS:
         return True
     return False
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from deltic.errors import Span
 from deltic.schema import BOOLEAN, Type
 
-Value = bool | int | float | str | bytes | decimal.Decimal | datetime.date | datetime.datetime | None
+Value = bool | int | float | str | bytes | decimal.Decimal | datetime.date | datetime.datetime | tuple[Any, ...] | None
 """A value of a row in Python. TIMESTAMP is an aware datetime in UTC, TIMESTAMP_NTZ one without a zone;
 FLOAT is a Python float that float32 can hold."""
 
@@ -32,6 +32,8 @@ class Column:
     nullable: bool
     name: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    filled: int = field(default=0, compare=False, repr=False)
+    """Of a CHAR(n) of a table, n: what it is compared with is filled with blanks as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,8 @@ class Constants:
 
 def lookup_key(value: Value) -> Value:
     """A dictionary key that is the same for values that are equal in SQL: all NaNs have one key, and so do 0.0 and -0.0."""
+    if isinstance(value, tuple):
+        return tuple(map(lookup_key, value))
     return value if value == value else "NaN"
 
 

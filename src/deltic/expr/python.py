@@ -21,6 +21,7 @@ from deltic.expr.nodes import Expr, PythonFunction, UserFunction, Value
 from deltic.expr.rows.ordering import total_key
 from deltic.purity import shown
 from deltic.schema import BINARY, BOOLEAN, DATE, DOUBLE, INTEGER_BITS, STRING, TIMESTAMP, TIMESTAMP_NTZ, Schema, Type, outside_calendar
+from deltic.types import frozen_list
 
 FunctionCall = tuple[UserFunction, tuple[Expr, ...]]
 """A function and its arguments: all columns of one result have the same call."""
@@ -36,7 +37,7 @@ def value_of_function(expr: PythonFunction, arguments: Sequence[Value]) -> Value
         return checked_value(expr, element_of(expr, call_function(expr, _rows_of(expr, arguments))))
     types = [argument.type.arrow for argument in expr.arguments]
     arrays = [pa.array([value], type) for value, type in zip(arguments, types, strict=True)]
-    value: Value = array_of_function(expr, arrays, 1, [])[0].as_py()
+    value: Value = frozen_list(array_of_function(expr, arrays, 1, []))[0]
     return value
 
 
@@ -75,7 +76,7 @@ def array_of_function(expr: PythonFunction, arguments: Sequence[pa.Array], lengt
     """
     if expr.function.on_batches:
         return _array_of_batches(expr, arguments, length, results)
-    columns = [argument.to_pylist() for argument in arguments] if len(results) < length else []
+    columns = [frozen_list(argument) for argument in arguments] if len(results) < length else []
     values: list[Value] = []
     for i in range(length):
         try:
@@ -191,6 +192,8 @@ def _value_of(type: Type, value: Any) -> Value:
         return value if isinstance(value, int) and not isinstance(value, bool) and -greatest <= value < greatest else None
     if type.is_decimal:
         return _decimal(decimal.Decimal(value), type) if isinstance(value, decimal.Decimal | int) and not isinstance(value, bool) else None
+    if type.is_nested:
+        return _nested(type, value)
     match value:
         case bool():
             return value if type == BOOLEAN else None
@@ -209,6 +212,15 @@ def _value_of(type: Type, value: Any) -> Value:
             return value
         case _:
             return None
+
+
+def _nested(type: Type, value: Any) -> Value:
+    """As Arrow takes it: lists or tuples for an ARRAY, dicts or tuples for a STRUCT, pairs or a dict for a MAP."""
+    try:
+        given: Value = frozen_list(pa.array([value], type.arrow))[0]
+    except (pa.ArrowException, TypeError, ValueError):
+        return None
+    return given
 
 
 def _is_numpy_scalar(value: Any) -> bool:

@@ -18,6 +18,7 @@ from deltic.expr.nodes import PythonFunction, UserFunction, Value
 from deltic.expr.python import call_function, checked_array, checked_value, element_of, row_class
 from deltic.purity import shown
 from deltic.schema import Schema
+from deltic.types import frozen_list
 
 ROW: Final = "_row"
 
@@ -27,7 +28,7 @@ def rows_of_table_function(function: UserFunction, schema: Schema, row: Sequence
     if function.on_batches:
         arrays = [pa.array([value], field.type.arrow) for value, field in zip(row, input, strict=True)]
         _, columns = arrays_of_table_function(function, schema, arrays, 1)
-        return list(zip(*(column.to_pylist() for column in columns), strict=True))
+        return list(zip(*(frozen_list(column) for column in columns), strict=True))
     return _rows(function, _columns(function, schema), row)
 
 
@@ -43,7 +44,7 @@ def arrays_of_table_function(
     if function.on_batches:
         return _arrays_of_batch(function, schema, arguments, length)
     columns, positions, rows = _columns(function, schema), list[int](), list[tuple[Value, ...]]()
-    inputs = zip(*(argument.to_pylist() for argument in arguments), strict=True) if arguments else [()] * length
+    inputs = zip(*(frozen_list(argument) for argument in arguments), strict=True) if arguments else [()] * length
     for position, row in enumerate(inputs):
         try:
             rows += _rows(function, columns, row)

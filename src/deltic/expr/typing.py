@@ -7,6 +7,7 @@ fails is kept: it fails on the rows that reach it, not when the view is defined.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from deltic.errors import EvaluationError, Span, TypeMismatch
@@ -98,11 +99,22 @@ def _wider(left: Type, right: Type) -> Type | None:
         return left
     if left == NULL:
         return right
+    if left.is_nested or right.is_nested:
+        return _wider_nested(left, right)
     if STRING in (left, right):
         return _with_string(right if left == STRING else left)
     if left.is_numeric and right.is_numeric:
         return _wider_number(left, right)
     return max(left, right, key=_MOMENTS.index) if left in _MOMENTS and right in _MOMENTS else None
+
+
+def _wider_nested(left: Type, right: Type) -> Type | None:
+    """Of two of one kind, with as many parts, a STRUCT's of the same names; part by part."""
+    if left.name != right.name or [p.name.lower() for p in left.parts] != [p.name.lower() for p in right.parts]:
+        return None
+    types = [_wider(a.type, b.type) for a, b in zip(left.parts, right.parts, strict=True)]
+    parts = [replace(part, type=type) for part, type in zip(left.parts, types, strict=True) if type is not None]
+    return Type(left.name, parts=tuple(parts)) if len(parts) == len(types) else None
 
 
 def _with_string(other: Type) -> Type:
@@ -122,7 +134,11 @@ def _wider_number(left: Type, right: Type) -> Type:
 
 def can_cast(source: Type, target: Type) -> bool:
     """Whether ANSI Spark has a cast between the types."""
-    if source in (target, NULL) or STRING in (target, source):
+    if source in (target, NULL) or (target == STRING and not source.is_nested):
+        return True
+    if source.is_nested or target.is_nested:
+        return _can_cast_parts(source, target)
+    if source == STRING:
         return True
     if source.is_numeric:
         return target.is_numeric or target in (BOOLEAN, TIMESTAMP)
@@ -133,10 +149,21 @@ def can_cast(source: Type, target: Type) -> bool:
     return False
 
 
+def _can_cast_parts(source: Type, target: Type) -> bool:
+    """A nested type to one of the same kind with as many parts, or to text."""
+    if target == STRING:
+        return all(can_cast(part.type, STRING) for part in source.parts)
+    pairs = zip(source.parts, target.parts, strict=False)
+    return source.name == target.name and len(source.parts) == len(target.parts) and all(can_cast(a.type, b.type) for a, b in pairs)
+
+
 def cast_can_fail(source: Type, target: Type) -> bool:
     """Whether some value of `source` cannot be represented in `target` (CAST raises, TRY_CAST gives NULL)."""
+    if source.is_nested and source != target:
+        targets = [part.type for part in target.parts] or [STRING] * len(source.parts)
+        return source.name == "MAP" or any(cast_can_fail(a.type, b) for a, b in zip(source.parts, targets, strict=True))
     if source == target or NULL in (source, target) or STRING in (source, target):
-        return source == BINARY or (source == STRING != target and target != BINARY)
+        return source == BINARY != target or (source == STRING != target and target != BINARY)
     if target.is_decimal:
         return _decimal_can_fail(source, target)
     if target.is_integer:
@@ -181,6 +208,8 @@ def _cast_remedy(source: Type, target: Type) -> str | None:
         return "date_add(DATE '1970-01-01', n) converts a number of days to a date"
     if source == DATE and target.is_integer:
         return "datediff(d, DATE '1970-01-01') converts a date to a number of days"
+    if source.is_nested or target.is_nested:
+        return "array(), map() and named_struct() make nested values; s.field, element_at() and explode() take them apart"
     return None
 
 

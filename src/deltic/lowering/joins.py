@@ -104,7 +104,7 @@ def table_side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payloa
     node = lowering.streams.builder.nodes[source]
     assert isinstance(node.operator, TableInput) and node.owns is not None
     key_fields = [fields[e.index] for e in keys if isinstance(e, Column)]
-    if key_fields != list(range(len(key_fields))) or any(k.nullable or k.type.is_float for k in keys):
+    if key_fields != list(range(len(key_fields))) or any(k.nullable or k.type.has_zeros for k in keys):
         return None
     table = node.operator.table
     read = {fields[e.index] for e in (*keys, *payload) if isinstance(e, Column)}
@@ -120,7 +120,7 @@ def table_side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payloa
 
 def _same_words(expr: Expr, keys: Sequence[Expr]) -> int | None:
     """The position of a key that has the same words as the expression, given that no key is NULL."""
-    if expr.type.is_float or words_of(expr.type, expr.nullable) != words_of(expr.type, False):
+    if expr.type.has_zeros or words_of(expr.type, expr.nullable) != words_of(expr.type, False):
         return None
     return list(keys).index(expr) if expr in keys else None
 

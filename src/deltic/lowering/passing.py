@@ -33,7 +33,7 @@ def passed_on(plan: Recursion) -> tuple[int, ...]:
     sources = [_sources(step) for step in steps]
     if not all(sources):
         return ()
-    kept = (i for i, field in enumerate(schema) if not field.type.is_float)
+    kept = (i for i, field in enumerate(schema) if not field.type.has_zeros)
     return tuple(i for i in kept if all(columns[i] == i for columns in sources)) if steps else ()
 
 

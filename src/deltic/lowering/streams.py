@@ -72,13 +72,13 @@ class Streams:
         fields = (*table.key, *(i for i in range(len(table.schema)) if i not in table.key))
         order = tuple(w for i in fields for w in range(layout.slices[i].start, layout.slices[i].stop))
         key = sum(layout.slices[i].stop - layout.slices[i].start for i in table.key)
-        stored = Schema(tuple(table.schema[i] for i in fields))
+        stored = Schema(tuple(table.schema.read[i] for i in fields))
         name = self.builder.name("table", table)
         route = tuple(range(key or layout.width))
         source = self.builder.add(TableInput(table, name, order, key), (), Shape(stored), route, kind=NodeKind.SOURCE, owns=name)
         self.builder.specify(ArrangementSpec(name, Shape(stored), 0, len(table.key) or len(stored), table=table.name, order=fields))
         self.builder.tables[table.name] = name
-        return self.map(source, [reference(stored, fields.index(i)) for i in range(len(fields))], table.schema)
+        return self.map(source, [reference(stored, fields.index(i)) for i in range(len(fields))], table.schema.read)
 
     def map(
         self,
@@ -243,7 +243,7 @@ class Streams:
 
 def normalized(expr: Expr) -> Expr:
     """The expression as a key: -0.0 becomes 0.0."""
-    return Call("normalize", (expr,), expr.type, expr.nullable) if expr.type.is_float else expr
+    return Call("normalize", (expr,), expr.type, expr.nullable) if expr.type.has_zeros else expr
 
 
 def is_not_null(exprs: Sequence[Expr]) -> Expr | None:

@@ -45,7 +45,7 @@ def unique_key(plan: Plan) -> frozenset[int] | None:
     """Columns in which no two rows (and no two copies of a row) are equal; None if none are known."""
     match plan:
         case Table(table=table) if table.key:
-            return frozenset(table.key) if not any(table.schema[i].type.is_float for i in table.key) else None
+            return frozenset(table.key) if not any(table.schema[i].type.has_zeros for i in table.key) else None
         case Aggregate():
             return frozenset(range(len(plan.keys)))
         case Distinct() | SetOperation(kind="except" | "intersect"):
@@ -83,7 +83,7 @@ def _joined_key(plan: Join) -> frozenset[int] | None:
 
 def _is_normal(plan: Plan, index: int) -> bool:
     """Whether the column cannot hold -0.0."""
-    if not plan.schema[index].type.is_float:
+    if not plan.schema[index].type.has_zeros:
         return True
     match plan:
         case Distinct() | SetOperation():
@@ -103,4 +103,4 @@ def _is_normal(plan: Plan, index: int) -> bool:
 
 def _is_needless(plan: Distinct) -> bool:
     """Whether the input has the same set of rows: no -0.0, and no negative weight that could cancel another row's weight."""
-    return not any(field.type.is_float for field in plan.schema) and not may_be_negative(plan.input, None)
+    return not any(field.type.has_zeros for field in plan.schema) and not may_be_negative(plan.input, None)

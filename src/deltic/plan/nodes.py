@@ -24,7 +24,7 @@ from deltic.schema import BIGINT, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, F
 JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti", "not_in"]
 HintKind = OneOf["multiway", "binary"]
 SetKind = OneOf["except", "except_all", "intersect", "intersect_all"]
-TableFunction = OneOf["array", "sequence", "generate_series", "split", "repeat_row"]
+TableFunction = OneOf["array", "elements", "sequence", "generate_series", "split", "repeat_row"]
 TickFunction = OneOf["delay", "integrate", "delta0", "stamp"]
 
 WORD_DIGITS: Final = 18
@@ -40,7 +40,7 @@ class Table(PlanNode):
 
     @computed
     def schema(self) -> Schema:
-        return self.table.schema
+        return self.table.schema.read
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -343,6 +343,8 @@ class FlatMap(PlanNode):
         match self.function:
             case "array":
                 assert types and len(set(types)) == 1
+            case "elements":
+                assert len(types) == 1 and types[0].name in ("ARRAY", "MAP")
             case "sequence" | "generate_series":
                 start = types[0]
                 assert types[1] == start and (start == DATE or start.is_integer)
@@ -358,8 +360,10 @@ class FlatMap(PlanNode):
         if self.function == "repeat_row":
             return ()
         null = self.outer or (self.function == "array" and any(argument.nullable for argument in self.arguments))
+        null = null or (self.function == "elements" and self.arguments[0].type.name == "ARRAY")
         position = (Field(self.names[0], INT, self.outer),) if self.position else ()
-        return (*position, Field(self.names[-1], self.arguments[0].type, null))
+        type = self.arguments[0].type.entries.parts[0].type if self.function == "elements" else self.arguments[0].type
+        return (*position, Field(self.names[-1], type, null))
 
     @computed
     def schema(self) -> Schema:

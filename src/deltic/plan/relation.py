@@ -68,7 +68,7 @@ class Relation(Mapping[Row, int]):
 
 def identity(row: Row) -> Hashable:
     """Equal iff the rows are equal: values of equal classes, NaN equal to NaN, 0.0 different from -0.0."""
-    return tuple([(value.__class__, repr(value) if isinstance(value, float) else value) for value in row])
+    return tuple([(value.__class__, repr(value) if isinstance(value, float | tuple) else value) for value in row])
 
 
 def normal(value: Value) -> Value:
@@ -77,6 +77,8 @@ def normal(value: Value) -> Value:
     >>> normal(-0.0), normal(2.5)
     (0.0, 2.5)
     """
+    if isinstance(value, tuple):
+        return tuple(map(normal, value))
     return 0.0 if isinstance(value, float) and value == 0.0 else value
 
 

@@ -37,7 +37,7 @@ def ignores_sign_of_zero(expr: Expr) -> bool:
     """
     match expr:
         case Column():
-            return not expr.type.is_float
+            return not expr.type.has_zeros
         case Call() if (function := FUNCTIONS.get(expr.function)) is not None and function.ignores_sign_of_zero:
             return all(isinstance(part, Column) or ignores_sign_of_zero(part) for part in expr.arguments)
         case PythonFunction():

@@ -3,7 +3,8 @@
 Integers, BOOLEAN (0, 1), DATE (days) and TIMESTAMP (microseconds UTC) are themselves. FLOAT and DOUBLE are the bits of the double b,
 as they are if b ≥ 0, else with all but the sign flipped; there is one NaN, and -0.0 is the word -1. DECIMAL of up to 18 digits is
 the unscaled integer, a wider one its high and low 64 bits, the low with its top bit flipped. A STRING is its id (trace/strings.py),
-which has no order. NULL is the marker, INT64_MIN, in the first word (0 in the second); a nullable BIGINT has a flag word before its
+which has no order; so is a BINARY, and an ARRAY, MAP or STRUCT that of its canonical bytes.
+NULL is the marker, INT64_MIN, in the first word (0 in the second); a nullable BIGINT has a flag word before its
 value instead: 0 for NULL, whose value is then 0, else 1. A VOID is always the marker.
 """
 
@@ -18,12 +19,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from deltic.errors import ConstraintViolation
+from deltic import canonical
+from deltic.errors import ConstraintViolation, CorruptState
 from deltic.kernels import floats
 from deltic.kernels.table import address
 from deltic.schema import BIGINT, NULL, STRING, Field, Schema, TableSchema, Type
 from deltic.trace.strings import StringTable
 from deltic.trace.sums import NARROW
+from deltic.types import frozen_list
 
 Words = tuple[npt.NDArray[np.int64], ...]
 Mask = npt.NDArray[np.bool_]
@@ -70,18 +73,21 @@ def encode(array: pa.Array | pa.ChunkedArray, field: Field, strings: StringTable
     array: of `field.type.arrow` (a STRING also large or as a dictionary), or of a type of its kind whose values fit.
     Raises ConstraintViolation, with the row in `.row`, for NULL in a NOT NULL column and for values that do not fit.
     """
-    if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks == 1 else _one(array)
+    array = _whole(array)
     if field.type is BIGINT and not field.nullable and array.type.id == _INT64 and not array.null_count:
         return (_values(array, _LONG),)  # what most columns of a small tick are
     if not field.type.has_bytes:
         return encode_words(array, field)
     if array.null_count and not field.nullable:
         raise _null_error(array, field)
-    return (strings.intern(array),)
+    return (strings.intern(canonical.to_bytes(array, field.type) if field.type.is_nested else array),)
 
 
-def _one(array: pa.ChunkedArray) -> pa.Array:
+def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    if array.num_chunks == 1:
+        return array.chunk(0)
     combined = array.combine_chunks()
     return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
 
@@ -216,7 +222,7 @@ def decode(words: Sequence[npt.NDArray[np.int64]], field: Field, strings: String
     if field.type is BIGINT and not field.nullable:
         return pa.array(words[0])
     if field.type.has_bytes:
-        return strings.decode(words[0]) if field.type == STRING else strings.bytes_of(words[0])
+        return _from_bytes(words[0], field.type, strings)
     if field.type == NULL:
         return pa.nulls(len(words[0]))
     missing: Mask | None = None
@@ -227,6 +233,17 @@ def decode(words: Sequence[npt.NDArray[np.int64]], field: Field, strings: String
     if field.type.is_decimal:
         return _decimals(words, field.type, missing)
     return _array(words[-1], field.type, missing)
+
+
+def _from_bytes(ids: npt.NDArray[np.int64], type_: Type, strings: StringTable) -> pa.Array:
+    if type_.read == STRING:
+        return strings.decode(ids)
+    if not type_.is_nested:
+        return strings.bytes_of(ids)
+    try:
+        return canonical.from_bytes(strings.bytes_of(ids), type_)
+    except canonical.Damaged as error:
+        raise CorruptState(f"a value of the state is damaged: {error}", expected="a dictionary that Deltic wrote") from None
 
 
 def _array(words: npt.NDArray[np.int64], type_: Type, missing: Mask | None) -> pa.Array:
@@ -266,6 +283,10 @@ def encode_changes(table: pa.Table | pa.RecordBatch, target: TableSchema, string
 
     They are copied: a frame from NumPy or pandas may share memory that is written to later.
     """
+    for i in target.key:
+        field = target.schema[i]
+        if field.type.is_nested and field.type.has_zeros:
+            table = table.set_column(i, field.name, canonical.normalized(_whole(table.column(i)), field.type))
     words = tuple(owned(word) for word in encode_table(table, target.schema, strings))
     if not any(target.schema[i].type.is_float for i in target.key):
         return words
@@ -287,7 +308,7 @@ def decode_table(words: Sequence[npt.NDArray[np.int64]], schema: Schema, strings
 
 def decode_rows(words: Sequence[npt.NDArray[np.int64]], schema: Schema, strings: StringTable, rows: int) -> list[tuple[Any, ...]]:
     """`rows` rows as Python values (those of expr/nodes.py)."""
-    columns = [decode(words[s], f, strings).to_pylist() for s, f in zip(Layout.of(schema).slices, schema, strict=True)]
+    columns = [frozen_list(decode(words[s], f, strings)) for s, f in zip(Layout.of(schema).slices, schema, strict=True)]
     return list(zip(*columns, strict=True)) if columns else [()] * rows
 
 

@@ -14,6 +14,7 @@ from deltic.schema import Schema
 from deltic.trace.encoding import Layout, decode
 from deltic.trace.probe import lookup
 from deltic.trace.weights import add_checked
+from deltic.types import frozen_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,5 +51,5 @@ class MultisetOperator:
         first = int(below.argmax())
         words = [column[first : first + 1] for column in columns]
         fields = zip(self.schema, Layout.of(self.schema).slices, strict=True)
-        row = [decode(words[part], f, context.strings)[0].as_py() for f, part in fields]
+        row = [frozen_list(decode(words[part], f, context.strings))[0] for f, part in fields]
         raise negative_weight(row, int(weights[first]), self.place, self.span)

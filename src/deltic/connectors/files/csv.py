@@ -49,6 +49,10 @@ class CsvFiles:
     """Reads the columns `fields` of `table`'s files."""
 
     def __init__(self, table: TableSchema, fields: Sequence[Field], *, header: bool, sep: str, null_value: str) -> None:
+        for field in fields:
+            if field.type.is_nested:
+                message = f"table {table.name}: CSV has no form for the column {field.name} of {field.type.sql}"
+                raise SourceError(message, expected="a table without ARRAY, MAP and STRUCT", remedy="read it as JSON or Parquet")
         self._table, self._fields = table.name, fields
         self._header, self._sep, self._null = header, sep, null_value
         self._listed = "the columns " + ", ".join(field.name for field in fields)
@@ -74,7 +78,7 @@ class CsvFiles:
         return ParsedBlock(first, records.last - above - first + 1, records.numbers - above, columns, torn, lambda i: self._text(batch, i))
 
     def _column(self, texts: pa.Array, field: Field) -> ParsedColumn:
-        if field.type == STRING:
+        if field.type.read == STRING:
             return ParsedColumn(texts, {})
         null = pc.equal(texts, self._null)
         if pc.any(null).as_py():  # it was quoted: no number, date or time looks like this

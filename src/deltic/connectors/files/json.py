@@ -1,7 +1,7 @@
 """JSON lines: one object per line, in UTF-8. Field names are case-insensitive; a missing field is NULL, an unknown one an error of the row.
 
 Numbers are JSON numbers, DECIMAL also a string; strings, dates and timestamps are strings;
-BINARY is a string in base 64; FLOAT and DOUBLE take NaN, Infinity and
+BINARY is a string in base 64; an ARRAY is an array, a STRUCT and a MAP are objects; FLOAT and DOUBLE take NaN, Infinity and
 -Infinity beside numbers, as words or as strings. Every line counts as a row, even an empty one, which is skipped.
 """
 
@@ -29,7 +29,7 @@ _LONGEST: Final = 64 << 20
 _ROWS: Final = 1 << 16
 _FEW: Final = 32
 _WHITE: Final = b" \t\r"
-_IN_STRINGS: Final = ("STRING", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
+_IN_STRINGS: Final = ("STRING", "CHAR", "VARCHAR", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
 _DIGITS: Final = bytes.maketrans(b"123456789.E", b"0000000000e")
 _Row = list[object]
 
@@ -117,6 +117,8 @@ class JsonFiles:
         """Parses all lines at once. Raises pa.ArrowException if some line must be parsed alone."""
         if not texts:
             return [ParsedColumn(pa.array([], field.type.arrow), {}) for field in self._fields]
+        if any(field.type.is_nested for field in self._fields):
+            raise pa.ArrowInvalid("nested values are read one by one")
         if not all(text[0] == ord("{") and text[-1] == ord("}") for text in texts):
             raise pa.ArrowInvalid("not an object on each line")
         spelled = self._spelling(texts[0])
@@ -233,6 +235,8 @@ def _value(value: object, target: Type) -> object:
     """A value of the type, or a Fault."""
     if value is None:
         return None
+    if target.is_nested:
+        return _nested(value, target)
     if isinstance(value, bool):
         return value if target.name == "BOOLEAN" else _mistyped(value, target)
     if isinstance(value, _Number):
@@ -244,6 +248,36 @@ def _value(value: object, target: Type) -> object:
     if target.is_decimal or target.name in _IN_STRINGS or (target.is_float and is_no_number(value)):
         return parse(value, target)
     return _mistyped(value, target)
+
+
+def _nested(value: object, target: Type) -> object:
+    """A value of the type: an ARRAY from an array, a STRUCT and a MAP from an object. Or the first Fault in it."""
+    types = [part.type for part in target.parts]
+    if target.name == "ARRAY":
+        if type(value) is not list:
+            return _mistyped(value, target)
+        return _whole([_value(part, types[0]) for part in value])
+    if not isinstance(value, _Object):
+        return _mistyped(value, target)
+    if target.name == "MAP":
+        keys, items = _whole([parse(key, types[0]) for key, _ in value]), _whole([_value(item, types[1]) for _, item in value])
+        if isinstance(keys, Fault) or isinstance(items, Fault):
+            return keys if isinstance(keys, Fault) else items
+        twice = len(set(keys)) < len(keys)
+        return Fault("a key of a MAP comes twice", expected_text(target)) if twice else tuple(zip(keys, items, strict=True))
+    places = {part.name.lower(): i for i, part in enumerate(target.parts)}
+    row: list[object] = [None] * len(types)
+    for name, part in value:
+        place = places.pop(name.lower(), None)
+        if place is None:
+            return Fault(f"the field {quoted(name)} is unknown, or comes twice", f"the fields {', '.join(p.name for p in target.parts)}")
+        row[place] = _value(part, types[place])
+    return _whole(row)
+
+
+def _whole(values: list[object]) -> tuple[object, ...] | Fault:
+    """The values, or the first Fault among them."""
+    return next((value for value in values if isinstance(value, Fault)), None) or tuple(values)
 
 
 def _mistyped(value: object, target: Type) -> Fault:

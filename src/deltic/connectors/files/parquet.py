@@ -98,6 +98,8 @@ class ParquetFiles:
 def _column(array: pa.Array, field: Field) -> ParsedColumn:
     if pa.types.is_dictionary(array.type):
         array = without_dictionary(pa.chunked_array([array])).chunk(0)
+    if array.type == field.type.arrow and field.type.is_nested:
+        return Conversion(array.type, _validated, lambda scalar: _one(scalar, field)).column(array)
     if array.type == field.type.arrow:
         return _checked_text(array, field) if pa.types.is_string(array.type) else ParsedColumn(array, {})
     conversion = Conversion(field.type.arrow, lambda part: cast(part, field.type), lambda scalar: _one(scalar, field))

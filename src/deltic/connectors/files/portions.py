@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from deltic.connectors.fitting import with_lengths
 from deltic.connectors.frames import KNOWN_OPERATIONS, OP, OPERATIONS
 from deltic.connectors.source import DeadLetter
 from deltic.errors import ConstraintViolation, DataError, FrameError
@@ -119,6 +120,8 @@ class Sieve:
             columns[-1], deletes = self._judged_ops(columns[-1])
             bare = self._bare(columns, deletes)
         for i, field in enumerate(self._table.schema):
+            if field.type.is_limited:
+                columns[i] = _within_length(columns[i], field)
             if not field.nullable and columns[i].array.null_count:
                 columns[i] = _without_nulls(columns[i], field, bare)
         return columns
@@ -161,6 +164,13 @@ class Sieve:
         error = kind(f"{where}: {fault.reason}", expected=fault.expected, remedy=remedy)
         error.table = self._table.name
         return error
+
+
+def _within_length(column: ParsedColumn, field: Field) -> ParsedColumn:
+    """The texts as they are stored; those that are too long are faults."""
+    text, rows = with_lengths(column.array, field.type)
+    long = {row: Fault(f"{len(column.array[row].as_py())} characters do not fit", field.type.values, out=True) for row in rows}
+    return ParsedColumn(text, {**long, **column.faults})
 
 
 def _without_nulls(column: ParsedColumn, field: Field, bare: npt.NDArray[np.bool_] | None) -> ParsedColumn:

@@ -91,7 +91,7 @@ def _ways(target: Type) -> tuple[Callable[[pa.Array], pa.Array], Callable[[str],
         "TIMESTAMP_NTZ": (_local_timestamps, lambda text: _local_timestamp(text, target)),
         "BINARY": (_bytes, lambda text: _bytes_of(text, target)),
         "STRING": (lambda array: array, lambda text: text),
-    }[target.name]
+    }[target.read.name]
 
 
 def _refuse(wrong: pa.Array) -> None:

@@ -64,6 +64,8 @@ def _json_lines(rows: pa.Table) -> pa.Buffer:
 
 def _json_text(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     t, kind = pa.types, column.type
+    if t.is_nested(kind):
+        return pa.chunked_array([_json_nested(chunk) for chunk in column.chunks], pa.string())
     if t.is_floating(kind):
         return _float_text(column, '"')
     if t.is_string(kind):
@@ -75,6 +77,35 @@ def _json_text(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     if t.is_binary(kind):
         return _within(_base64(column), '"')
     return column.cast(pa.string())
+
+
+def _json_nested(array: pa.Array) -> pa.Array:
+    """Arrays and objects; the keys of a MAP are strings, NULL is null."""
+    t, kind = pa.types, array.type
+    if t.is_struct(kind):
+        pieces: list[Any] = []
+        for i, (field, part) in enumerate(zip(kind, array.flatten(), strict=True)):
+            pieces += [("," if i else "{") + json.dumps(field.name, ensure_ascii=False) + ":", _json_part(part)]
+        text = pc.binary_join_element_wise(*pieces, "}", "") if pieces else pa.repeat("{}", len(array))
+        return pc.if_else(array.is_valid(), text, pa.scalar(None, pa.string())) if array.null_count else text
+    if t.is_map(kind):
+        lists = array.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
+        keys, values = lists.flatten().flatten()
+        quoted = _json_part(keys)
+        quoted = quoted if t.is_string(kind.key_type) else pc.binary_join_element_wise('"', pc.replace_substring(quoted, '"', ""), '"', "")
+        parts = pc.binary_join_element_wise(quoted, _json_part(values), ":")
+    else:
+        lists, parts = array, _json_part(array.flatten())
+    counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    offsets = pa.array([0, *counts.cumsum().tolist()], pa.int32())
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, parts), ",")
+    text = pc.binary_join_element_wise("{" if t.is_map(kind) else "[", joined, "}" if t.is_map(kind) else "]", "")
+    return pc.if_else(array.is_valid(), text, pa.scalar(None, pa.string())) if array.null_count else text
+
+
+def _json_part(array: pa.Array) -> pa.Array:
+    text = _json_text(pa.chunked_array([array]))
+    return pc.fill_null(text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text, "null")
 
 
 def _base64(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:

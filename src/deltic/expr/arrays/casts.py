@@ -54,6 +54,8 @@ def cast_array(node: Cast, array: pa.Array) -> pa.Array:
 
 
 def _route(source: Type, target: Type) -> Callable[[pa.Array, Type, Type], Outcome]:
+    if source.is_nested:
+        return _by_value
     if source == BINARY:
         return _from_binary
     if target == STRING:

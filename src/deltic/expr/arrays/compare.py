@@ -8,6 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltic.canonical import key_bytes, normalized
 from deltic.expr.arrays.datum import Datum, Kernel, array_of, dense, nulls_of, values_of
 from deltic.expr.nodes import Call
 from deltic.schema import BOOLEAN, TINYINT, Type
@@ -27,9 +28,16 @@ def compare(name: str, type: Type, left: Datum, right: Datum) -> Datum:
     """BOOLEAN: the comparison of two operands of one type; NULL where either is."""
     if type.is_float:
         return _compare_floats(name, left, right)
-    if type == BOOLEAN:
+    if type.is_nested:
+        left, right = (_key_bytes(side, type) for side in (left, right))
+    elif type == BOOLEAN:
         left, right = left.cast(TINYINT.arrow), right.cast(TINYINT.arrow)
     return _PLAIN[name](left, right)
+
+
+def _key_bytes(datum: Datum, type: Type) -> Datum:
+    """Bytes that compare as the nested values do."""
+    return key_bytes(pa.repeat(datum, 1), type)[0] if isinstance(datum, pa.Scalar) else key_bytes(datum, type)
 
 
 def _compare_floats(name: str, left: Datum, right: Datum) -> Datum:
@@ -93,8 +101,14 @@ def isnan(call: Call, length: int, value: Datum) -> Datum:
 
 
 def normalize(call: Call, length: int, value: Datum) -> Datum:
-    """-0.0 becomes 0.0, and every NaN the same NaN."""
-    array = dense(value, length)
-    values = values_of(array, call.type) + 0.0
+    """0.0 for -0.0, and one NaN."""
+    return normal(dense(value, length), call.type)
+
+
+def normal(array: pa.Array, type: Type) -> pa.Array:
+    """As `normalize`, of a type with such values."""
+    if type.is_nested:
+        return normalized(array, type)
+    values = values_of(array, type) + 0.0
     values[values != values] = math.nan
-    return array_of(values, nulls_of(array), call.type)
+    return array_of(values, nulls_of(array), type)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from deltic.errors import EvaluationError
 from deltic.expr.failures import at_row
 from deltic.schema import Type
+from deltic.types import frozen
 
 Datum: TypeAlias = pa.Array | pa.Scalar
 Mask: TypeAlias = np.ndarray
@@ -85,9 +86,9 @@ def without(array: pa.Array, nulls: Mask | bool, type: Type) -> pa.Array:
     return array if nulls is False else pc.if_else(pa.array(_mask(nulls, len(array))), pa.scalar(None, type.arrow), array)
 
 
-def python_value(datum: Datum, row: int) -> Any:
+def python_value(datum: Datum, row: int = 0) -> Any:
     """The value of a row, as the interpreter represents it."""
-    return datum.as_py() if isinstance(datum, pa.Scalar) else datum[row].as_py()
+    return frozen((datum if isinstance(datum, pa.Scalar) else datum[row]).as_py())
 
 
 def fail_at(bad: Mask, run: Callable[..., Any], *arguments: Datum) -> None:

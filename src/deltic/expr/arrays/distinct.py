@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from deltic.canonical import to_bytes
 from deltic.errors import EvaluationError
-from deltic.expr.arrays.datum import Datum, Mask, strict_nulls
+from deltic.expr.arrays.datum import Datum, Mask, python_value, strict_nulls
 from deltic.expr.failures import at_row
 from deltic.expr.nodes import Call
 from deltic.expr.registry import Nulls, function_of, row_form
 from deltic.schema import Type
+from deltic.types import frozen_list, type_of
 
 
 def apply_distinct(function: Callable[..., Any], arguments: Sequence[Datum], length: int, type: Type) -> pa.Array:
@@ -30,7 +32,7 @@ def apply_distinct(function: Callable[..., Any], arguments: Sequence[Datum], len
     for k, combination in enumerate(values):
         given = iter(combination)
         try:
-            results.append(function(*(next(given) if isinstance(a, pa.Array) else a.as_py() for a in arguments)))
+            results.append(function(*(next(given) if isinstance(a, pa.Array) else python_value(a) for a in arguments)))
         except EvaluationError as error:
             raise at_row(error, int(first[k])) from None
     return pa.array(results, type.arrow).take(pa.array(codes, mask=nulls if isinstance(nulls, np.ndarray) else None))
@@ -46,7 +48,7 @@ def _combinations(arrays: Sequence[pa.Array], nulls: Mask | bool, length: int) -
     """(distinct combinations in order of their first row, int64[n]: the combination of each row, the first row of each combination)."""
     if not arrays:
         return [()], np.zeros(length, np.int64), np.zeros(1, np.int64)
-    dictionaries, codes = zip(*map(_encode, arrays), strict=True)
+    dictionaries, codes = zip(*map(encoded, arrays), strict=True)
     combined = np.zeros(length, np.int64)
     for dictionary, code in zip(dictionaries, codes, strict=True):
         combined = combined * max(1, len(dictionary)) + code
@@ -58,14 +60,25 @@ def _combinations(arrays: Sequence[pa.Array], nulls: Mask | bool, length: int) -
     whole = np.zeros(length, np.int64)
     whole[rows] = rank[inverse]
     starts = rows[first[order]]
-    values = [d.take(pa.array(code[starts])).to_pylist() for d, code in zip(dictionaries, codes, strict=True)]
+    values = [frozen_list(d.take(pa.array(code[starts]))) for d, code in zip(dictionaries, codes, strict=True)]
     return list(zip(*values, strict=True)), whole, starts
 
 
-def _encode(array: pa.Array) -> tuple[pa.Array, np.ndarray]:
+def encoded(array: pa.Array) -> tuple[pa.Array, np.ndarray]:
     """(distinct values, int64[n]: the code of each row, 0 where NULL). Floats are compared by their bits: -0.0 is not 0.0."""
+    if pa.types.is_nested(array.type):
+        return _encoded_nested(array)
     bits = {pa.float64(): pa.int64(), pa.float32(): pa.int32()}.get(array.type)
     encoded = (array if bits is None else array.view(bits)).dictionary_encode()
     indices = encoded.indices.fill_null(0) if encoded.indices.null_count else encoded.indices
     dictionary = encoded.dictionary if bits is None else encoded.dictionary.view(array.type)
     return dictionary, np.asarray(indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _encoded_nested(array: pa.Array) -> tuple[pa.Array, np.ndarray]:
+    """Told apart by their bytes."""
+    indices = to_bytes(array, type_of(array.type)).dictionary_encode().indices
+    codes = np.asarray(indices.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+    _, first = np.unique(codes[valid], return_index=True)
+    return array.take(pa.array(valid[first])), codes

@@ -24,6 +24,8 @@ def elements_of(function: str, arguments: Sequence[pa.Array], type: Type, length
     """The elements, of `type`. Raises EvaluationError for the first row that fails. Only `array` accepts NULL arguments."""
     if function == "array":
         return _array(arguments, length)
+    if function == "elements":
+        return _elements(arguments[0], type)
     if function == "split":
         return _split(*arguments)
     return _sequence(function, arguments, type, span)
@@ -32,6 +34,12 @@ def elements_of(function: str, arguments: Sequence[pa.Array], type: Type, length
 def _array(arguments: Sequence[pa.Array], length: int) -> Elements:
     order = np.add.outer(np.arange(length), np.arange(len(arguments)) * length).ravel()
     return np.full(length, len(arguments), np.int64), pa.concat_arrays(arguments).take(pa.array(order))
+
+
+def _elements(value: pa.Array, type: Type) -> Elements:
+    """Of an ARRAY; the entries of a MAP."""
+    lists = value.cast(pa.list_(type.arrow)) if pa.types.is_map(value.type) else value
+    return pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64), lists.flatten()
 
 
 def _split(text: pa.Array, delimiter: pa.Array, limit: pa.Array) -> Elements:

@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltic.expr.arrays.distinct import encoded
 from deltic.expr.nodes import Constants, lookup_key
 from deltic.schema import BOOLEAN
+from deltic.types import frozen_list
 
 _FEW: Final = 16
 
@@ -34,13 +36,12 @@ def membership(constants: Constants, array: pa.Array) -> pa.Array:
 
 
 def _is_probed(constants: Constants, array: pa.Array) -> bool:
-    return constants.type.is_float or constants.type == BOOLEAN or len(array) * _FEW < len(constants.values)
+    return constants.type.is_float or constants.type.is_nested or constants.type == BOOLEAN or len(array) * _FEW < len(constants.values)
 
 
 def _probed(constants: Constants, array: pa.Array) -> np.ndarray:
     """The positions, with one probe in Python per distinct value."""
-    encoded = array.dictionary_encode()
     table = constants.positions
-    probed = np.array([table.get(lookup_key(value), -1) for value in encoded.dictionary.to_pylist()] + [-1], np.int64)
-    nowhere = len(probed) - 1
-    return probed[np.asarray(encoded.indices.fill_null(nowhere).to_numpy(zero_copy_only=False), np.int64)]
+    distinct, codes = encoded(array)
+    probed = np.array([table.get(lookup_key(value), -1) for value in frozen_list(distinct)] + [-1], np.int64)
+    return probed[np.where(array.is_null().to_numpy(zero_copy_only=False), len(distinct), codes)]

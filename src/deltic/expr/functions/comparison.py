@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import pyarrow.compute as pc
@@ -12,22 +13,41 @@ from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import compare as arrays
 from deltic.expr.functions.operators import exact_operand
 from deltic.expr.functions.signature import ANY, TypeRule, any_nullable, check_count, takes
-from deltic.expr.nodes import Call, Expr, Value
+from deltic.expr.nodes import Call, Column, Expr, Literal, Value
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows.ordering import equal, normalized, order
 from deltic.expr.typing import cast, common_type, common_type_without_strings
-from deltic.schema import BOOLEAN, DOUBLE, FLOAT, NULL, STRING, Type
+from deltic.schema import BOOLEAN, DOUBLE, FLOAT, INT, NULL, STRING, Type
 
 
 def comparable(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple[Expr, Expr]:
     """Two expressions cast to the type in which they are compared."""
     left, right = arguments
+    left, right = filled(left, right), filled(right, left)
     left, right = exact_operand(left, right.type), exact_operand(right, left.type)
     common = common_type([left.type, right.type])
     if common is None:
         types = f"{left.type.sql} and {right.type.sql}"
         raise TypeMismatch(f"{name} cannot compare {types}", span=span, expected="operands of one type", remedy="cast one of them")
+    check_ordered(name, common, span)
     return cast(left, common), cast(right, common)
+
+
+def filled(expr: Expr, other: Expr) -> Expr:
+    """A text, or a CHAR of a table, filled with blanks where what it is compared with is a longer CHAR of a table."""
+    length = other.filled if isinstance(other, Column) else 0
+    if isinstance(expr, Literal) and isinstance(expr.value, str):
+        return replace(expr, value=expr.value.ljust(length))
+    if isinstance(expr, Column) and 0 < expr.filled < length:
+        return resolve("rpad", [expr, Literal(length, INT)], expr.span)
+    return expr
+
+
+def check_ordered(name: str, type: Type, span: Span | None) -> None:
+    """Raises TypeMismatch for a MAP, and a type with one in it: as in Spark they cannot be compared."""
+    if not type.is_ordered:
+        remedy = "compare map_keys() and map_values()"
+        raise TypeMismatch(f"{name} does not support {type.sql}: a MAP cannot be compared", span=span, remedy=remedy)
 
 
 def _two(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -51,6 +71,7 @@ def common_arguments(name: str, arguments: Sequence[Expr], type: Type | None, sp
 def _best(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 2, None, span)
     converted = common_arguments(name, arguments, common_type_without_strings([a.type for a in arguments]), span)
+    check_ordered(name, converted[0].type, span)
     return Typed(converted, converted[0].type, all(a.nullable for a in converted))
 
 
@@ -85,7 +106,7 @@ def _normalize(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed
     """The value in a key: 0.0 for -0.0, and one NaN. Types other than floats are returned unchanged."""
     check_count(name, arguments, 1, 1, span)
     argument = arguments[0]
-    return Typed((argument,), argument.type, argument.nullable) if argument.type.is_float else argument
+    return Typed((argument,), argument.type, argument.nullable) if argument.type.has_zeros else argument
 
 
 def _between(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:

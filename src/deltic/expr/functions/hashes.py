@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from deltic.errors import Span
+from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import hashes as arrays
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.functions.signature import INTEGER, Parameter, check_count, takes
@@ -41,6 +41,10 @@ def _of_values(type: Type) -> Signature:
 
     def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
         check_count(name, arguments, 1, None, span)
+        for i, argument in enumerate(arguments, 1):
+            if not argument.type.is_ordered:
+                expected = f"any type without a MAP, found {argument.type.sql}"
+                raise TypeMismatch(f"argument {i} of {name} has the wrong type", span=argument.span or span, expected=expected)
         return Typed(tuple(arguments), type, False)
 
     return rule
@@ -57,6 +61,8 @@ def _folded(run: Callable[[Value, Type, int], int]) -> Callable[..., int]:
     return of_row
 
 
+_MURMUR3: Final = rows.of_parts(rows.murmur3)
+_XXHASH64: Final = rows.of_parts(rows.xxhash64)
 FUNCTIONS: Final = (
     _digest("md5", lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest()),
     _digest("sha1", lambda data: hashlib.sha1(data, usedforsecurity=False).hexdigest(), ("sha",)),
@@ -67,8 +73,8 @@ FUNCTIONS: Final = (
         signature=_of_values(INT),
         nulls=Nulls.SEEN,
         can_fail=False,
-        rows=_folded(rows.murmur3),
-        arrays=arrays.folded(rows.murmur3),
+        rows=_folded(_MURMUR3),
+        arrays=arrays.folded(_MURMUR3),
         ignores_sign_of_zero=True,
     ),
     Function(
@@ -76,8 +82,8 @@ FUNCTIONS: Final = (
         signature=_of_values(BIGINT),
         nulls=Nulls.SEEN,
         can_fail=False,
-        rows=_folded(rows.xxhash64),
-        arrays=arrays.folded(rows.xxhash64),
+        rows=_folded(_XXHASH64),
+        arrays=arrays.folded(_XXHASH64),
         ignores_sign_of_zero=True,
     ),
 )

@@ -11,8 +11,9 @@ from typing import Final
 
 from deltic.errors import Span
 from deltic.expr.failures import cast_overflow, malformed, out_of_calendar
-from deltic.expr.nodes import Value
+from deltic.expr.nodes import Value, lookup_key
 from deltic.expr.rows.numbers import fit, in_range, of_double, single
+from deltic.expr.rows.ordering import normalized
 from deltic.expr.rows.parsing import (
     parse_boolean,
     parse_date,
@@ -43,6 +44,8 @@ _PARSERS: Final[dict[str, Callable[[str], Value]]] = {
 
 def cast_value(value: Value, source: Type, target: Type, span: Span | None = None) -> Value:
     """The value cast to `target`; `value` is not NULL and of type `source`. NaN and infinities become NULL as DECIMAL."""
+    if isinstance(value, tuple):
+        return _nested_text(value, source, span) if target == STRING else _nested(value, source, target, span)
     if isinstance(value, bytes):
         return _text(value, span)
     if target == STRING:
@@ -55,6 +58,40 @@ def cast_value(value: Value, source: Type, target: Type, span: Span | None = Non
         return datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC if target == TIMESTAMP else None)
     assert value is not None
     return _cast_number(value, source, target, span)
+
+
+def _nested(value: tuple[Value, ...], source: Type, target: Type, span: Span | None) -> Value:
+    """Part by part. Raises CastFailure, also for a MAP of which two keys become one."""
+
+    def part(given: Value, i: int) -> Value:
+        a, b = source.parts[i].type, target.parts[i].type
+        return given if given is None or a == b else cast_value(given, a, b, span)
+
+    if source.name == "STRUCT":
+        return tuple(part(given, i) for i, given in enumerate(value))
+    if source.name == "ARRAY":
+        return tuple(part(given, 0) for given in value)
+    entries = tuple((part(entry[0], 0), part(entry[1], 1)) for entry in value if isinstance(entry, tuple))
+    if len({lookup_key(normalized(key)) for key, _ in entries}) < len(entries):
+        raise malformed("with keys that become equal", source, target, span)
+    return entries
+
+
+def _nested_text(value: tuple[Value, ...], type: Type, span: Span | None) -> str:
+    """[a, b], {a, b}, {k -> v}; NULL is null."""
+
+    def part(given: Value, i: int) -> str:
+        if given is None:
+            return "null"
+        text = cast_value(given, type.parts[i].type, STRING, span)
+        assert isinstance(text, str)
+        return text
+
+    if type.name == "STRUCT":
+        return f"{{{', '.join(part(given, i) for i, given in enumerate(value))}}}"
+    if type.name == "ARRAY":
+        return f"[{', '.join(part(given, 0) for given in value)}]"
+    return f"{{{', '.join(f'{part(e[0], 0)} -> {part(e[1], 1)}' for e in value if isinstance(e, tuple))}}}"
 
 
 def _text(value: bytes, span: Span | None) -> str:

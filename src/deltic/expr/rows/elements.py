@@ -15,7 +15,7 @@ MOST_ELEMENTS: Final = 10_000_000
 
 
 def elements(function: str, arguments: Sequence[Any], span: Span | None = None) -> Sequence[Value]:
-    """The elements of `array`, `sequence`, `generate_series` or `split`, in order. Raises EvaluationError.
+    """The elements of `array`, `elements`, `sequence`, `generate_series` or `split`, in order. Raises EvaluationError.
 
     >>> elements("sequence", (3, 1)), list(elements("generate_series", (3, 1))), elements("split", ("a,b,", ",", -1))
     ([3, 2, 1], [], ['a', 'b', ''])
@@ -24,6 +24,8 @@ def elements(function: str, arguments: Sequence[Any], span: Span | None = None) 
         return arguments
     if None in arguments:
         return ()
+    if function == "elements":
+        return tuple(arguments[0])
     if function == "split":
         text, delimiter, limit = arguments
         pieces: list[Value] = text.split(delimiter, limit - 1 if limit > 0 else -1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import math
 import struct
+from collections.abc import Callable
 from decimal import Context, Decimal
 from typing import Final, assert_never
 
@@ -53,10 +54,26 @@ def layout(value: Value, type: Type) -> bytes:
             return ((value.replace(tzinfo=datetime.UTC) - EPOCH) // MICROSECOND).to_bytes(8, "little", signed=True)
         case datetime.date():
             return (value.toordinal() - EPOCH.toordinal()).to_bytes(4, "little", signed=True)
+        case tuple():
+            raise AssertionError("nested values are hashed by their parts")
         case None:
             raise AssertionError("NULL has no bytes")
         case _:
             assert_never(value)
+
+
+def of_parts(run: Callable[[Value, Type, int], int]) -> Callable[[Value, Type, int], int]:
+    """The hash of a nested value: of its parts in turn, each from the hash before it; NULL leaves that as it is."""
+
+    def hashed(value: Value, type: Type, seed: int) -> int:
+        if not isinstance(value, tuple):
+            return run(value, type, seed)
+        types = [part.type for part in type.parts] if type.name == "STRUCT" else [type.parts[0].type] * len(value)
+        for part, kind in zip(value, types, strict=True):
+            seed = seed if part is None else hashed(part, kind, seed)
+        return seed
+
+    return hashed
 
 
 def murmur3(value: Value, type: Type, seed: int) -> int:

@@ -16,7 +16,18 @@ def order(left: Value, right: Value) -> int:
     if isinstance(left, str) and isinstance(right, str):
         x, y = left.encode(errors="surrogatepass"), right.encode(errors="surrogatepass")
         return (x > y) - (x < y)
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return _order_of_parts(left, right)
     return (left > right) - (left < right)  # type: ignore[operator]
+
+
+def _order_of_parts(left: tuple[Value, ...], right: tuple[Value, ...]) -> int:
+    """The first parts that differ decide, NULL before all others; then the shorter value is less."""
+    for a, b in zip(left, right, strict=False):
+        sign = (a is not None) - (b is not None) if a is None or b is None else order(a, b)
+        if sign:
+            return sign
+    return (len(left) > len(right)) - (len(left) < len(right))
 
 
 def equal(left: Value, right: Value) -> bool:
@@ -27,7 +38,7 @@ def normalized(value: Value) -> Value:
     """The value in a key: -0.0 becomes 0.0, and every NaN the same NaN."""
     if isinstance(value, float):
         return math.nan if math.isnan(value) else value + 0.0
-    return value
+    return tuple(map(normalized, value)) if isinstance(value, tuple) else value
 
 
 def order_key(value: Value) -> tuple[int, ...] | tuple[int, bytes] | tuple[int, object]:
@@ -43,11 +54,22 @@ def order_key(value: Value) -> tuple[int, ...] | tuple[int, bytes] | tuple[int, 
             return (1, value.encode())
         case float() if math.isnan(value):
             return (2,)
+        case tuple():
+            return (1, tuple(map(order_key, value)))
         case _:
             return (1, value)
 
 
 def total_key(value: Value) -> tuple[object, ...]:
     """`order_key`, refined so that only identical values are equal: -0.0 before 0.0. Used by MIN, MAX and the ties of top-k."""
+    if isinstance(value, tuple):
+        return (*order_key(value), _signs(value) if -1.0 in _signs(value) else ())
     sign = math.copysign(1.0, value) if isinstance(value, float) else 0.0
     return (*order_key(value), sign if value == 0.0 else 0.0)
+
+
+def _signs(value: Value) -> tuple[float, ...]:
+    """The signs of the zeros in a nested value, in order: of equal values the one without -0.0 is first, as their bytes have it."""
+    if isinstance(value, tuple):
+        return tuple(sign for part in value for sign in _signs(part))
+    return (math.copysign(1.0, value),) if isinstance(value, float) and value == 0.0 else ()

@@ -28,8 +28,8 @@ def render(value: Value, type: Type) -> str:
             return render_single(value) if type == FLOAT else render_double(value)
         case Decimal():
             return format(value, "f")
-        case bytes():
-            raise AssertionError("bytes are decoded, which can fail")
+        case bytes() | tuple():
+            raise AssertionError("casts render bytes and nested values, since that can fail")
         case datetime.datetime():
             return render_timestamp(value)
         case datetime.date():

@@ -46,7 +46,7 @@ def positive(plan: Plan) -> Plan:
     """H: each row of positive weight, once."""
     schema = plan.schema
     columns = [reference(schema, i) for i in range(len(schema))]
-    normal = [Call("normalize", (c,), c.type, c.nullable) if c.type.is_float else c for c in columns]
+    normal = [Call("normalize", (c,), c.type, c.nullable) if c.type.has_zeros else c for c in columns]
     weighted = Weighted(Project(plan, tuple(zip(schema.names, normal, strict=True))), "weight")
     above = Call("greater", (reference(weighted.schema, len(schema)), Literal(0, BIGINT)), BOOLEAN, False)
     return first_columns(Filter(weighted, above), len(schema))

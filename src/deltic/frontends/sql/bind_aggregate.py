@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from deltic.aggregates import aggregate_function, is_aggregate
 from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr import Call, Column, Expr, cast, children
+from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.nodes import CHAINS
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.scope import AGGREGATED, OUTER
@@ -94,6 +95,9 @@ def _aggregate(name: str, arguments: tuple[Expr, ...], distinct: bool, condition
     _check_count(name, len(arguments), *function.parameters, span)
     signature = function.rule(name, [argument.type for argument in arguments], span)
     cast_to = tuple(cast(argument, type, span) for argument, type in zip(arguments, signature.arguments, strict=True))
+    if distinct:
+        for argument in cast_to:
+            check_ordered("DISTINCT", argument.type, argument.span or span)
     return AggregateCall(function.name, cast_to, signature.result, signature.nullable, distinct and function.copies, condition, span)
 
 

@@ -23,9 +23,19 @@ REFUSED: Final = {
 }
 """Functions whose value changes without a change of a row."""
 
-COLLECTIONS: Final = ("array", "map", "struct", "named_struct", "split", "sequence", "map_from_arrays", "from_json")
-TABLE_FUNCTIONS: Final = ("explode", "explode_outer", "posexplode", "posexplode_outer", "generate_series", "repeat_row", "range")
-OTHER_TABLE_FUNCTIONS: Final = ("inline", "inline_outer", "stack", "json_tuple")
+COLLECTIONS: Final = ("split", "sequence", "map_from_arrays", "from_json")
+TABLE_FUNCTIONS: Final = (
+    "explode",
+    "explode_outer",
+    "posexplode",
+    "posexplode_outer",
+    "inline",
+    "inline_outer",
+    "generate_series",
+    "repeat_row",
+    "range",
+)
+OTHER_TABLE_FUNCTIONS: Final = ("stack", "json_tuple")
 
 
 CLOCK_WORDS: Final = {

@@ -88,12 +88,16 @@ class ExpressionBinder:
                 return bind_defined(self, node)
             case tree.ExtractCall():
                 return bind_extract(self, node)
+            case tree.FieldOf():
+                return self._fields(self._placed(node.value), [node.field])
+            case tree.Subscript():
+                return resolve("subscript", [self._placed(node.value), self._placed(node.index)], node.span, written="[]")
             case tree.Keyword():
                 return self._keyword(node)
             case tree.TypedText():
                 return self._typed(node)
             case tree.CastCall():
-                bound = cast(self._placed(node.operand), sql_type(node.type), node.span, lenient=node.lenient)
+                bound = cast(self._placed(node.operand), sql_type(node.type).read, node.span, lenient=node.lenient)
                 return replace(bound, derived=True) if isinstance(bound, Literal) else bound  # also where the type was that already
             case tree.SearchedCase():
                 return self._case(node)
@@ -181,16 +185,34 @@ class ExpressionBinder:
         return add_interval(value, interval.months, interval.days, interval.microseconds, span)
 
     def _column(self, node: tree.ColumnName) -> Expr:
-        if len(node.parts) > 2:
-            raise Unsupported("a column is named by column or table.column", span=node.span, remedy="give the table an alias")
-        name, qualifier = node.parts[-1].text, node.parts[0].text if len(node.parts) > 1 else None
+        """table.column.field…, or column.field…: the first is meant where there is such a table with such a column, as in Spark."""
+        first, *rest = node.parts
+        if rest and (found := self._names_nested(first)) is not None and not self.scope.find(rest[0].text, first.text):
+            return self._fields(replace(found, span=first.span), rest)
+        if rest:
+            span = replace(node.span, end=rest[0].span.end)
+            return self._fields(self._named(rest[0].text, first.text, span), rest[1:])
+        return self._named(first.text, None, node.span)
+
+    def _names_nested(self, name: tree.Name) -> Expr | None:
+        """The nested column, or alias, that a name alone means; None if it means none."""
+        found = [*map(self.scope.column, self.scope.find(name.text, None)), *self.aliases.get(name.text.lower(), ())]
+        return self._named(name.text, None, name.span) if found and found[0].type.is_nested else None
+
+    def _fields(self, value: Expr, names: Sequence[tree.Name]) -> Expr:
+        for name in names:
+            span = name.span if value.span is None else replace(value.span, end=name.span.end)
+            value = replace(resolve("field", [value, Literal(name.text, STRING, name.span)], span), span=span)
+        return value
+
+    def _named(self, name: str, qualifier: str | None, span: Span) -> Expr:
         meanings = self.aliases.get(name.lower(), ()) if qualifier is None else ()
         found = self.scope.find(name, qualifier)
         if meanings and (self.aliases_first or not found or not self._is_key(self.scope.column(found[0]))):
-            return self._only(meanings, name, node.span)
+            return self._only(meanings, name, span)
         if found:
-            return self._only([self.scope.column(column) for column in found], name, node.span)
-        return self._outer(name, qualifier, node.span)
+            return self._only([self.scope.column(column) for column in found], name, span)
+        return self._outer(name, qualifier, span)
 
     def _is_key(self, column: Column) -> bool:
         return self.keys is None or column in self.keys
@@ -251,7 +273,7 @@ class ExpressionBinder:
         word = node.type.text.upper()
         if word == "X":
             return literals.binary(node.text, node.span)
-        type = sql_type(tree.TypeName(word, (), False, node.type.span))
+        type = sql_type(tree.TypeName(word, (), None, node.type.span))
         if type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
             raise Unsupported(f"invalid literal {type.sql} '…'", span=node.span, remedy=f"CAST('…' AS {type.sql})")
         return literals.typed(node.text, type, node.span)

@@ -11,6 +11,7 @@ from typing import Final
 
 from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr import Expr, Literal, cast, common_type
+from deltic.expr.functions.comparison import check_ordered
 from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.base_terms import reads
 from deltic.frontends.sql.bind_condition import Inner
@@ -105,10 +106,17 @@ def _bind_select(node: tree.WholeQuery, env: Environment) -> Plan:
     plan = Project(block.plan, block.outputs)
     limit = _limit(node.limit)
     if select.distinct:
+        _check_comparable("DISTINCT", plan, node.span)
         return _distinct(Distinct(plan), block, limit, node)
     if limit is None:
         return plan
     return _top_k(block, limit) if block.order else _first_rows(plan, limit, node)
+
+
+def _check_comparable(word: str, plan: Plan, span: Span) -> None:
+    """Raises TypeMismatch if rows of the plan cannot be compared: there is a MAP in them."""
+    for field in plan.schema:
+        check_ordered(word, field.type, span)
 
 
 def _limit(limit: tree.LimitClause | None) -> int | None:
@@ -202,6 +210,8 @@ def _union(node: tree.SetQuery, env: Environment) -> Plan:
         if [field.type for field in inputs[0].schema] != types:
             inputs = [_widened(_united(inputs, node.distinct), types)]
         inputs.append(_widened(plan, types))
+    if node.distinct:
+        _check_comparable("UNION", inputs[0], node.span)
     return _united(inputs, node.distinct)
 
 
@@ -215,6 +225,7 @@ def _united(inputs: list[Plan], distinct: bool) -> Plan:
 def _set_operation(node: tree.SetQuery, env: Environment) -> Plan:
     left, right = (bind_tree(part, env) for part in node.parts)
     types = _common_types(node.operator, left, right, node.parts[1].span)
+    _check_comparable(node.operator, left, node.span)
     return SetOperation(_widened(left, types), _widened(right, types), _KINDS[node.operator, node.distinct])
 
 

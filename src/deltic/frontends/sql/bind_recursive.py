@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr import cast, common_type
+from deltic.expr.functions.comparison import check_ordered
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.base_terms import base_of
 from deltic.frontends.sql.environment import BindQuery, Environment
@@ -94,6 +95,8 @@ def declared_body(plan: Plan, declared: Reference, place: Span) -> Plan:
         _check_fits(declared.name, field, other, place)
     columns = tuple((f.name, cast(reference(found, i), f.type)) for i, f in enumerate(declared.schema))
     typed = plan if found == declared.schema else Project(plan, columns)
+    for field in typed.schema:
+        check_ordered("UNION", field.type, place)
     return as_declared(Distinct(typed), declared.schema)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from deltic.errors import TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Column, Expr, columns_of
+from deltic.expr.functions.comparison import check_ordered
 from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, has_aggregate, onto
 from deltic.frontends.sql.bind_condition import BindInner, Conjunct, Membership, apply, bind_conjuncts, outer_equality
@@ -140,6 +141,7 @@ def _bind_keys(select: _Select) -> None:
     if group is None:
         return
     for key in _every_key(select) if _is_every(select, group) else [_key(select, part) for part in group.keys]:
+        check_ordered("GROUP BY", key.type, key.span or group.span)
         if key not in select.keys:
             select.keys.append(key)
 
@@ -186,6 +188,7 @@ def bind_order(terms: tuple[tree.OrderTerm, ...], binder: ExpressionBinder, outp
     bound = []
     for term in terms:
         expr = _ordinal(term.expression, outputs, "ORDER BY") or binder.bind(term.expression)
+        check_ordered("ORDER BY", expr.type, expr.span or term.expression.span)
         bound.append(Order(expr, term.descending, term.nulls_first))
     return tuple(bound)
 

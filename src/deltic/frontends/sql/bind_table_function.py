@@ -1,6 +1,6 @@
 """Table functions: explode and its kin in a select list, in LATERAL VIEW and in FROM; generate_series, repeat_row and range.
 
-Arrays exist only as the argument of explode: array(…), sequence(…), generate_series(…) and split(…).
+explode takes an ARRAY or a MAP; sequence(…), generate_series(…) and split(…) are arrays only there.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from deltic.errors import Span, SyntaxFailure, TypeMismatch, Unsupported
-from deltic.expr import Expr, Literal, cast, common_type
+from deltic.expr import Expr, Literal, cast, common_type, resolve
 from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_count, constant
 from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.parse_query import TABLE_FUNCTIONS
 from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation
-from deltic.plan.nodes import FlatMap, Plan, TableFunction
-from deltic.schema import BIGINT, DATE, INT, NULL
+from deltic.plan.columns import reference
+from deltic.plan.nodes import FlatMap, Plan, Project, TableFunction
+from deltic.schema import BIGINT, DATE, INT, NULL, STRING
 
 EXPLODES: Final = {"explode": (False, False), "explode_outer": (False, True), "posexplode": (True, False), "posexplode_outer": (True, True)}
 """Whether the position stands before the element, and whether a row without an element stays."""
 
+INLINES: Final = ("inline", "inline_outer")
 SERIES: Final = "generate_series"
-MAKERS: Final = (*EXPLODES, SERIES, "repeat_row", "range")
+MAKERS: Final = (*EXPLODES, *INLINES, SERIES, "repeat_row", "range")
 _SPECIAL: Final = frozenset("\\^$.|?*+()[]{}")
 
 
@@ -37,10 +39,19 @@ class Made:
     position: bool
     outer: bool
     span: Span
+    split: bool = False
+    """The element is a STRUCT, whose fields are columns: an entry of a MAP, or what inline() takes."""
 
-    def over(self, plan: Plan) -> FlatMap:
+    def over(self, plan: Plan) -> Plan:
         """Each row of the plan with the rows that the function returns for it."""
-        return FlatMap(plan, self.function, self.arguments, self.names, self.position, self.outer, self.span)
+        if not self.split:
+            return FlatMap(plan, self.function, self.arguments, self.names, self.position, self.outer, self.span)
+        names = (*self.names[: self.position], "element")
+        made = FlatMap(plan, self.function, self.arguments, names, self.position, self.outer, self.span)
+        element = reference(made.schema, len(made.schema) - 1)
+        fields = [resolve("field", [element, Literal(part.name, STRING)]) for part in element.type.parts]
+        kept = [(field.name, reference(made.schema, i)) for i, field in enumerate(made.schema.fields[:-1])]
+        return Project(made, (*kept, *zip(self.names[self.position :], fields, strict=True)))
 
     def named(self, names: Sequence[str], span: Span) -> Made:
         """With other names for its columns; () keeps them."""
@@ -104,7 +115,11 @@ def bind_made(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
         check_count(name, node.arguments, 1, 1, span)
         function, arguments = _array(node.arguments[0], binder)
         position, outer = EXPLODES[name]
-        return Made(function, arguments, ("pos", "col") if position else ("col",), position, outer, span)
+        split = function == "elements" and arguments[0].type.name == "MAP"
+        names = (*("pos",) * position, *(("key", "value") if split else ("col",)))
+        return Made(function, arguments, names, position, outer, span, split)
+    if name in INLINES:
+        return _inline(node, binder)
     if name == SERIES:
         return Made(SERIES, _steps(node, binder), ("col",), False, False, span)
     if name == "repeat_row":
@@ -114,18 +129,32 @@ def bind_made(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
     return Made(SERIES, _range(node, binder), ("id",), False, False, span)
 
 
+def _inline(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
+    """A row for each STRUCT of an ARRAY, a column for each field."""
+    check_count(node.name, node.arguments, 1, 1, node.span)
+    value = binder.bind(node.arguments[0])
+    if value.type.name != "ARRAY" or value.type.parts[0].type.name != "STRUCT":
+        message = f"{node.name}() does not accept {value.type.sql}"
+        raise TypeMismatch(message, span=value.span or node.span, expected="an ARRAY of STRUCTs")
+    names = tuple(part.name for part in value.type.parts[0].type.parts)
+    return Made("elements", (value,), names, False, node.name == "inline_outer", node.span, True)
+
+
 def _array(node: tree.Expression, binder: ExpressionBinder) -> tuple[TableFunction, tuple[Expr, ...]]:
     """What an array-valued expression is made by."""
     node = tree.unnest(node)
     name = node.name if isinstance(node, tree.FunctionCall) else ""
-    if isinstance(node, tree.FunctionCall) and name == "array":
+    if isinstance(node, tree.FunctionCall) and name == "array" and node.arguments:
         return "array", _elements(node, binder)
     if isinstance(node, tree.FunctionCall) and name in ("sequence", SERIES):
         return "sequence" if name == "sequence" else "generate_series", _steps(node, binder)
     if isinstance(node, tree.FunctionCall) and name == "split":
         return "split", _split(node, binder)
-    remedy = "a table with one row for each element, or a STRING and split(…)"
-    raise Unsupported("stored arrays are not supported", span=node.span, expected=TABLE_FUNCTIONS, remedy=remedy)
+    value = binder.bind(node)
+    if value.type.name not in ("ARRAY", "MAP"):
+        message = f"explode() does not accept {value.type.sql}"
+        raise TypeMismatch(message, span=value.span or node.span, expected="an ARRAY or a MAP")
+    return "elements", (value,)
 
 
 def _elements(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...]:

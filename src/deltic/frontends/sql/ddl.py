@@ -61,6 +61,9 @@ def bind_statement(parsed: Parsed, env: Environment) -> Statement:
 def _create_table(parsed: TableStatement) -> CreateTable:
     definition = parsed.table
     fields, key = _columns(definition)
+    for i in key:
+        if not fields[i].type.is_ordered:
+            raise TypeMismatch(f"a PRIMARY KEY of {fields[i].type.sql}: a MAP cannot be compared", span=definition.name.span)
     nullable = tuple(replace(field, nullable=field.nullable and i not in key) for i, field in enumerate(fields))
     table = TableSchema(definition.name.text, Schema(nullable), key)
     if parsed.timed is not None:

@@ -19,6 +19,10 @@ def expression_name(node: tree.Expression) -> str:
     match node:
         case tree.ColumnName():
             return node.parts[-1].text
+        case tree.FieldOf():
+            return node.field.text
+        case tree.Subscript():
+            return f"{expression_name(node.value)}[{expression_name(node.index)}]"
         case tree.Parenthesised():
             return expression_name(node.inner)
         case tree.NumberText():

@@ -39,6 +39,8 @@ NO_OPERANDS: Final = frozenset((
 ))  # fmt: skip
 """Words that are no column where an operand is expected, unless in back quotes: the grammar has other uses of them there."""
 
+_AFTER_VALUE: Final = ("::", "[", ".")
+"""What a value goes on with: a cast, a subscript, a field."""
 CLOCKS: Final = frozenset(("CURRENT_DATE", "CURRENT_TIMESTAMP", "CURRENT_TIME", "CURRENT_USER", "SESSION_USER", "USER", "LOCALTIMESTAMP"))
 _UNIT_CALLS: Final = {
     **dict.fromkeys(("DATEADD", "DATE_ADD", "TIMESTAMPADD"), "timestampadd"),
@@ -110,10 +112,19 @@ class ExpressionParser(TypeParser):
         return tree.Prefix(operator, operand, self.since(start))
 
     def _postfix(self, node: tree.Expression, start: int) -> tree.Expression:
-        while self.word == "::":
-            self.position += 1
-            type = self.type_name()
-            node = tree.CastCall(node, type, False, self.since(start))
+        while self.word in _AFTER_VALUE:
+            match self.take().word:
+                case "::":
+                    type = self.type_name()
+                    node = tree.CastCall(node, type, False, self.since(start))
+                case "[":
+                    self.deeper()
+                    index = self.expression()
+                    self.depth -= 1
+                    self.expect("]")
+                    node = tree.Subscript(node, index, self.since(start))
+                case _:
+                    node = tree.FieldOf(node, self.identifier("the name of a field"), self.since(start))
         refuse(self, AFTER_VALUE, start)
         return node
 

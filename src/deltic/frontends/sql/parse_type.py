@@ -13,6 +13,7 @@ _MORE: Final = {
     "TIMESTAMP": ("WITHOUT", "TIME", "ZONE"),
     "TIME": ("WITHOUT", "TIME", "ZONE"),
 }
+_CLOSING: Final = (">", ">>", ">>>")
 
 
 class TypeParser(TokenCursor):
@@ -29,25 +30,48 @@ class TypeParser(TokenCursor):
                 words += f" {self.take().word}"
         elif _MORE.get(first.word) and self.passes(*_MORE[first.word]):
             words += f" {' '.join(_MORE[first.word])}"
-        nested = self.word in ("<", "<>")
-        if nested:
-            self._skip_nested()
+        parts = self._parts(first.word == "STRUCT") if self.word in ("<", "<>") else None
         parameters = self.listed(self._parameter) if self.word == "(" else ()
         if self.passes("COLLATE"):
             words += f" COLLATE {self.identifier('a collation').text.upper()}"
-        return tree.TypeName(words, parameters, nested, self.since(first.start))
+        return tree.TypeName(words, parameters, parts, self.since(first.start))
 
     def _parameter(self) -> str:
         if self.token.kind not in (NUMBER, WORD):
             raise self.failure("a whole number")
         return self.take().text
 
-    def _skip_nested(self) -> None:
-        """What stands in <…>, whose signs the lexer may have read as one."""
-        depth = 0
-        while not self.ended:
-            word = self.take().word
-            depth += {"<": 1, ">": -1, ">>": -2, ">>>": -3}.get(word, 0)
-            if depth <= 0:
-                return
-        raise self.failure(">")
+    def _parts(self, named: bool) -> tuple[tree.TypePart, ...]:
+        """< type, … >, or < name [:] type [NOT NULL] [COMMENT '…'], … >."""
+        if self.passes("<>"):
+            return ()
+        self.expect("<")
+        self.deeper()
+        parts: list[tree.TypePart] = []
+        while not (parts or self.word in _CLOSING) or (parts and self.passes(",")):
+            parts.append(self._part(named))
+        self.depth -= 1
+        self._close()
+        return tuple(parts)
+
+    def _part(self, named: bool) -> tree.TypePart:
+        start = self.token.start
+        name = self.identifier("the name of a field") if named else None
+        if name is not None:
+            self.passes(":")
+        type = self.type_name()
+        required = named and self.passes("NOT", "NULL")
+        if named and self.passes("COMMENT"):
+            self.string("a comment")
+        return tree.TypePart(name, type, required, self.since(start))
+
+    def _close(self) -> None:
+        """One >; the lexer may have read those of several types as one sign, of which the rest stays."""
+        token = self.token
+        if token.word not in _CLOSING:
+            raise self.failure(">")
+        if token.word == ">":
+            self.position += 1
+        else:
+            rest = token._replace(text=token.text[1:], word=token.word[1:], start=token.start + 1)
+            self.tokens = [*self.tokens[: self.position], rest, *self.tokens[self.position + 1 :]]

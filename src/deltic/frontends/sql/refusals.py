@@ -17,7 +17,6 @@ _TRANSACTION = "change tables with session.transaction(): insert, upsert, delete
 _WINDOW = ("window functions are not supported", f"{_LIMITED}; GROUP BY and a join give totals beside rows")
 _PIVOT = ("PIVOT and UNPIVOT are not supported", "SUM(x) FILTER (WHERE …) for each column")
 _PARAMETER = ("parameters are not supported", "write the value")
-_ELEMENTS = ("arrays, maps and their elements are not supported", "a table with one row for each element")
 _SAMPLE = ("TABLESAMPLE is not supported: its result changes from run to run", "filter on a hash of the key")
 _TRAVEL = ("time travel is not supported", "leave it out")
 _TRAVELS = ("VERSION AS OF", "TIMESTAMP AS OF", "FOR VERSION", "FOR TIMESTAMP", "FOR SYSTEM_VERSION", "FOR SYSTEM_TIME")
@@ -42,8 +41,6 @@ AFTER_VALUE: Final[Refusals] = _by_first(
         "IGNORE NULLS": ("IGNORE NULLS is not supported", "FILTER (WHERE x IS NOT NULL)"),
         "RESPECT NULLS": ("RESPECT NULLS is not supported", LEAVE_OUT),
         "WITHIN GROUP": ("WITHIN GROUP is not supported", "COUNT, SUM, AVG, MIN and MAX are"),
-        "[": _ELEMENTS,
-        ".": ("struct fields are not supported", "a column for each field"),
         "->": ("lambda functions are not supported", "a table with one row for each element"),
         "=>": ("named arguments are not supported", "give the arguments in their order"),
         ":": ("fields of a VARIANT are not supported", "a column for each field"),

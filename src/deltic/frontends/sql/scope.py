@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from deltic.expr.nodes import Column, Expr, columns_of
-from deltic.plan.nodes import Plan
+from deltic.plan.nodes import Plan, Table
 from deltic.schema import Schema
 
 AGGREGATED: Final = 1 << 24
@@ -26,6 +26,8 @@ class ScopeColumn:
     qualifier: str | None
     index: int
     hidden: bool = False
+    filled: int = 0
+    """As of Column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Scope:
     def column(self, found: ScopeColumn) -> Column:
         """The expression that reads a column."""
         field = self.schema[found.index]
-        return Column(found.index, field.type, field.nullable, found.name)
+        return Column(found.index, field.type, field.nullable, found.name, filled=found.filled)
 
     @staticmethod
     def _qualified(column: ScopeColumn, qualifier: str | None) -> bool:
@@ -71,7 +73,10 @@ class ScopedRelation:
 def relation(plan: Plan, qualifier: str | None, names: Iterable[str] | None = None) -> ScopedRelation:
     """A table, view or derived table under the name `qualifier`; `names` are its columns' new names."""
     called = plan.schema.names if names is None else tuple(names)
-    return ScopedRelation(plan, Scope(tuple(ScopeColumn(name, qualifier, i) for i, name in enumerate(called)), plan.schema))
+    types = [field.type for field in plan.table.schema] if isinstance(plan, Table) else []
+    filled = [type.precision if type.name == "CHAR" else 0 for type in types] or [0] * len(called)
+    columns = tuple(ScopeColumn(name, qualifier, i, filled=filled[i]) for i, name in enumerate(called))
+    return ScopedRelation(plan, Scope(columns, plan.schema))
 
 
 def moved(columns: Iterable[ScopeColumn], by: int) -> tuple[ScopeColumn, ...]:

@@ -6,34 +6,69 @@ from typing import Final
 
 from deltic.errors import TypeMismatch, Unsupported
 from deltic.frontends.sql import tree
-from deltic.schema import Type, decimal
-from deltic.types import KIND_WORDS
+from deltic.schema import Field, Type, decimal
+from deltic.types import KIND_WORDS, NESTED, array_type, limited, map_type, struct
 
 MAX_PRECISION: Final = 38
 
 _REMEDIES: Final = {
-    "VARCHAR": "STRING; the length would not be checked",
-    "CHAR": "STRING; CHAR pads with spaces",
-    "CHARACTER": "STRING; CHAR pads with spaces",
     "TEXT": "STRING",
-    "ARRAY": "a table with one row for each element",
-    "MAP": "a table with one row for each key",
-    "STRUCT": "a column for each field",
     "INTERVAL": "a number of days or seconds",
     "VARIANT": "a column for each field, or STRING",
 }
-EXPECTED: Final = "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, BINARY, DATE, TIMESTAMP or TIMESTAMP_NTZ"
+EXPECTED: Final = (
+    "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, "
+    "CHAR(n), VARCHAR(n), BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, ARRAY<…>, MAP<…, …> or STRUCT<…>"
+)
+_FORMS: Final = {"ARRAY": "ARRAY<element>", "MAP": "MAP<key, value>", "STRUCT": "STRUCT<name: type, …>"}
 
 
 def sql_type(node: tree.TypeName) -> Type:
     """The type as written. Raises Unsupported for any other."""
     kind = KIND_WORDS.get(node.word)
-    if kind is not None and kind.name == "DECIMAL" and not node.nested:
+    if kind is not None and kind.name in NESTED and not node.parameters:
+        return _nested(node, kind.name)
+    if kind is not None and kind.name in ("CHAR", "VARCHAR") and node.parts is None:
+        return _limited(node, kind.name)
+    if kind is not None and kind.name == "DECIMAL" and node.parts is None:
         return _decimal(node)
-    if kind is not None and not (node.nested or node.parameters):
+    if kind is not None and node.parts is None and not node.parameters:
         return Type(kind.name)
     remedy = _REMEDIES.get(node.word.partition(" ")[0])
     raise Unsupported(f"the type {node.word} is not supported", span=node.span, expected=EXPECTED, remedy=remedy)
+
+
+def _limited(node: tree.TypeName, name: str) -> Type:
+    try:
+        (length,) = node.parameters
+        return limited(name, int(length))
+    except ValueError:
+        raise TypeMismatch(f"invalid {name}", span=node.span, expected=f"{name}(n), 1 ≤ n < 2^31") from None
+
+
+def _nested(node: tree.TypeName, name: str) -> Type:
+    parts = node.parts or ()
+    for part in parts:
+        if part.required:
+            message = "NOT NULL is not supported within a type: a part of a nested value may be NULL"
+            raise Unsupported(message, span=part.span, remedy="leave it out, and filter the rows")
+    types = [sql_type(part.type) for part in parts]
+    for part, type in zip(parts, types, strict=True):
+        if type.is_limited:
+            raise Unsupported(f"{type.sql} within a type is not supported", span=part.span, remedy="STRING")
+    if name == "STRUCT" and node.parts is not None:
+        fields = tuple(Field(part.name.text, type) for part, type in zip(parts, types, strict=True) if part.name is not None)
+        try:
+            return struct(fields)
+        except ValueError as error:
+            raise TypeMismatch(str(error), span=node.span, expected="names that differ") from None
+    if name == "ARRAY" and len(types) == 1:
+        return array_type(*types)
+    if name == "MAP" and len(types) == 2:
+        if not types[0].is_ordered:
+            raise TypeMismatch(f"the key of a MAP cannot be {types[0].sql}", span=parts[0].span, expected="a type that is not a MAP")
+        return map_type(*types)
+    raise TypeMismatch(f"invalid {name}", span=node.span, expected=_FORMS[name])
 
 
 def _decimal(node: tree.TypeName) -> Type:

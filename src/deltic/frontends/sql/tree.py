@@ -190,11 +190,39 @@ class SearchedCase:
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """A type as written. word: its words before any bracket, in upper case. nested: it has <…>."""
+    """A type as written. word: its words before any bracket, in upper case. parts: what stands in <…>; None without that."""
 
     word: str
     parameters: tuple[str, ...]
-    nested: bool
+    parts: tuple[TypePart, ...] | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TypePart:
+    """A part of a nested type: a type, with the field's name in a STRUCT. required: it is NOT NULL."""
+
+    name: Name | None
+    type: TypeName
+    required: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class FieldOf:
+    """value.field, where the value is more than a name."""
+
+    value: Expression
+    field: Name
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Subscript:
+    """value[index]."""
+
+    value: Expression
+    index: Expression
     span: Span
 
 
@@ -500,6 +528,8 @@ Expression = (
     | Keyword
     | TypedText
     | IntervalText
+    | FieldOf
+    | Subscript
     | Operation
     | Prefix
     | Parenthesised

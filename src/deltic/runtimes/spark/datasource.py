@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     BooleanType,
     ByteType,
@@ -26,6 +27,7 @@ from pyspark.sql.types import (
     FloatType,
     IntegerType,
     LongType,
+    MapType,
     NullType,
     ShortType,
     StringType,
@@ -78,7 +80,18 @@ def register(spark: SparkSession) -> None:
 
 def spark_type(type_: Type) -> DataType:
     """Spark's object for a type."""
-    return DecimalType(type_.precision, type_.scale) if type_.is_decimal else _SPARK[type_.name]
+    parts = [spark_type(part.type) for part in type_.parts]
+    match type_.name:
+        case "DECIMAL":
+            return DecimalType(type_.precision, type_.scale)
+        case "ARRAY":
+            return ArrayType(parts[0])
+        case "MAP":
+            return MapType(parts[0], parts[1])
+        case "STRUCT":
+            return StructType([StructField(part.name, kind) for part, kind in zip(type_.parts, parts, strict=True)])
+        case name:
+            return _SPARK[name]
 
 
 class DelticSource(DataSource):

@@ -1,0 +1,187 @@
+"""ARRAY, MAP and STRUCT: making them, their parts, and how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from deltic.errors import Span, TypeMismatch
+from deltic.expr.arrays import nested as arrays
+from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.functions.comparison import common_arguments
+from deltic.expr.functions.signature import INTEGER, Parameter, accept, check_count, constant, takes
+from deltic.expr.nodes import Call, Column, Expr, Literal, Value
+from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
+from deltic.expr.rows import nested as rows
+from deltic.expr.typing import cast, common_type
+from deltic.schema import INT, NULL, STRING, Field
+from deltic.types import array_type, map_type, struct
+
+COLLECTION: Final = Parameter("ARRAY or MAP", lambda t: t if t.name in ("ARRAY", "MAP") else None)
+MAP: Final = Parameter("MAP", lambda t: t if t.name == "MAP" else None)
+
+
+def _array(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    if not arguments:
+        return Typed((), array_type(NULL), False)
+    taken = common_arguments(name, arguments, common_type([a.type for a in arguments]), span)
+    return Typed(taken, array_type(taken[0].type), False)
+
+
+def _map(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """key, value, key, value, …"""
+    if len(arguments) % 2 or not arguments:
+        raise TypeMismatch(f"{name} takes keys and values in turn, found {len(arguments)} arguments", span=span)
+    keys = common_arguments(name, arguments[::2], common_type([a.type for a in arguments[::2]]), span)
+    values = common_arguments(name, arguments[1::2], common_type([a.type for a in arguments[1::2]]), span)
+    if not keys[0].type.is_ordered:
+        raise TypeMismatch(f"the key of a MAP cannot be {keys[0].type.sql}", span=keys[0].span or span, expected="a type that is not a MAP")
+    both = tuple(part for pair in zip(keys, values, strict=True) for part in pair)
+    return Typed(both, map_type(keys[0].type, values[0].type), False)
+
+
+def _struct(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """Fields called as the columns are, or col1, col2, … by their places."""
+    check_count(name, arguments, 1, None, span)
+    names = [a.name if isinstance(a, Column) and a.name else f"col{i}" for i, a in enumerate(arguments, 1)]
+    return _of_fields(names, arguments, span)
+
+
+def _named_struct(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """name, value, name, value, …: the names are constants."""
+    if len(arguments) % 2 or not arguments:
+        raise TypeMismatch(f"{name} takes names and values in turn, found {len(arguments)} arguments", span=span)
+    names = []
+    for argument in arguments[::2]:
+        word = constant(argument)
+        if word is None or not isinstance(word.value, str):
+            raise TypeMismatch(f"the name of a field of {name} is not a constant", span=argument.span or span, expected="a STRING")
+        names.append(word.value)
+    return _of_fields(names, arguments[1::2], span)
+
+
+def _of_fields(names: Sequence[str], values: Sequence[Expr], span: Span | None) -> Expr:
+    try:
+        type = struct(tuple(Field(name, value.type) for name, value in zip(names, values, strict=True)))
+    except ValueError as error:
+        raise TypeMismatch(str(error), span=span, expected="names that differ") from None
+    return Call("make_struct", tuple(values), type, False, span)
+
+
+def _field(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """(value, name): a field of a STRUCT, of each STRUCT of an ARRAY, or the value of a MAP under the name."""
+    check_count(name, arguments, 2, 2, span)
+    value, word = arguments
+    assert isinstance(word, Literal) and isinstance(word.value, str)
+    if value.type.name == "MAP":
+        return resolve("subscript", [value, word], span)
+    inner = value.type.parts[0].type if value.type.name == "ARRAY" else value.type
+    if inner.name != "STRUCT":
+        raise TypeMismatch(f"{value.type.sql} has no field {word.value}", span=span, expected="a STRUCT, or an ARRAY or MAP of them")
+    found = [i for i, part in enumerate(inner.parts) if part.name.lower() == word.value.lower()]
+    if not found:
+        fields = ", ".join(part.name for part in inner.parts)
+        raise TypeMismatch(f"{inner.sql} has no field {word.value}", span=word.span or span, expected=f"one of {fields}")
+    type = inner.parts[found[0]].type
+    nullable = value.nullable or value.type.name == "STRUCT"
+    index = Literal(found[0], INT)
+    return Call("field", (value, index), type if value.type.name == "STRUCT" else array_type(type), nullable, span)
+
+
+def _subscript(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+    """value[index]: an element of an ARRAY by its place from 0, the value of a MAP under a key, a field of a STRUCT by its name."""
+    check_count(name, arguments, 2, 2, span)
+    value, index = arguments
+    if value.type.name == "STRUCT" and isinstance(index, Literal) and index.type == STRING:
+        return resolve("field", [value, index], span)
+    return _part(name, value, index, span)
+
+
+def _part(name: str, value: Expr, index: Expr, span: Span | None) -> Typed:
+    accept(name, 1, value, COLLECTION, span)
+    if value.type.name == "ARRAY":
+        return Typed((value, accept(name, 2, index, INTEGER, span)), value.type.parts[0].type, True)
+    key = value.type.parts[0].type
+    common = common_type([key, index.type])
+    if common != key:
+        raise TypeMismatch(
+            f"argument 2 of {name} has the wrong type", span=index.span or span, expected=f"{key.sql}, found {index.type.sql}"
+        )
+    return Typed((value, cast(index, key)), value.type.parts[1].type, True)
+
+
+def _element_at(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    check_count(name, arguments, 2, 2, span)
+    return _part(name, arguments[0], arguments[1], span)
+
+
+def _is_array(call: Call) -> bool:
+    return call.arguments[0].type.name == "ARRAY"
+
+
+def _lookup(place: Callable[[Call, int, int], int | None]) -> Callable[..., Value]:
+    """place: (call, index, length) → the position in an ARRAY; None for NULL."""
+
+    def of_row(call: Call, value: tuple[Any, ...], index: Any) -> Value:
+        if not _is_array(call):
+            return rows.value_under(value, index)
+        at = place(call, index, len(value))
+        found: Value = None if at is None else value[at]
+        return found
+
+    return of_row
+
+
+def _of_map(part: int) -> Callable[[str, Sequence[Expr], Span | None], Typed]:
+    def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+        check_count(name, arguments, 1, 1, span)
+        value = accept(name, 1, arguments[0], MAP, span)
+        return Typed((value,), array_type(value.type.parts[part].type), value.nullable)
+
+    return rule
+
+
+def _parts(name: str, part: int) -> Function:
+    return Function(
+        name=name,
+        signature=_of_map(part),
+        can_fail=False,
+        rows=lambda call, value: tuple(entry[part] for entry in value),
+        arrays=per_distinct,
+    )
+
+
+def _place(name: str, place: Callable[[Call, int, int], int | None], *, named: bool) -> Function:
+    run = _lookup(place)
+    return Function(
+        name=name,
+        named=named,
+        signature=_element_at if named else _subscript,
+        can_fail=_is_array,
+        rows=run,
+        arrays=arrays.element(place),
+    )
+
+
+FUNCTIONS: Final = (
+    Function(name="array", signature=_array, nulls=Nulls.SEEN, can_fail=False, rows=lambda call, *values: values, arrays=arrays.array),
+    Function(name="map", signature=_map, nulls=Nulls.SEEN, can_fail=True, rows=rows.make_map, arrays=arrays.make_map),
+    Rewrite(name="struct", build=_struct),
+    Rewrite(name="named_struct", build=_named_struct),
+    Function(
+        name="make_struct",
+        named=False,
+        signature=_struct,
+        nulls=Nulls.SEEN,
+        can_fail=False,
+        rows=lambda call, *values: values,
+        arrays=arrays.make_struct,
+    ),
+    Function(name="field", named=False, signature=_field, can_fail=False, rows=rows.field, arrays=arrays.field),
+    _place("subscript", rows.place_from_0, named=False),
+    _place("element_at", rows.place_from_1, named=True),
+    _place("try_element_at", rows.place_or_null, named=True),
+    Function(name="size", aliases=("cardinality",), signature=takes([COLLECTION], INT), can_fail=False, rows=rows.size, arrays=arrays.size),
+    _parts("map_keys", 0),
+    _parts("map_values", 1),
+)
