@@ -13,7 +13,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.lexer import NUMBER, QUOTED, STRING, WORD
 from deltic.frontends.sql.literals import UNITS
 from deltic.frontends.sql.parse_type import TypeParser
-from deltic.frontends.sql.refusals import AFTER_ARGUMENT, AFTER_OPERAND, AFTER_VALUE, OPERANDS, PATTERNS, refuse
+from deltic.frontends.sql.refusals import AFTER_ARGUMENT, AFTER_OPERAND, AFTER_VALUE, OPERANDS, refuse
 
 OR, AND, NOT, PREDICATE, COMPARISON = 1, 2, 3, 4, 5
 _TABLE: Final = {
@@ -142,11 +142,7 @@ class ExpressionParser(TypeParser):
                 raise SyntaxFailure("BETWEEN without AND", span=self.since(start), expected="x BETWEEN a AND b")
             return tree.BetweenTest(left, low, self.expression(COMPARISON), negated, self.since(start))
         if self.word in ("LIKE", "ILIKE"):
-            folded = self.take().word == "ILIKE"
-            refuse(self, PATTERNS, self.token.start)
-            pattern = self.expression(COMPARISON)
-            escape = tree.StringText(self.string("one character, as a string"), self.since(start)) if self.passes("ESCAPE") else None
-            return tree.LikeTest(left, pattern, escape, negated, folded, self.since(start))
+            return self._like(left, negated, start)
         if self.word in ("RLIKE", "REGEXP"):
             self.position += 1
             call = tree.FunctionCall("rlike", (left, self.expression(COMPARISON)), False, None, True, self.since(start))
@@ -165,6 +161,18 @@ class ExpressionParser(TypeParser):
             raise self.failure("NULL, TRUE, FALSE or DISTINCT FROM")
         state = self.take().word
         return tree.IsTest(left, "NULL" if state == "UNKNOWN" else state, negated, self.since(start))
+
+    def _like(self, left: tree.Expression, negated: bool, start: int) -> tree.Expression:
+        """[I]LIKE a pattern, or ANY or ALL of several."""
+        folded = self.take().word == "ILIKE"
+        if self.word in ("ANY", "SOME", "ALL") and self.tokens[self.position + 1].word == "(":
+            operator = "AND" if self.take().word == "ALL" else "OR"
+            patterns = self.listed(self.expression)
+            tests = tuple(tree.LikeTest(left, pattern, None, negated, folded, self.since(start)) for pattern in patterns)
+            return tests[0] if len(tests) == 1 else tree.Operation((operator,) * (len(tests) - 1), tests, self.since(start))
+        pattern = self.expression(COMPARISON)
+        escape = tree.StringText(self.string("one character, as a string"), self.since(start)) if self.passes("ESCAPE") else None
+        return tree.LikeTest(left, pattern, escape, negated, folded, self.since(start))
 
     def _in(self, left: tree.Expression, negated: bool, start: int) -> tree.Expression:
         if self.word == "(" and self._begins_query(self.position + 1):

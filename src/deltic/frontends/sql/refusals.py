@@ -78,11 +78,6 @@ AFTER_ARGUMENT: Final[Refusals] = _by_first(
 )
 """After an argument of a call, and in rows in parentheses."""
 
-PATTERNS: Final[Refusals] = _by_first(
-    {f"{word} (": (f"{word} is not supported", "conditions with OR or AND") for word in ("ANY", "SOME", "ALL")}
-)
-"""After LIKE."""
-
 AFTER_ITEM: Final[Refusals] = _by_first(
     {
         **dict.fromkeys(("USING", "ROW FORMAT"), ("TRANSFORM … USING is not supported", "a function in Python over the rows of a view")),
