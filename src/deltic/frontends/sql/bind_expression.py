@@ -283,6 +283,8 @@ class ExpressionBinder:
         branches = []
         for when, then in node.branches:
             condition = self._placed(when)
+            if subject is None and condition.type == NULL:
+                raise TypeMismatch("a condition is not BOOLEAN", span=condition.span, expected="BOOLEAN, found NULL")
             branches.append((condition if subject is None else resolve("=", [subject, condition], condition.span), self._placed(then)))
         return case(branches, None if node.otherwise is None else self._placed(node.otherwise), node.span)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from deltic.errors import SyntaxFailure, Unsupported
@@ -206,17 +207,14 @@ class QueryParser(ExpressionParser):
         words = [token.word for token in self.tokens[at : self.position - 1]]
         if self.ended or self.word in NO_OPERANDS:
             raise self.missing()
-        kind = " ".join(word for word in words if word not in ("NATURAL", "OUTER"))
-        if words[-1:] == ["OUTER"] and kind not in ("LEFT", "RIGHT", "FULL"):
-            self.position -= 1
-            raise self.failure("LEFT, RIGHT or FULL before OUTER")
+        natural, kind = self._join_kind(words)
         lateral = self.word == "LATERAL"
         right = self._source()
         condition, columns = None, tuple[tree.Name, ...]()
         if self.word == "ON":
             self.position += 1
             condition = self.expression()
-            if "NATURAL" in words:
+            if natural:
                 raise SyntaxFailure("a join takes only one of NATURAL, USING and ON", span=condition.span)
         elif self.word == "USING":
             using = self.take()
@@ -226,7 +224,19 @@ class QueryParser(ExpressionParser):
         if lateral and (kind not in ("", "INNER", "CROSS") or not _is_true(condition) or columns):
             remedy = "LATERAL VIEW OUTER keeps rows for which the function returns none"
             raise Unsupported("this join with LATERAL is not supported", span=right.span, expected=", LATERAL f(…)", remedy=remedy)
-        return tree.JoinClause(kind, "NATURAL" in words, right, condition, columns, self.since(start))
+        return tree.JoinClause(kind, natural, right, condition, columns, self.since(start))
+
+    def _join_kind(self, words: Sequence[str]) -> tuple[bool, str]:
+        """(whether the join is natural, its kind without OUTER), from the words before JOIN, which was just read."""
+        natural = words[:1] == ["NATURAL"]
+        kind = words[natural:]
+        if kind[-1:] == ["OUTER"] and kind[:-1] in (["LEFT"], ["RIGHT"], ["FULL"]):
+            kind = kind[:-1]
+        for back, word in enumerate(reversed(kind), 1):
+            if word in ("NATURAL", "OUTER"):
+                self.position -= back + 1
+                raise self.failure("NATURAL before the kind of the join" if word == "NATURAL" else "LEFT, RIGHT or FULL before OUTER")
+        return natural, " ".join(kind)
 
     def _source(self) -> tree.Source:
         start = self.token.start
