@@ -83,6 +83,7 @@ def test_a_function_that_changed_in_another_module_of_the_folder_is_noticed(shop
     assert shop.summed("bands") == Counter({(1, 1): 1, (2, 2): 1})
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_module_and_its_helpers_travel_to_sparks_workers(shop: Shop) -> None:
     """In a process of its own, since `deltic run` makes and stops a Spark session."""
