@@ -49,7 +49,7 @@ _BITS: Final = {
 }  # fmt: skip
 
 _HASHES: Final = {
-    **{name: each(f"{name}({{}})", "s a u k js NULL") for name in ("md5", "sha", "sha1", "base64")},
+    **{name: each(f"{name}({{}})", "s a u k js NULL encode(s,'utf-16')") for name in ("md5", "sha", "sha1", "base64")},
     "sha2": [f"sha2(s, {bits})" for bits in ("0", "224", "256", "384", "512", "1", "NULL", "i")],
     **{
         name: [*each(f"{name}({{}})", "b t h i l f x p r w s js d ts NULL"), f"{name}(i, s, NULL, x)", f"{name}(s, a, url)", f"{name}(NULL, d, ts, r)",
@@ -74,6 +74,8 @@ _PIECES: Final = {
     "make_valid_utf8": each("make_valid_utf8({})", "s a"),
     "validate_utf8": each("validate_utf8({})", "s a"),
     "try_validate_utf8": each("try_validate_utf8({})", "s a"),
+    "soundex": each("soundex({})", "s u k NULL"),
+    "split_part": ["split_part(s, 'a', t)", "split_part(s, a, 1)", "split_part(s, ',', -1)", "split_part(u, '', 1)"],
     "typeof": each("typeof({})", "b t h i l f x p r s d ts NULL 1+1L"),
 }  # fmt: skip
 
@@ -396,6 +398,19 @@ _NESTED: Final = {
     "hashes of parts": ["hash(array(i, j))", "hash(struct(s, x))", "xxhash64(array(s, NULL), i)", "hash(array(struct(i, d)))", "hash(CAST(s AS BINARY))"],
 }  # fmt: skip
 
+_FORMATTED: Final = {
+    "format_number": [*(f"format_number({v}, {n})" for v in ("x", "f", "p", "r", "w", "i", "l", "t") for n in ("0", "2", "5")), "format_number(x, IF(i < 10, i, 1))", "format_number(x, -1)", "format_number(x, 20)",
+        *(f"format_number({v}, '{p}')" for v in ("x", "p", "i") for p in ("#,###.#", "0", "#", "000.00", "#.00", "0.##", "#,##0.00", "####", "#,#0.0#", ".00", ".##", "#.##", "0,0")), "format_number(i, NULL)",
+        "format_number(NULL, 2)", "format_number(x, 40)"],
+    "format_string": [*(f"format_string('{f}', i)" for f in ("%d", "%5d|", "%-5d|", "%05d", "%+d", "%,d", "%(d", "% d", "%x", "%X", "%o", "%#x", "%#o", "%010x", "%+,015d", "%(,d", "%s", "%10s", "%.2s",
+        "%b", "%S", "%%%d%n", "%5%", "%1$d %1$d %d", "%d %<d", "%-+8d|", "%(08d")), *(f"format_string('{f}', x)" for f in ("%f", "%.2f", "%10.3f", "%e", "%.3E", "%g", "%.0f", "%,.2f", "%+.1f", "%010.2f", "%s", "%b",
+        "%.0e", "%#.0f", "%(.1f", "% .3f", "%G", "%.3g", "%,.3g", "%-12.2f|", "%.15f", "%.20f", "%08.1e")), *(f"format_string('{f}', s)" for f in ("%s", "%10s|", "%-10s|", "%.2s", "%S", "%b", "%-8.3s|")),
+        "format_string('%s %s %s', b, t, l)", "format_string('%x %o', l, t)", "format_string('%x', h)", "format_string('%s', f)", "format_string('%.3f', f)", "format_string('%e', f)", "format_string('%s', p)",
+        "format_string('%c', t)", "format_string('%c', i)", "format_string('%2$s %1$s', s, a)", "format_string('plain')", "format_string(NULL, 1)", "format_string('%s', NULL)", "format_string('%d', NULL)",
+        "format_string('%d', s)", "format_string('%f', i)", "format_string('%d', x)", "format_string('%s %s', s)", "format_string(s, i)", "format_string('%.1f', NULL)", "format_string('%c', NULL)", "format_string('%.1s|%x', NULL, NULL)"],
+    "printf": ["printf('%d%%', i)"],
+}  # fmt: skip
+
 TERMS: Final[Mapping[str, list[str]]] = {
     **_MATH,
     **_BITS,
@@ -407,4 +422,5 @@ TERMS: Final[Mapping[str, list[str]]] = {
     **_URL,
     **_JSON,
     **_NESTED,
+    **_FORMATTED,
 }

@@ -14,9 +14,9 @@ from deltic.expr.functions.signature import INTEGER, Parameter, check_count, tak
 from deltic.expr.nodes import Call, Expr, Value
 from deltic.expr.registry import Function, Nulls, Signature, Typed
 from deltic.expr.rows import hashes as rows
-from deltic.schema import BIGINT, INT, NULL, STRING, Type
+from deltic.schema import BIGINT, BINARY, INT, NULL, STRING, Type
 
-BYTES: Final = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
+_BYTES: Final = Parameter("BINARY or STRING", lambda t: BINARY if t in (BINARY, STRING, NULL) else None)
 _SHA2: Final = {0: hashlib.sha256, 224: hashlib.sha224, 256: hashlib.sha256, 384: hashlib.sha384, 512: hashlib.sha512}
 
 
@@ -24,16 +24,16 @@ def _digest(name: str, run: Callable[[bytes], str], aliases: tuple[str, ...] = (
     return Function(
         name=name,
         aliases=aliases,
-        signature=takes([BYTES], STRING),
+        signature=takes([_BYTES], STRING),
         can_fail=False,
-        rows=lambda call, text: run(text.encode()),
+        rows=lambda call, data: run(data),
         arrays=per_distinct,
     )
 
 
-def _sha2(call: Call, text: str, bits: int) -> str | None:
+def _sha2(call: Call, data: bytes, bits: int) -> str | None:
     """NULL for a number of bits that SHA-2 does not have."""
-    return _SHA2[bits](text.encode()).hexdigest() if bits in _SHA2 else None
+    return _SHA2[bits](data).hexdigest() if bits in _SHA2 else None
 
 
 def _of_values(type: Type) -> Signature:
@@ -66,7 +66,7 @@ _XXHASH64: Final = rows.of_parts(rows.xxhash64)
 FUNCTIONS: Final = (
     _digest("md5", lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest()),
     _digest("sha1", lambda data: hashlib.sha1(data, usedforsecurity=False).hexdigest(), ("sha",)),
-    Function(name="sha2", signature=takes([BYTES, INTEGER], STRING, nullable="always"), can_fail=False, rows=_sha2, arrays=per_distinct),
+    Function(name="sha2", signature=takes([_BYTES, INTEGER], STRING, nullable="always"), can_fail=False, rows=_sha2, arrays=per_distinct),
     _digest("base64", lambda data: base64.b64encode(data).decode()),
     Function(
         name="hash",
