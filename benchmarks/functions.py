@@ -34,6 +34,7 @@ from deltic.errors import DelticError
 from deltic.expr import known_functions
 from deltic.frontends.sql import bind_query
 from deltic.plan.evaluate import evaluate
+from deltic.types import frozen
 
 MOMENT: Final = frozenset((
     *("curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now", "rand", "random", "randn", "randstr"),
@@ -119,7 +120,7 @@ def tried(finding: Finding, queries: Iterable[str], ask: Ask) -> None:
         except Exception as error:
             finding.different.append(f"{query}: Spark says {_first_line(error)}, ours {ours}")
             continue
-        theirs = list(zip(*(column.to_pylist() for column in answer.columns), strict=True))
+        theirs = list(zip(*(map(frozen, column.to_pylist()) for column in answer.columns), strict=True))
         if _alike(ours, theirs):
             finding.agreeing += 1
         else:
@@ -137,6 +138,8 @@ def _alike(ours: Sequence[tuple[Any, ...]], theirs: Sequence[tuple[Any, ...]]) -
 def _same(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, float) and isinstance(theirs, float):
         return ours == theirs or (math.isnan(ours) and math.isnan(theirs)) or math.isclose(ours, theirs, rel_tol=LAST_PLACE)
+    if isinstance(ours, tuple) and isinstance(theirs, tuple):
+        return len(ours) == len(theirs) and all(map(_same, ours, theirs))
     return type(ours) is type(theirs) and bool(ours == theirs)
 
 
