@@ -6,6 +6,7 @@ once after a value, so that only AND and OR can follow it. What Spark has here a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Final
 
 from deltic.errors import SyntaxFailure, Unsupported
@@ -51,12 +52,12 @@ _UNIT_CALLS: Final = {
 _TRIMS: Final = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
-class ExpressionParser(TypeParser):
-    """Rules for expressions; `query` is left to the parser of queries."""
+class ExpressionParser(TypeParser, ABC):
+    """Rules for expressions. The parser of queries implements `query`."""
 
+    @abstractmethod
     def query(self) -> tree.Query:
-        """A query, without parentheses around it."""
-        raise NotImplementedError
+        """A query without surrounding parentheses."""
 
     def expression(self, level: int = OR) -> tree.Expression:
         """An expression whose operators have at least this level."""

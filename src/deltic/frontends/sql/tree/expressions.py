@@ -1,0 +1,321 @@
+"""Expressions of a syntax tree. Operators of one level in a row are one node, so no tree is deeper than its text is nested."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltic.errors import Span
+
+if TYPE_CHECKING:
+    from deltic.frontends.sql.tree.queries import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name without its quotes."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnName:
+    """A column, and what it is qualified by."""
+
+    parts: tuple[Name, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """* or table.*, except some columns."""
+
+    qualifier: Name | None
+    excluded: tuple[Name, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class NumberText:
+    """A number as written, its sign with it."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class StringText:
+    """The characters of a string."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """TRUE, FALSE, NULL, and functions without parentheses; in upper case."""
+
+    word: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TypedText:
+    """DATE '…' and the like."""
+
+    type: Name
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalText:
+    """INTERVAL, amounts with units. to: the second unit of INTERVAL '…' YEAR TO MONTH, or a string that has the units in it."""
+
+    parts: tuple[tuple[Expression, Name], ...]
+    compound: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Operators of one level from left to right, between one operand more; in upper case."""
+
+    operators: tuple[str, ...]
+    operands: tuple[Expression, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """NOT, -, + or ~."""
+
+    operator: str
+    operand: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Parenthesised:
+    """An expression in parentheses."""
+
+    inner: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class IsTest:
+    """IS [NOT] NULL, TRUE, FALSE."""
+
+    operand: Expression
+    state: str
+    negated: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctTest:
+    """IS [NOT] DISTINCT FROM."""
+
+    left: Expression
+    right: Expression
+    negated: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenTest:
+    """[NOT] BETWEEN low AND high."""
+
+    operand: Expression
+    low: Expression
+    high: Expression
+    negated: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class InList:
+    """[NOT] IN (value, …)."""
+
+    operand: Expression
+    values: tuple[Expression, ...]
+    negated: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class InQuery:
+    """[NOT] IN (query)."""
+
+    operand: Expression
+    query: Query
+    negated: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class LikeTest:
+    """[NOT] LIKE pattern [ESCAPE '…']; ILIKE if `folded`."""
+
+    operand: Expression
+    pattern: Expression
+    escape: Expression | None
+    negated: bool
+    folded: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ExistsTest:
+    """EXISTS (query)."""
+
+    query: Query
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedCase:
+    """CASE [subject] WHEN … THEN … [ELSE …] END."""
+
+    subject: Expression | None
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """A type. word: its words before any bracket, in upper case. parts: the contents of <…>; None without it."""
+
+    word: str
+    parameters: tuple[str, ...]
+    parts: tuple[TypePart, ...] | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TypePart:
+    """A part of a nested type: a type, with the field's name in a STRUCT. required: it is NOT NULL."""
+
+    name: Name | None
+    type: TypeName
+    required: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class FieldOf:
+    """value.field, where the value is more than a name."""
+
+    value: Expression
+    field: Name
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Subscript:
+    """value[index]."""
+
+    value: Expression
+    index: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CastCall:
+    """CAST, TRY_CAST (lenient) or ::."""
+
+    operand: Expression
+    type: TypeName
+    lenient: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """name([DISTINCT] argument, …) [FILTER (WHERE condition)].
+
+    name: in lower case. keywords: it is written with words between its arguments, which are in the order of the function's own.
+    """
+
+    name: str
+    arguments: tuple[Expression, ...]
+    distinct: bool
+    condition: Expression | None
+    keywords: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DefinedCall:
+    """A call of a user-defined function. function: its definition. body: of a SQL function, its expression, with its own calls resolved."""
+
+    name: str
+    function: object
+    body: Expression | None
+    arguments: tuple[Expression, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractCall:
+    """EXTRACT(field FROM source)."""
+
+    field: Name
+    source: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RowValue:
+    """Several expressions in parentheses."""
+
+    items: tuple[Expression, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarQuery:
+    """A query in parentheses, where a value is expected."""
+
+    query: Query
+    span: Span
+
+
+Expression = (
+    ColumnName
+    | Star
+    | NumberText
+    | StringText
+    | Keyword
+    | TypedText
+    | IntervalText
+    | FieldOf
+    | Subscript
+    | Operation
+    | Prefix
+    | Parenthesised
+    | IsTest
+    | DistinctTest
+    | BetweenTest
+    | InList
+    | InQuery
+    | LikeTest
+    | ExistsTest
+    | SearchedCase
+    | CastCall
+    | FunctionCall
+    | DefinedCall
+    | ExtractCall
+    | RowValue
+    | ScalarQuery
+)
+
+
+def unnest(node: Expression) -> Expression:
+    """The expression without parentheses around it."""
+    while isinstance(node, Parenthesised):
+        node = node.inner
+    return node

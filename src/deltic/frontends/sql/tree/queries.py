@@ -1,0 +1,175 @@
+"""Queries of a syntax tree, and the relations of FROM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deltic.errors import Span
+from deltic.frontends.sql.tree.expressions import Expression, FunctionCall, Name
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem:
+    """An expression of a select list; several names for one that makes several columns."""
+
+    expression: Expression
+    names: tuple[Name, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TableAlias:
+    """[AS] name [(column, …)]."""
+
+    name: Name
+    columns: tuple[Name, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A table, a view or a CTE in FROM."""
+
+    name: Name
+    alias: TableAlias | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedTable:
+    """A query in FROM."""
+
+    query: Query
+    alias: TableAlias | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TableCall:
+    """A function in FROM. lateral: it may read the relations before it."""
+
+    call: FunctionCall
+    alias: TableAlias | None
+    lateral: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class JoinClause:
+    """What a relation is joined with. kind: the words before JOIN, or "," for a comma. condition: of ON; columns: of USING."""
+
+    kind: str
+    natural: bool
+    right: Source
+    condition: Expression | None
+    columns: tuple[Name, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedTables:
+    """A relation and what it is joined with, from left to right. alias: of the whole in parentheses."""
+
+    first: Source
+    joins: tuple[JoinClause, ...]
+    alias: TableAlias | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class LateralView:
+    """LATERAL VIEW [OUTER] call name AS column, …"""
+
+    call: FunctionCall
+    outer: bool
+    name: Name | None
+    columns: tuple[Name, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class GroupClause:
+    """GROUP BY. every: it may be GROUP BY ALL, whose one key is the column `all` where there is one."""
+
+    keys: tuple[Expression, ...]
+    every: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SelectQuery:
+    """SELECT without ORDER BY and LIMIT."""
+
+    items: tuple[SelectItem, ...]
+    distinct: bool
+    hint: Span | None
+    source: Source | None
+    laterals: tuple[LateralView, ...]
+    where: Expression | None
+    group: GroupClause | None
+    having: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesQuery:
+    """VALUES row, …; a row of one value stands without parentheses, too."""
+
+    rows: tuple[Expression, ...]
+    alias: TableAlias | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SetQuery:
+    """UNION, EXCEPT or INTERSECT of two queries, and UNION of several with one quantifier."""
+
+    operator: str
+    distinct: bool
+    parts: tuple[Query, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CommonTable:
+    """name [(column, …)] [MAX RECURSION LEVEL n] AS (query)."""
+
+    name: Name
+    columns: tuple[Name, ...]
+    limit: int | None
+    query: Query
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class OrderTerm:
+    """A term of ORDER BY."""
+
+    expression: Expression
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LimitClause:
+    """LIMIT count; None is LIMIT ALL."""
+
+    count: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class WholeQuery:
+    """[WITH …] query [ORDER BY …] [LIMIT …], and any query in parentheses."""
+
+    ctes: tuple[CommonTable, ...]
+    recursive: bool
+    body: Query
+    order: tuple[OrderTerm, ...]
+    limit: LimitClause | None
+    span: Span
+
+
+Source = TableName | DerivedTable | TableCall | ValuesQuery | JoinedTables
+Query = SelectQuery | ValuesQuery | SetQuery | WholeQuery
+QUERIES = (SelectQuery, ValuesQuery, SetQuery, WholeQuery)

@@ -1,0 +1,80 @@
+"""Definitions of tables and views in a syntax tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deltic.errors import Span
+from deltic.frontends.sql.tree.expressions import Expression, Name, TypeName
+from deltic.frontends.sql.tree.queries import Query
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """name type [NOT NULL] [PRIMARY KEY]."""
+
+    name: Name
+    type: TypeName
+    required: bool
+    key: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDefinition:
+    """PRIMARY KEY (column, …)."""
+
+    columns: tuple[Name, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """The head of CREATE TABLE, and of DECLARE RECURSIVE VIEW."""
+
+    name: Name
+    parts: tuple[ColumnDefinition | KeyDefinition, ...]
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionParameter:
+    """A parameter of a function. default: its value if a call omits it."""
+
+    name: Name
+    type: TypeName
+    default: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionDefinition:
+    """CREATE FUNCTION. result: None if it is the type of the body. span: the statement's."""
+
+    name: Name
+    parameters: tuple[FunctionParameter, ...]
+    result: TypeName | None
+    body: Expression
+    or_replace: bool
+    if_not_exists: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ViewDeclaration:
+    """DECLARE RECURSIVE VIEW."""
+
+    table: TableDefinition
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedQuery:
+    """CREATE VIEW: a name for a query. span: the statement's."""
+
+    name: Name
+    columns: tuple[Name, ...]
+    materialized: bool
+    or_replace: bool
+    if_not_exists: bool
+    query: Query
+    span: Span

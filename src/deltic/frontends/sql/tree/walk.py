@@ -1,0 +1,40 @@
+"""Traversal of syntax trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from functools import cache
+from typing import Any
+
+
+def parts(node: object) -> Iterator[object]:
+    """The nodes that a node is made of, one level deep."""
+    kind: Any = type(node)
+    waiting = [getattr(node, name) for name in _field_names(kind)]
+    for value in waiting:
+        if isinstance(value, tuple):
+            waiting.extend(value)
+        elif _is_node(type(value)):
+            yield value
+
+
+@cache
+def _is_node(kind: type) -> bool:
+    """Whether the class is of this package; definitions that a node refers to are not nodes."""
+    return kind.__module__.startswith(__package__)
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+def walk(node: object, enters: Callable[[object], bool] = lambda _: True) -> Iterator[object]:
+    """The node and all in it, but for what is in nodes that are not entered."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        if enters(one):
+            waiting.extend(parts(one))
