@@ -1,6 +1,6 @@
-"""USING and OPTIONS as a front end has read them: the name of a connector, and texts by key, each with its place in the user's text.
+"""USING and OPTIONS as parsed: the name of a connector, and texts by key, each with its place in the user's text.
 
-The connector validates them: every error is at the place of the key or the value that it is about.
+The connector validates them; every error has the place of its key or value.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """connector: its name as written; span: the place of the name. given: the options by key in lower case.
+    """connector: its name as written. span: the place of the name. given: the options, by key in lower case.
 
-    also: keys that the statement takes whatever the connector is; they are not in `given`.
+    also: keys that the statement itself takes; they are not in `given`.
     """
 
     connector: str
@@ -37,9 +37,9 @@ class Options:
     also: tuple[str, ...] = ()
 
     def check_keys(self, known: Sequence[str], elsewhere: Mapping[str, str] | None = None) -> None:
-        """Raises QueryError at the first key that is not one of `known`, whatever its case.
+        """Raises QueryError at the first key that is not one of `known`, case-insensitive.
 
-        elsewhere: remedies for keys, in lower case, that are right somewhere else.
+        elsewhere: remedies for keys, in lower case, that are valid in other statements.
         """
         names = {key.lower() for key in known}
         for key, option in self.given.items():
@@ -50,11 +50,11 @@ class Options:
                 raise QueryError(f"there is no option {option.key} here", span=option.key_span, expected=expected, remedy=remedy)
 
     def place(self, key: str) -> Span:
-        """The place of an option's value; the connector's where it is not given."""
+        """The place of an option's value; that of the connector's name if it is not given."""
         return self.given[key].span if key in self.given else self.span
 
     def text(self, key: str, *, blank: bool = False) -> str | None:
-        """A value as it is, None if it is not given. blank: whether it may be of blanks alone. Raises QueryError also for a NUL."""
+        """A value; None if it is not given. blank: whether it may be blank. Raises QueryError, also for a NUL character."""
         option = self.given.get(key)
         if option is not None and not blank and not option.value.strip():
             raise QueryError(f"the option {option.key} is empty", span=option.span, remedy="give it a value, or leave it out")
@@ -63,7 +63,7 @@ class Options:
         return None if option is None else option.value
 
     def required(self, key: str, message: str) -> str:
-        """A value that must be given; `message` says so if it is not."""
+        """A mandatory value. message: the error if it is not given."""
         value = self.text(key)
         if value is None:
             raise QueryError(message, span=self.span, expected=f"OPTIONS ({key} '…')")
@@ -76,7 +76,7 @@ class Options:
         return self.one_of(key, ("true", "false")) == "true"
 
     def one_of(self, key: str, values: Sequence[_Value], default: _Value | None = None) -> _Value:
-        """One of the values, whatever its case; required where there is no default."""
+        """One of the values, case-insensitive; mandatory without a default."""
         expected = " or ".join(f"{key} '{value}'" for value in values)
         option = self.given.get(key)
         if option is None and default is not None:

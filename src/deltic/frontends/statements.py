@@ -1,6 +1,6 @@
-"""What front ends hand to a catalog: definitions of tables, views and sinks, bound to plans and schemas, and where they are dropped.
+"""The statements that front ends pass to a catalog: definitions of tables, views and sinks, bound to plans and schemas, and drops.
 
-A catalog knows no text: a view comes with the function that binds it again when something that it reads is replaced.
+A catalog has no text: a view has a function that binds it again when a relation that it reads is replaced.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Rebind: TypeAlias = Callable[[Namespace], Plan]
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """The column of a table that tells the time, which lags behind its greatest value by `delay_us`. span: of the column's name."""
+    """A table's watermark: the greatest value of `column` less `delay_us`. span: the place of the column's name."""
 
     column: str
     delay_us: int
@@ -74,7 +74,7 @@ class Timed:
 class CreateTable:
     """CREATE TABLE [IF NOT EXISTS].
 
-    source: USING and OPTIONS, not validated yet; None for a table that is fed by hand. timed: what the option watermark says.
+    source: USING and OPTIONS, not validated yet; None for a table without a source. timed: the watermark.
     """
 
     table: TableSchema
@@ -88,9 +88,9 @@ class CreateTable:
 class CreateView:
     """CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW [IF NOT EXISTS].
 
-    materialized: False for a plain or temporary view, which is only a name for its query.
-    rebind: binds its query over another catalog. span: its name. depends_on: the catalog's relations that it reads, sorted. calls: the
-    functions of users that it calls, directly or not, in lower case.
+    materialized: False for a plain or temporary view, which only names its query.
+    rebind: binds its query again over another namespace. span: its name. depends_on: the relations that it reads, sorted. calls: the
+    users' functions that it calls, directly or not, in lower case.
     """
 
     name: str
@@ -106,7 +106,7 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True)
 class DeclareView:
-    """DECLARE RECURSIVE VIEW: the columns of a view whose query comes later. limit: of iterations; span: its name."""
+    """DECLARE RECURSIVE VIEW: the columns of a view whose query follows. limit: the most iterations. span: its name."""
 
     name: str
     schema: Schema
@@ -134,7 +134,7 @@ class DropTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateSink:
-    """CREATE SINK [IF NOT EXISTS] name FROM view. sink: USING and OPTIONS, not validated yet. span, view_span: the names'."""
+    """CREATE SINK [IF NOT EXISTS] name FROM view. sink: USING and OPTIONS, not validated yet. span, view_span: places of the names."""
 
     name: str
     view: str

@@ -1,9 +1,9 @@
-"""Spark's SQL into plans: scripts of CREATE TABLE, CREATE VIEW, CREATE SINK, DECLARE and DROP, and single queries.
+"""Binds Spark's SQL to plans: scripts of CREATE TABLE, CREATE VIEW, CREATE SINK, DECLARE and DROP, and single queries.
 
 The parser follows Spark's grammar rule by rule (parse_statement, parse_query, parse_expression) and builds a tree in which every node has
-its place; a statement is read to its last token or refused (`refusals` says what for).
+its place. A statement is parsed completely or refused; `refusals` lists the unsupported syntax.
 
-Plans are plain: a Project for a select list, a Filter for a condition, joins in the order written.
+Plans are not optimized: a Project for a select list, a Filter for a condition, joins in the order of the text.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ __all__ = [
 
 
 def parse_script(text: str, name: str, catalog: Namespace) -> Iterator[Statement]:
-    """The statements of a script, each bound when it is read, so that the caller can put it into the catalog first.
+    """The statements of a script. Each is bound when it is requested, after the caller has added the previous ones to the catalog.
 
-    name: what messages call the script. All statements are parsed, and unsupported ones refused, before the
-    first is yielded. Raises subclasses of QueryError, with the place.
+    name: the script's name in messages. All statements are parsed, and unsupported ones refused, before the first is yielded. Raises
+    subclasses of QueryError, with the place.
     """
     with shallow(None):
         parsed = parse(text, name)
@@ -73,9 +73,9 @@ def parse_script(text: str, name: str, catalog: Namespace) -> Iterator[Statement
 
 
 def bind_query(text: str, name: str, catalog: Namespace, form: Form | None = None, *, final: bool = True) -> Plan:
-    """The plan of one query; of CREATE VIEW, the plan of its query under the view's column names. form: restricts its clauses.
+    """The plan of one query, or of the query of CREATE VIEW under the view's column names. form: restricts the clauses.
 
-    final: whether it is a view, or read as one, and so refuses negative weights; otherwise it is part of a larger plan.
+    final: whether the plan is a view's, which refuses negative weights; otherwise it is part of a larger plan.
     """
     with shallow(None):
         parsed = parse(text, name)

@@ -1,6 +1,6 @@
-"""The base of a recursive query: what is left of it without the terms that read the relation itself.
+"""The base case of a recursive query: the query without the terms that read the relation itself.
 
-It says what columns the relation has, and of what types, so conditions that read the relation are left out as well.
+It determines the relation's columns and types, so conditions that read the relation are removed as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def reads(query: tree.Query, name: str) -> bool:
 
 
 def base_of(query: tree.Query, name: str) -> tree.Query | None:
-    """The query without the terms that read the relation `name`; None where nothing is left."""
+    """The query without the terms that read the relation `name`; None if nothing remains."""
     return _base(query, frozenset((name.lower(),)))
 
 
@@ -41,7 +41,7 @@ def _reads(node: object, names: Names) -> bool:
 
 
 def _ctes(node: tree.WholeQuery, names: Names) -> tuple[Sequence[tree.CommonTable], Names]:
-    """The CTEs that read none of `names`; and what reads one of them by name in the rest of the query."""
+    """(the CTEs that read none of `names`, the names extended by the CTEs that do)."""
     kept = []
     for cte in node.ctes:
         own = frozenset((cte.name.text.lower(),))

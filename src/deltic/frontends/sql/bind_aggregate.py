@@ -1,4 +1,4 @@
-"""Aggregates, and expressions over keys and aggregates onto the columns of an Aggregate."""
+"""Binds aggregates, and rewrites expressions over the columns of an Aggregate."""
 
 from __future__ import annotations
 
@@ -34,33 +34,33 @@ UNSUPPORTED: Final = {
 
 
 class Collector:
-    """The aggregates of one SELECT, each once; a column of index AGGREGATED + i stands for the i-th."""
+    """The distinct aggregates of one SELECT; a column with index AGGREGATED + i represents the i-th."""
 
     def __init__(self) -> None:
         self.calls: list[AggregateCall] = []
 
     def add(self, call: AggregateCall) -> Column:
-        """The column that stands for the aggregate."""
+        """The column that represents the aggregate."""
         if call not in self.calls:
             self.calls.append(call)
-        at = self.calls.index(call)
-        return Column(AGGREGATED + at, call.type, call.nullable, call.function, call.span)
+        position = self.calls.index(call)
+        return Column(AGGREGATED + position, call.type, call.nullable, call.function, call.span)
 
 
 def aggregate_of(node: object) -> str | None:
-    """The aggregate's name, where the node is a call of one."""
+    """The aggregate's name if the node is a call of one."""
     if isinstance(node, tree.FunctionCall) and (is_aggregate(node.name) or node.name in UNSUPPORTED):
         return node.name
     return None
 
 
 def has_aggregate(node: tree.Expression) -> bool:
-    """Whether an aggregate is in the node, subqueries aside."""
+    """Whether the node contains an aggregate outside subqueries."""
     return any(aggregate_of(part) for part in tree.walk(node, lambda part: not isinstance(part, tree.QUERIES)))
 
 
 def bind_aggregate(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
-    """The column that stands for a call of an aggregate, which the binder's collector takes."""
+    """The column that represents an aggregate call, which is added to the binder's collector."""
     name, span = node.name, node.span
     if not is_aggregate(name):
         raise Unsupported(f"the aggregate {name.upper()} is not supported", span=span, remedy=UNSUPPORTED[name])
@@ -79,7 +79,7 @@ def _elsewhere(clause: str) -> str:
 
 
 def _arguments(binder: ExpressionBinder, call: tree.FunctionCall) -> tuple[Expr, ...]:
-    """The arguments bound; () for COUNT(*)."""
+    """The bound arguments; () for COUNT(*)."""
     match call.arguments:
         case (tree.Star(qualifier=None, excluded=()),) if call.name == "count":
             return tuple(binder.scope.column(c) for c in binder.scope.star(None)) if call.distinct else ()
@@ -101,17 +101,17 @@ def _aggregate(name: str, arguments: tuple[Expr, ...], distinct: bool, condition
     return AggregateCall(function.name, cast_to, signature.result, signature.nullable, distinct and function.copies, condition, span)
 
 
-def _check_count(name: str, found: int, least: int, most: int | None, span: Span) -> None:
-    if found < least or (most is not None and found > most):
+def _check_count(name: str, given: int, least: int, most: int | None, span: Span) -> None:
+    if given < least or (most is not None and given > most):
         count = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
         noun = "argument" if count == "1" else "arguments"
-        raise TypeMismatch(f"{name.upper()} requires {count} {noun}", span=span, expected=f"{count}, found {found}")
+        raise TypeMismatch(f"{name.upper()} requires {count} {noun}", span=span, expected=f"{count}, found {given}")
 
 
 def onto(expr: Expr, keys: Sequence[Expr], outputs: Sequence[Expr], clause: str) -> Expr:
-    """`expr` over the rows of an Aggregate: what equals keys[i] becomes outputs[i], the j-th aggregate outputs[len(keys) + j].
+    """`expr` rewritten over the rows of an Aggregate: keys[i] becomes outputs[i], the j-th aggregate outputs[len(keys) + j].
 
-    Raises where a column is left that is neither. Columns of the enclosing query stay.
+    Raises QueryError if another column remains. Columns of the enclosing query are unchanged.
     """
     if expr in keys:
         return replace(outputs[keys.index(expr)], span=expr.span)
@@ -134,16 +134,16 @@ def _is_shorter(part: Expr, chain: Call) -> bool:
 
 
 def _chain_onto(expr: Call, shorter: Sequence[tuple[Expr, int]], keys: Sequence[Expr], outputs: Sequence[Expr], clause: str) -> Expr:
-    """A call of AND, OR, || or + that may have shorter ones of the keys in it, such as k + 1 in k + 1 + 2: the longest is taken first."""
-    made: list[Expr] = []
+    """A call of AND, OR, || or + that may start with a shorter chain among the keys, as k + 1 + 2 with k + 1; the longest is replaced."""
+    arguments: list[Expr] = []
     rest = expr.arguments
     by_length = sorted(shorter, key=lambda pair: -len(children(pair[0])))
     while rest:
         match = next(((part, i) for part, i in by_length if rest[: len(children(part))] == children(part)), None)
-        if match is not None and (not made or expr.function != "add"):
-            made.append(outputs[match[1]])
+        if match is not None and (not arguments or expr.function != "add"):
+            arguments.append(outputs[match[1]])
             rest = rest[len(children(match[0])) :]
         else:
-            made.append(onto(rest[0], keys, outputs, clause))
+            arguments.append(onto(rest[0], keys, outputs, clause))
             rest = rest[1:]
-    return replace(expr, arguments=tuple(made))
+    return replace(expr, arguments=tuple(arguments))

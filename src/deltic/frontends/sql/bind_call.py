@@ -1,4 +1,4 @@
-"""Function calls, by name and as EXTRACT."""
+"""Binds function calls and EXTRACT."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REFUSED: Final = {
     **dict.fromkeys(("rand", "random", "randn", "uuid", "shuffle", "randstr", "uniform"), _RANDOM),
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id", "input_file_name"), _RANDOM),
 }
-"""Functions whose value changes without a change of a row."""
+"""Nondeterministic functions, with remedies."""
 
 COLLECTIONS: Final = ("split", "sequence", "map_from_arrays", "from_json")
 TABLE_FUNCTIONS: Final = (
@@ -71,13 +71,13 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         raise Unsupported(f"{name}() makes an array, a map or a struct, which is not supported here", span=span, remedy=remedy)
     arguments = [binder.bind(argument) for argument in _scalars(node)]
     if name not in known_functions():
-        # Names that expr gives to operators are not functions of SQL.
+        # expr's names of operators are not SQL functions.
         raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(name, known_functions()))
     return resolve(name, arguments, span)
 
 
 def bind_now(binder: ExpressionBinder, span: Span) -> Expr:
-    """The time, in a WHERE, whose conditions on it become a temporal filter."""
+    """now(), allowed only in WHERE, where conditions on it become a temporal filter."""
     if binder.clause != "WHERE":
         raise Unsupported("now() is not supported here", span=span, expected=EXPECTED, remedy=REMEDY)
     return now(span)

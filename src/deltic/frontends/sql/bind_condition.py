@@ -1,7 +1,7 @@
-"""WHERE and HAVING: their conjuncts, each a condition on a row or the membership of a row in a subquery.
+"""Binds WHERE and HAVING: each conjunct is a condition on a row, or the membership of a row in a subquery.
 
-EXISTS and IN become semijoins, NOT EXISTS an antijoin, NOT IN a `not_in` join. What a subquery's WHERE asks of the outer row
-moves into the join: equalities as keys, anything else as its residual. The conditions on rows are applied first, as Spark does.
+EXISTS and IN become semijoins, NOT EXISTS an antijoin, NOT IN a `not_in` join. Conditions of a subquery's WHERE on the outer row become
+keys of the join, if they are equalities, or its residual. Conditions on rows are applied first, as in Spark.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from deltic.plan.nodes import Filter, Join, JoinKind, Plan, TemporalFilter
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """A subquery: its rows, its select list over them, and the conditions that its rows must meet with the outer row."""
+    """A subquery: its rows, its select list over them, and its conditions on its rows and the outer row."""
 
     plan: Plan
     outputs: tuple[Expr, ...]
@@ -32,7 +32,7 @@ class Inner:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A join with a subquery. The first of each pair, and columns from OUTER on in the residual, are over the outer rows."""
+    """A join with a subquery. The first of each key pair, and columns from OUTER on in the residual, are over the outer rows."""
 
     kind: JoinKind
     inner: Inner
@@ -46,7 +46,7 @@ Conjunct = Expr | Membership | Timely
 
 
 def bind_conjuncts(node: tree.Expression, binder: ExpressionBinder, env: Environment, bind_inner: BindInner) -> list[Conjunct]:
-    """The parts of a condition, in their order."""
+    """The conjuncts of a condition, in order."""
     inside = env.within(binder.scope)
     bound: list[Conjunct] = []
     for part, negated in _split(node, False):
@@ -61,7 +61,7 @@ def bind_conjuncts(node: tree.Expression, binder: ExpressionBinder, env: Environ
 
 
 def _split(node: tree.Expression, negated: bool) -> Iterator[tuple[tree.Expression, bool]]:
-    """Conjuncts; NOT is taken off a subquery only."""
+    """The conjuncts; a NOT is removed only from a subquery."""
     inner = tree.unnest(node)
     if isinstance(inner, tree.Operation) and inner.operators[0] == "AND" and not negated:
         for operand in inner.operands:
@@ -91,7 +91,7 @@ def _in(node: tree.InQuery, negated: bool, binder: ExpressionBinder, inner: Inne
     if len(values) != len(inner.outputs):
         expected = f"{len(values)} column{'s' * (len(values) > 1)}, found {len(inner.outputs)}"
         raise TypeMismatch("the subquery of IN has the wrong number of columns", span=span, expected=expected)
-    pairs = [_equal(ours, theirs, span) for ours, theirs in zip(values, inner.outputs, strict=True)]
+    pairs = [_equal(outer, inner_value, span) for outer, inner_value in zip(values, inner.outputs, strict=True)]
     keys, residual = _correlation(inner)
     if not negated:
         return Membership("semi", inner, (*keys, *pairs), residual)
@@ -101,15 +101,15 @@ def _in(node: tree.InQuery, negated: bool, binder: ExpressionBinder, inner: Inne
     return Membership("not_in", inner, keys, (), pairs[0])
 
 
-def _equal(ours: Expr, theirs: Expr, span: Span) -> tuple[Expr, Expr]:
-    """The two sides, brought to one type."""
-    equal = resolve(EQUAL, [ours, theirs], span)
+def _equal(outer: Expr, inner_value: Expr, span: Span) -> tuple[Expr, Expr]:
+    """The two sides cast to one type."""
+    equal = resolve(EQUAL, [outer, inner_value], span)
     assert isinstance(equal, Call)
     return equal.arguments[0], equal.arguments[1]
 
 
 def _correlation(inner: Inner) -> tuple[tuple[tuple[Expr, Expr], ...], tuple[Expr, ...]]:
-    """What the inner rows must meet, as keys and residual."""
+    """(keys, residual) of the conditions on the outer row."""
     keys, residual = [], []
     for condition in inner.correlated:
         sides = outer_equality(condition)
@@ -121,7 +121,7 @@ def _correlation(inner: Inner) -> tuple[tuple[tuple[Expr, Expr], ...], tuple[Exp
 
 
 def outer_equality(condition: Expr) -> tuple[Expr, Expr] | None:
-    """The (outer, inner) sides of an equality between the two queries; the outer one still counts from OUTER."""
+    """(outer, inner) of an equality between the two queries; columns of the outer one have indexes from OUTER."""
     if isinstance(condition, Call) and condition.function == EQUAL:
         for outer, inner in (condition.arguments, condition.arguments[::-1]):
             if reads_outer(outer) and not reads_inner(outer) and reads_inner(inner) and not reads_outer(inner):
@@ -130,14 +130,14 @@ def outer_equality(condition: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _as_own(expr: Expr) -> Expr:
-    """An expression over the outer query, as that query itself writes it."""
+    """An expression over the outer query, with that query's own column indexes."""
     return map_columns(expr, lambda column: replace(column, index=column.index - OUTER))
 
 
-def apply(plan: Plan, asked: Sequence[Conjunct], over: Callable[[Expr], Expr] = lambda expr: expr) -> Plan:
-    """The rows of `plan` that meet the conditions, each brought by `over` onto the plan's rows. Equalities become keys of joins."""
+def apply(plan: Plan, conditions: Sequence[Conjunct], over: Callable[[Expr], Expr] = lambda expr: expr) -> Plan:
+    """The rows of `plan` that satisfy the conditions, which `over` rewrites over the plan's rows. Equalities become join keys."""
     rest: list[Expr] = []
-    for condition in asked:
+    for condition in conditions:
         if not isinstance(condition, Membership | Timely):
             bound = over(condition)
             joined = with_equality(plan, bound)
@@ -145,11 +145,11 @@ def apply(plan: Plan, asked: Sequence[Conjunct], over: Callable[[Expr], Expr] = 
             rest.extend([] if joined else [bound])
     if rest:
         plan = Filter(plan, conjunction(rest))
-    times = [condition.over(over) for condition in asked if isinstance(condition, Timely)]
+    times = [condition.over(over) for condition in conditions if isinstance(condition, Timely)]
     if times:
         lower, upper = tuple(b for time in times for b in time.lower), tuple(b for time in times for b in time.upper)
         plan = TemporalFilter(plan, lower, upper)
-    for condition in asked:
+    for condition in conditions:
         if isinstance(condition, Membership):
             plan = _joined(plan, condition, over)
     return plan
@@ -164,6 +164,6 @@ def _joined(plan: Plan, member: Membership, over: Callable[[Expr], Expr]) -> Pla
         return replace(column, index=column.index + width)
 
     residual = conjunction(map_columns(part, beside) for part in member.residual) if member.residual else None
-    keys = tuple((over(ours), theirs) for ours, theirs in member.keys)
+    keys = tuple((over(outer), inner_value) for outer, inner_value in member.keys)
     value = None if member.value is None else (over(member.value[0]), member.value[1])
     return Join(plan, member.inner.plan, member.kind, keys, residual, value)

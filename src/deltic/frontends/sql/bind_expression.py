@@ -207,11 +207,11 @@ class ExpressionBinder:
 
     def _named(self, name: str, qualifier: str | None, span: Span) -> Expr:
         meanings = self.aliases.get(name.lower(), ()) if qualifier is None else ()
-        found = self.scope.find(name, qualifier)
-        if meanings and (self.aliases_first or not found or not self._is_key(self.scope.column(found[0]))):
+        matches = self.scope.find(name, qualifier)
+        if meanings and (self.aliases_first or not matches or not self._is_key(self.scope.column(matches[0]))):
             return self._only(meanings, name, span)
-        if found:
-            return self._only([self.scope.column(column) for column in found], name, span)
+        if matches:
+            return self._only([self.scope.column(column) for column in matches], name, span)
         return self._outer(name, qualifier, span)
 
     def _is_key(self, column: Column) -> bool:
@@ -223,16 +223,16 @@ class ExpressionBinder:
         return replace(meanings[0], span=span)
 
     def _which(self, name: str) -> str:
-        found = [f"{c.qualifier}.{c.name}" for c in self.scope.find(name, None) if c.qualifier]
-        return f"write {' or '.join(dict.fromkeys(found))}" if found else "give the columns different names"
+        matches = [f"{c.qualifier}.{c.name}" for c in self.scope.find(name, None) if c.qualifier]
+        return f"write {' or '.join(dict.fromkeys(matches))}" if matches else "give the columns different names"
 
     def _outer(self, name: str, qualifier: str | None, span: Span) -> Expr:
         around, depth = self.scope.outer, 1
         while around is not None:
-            found = around.find(name, qualifier)
-            if found:
+            matches = around.find(name, qualifier)
+            if matches:
                 self._check_outer(name, depth, span)
-                column = self._only([around.column(one) for one in found], name, span)
+                column = self._only([around.column(one) for one in matches], name, span)
                 assert isinstance(column, Column)
                 return replace(column, index=OUTER + column.index)
             around, depth = around.outer, depth + 1
@@ -261,9 +261,9 @@ class ExpressionBinder:
     def _keyword(self, node: tree.Keyword) -> Expr:
         if node.word in _CONSTANTS:
             return Literal(*_CONSTANTS[node.word], node.span)
-        found = self.scope.find(node.word, None)
-        if found:
-            return self._only([self.scope.column(column) for column in found], node.word, node.span)
+        matches = self.scope.find(node.word, None)
+        if matches:
+            return self._only([self.scope.column(column) for column in matches], node.word, node.span)
         if node.word == "CURRENT_TIMESTAMP":
             return bind_now(self, node.span)
         message, remedy = CLOCK_WORDS[node.word]
@@ -290,7 +290,7 @@ class ExpressionBinder:
 
 
 def check_bound(bound: Expr, span: Span) -> None:
-    """Raises SyntaxFailure for an expression that is too deep, and TypeMismatch at a literal that is not a value of the expected type."""
+    """Raises SyntaxFailure for an expression that is too deep, and TypeMismatch for a literal that is not a value of the expected type."""
     waiting = [(bound, 1)]
     while waiting:
         part, depth = waiting.pop()

@@ -1,6 +1,6 @@
-"""Queries: SELECT, set operations, VALUES and CTEs into plans, with DISTINCT, and ORDER BY … LIMIT as TopK.
+"""Binds queries: SELECT, set operations, VALUES and CTEs, DISTINCT, and ORDER BY … LIMIT as TopK.
 
-ORDER BY without LIMIT changes no relation: it is checked and left out of the plan (it acts on reading).
+ORDER BY without LIMIT does not change a relation: it is checked and omitted from the plan.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KINDS: Final[dict[tuple[str, bool], SetKind]] = {
 
 
 def bind_tree(node: tree.Query, env: Environment) -> Plan:
-    """The plan of a query's tree."""
+    """The plan of a query."""
     match node:
         case tree.SelectQuery():
             return _bind_select(tree.WholeQuery((), False, node, (), None, node.span), env)
@@ -54,7 +54,7 @@ def _named(plan: Plan, alias: tree.TableAlias | None) -> Plan:
 
 
 def bind_inner(node: tree.Query, env: Environment) -> Inner:
-    """A subquery of EXISTS or IN, whose DISTINCT and ORDER BY do not matter there."""
+    """A subquery of EXISTS or IN; its DISTINCT and ORDER BY are ignored."""
     while isinstance(node, tree.WholeQuery) and not (node.ctes or node.order or node.limit):
         node = node.body
     whole = node if isinstance(node, tree.WholeQuery) else tree.WholeQuery((), False, node, (), None, node.span)
@@ -84,7 +84,7 @@ def _bind_cte(cte: tree.CommonTable, recursive: bool, env: Environment) -> Plan:
 
 
 def renamed(plan: Plan, columns: Sequence[tree.Name]) -> Plan:
-    """The plan with its columns called as listed; as it is where nothing is listed."""
+    """The plan with its columns renamed; unchanged if there are no names."""
     if not columns:
         return plan
     if len(columns) != len(plan.schema):
@@ -132,7 +132,7 @@ def _limit(limit: tree.LimitClause | None) -> int | None:
 
 
 def _first_rows(plan: Plan, limit: int, node: tree.WholeQuery) -> Plan:
-    """LIMIT without ORDER BY, which says which rows only where it keeps all or none."""
+    """LIMIT without ORDER BY, which is deterministic only if it keeps all rows or none."""
     if limit == 0:
         return Filter(plan, Literal(False, BOOLEAN))
     if _has_one_row(plan):
@@ -174,7 +174,7 @@ def _distinct(plan: Plan, block: SelectBlock, limit: int | None, node: tree.Whol
 
 
 def _top_k(block: SelectBlock, limit: int) -> Plan:
-    """The order's expressions that are not selected ride along, and are dropped after it."""
+    """TopK; expressions of the order that are not selected are added before it and dropped after it."""
     outputs, terms = list(block.outputs), []
     for term in block.order:
         expr = onto_outputs(term.expr, outputs)
@@ -201,7 +201,7 @@ def _ordered(plan: Plan, node: tree.WholeQuery) -> Plan:
 
 
 def _union(node: tree.SetQuery, env: Environment) -> Plan:
-    """UNION of several as one node, as far as the types of the columns stay the same."""
+    """A chain of UNIONs as one node, for as long as the column types stay the same."""
     first, *others = node.parts
     inputs = [bind_tree(first, env)]
     for part in others:

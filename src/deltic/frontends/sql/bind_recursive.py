@@ -1,7 +1,7 @@
-"""Relations that read themselves: CTEs of WITH RECURSIVE, and the queries of views that are declared recursive.
+"""Binds recursive relations: CTEs of WITH RECURSIVE, and the queries of views that are declared recursive.
 
-A recursive relation has the columns of its base terms, the parts of its query that do not read it, and their types. A column can be NULL
-where it can be in any term.
+A recursive relation has the columns and types of its base terms, the terms of its query that do not read it. A column is nullable if it
+is nullable in any term.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from deltic.schema import NULL, Field, Schema
 
 
 def bind_recursive(cte: tree.CommonTable, env: Environment, bind_query: BindQuery) -> Plan:
-    """The plan of a CTE that reads itself. bind_query: of its query, under the column names that the CTE gives."""
+    """The plan of a recursive CTE. bind_query: binds its query under the CTE's column names."""
     name, place = cte.name.text, cte.name.span
     base = base_of(cte.query, name)
     if base is None:
@@ -36,7 +36,7 @@ def bind_recursive(cte: tree.CommonTable, env: Environment, bind_query: BindQuer
 
 
 def no_base(name: str, place: Span) -> Unsupported:
-    """The error that a relation can never have a row."""
+    """The error for a recursion without a base case."""
     return Unsupported(
         f"the recursive relation {name} has no base case: every term reads it",
         span=place,
@@ -45,7 +45,7 @@ def no_base(name: str, place: Span) -> Unsupported:
 
 
 def _body(cte: tree.CommonTable, name: str, unique: str, schema: Schema, env: Environment, bind_query: BindQuery) -> Plan:
-    """The query bound over itself: first as NULL-free as its base, then with more columns that can be NULL until that suffices."""
+    """The query bound over itself: first with the nullability of its base, then with more nullable columns until a fixed point."""
     while True:
         body = bind_query(cte.query, env.with_cte(name, Reference(unique, schema)))
         _check_types(name, schema, body.schema, _step(cte))
@@ -57,7 +57,7 @@ def _body(cte: tree.CommonTable, name: str, unique: str, schema: Schema, env: En
 
 
 def _step(cte: tree.CommonTable) -> Span:
-    """The last term of a set operation, where what the relation is made of itself stands; the name where there is none."""
+    """The place of the last term of a set operation, the recursive step; that of the name if there is none."""
     query = cte.query
     while isinstance(query, tree.WholeQuery):
         query = query.body
@@ -65,49 +65,49 @@ def _step(cte: tree.CommonTable) -> Span:
 
 
 def _check_types(name: str, base: Schema, whole: Schema, place: Span) -> None:
-    for field, found in zip(base, whole, strict=True):
-        if field.type != found.type:
+    for field, actual in zip(base, whole, strict=True):
+        if field.type != actual.type:
             step = "" if field.type == NULL else f", or CAST(… AS {field.type.sql}) in the step"
             raise TypeMismatch(
-                f"column {field.name} of the recursive relation {name} is {field.type.sql} in its base, and {found.type.sql} with its step",
+                f"column {field.name} of the recursive relation {name} is {field.type.sql} in its base and {actual.type.sql} with its step",
                 span=place,
-                remedy=f"CAST(… AS {found.type.sql}) in the base{step}",
+                remedy=f"CAST(… AS {actual.type.sql}) in the base{step}",
             )
 
 
 def as_declared(plan: Plan, schema: Schema) -> Plan:
-    """The plan under a schema with the same types, in which more columns may be NULL."""
+    """The plan under a schema of the same types with more nullable columns."""
     if plan.schema.names != schema.names:
         plan = Project(plan, tuple((field.name, reference(plan.schema, i)) for i, field in enumerate(schema)))
     return plan if plan.schema == schema else Union((plan, Values((), schema)))
 
 
 def declared_body(plan: Plan, declared: Reference, place: Span) -> Plan:
-    """The query of a view that is declared recursive, as a set of rows with the declared columns; `place` is that of the view's name."""
-    found = plan.schema
-    if [name.lower() for name in found.names] != [name.lower() for name in declared.schema.names]:
+    """The query of a view that is declared recursive, as a set of rows with the declared columns. place: the view's name."""
+    schema = plan.schema
+    if [name.lower() for name in schema.names] != [name.lower() for name in declared.schema.names]:
         raise TypeMismatch(
             f"view {declared.name} has not the columns that it is declared with",
             span=place,
-            expected=f"{', '.join(declared.schema.names)}, found {', '.join(found.names)}",
+            expected=f"{', '.join(declared.schema.names)}, found {', '.join(schema.names)}",
         )
-    for field, other in zip(declared.schema, found, strict=True):
+    for field, other in zip(declared.schema, schema, strict=True):
         _check_fits(declared.name, field, other, place)
-    columns = tuple((f.name, cast(reference(found, i), f.type)) for i, f in enumerate(declared.schema))
-    typed = plan if found == declared.schema else Project(plan, columns)
+    columns = tuple((f.name, cast(reference(schema, i), f.type)) for i, f in enumerate(declared.schema))
+    typed = plan if schema == declared.schema else Project(plan, columns)
     for field in typed.schema:
         check_ordered("UNION", field.type, place)
     return as_declared(Distinct(typed), declared.schema)
 
 
-def _check_fits(view: str, declared: Field, found: Field, place: Span) -> None:
-    if common_type([declared.type, found.type]) != declared.type:
+def _check_fits(view: str, declared: Field, actual: Field, place: Span) -> None:
+    if common_type([declared.type, actual.type]) != declared.type:
         raise TypeMismatch(
-            f"column {declared.name} of view {view} is declared as {declared.type.sql}, and its query gives {found.type.sql}",
+            f"column {declared.name} of view {view} is declared as {declared.type.sql}, and its query gives {actual.type.sql}",
             span=place,
-            remedy=f"CAST(… AS {declared.type.sql}), or declare it as {found.type.sql}",
+            remedy=f"CAST(… AS {declared.type.sql}), or declare it as {actual.type.sql}",
         )
-    if found.nullable and not declared.nullable:
+    if actual.nullable and not declared.nullable:
         raise TypeMismatch(
             f"column {declared.name} of view {view} is declared NOT NULL, and its query may give NULL",
             span=place,

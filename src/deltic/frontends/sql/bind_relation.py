@@ -1,7 +1,7 @@
-"""FROM: tables, views, CTEs, derived tables, VALUES, and the joins between them.
+"""Binds FROM: tables, views, CTEs, derived tables, VALUES, and joins.
 
-Equalities between the two sides of a join become its keys, as far as that raises nothing that the condition itself would not:
-one whose sides can fail on a row is a key only if nothing but keys stands before it. The rest of the condition is the residual.
+Equalities between the two sides of a join become its keys, unless that could raise an error that the condition would not: an equality
+whose operands can fail on a row becomes a key only if all conditions before it are keys. The rest of the condition is the residual.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NOTHING: Final = ScopedRelation(Values(((),), Schema(())), Scope((), Schema(()))
 
 
 def bind_from(select: tree.SelectQuery, env: Environment, bind_query: BindQuery) -> ScopedRelation:
-    """The relation of FROM and its joins, in a scope inside that of the query around."""
+    """The relation of FROM and its joins; its scope is inside that of the enclosing query."""
     joined = NOTHING if select.source is None else _item(select.source, env, bind_query)
     for view in select.laterals:
         joined = bind_lateral_view(view, joined)
@@ -76,7 +76,7 @@ def _joined(left: ScopedRelation, joins: Sequence[tree.JoinClause], env: Environ
 
 
 def _check_reach(right: tree.Source, left: ScopedRelation) -> None:
-    """Raises UnknownName where a function in FROM reads a relation before it without LATERAL."""
+    """Raises UnknownName if a function in FROM reads a preceding relation without LATERAL."""
     call = right.call if isinstance(right, tree.TableCall) else None
     for node in tree.walk(call) if call is not None else ():
         if isinstance(node, tree.ColumnName) and len(node.parts) < 3:
@@ -87,7 +87,7 @@ def _check_reach(right: tree.Source, left: ScopedRelation) -> None:
 
 
 def _as_one(inner: ScopedRelation, alias: tree.TableAlias) -> ScopedRelation:
-    """(a JOIN b …) under a name of its own."""
+    """(a JOIN b …) AS alias."""
     shown = inner.scope.star(None)
     return _aliased(Project(inner.plan, tuple((c.name, inner.scope.column(c)) for c in shown)), None, alias)
 
@@ -96,12 +96,12 @@ def _lookup(node: tree.TableName, env: Environment) -> Plan:
     name, span = node.name.text, node.name.span
     if name.lower() in env.ctes:
         return _placed(env.ctes[name.lower()], span)
-    found = env.catalog.relation(name)
-    if found is None:
+    relation_of_name = env.catalog.relation(name)
+    if relation_of_name is None:
         remedy = did_you_mean(name, [*env.ctes, *env.catalog.names()])
         raise UnknownName(f"there is no table or view {name!r}", span=span, remedy=remedy)
     env.reads.add(next((known for known in env.catalog.names() if known.lower() == name.lower()), name))
-    return Table(found, span) if isinstance(found, TableSchema) else _placed(found, span)
+    return Table(relation_of_name, span) if isinstance(relation_of_name, TableSchema) else _placed(relation_of_name, span)
 
 
 def _placed(plan: Plan, span: Span) -> Plan:
@@ -109,7 +109,7 @@ def _placed(plan: Plan, span: Span) -> Plan:
 
 
 def _aliased(plan: Plan, name: str | None, alias: tree.TableAlias | None) -> ScopedRelation:
-    """Under its alias, where there is one, and with the alias's column names."""
+    """The relation under its name or alias, with the alias's column names."""
     if alias is None:
         return relation(plan, name)
     if alias.columns and len(alias.columns) != len(plan.schema):
@@ -128,7 +128,7 @@ def _join(left: ScopedRelation, right: ScopedRelation, node: tree.JoinClause, en
     if node.columns:
         return _join_using(left, right, kind, [(part.text, part.span) for part in node.columns], env)
     width = len(left.plan.schema)
-    both = _beside(left, right, Join(left.plan, right.plan, "inner"))  # ON sees the rows before any is filled up with NULL
+    both = _beside(left, right, Join(left.plan, right.plan, "inner"))  # ON is evaluated before outer joins add NULLs
     binder = ExpressionBinder(replace(both.scope, outer=env.outer), "ON")
     keys, residual = ((), None) if node.condition is None else split(binder.condition(node.condition), width)
     hint = env.hint if kind == "inner" else None
@@ -146,7 +146,7 @@ Keys = tuple[tuple[Expr, Expr], ...]
 
 
 def split(condition: Expr, width: int) -> tuple[Keys, Expr | None]:
-    """A condition over (left, right), left `width` columns wide, as keys and residual."""
+    """(keys, residual) of a condition over (left, right). width: the number of left columns."""
     keys: list[tuple[Expr, Expr]] = []
     rest: list[Expr] = []
     for part in conjuncts(condition):
@@ -159,7 +159,7 @@ def split(condition: Expr, width: int) -> tuple[Keys, Expr | None]:
 
 
 def _sides(part: Expr, width: int) -> tuple[Expr, Expr] | None:
-    """The left and the right side of an equality between the two relations."""
+    """(left, right) of an equality between the two relations; None for other conditions."""
     if not (isinstance(part, Call) and part.function == EQUAL):
         return None
     for left, right in (part.arguments, part.arguments[::-1]):
@@ -170,7 +170,7 @@ def _sides(part: Expr, width: int) -> tuple[Expr, Expr] | None:
 
 
 def with_equality(plan: Plan, condition: Expr) -> Plan | None:
-    """`plan` with an equality of WHERE as a key of an inner join in it; None where it cannot be one."""
+    """`plan` with an equality of WHERE added to the keys of an inner join in it; None if that is not possible."""
     if not (isinstance(plan, Join) and plan.kind in ("inner", "left") and isinstance(condition, Call) and condition.function == EQUAL):
         return None
     width, read = len(plan.left.schema), columns_of(condition)
@@ -194,7 +194,7 @@ def _common_names(left: ScopedRelation, right: ScopedRelation) -> list[tuple[str
 def _join_using(
     left: ScopedRelation, right: ScopedRelation, kind: JoinKind, names: Sequence[tuple[str, Span | None]], env: Environment
 ) -> ScopedRelation:
-    """The columns of `names` are keys and come out once, first."""
+    """A join whose keys are the columns of `names`, which occur once in the result, first."""
     left_columns = [_using(left, name, span, "left") for name, span in names]
     right_columns = [_using(right, name, span, "right") for name, span in names]
     width, keys = len(left.plan.schema), []
@@ -218,7 +218,7 @@ def _join_using(
 def _merged(
     left: ScopedRelation, right: ScopedRelation, plan: Join, left_columns: list[ScopeColumn], right_columns: list[ScopeColumn]
 ) -> ScopedRelation:
-    """FULL JOIN USING: the key is that of whichever side is there."""
+    """FULL JOIN USING: a key is coalesce(left, right)."""
     width, schema = len(left.plan.schema), plan.schema
     columns: list[tuple[str, Expr]] = [(field.name, reference(schema, i)) for i, field in enumerate(schema)]
     shown = []
@@ -234,10 +234,10 @@ def _merged(
 
 
 def _using(side: ScopedRelation, name: str, span: Span | None, which: str) -> ScopeColumn:
-    found = side.scope.find(name, None)
-    if len(found) > 1:
+    matches = side.scope.find(name, None)
+    if len(matches) > 1:
         raise AmbiguousName(f"the name {name!r} is ambiguous on the {which} side", span=span, remedy="JOIN … ON with qualified names")
-    if not found:
+    if not matches:
         remedy = did_you_mean(name, [c.name for c in side.scope.star(None)])
         raise UnknownName(f"there is no column {name!r} on the {which} side", span=span, remedy=remedy)
-    return found[0]
+    return matches[0]

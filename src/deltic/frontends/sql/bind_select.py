@@ -1,4 +1,4 @@
-"""SELECT: FROM, WHERE, GROUP BY, HAVING and the select list, into a block whose DISTINCT, order and limit are still open."""
+"""Binds SELECT: FROM, WHERE, GROUP BY, HAVING and the select list; DISTINCT, order and limit are applied later."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from deltic.plan.nodes import Aggregate, Order, Plan
 
 @dataclass(frozen=True, slots=True)
 class SelectBlock:
-    """Rows, the select list and the order over them.
+    """A bound SELECT: rows, and the select list and order over them.
 
-    correlated: conditions over (these rows, the outer row from OUTER on) that are left to the join with the outer query.
+    correlated: conditions over (these rows, the outer row from OUTER on), which become conditions of the join with the outer query.
     """
 
     plan: Plan
@@ -38,16 +38,16 @@ class SelectBlock:
 
 @dataclass(slots=True)
 class _Select:
-    """A SELECT while it is bound. Expressions are over `relation`'s rows, aggregates stand from AGGREGATED on.
+    """A SELECT that is being bound. Expressions are over `relation`'s rows; aggregates have indexes from AGGREGATED.
 
-    collector: where the aggregates go; None without aggregates. made: the table function; its columns stand after the relation's.
+    collector: of the aggregates; None without aggregates. made: the table function, whose columns follow the relation's.
     """
 
     node: tree.SelectQuery
     terms: tuple[tree.OrderTerm, ...]
     relation: ScopedRelation
     collector: Collector | None
-    made: Made | None = None
+    table_function: Made | None = None
     keys: list[Expr] = field(default_factory=list)
     outputs: list[tuple[str, Expr]] = field(default_factory=list)
     aliases: dict[str, list[Expr]] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class _Select:
         return ExpressionBinder(self.relation.scope, clause, self.aliases, collector=self.collector)
 
     def add(self, name: str, expr: Expr) -> None:
-        """One more output column, which later items and clauses may call by its name."""
+        """Adds an output column, which later items and clauses may reference by name."""
         self.outputs.append((name, expr))
         self.aliases.setdefault(name.lower(), []).append(expr)
 
@@ -64,7 +64,7 @@ class _Select:
 def bind_block(
     node: tree.SelectQuery, terms: tuple[tree.OrderTerm, ...], env: Environment, bind_query: BindQuery, bind_inner: BindInner
 ) -> SelectBlock:
-    """The SELECT bound. terms: of its ORDER BY."""
+    """The bound SELECT. terms: those of its ORDER BY."""
     hint = join_hint(node)
     relation = bind_from(node, replace(env, hint=hint), bind_query)
     check_followed(hint, relation.plan)
@@ -77,8 +77,8 @@ def bind_block(
     order = bind_order(terms, replace(select.binder("ORDER BY"), aliases_first=True), select.outputs)
     correlated = [part for part in where if not isinstance(part, Membership | Timely) and reads_outer(part)]
     plan = apply(relation.plan, [part for part in where if part not in correlated])
-    if select.made is not None:
-        plan = select.made.over(plan)
+    if select.table_function is not None:
+        plan = select.table_function.over(plan)
     if select.collector is None:
         return SelectBlock(plan, tuple(select.outputs), order, tuple(correlated))
     return _aggregated(select, plan, having, order, correlated)
@@ -108,12 +108,12 @@ def _bind_item(select: _Select, item: tree.SelectItem) -> None:
 
 def _bind_made(select: _Select, item: tree.SelectItem) -> None:
     span = item.span
-    if select.made is not None or select.collector is not None:
-        what = "aggregates" if select.made is None else "another table function"
+    if select.table_function is not None or select.collector is not None:
+        what = "aggregates" if select.table_function is None else "another table function"
         remedy = "LATERAL VIEW, or a subquery in FROM"
         raise Unsupported(f"a table function is not supported beside {what}", span=span, remedy=remedy)
-    select.made = bind_item(item, replace(select.binder("SELECT"), aliases={}))
-    plan = select.made.over(select.relation.plan)
+    select.table_function = bind_item(item, replace(select.binder("SELECT"), aliases={}))
+    plan = select.table_function.over(select.relation.plan)
     for i in range(len(select.relation.plan.schema), len(plan.schema)):
         select.add(plan.schema[i].name, replace(reference(plan.schema, i), span=span))
 
@@ -147,7 +147,7 @@ def _bind_keys(select: _Select) -> None:
 
 
 def _is_every(select: _Select, group: tree.GroupClause) -> bool:
-    """Whether it is GROUP BY ALL: `all` is a keyword only where no column is called so."""
+    """Whether it is GROUP BY ALL: `all` is a keyword unless a column has that name."""
     return group.every and not select.relation.scope.find("all", None) and "all" not in select.aliases
 
 
@@ -167,7 +167,7 @@ def _is_aggregated(expr: Expr) -> bool:
 
 
 def _ordinal(node: tree.Expression, outputs: Sequence[tuple[str, Expr]], clause: str) -> Expr | None:
-    """The select item whose number stands in GROUP BY or ORDER BY; None where no number does."""
+    """The select item with the ordinal in GROUP BY or ORDER BY; None if the node is not a number."""
     number = tree.unnest(node)
     if not isinstance(number, tree.NumberText):
         return None
@@ -184,7 +184,7 @@ def _having(select: _Select, env: Environment, bind_inner: BindInner) -> list[Co
 
 
 def bind_order(terms: tuple[tree.OrderTerm, ...], binder: ExpressionBinder, outputs: Sequence[tuple[str, Expr]]) -> tuple[Order, ...]:
-    """The terms of ORDER BY; numbers mean outputs."""
+    """The terms of ORDER BY; numbers are positions of outputs."""
     bound = []
     for term in terms:
         expr = _ordinal(term.expression, outputs, "ORDER BY") or binder.bind(term.expression)
@@ -194,7 +194,7 @@ def bind_order(terms: tuple[tree.OrderTerm, ...], binder: ExpressionBinder, outp
 
 
 def _aggregated(select: _Select, plan: Plan, having: list[Conjunct], order: tuple[Order, ...], correlated: list[Expr]) -> SelectBlock:
-    """The block over an Aggregate: every expression brought onto its keys and aggregates."""
+    """The block over an Aggregate: every expression is rewritten over its keys and aggregates."""
     assert select.collector is not None
     keys = [*select.keys, *_correlated_keys(select, correlated)]
     calls = select.collector.calls
@@ -221,7 +221,7 @@ def _name(key: Expr, otherwise: str) -> str:
 
 
 def _correlated_keys(select: _Select, correlated: list[Expr]) -> list[Expr]:
-    """The inner sides of the equalities with the outer row: each of its values makes groups of its own."""
+    """The inner sides of equalities with the outer row, which are additional group keys."""
     keys = []
     for condition in correlated:
         sides = outer_equality(condition)
@@ -238,11 +238,11 @@ def _correlated_keys(select: _Select, correlated: list[Expr]) -> list[Expr]:
 
 
 def onto_outputs(expr: Expr, outputs: Sequence[tuple[str, Expr]]) -> Expr | None:
-    """An expression over a block's rows as one over its select list; None where it reads more."""
+    """An expression over a block's rows, rewritten over its select list; None if it reads other columns."""
     expressions = [each for _, each in outputs]
     if expr in expressions:
-        at = expressions.index(expr)
-        return Column(at, expr.type, expr.nullable, outputs[at][0], expr.span)
+        position = expressions.index(expr)
+        return Column(position, expr.type, expr.nullable, outputs[position][0], expr.span)
     parts: list[bool] = []
 
     def move(column: Column) -> Expr:

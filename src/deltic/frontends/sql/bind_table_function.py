@@ -1,4 +1,4 @@
-"""Table functions: explode and its kin in a select list, in LATERAL VIEW and in FROM; generate_series, repeat_row and range.
+"""Binds table functions: explode and similar functions in a select list, LATERAL VIEW and FROM; generate_series, repeat_row, range.
 
 explode takes an ARRAY or a MAP; sequence(…), generate_series(…) and split(…) are arrays only there.
 """
@@ -31,7 +31,7 @@ _SPECIAL: Final = frozenset("\\^$.|?*+()[]{}")
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A call of a table function, over the rows of a scope."""
+    """A bound call of a table function over the rows of a scope."""
 
     function: TableFunction
     arguments: tuple[Expr, ...]
@@ -54,7 +54,7 @@ class Made:
         return Project(made, (*kept, *zip(self.names[self.position :], fields, strict=True)))
 
     def named(self, names: Sequence[str], span: Span) -> Made:
-        """With other names for its columns; () keeps them."""
+        """The call with its columns renamed; () keeps their names."""
         if not names:
             return self
         if len(names) != len(self.names):
@@ -68,46 +68,46 @@ def makes_rows(node: tree.Expression) -> bool:
 
 
 def bind_item(item: tree.SelectItem, binder: ExpressionBinder) -> Made:
-    """A table function as a select item, under its names."""
+    """A table function as a select item, under the item's names."""
     assert isinstance(item.expression, tree.FunctionCall)
-    made = bind_made(item.expression, binder)
-    if not made.names:
-        raise Unsupported("repeat_row() returns no columns", span=made.span, expected="FROM t LATERAL VIEW repeat_row(n)")
-    return made.named([name.text for name in item.names], item.span)
+    call = bind_made(item.expression, binder)
+    if not call.names:
+        raise Unsupported("repeat_row() returns no columns", span=call.span, expected="FROM t LATERAL VIEW repeat_row(n)")
+    return call.named([name.text for name in item.names], item.span)
 
 
 def bind_lateral_view(node: tree.LateralView, left: ScopedRelation) -> ScopedRelation:
-    """LATERAL VIEW [OUTER] f(…) v AS x, y: the rows of `left`, each with the rows that the function returns for it."""
+    """LATERAL VIEW [OUTER] f(…) v AS x, y: the rows of `left`, each joined with the rows that the function returns for it."""
     if node.name is None and not node.columns and node.call.name in EXPLODES:
         raise SyntaxFailure("LATERAL VIEW without a name", span=node.span, expected="LATERAL VIEW f(…) v AS x")
-    made = bind_made(node.call, ExpressionBinder(left.scope, "LATERAL VIEW")).named([name.text for name in node.columns], node.span)
-    if node.outer and made.names:
-        made = replace(made, outer=True)
+    call = bind_made(node.call, ExpressionBinder(left.scope, "LATERAL VIEW")).named([name.text for name in node.columns], node.span)
+    if node.outer and call.names:
+        call = replace(call, outer=True)
     elif node.outer:
-        raise Unsupported("OUTER is not supported with repeat_row()", span=made.span, remedy="leave it out")
-    return _beside(left, made, None if node.name is None else node.name.text)
+        raise Unsupported("OUTER is not supported with repeat_row()", span=call.span, remedy="leave it out")
+    return _beside(left, call, None if node.name is None else node.name.text)
 
 
 def bind_lateral(node: tree.TableCall, left: ScopedRelation) -> ScopedRelation:
-    """LATERAL f(…) AS v(x, y): the rows of `left`, each with the rows that the function returns for it."""
+    """LATERAL f(…) AS v(x, y): the rows of `left`, each joined with the rows that the function returns for it."""
     columns = () if node.alias is None else node.alias.columns
-    made = bind_made(node.call, ExpressionBinder(left.scope, "LATERAL")).named([name.text for name in columns], node.span)
-    return _beside(left, made, None if node.alias is None else node.alias.name.text)
+    call = bind_made(node.call, ExpressionBinder(left.scope, "LATERAL")).named([name.text for name in columns], node.span)
+    return _beside(left, call, None if node.alias is None else node.alias.name.text)
 
 
 def bind_from_function(node: tree.FunctionCall, start: ScopedRelation) -> ScopedRelation:
-    """A function in FROM, over `start`, one row without columns."""
+    """A table function in FROM. start: a relation of one row without columns."""
     return _beside(start, bind_made(node, ExpressionBinder(start.scope, "FROM")), None)
 
 
-def _beside(left: ScopedRelation, made: Made, qualifier: str | None) -> ScopedRelation:
-    plan, width = made.over(left.plan), len(left.plan.schema)
-    columns = tuple(ScopeColumn(name, qualifier, width + i) for i, name in enumerate(made.names))
+def _beside(left: ScopedRelation, call: Made, qualifier: str | None) -> ScopedRelation:
+    plan, width = call.over(left.plan), len(left.plan.schema)
+    columns = tuple(ScopeColumn(name, qualifier, width + i) for i, name in enumerate(call.names))
     return ScopedRelation(plan, Scope(left.scope.columns + columns, plan.schema, left.scope.outer))
 
 
 def bind_made(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
-    """A call of one of MAKERS, or an error."""
+    """A call of one of MAKERS. Raises Unsupported or UnknownName for other functions."""
     name, span = node.name, node.span
     if name not in MAKERS:
         raise Unsupported(f"{name}() is not a table function", span=span, expected=TABLE_FUNCTIONS, remedy="name a table")
@@ -141,7 +141,7 @@ def _inline(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
 
 
 def _array(node: tree.Expression, binder: ExpressionBinder) -> tuple[TableFunction, tuple[Expr, ...]]:
-    """What an array-valued expression is made by."""
+    """The (function, arguments) of an array-valued expression."""
     node = tree.unnest(node)
     name = node.name if isinstance(node, tree.FunctionCall) else ""
     if isinstance(node, tree.FunctionCall) and name == "array" and node.arguments:
@@ -169,7 +169,7 @@ def _elements(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, 
 
 
 def _steps(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...]:
-    """start, stop and step, brought to one integer type; or two dates and days."""
+    """start, stop and step, cast to one integer type; or two dates and a number of days."""
     name, span = node.name, node.span
     check_count(name, node.arguments, 2, 3, span)
     ends = [binder.bind(part) for part in node.arguments[:2]]
@@ -188,15 +188,15 @@ def _steps(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...
     if type == NULL:
         type = INT
     if type is None or not type.is_integer:
-        found = ", ".join(dict.fromkeys(end.type.sql for end in ends))
+        types = ", ".join(dict.fromkeys(end.type.sql for end in ends))
         raise TypeMismatch(
-            f"{name}() does not support these types", span=span, expected=f"integers, or DATEs and an INTERVAL of days, found {found}"
+            f"{name}() does not support these types", span=span, expected=f"integers, or DATEs and an INTERVAL of days, found {types}"
         )
     return tuple(cast(part, type) for part in (*ends, *steps))
 
 
 def _range(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...]:
-    """range(stop), range(start, stop) and range(start, stop, step) of constants; the stop is not among the numbers."""
+    """range(stop), range(start, stop) and range(start, stop, step) of constants; the stop is exclusive."""
     span = node.span
     check_count("range", node.arguments, 1, 3, span)
     numbers = []
@@ -232,13 +232,13 @@ def _split(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...
 
 
 def _plain(pattern: str) -> str | None:
-    """The text that a regular expression without operators matches; None for any other, and for the empty one."""
-    found, at = "", 0
-    while at < len(pattern):
-        if pattern[at] == "\\" and at + 1 < len(pattern) and not pattern[at + 1].isalnum():
-            at += 1
-        elif pattern[at] in _SPECIAL:
+    """The text matched by a regular expression without operators; None for other patterns and the empty one."""
+    text, position = "", 0
+    while position < len(pattern):
+        if pattern[position] == "\\" and position + 1 < len(pattern) and not pattern[position + 1].isalnum():
+            position += 1
+        elif pattern[position] in _SPECIAL:
             return None
-        found += pattern[at]
-        at += 1
-    return found or None
+        text += pattern[position]
+        position += 1
+    return text or None

@@ -1,7 +1,7 @@
-"""Conditions on now(): comparisons of a column with the time, as instants from which on, or until which, a row satisfies them.
+"""Conditions on now(): comparisons with the time become instants from which, or until which, a row satisfies them.
 
-now() is there only while a WHERE is bound, and in no plan. Intervals of days and less are moved off both sides, so that no sum leaves the
-calendar; with months the place matters, since months differ in length.
+now() occurs only while a WHERE is bound, never in a plan. Intervals of days or less are moved to one side, which avoids sums outside the
+calendar; intervals of months are not moved, since months differ in length.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ REMEDY: Final = "store the time in a table of one row and join it"
 
 @dataclass(frozen=True, slots=True)
 class Timely:
-    """A condition on the time: each lower bound ≤ now, and now < each upper one."""
+    """A condition on the time: every lower bound ≤ now < every upper bound."""
 
     lower: tuple[Bound, ...]
     upper: tuple[Bound, ...]
 
     def over(self, change: Callable[[Expr], Expr]) -> Timely:
-        """The condition with its moments brought onto other rows."""
+        """The condition with its moments as expressions over other rows."""
         lower, upper = (tuple(replace(b, moment=change(b.moment)) for b in bounds) for bounds in (self.lower, self.upper))
         return Timely(lower, upper)
 
@@ -48,21 +48,21 @@ def now(span: Span) -> Call:
 
 
 def timely(condition: Expr) -> Timely | None:
-    """The bounds that the condition sets on the time; None if it does not read the time. Raises Unsupported unless it is a comparison."""
+    """The condition's bounds on the time; None if it does not read the time. Raises Unsupported unless it is a comparison."""
     read = _clock(condition)
     if read is None:
         return None
-    found = _compared(condition)
-    if found is None:
+    bounds = _compared(condition)
+    if bounds is None:
         raise Unsupported("now() is not supported here", span=read.span, expected=EXPECTED, remedy=REMEDY)
-    return found
+    return bounds
 
 
 def _clock(expr: Expr) -> Call | None:
-    """Where the expression reads the time."""
+    """The place of now() in the expression; None if it has none."""
     if isinstance(expr, Call) and expr.function == NOW:
         return expr
-    return next((found for part in children(expr) if (found := _clock(part)) is not None), None)
+    return next((span for part in children(expr) if (span := _clock(part)) is not None), None)
 
 
 def _compared(condition: Expr, negated: bool = False) -> Timely | None:
@@ -83,14 +83,14 @@ def _compared(condition: Expr, negated: bool = False) -> Timely | None:
         return None
     if _clock(moment) is not None or reads_outer(moment) or moment.type != TIMESTAMP or abs(offset - clock) > _MOST_US:
         return None
-    at, behind = Bound(moment, offset - clock), Bound(moment, offset - clock + 1)
-    lower = {"greater_equal": (at,), "greater": (behind,), "equal": (at,)}.get(operator, ())
-    upper = {"less": (at,), "less_equal": (behind,), "equal": (behind,)}.get(operator, ())
+    inclusive, exclusive = Bound(moment, offset - clock), Bound(moment, offset - clock + 1)
+    lower = {"greater_equal": (inclusive,), "greater": (exclusive,), "equal": (inclusive,)}.get(operator, ())
+    upper = {"less": (inclusive,), "less_equal": (exclusive,), "equal": (exclusive,)}.get(operator, ())
     return Timely(lower, upper)
 
 
 def _parted(expr: Expr) -> tuple[Expr, int]:
-    """A timestamp and the microseconds added to it."""
+    """(timestamp, microseconds added to it)."""
     if isinstance(expr, Call) and expr.type == TIMESTAMP and expr.function in ("add_days", "add_microseconds"):
         value, amount = expr.arguments
         if value.type == TIMESTAMP and isinstance(amount, Literal) and isinstance(amount.value, int):
@@ -106,5 +106,5 @@ def _refuse_months(expr: Expr) -> None:
 
 
 def conditions(condition: Expr) -> list[Expr | Timely]:
-    """The conjuncts, those on the time apart."""
+    """(the conjuncts without now(), those with it)."""
     return [timely(part) or part for part in conjuncts(condition)]

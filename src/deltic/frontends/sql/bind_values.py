@@ -1,4 +1,4 @@
-"""VALUES: a constant relation, its rows' types brought together column by column."""
+"""Binds VALUES: a constant relation, with a common type for each column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deltic.schema import Field, Schema
 
 
 def bind_values(node: tree.ValuesQuery) -> Values:
-    """The rows evaluated now; its columns are col1, col2, …"""
+    """The rows, evaluated at definition; the columns are col1, col2, …"""
     binder = ExpressionBinder(Scope((), Schema(())), "VALUES")
     rows = [[_constant(binder, part) for part in _parts(row)] for row in node.rows]
     for row, written in zip(rows, node.rows, strict=True):

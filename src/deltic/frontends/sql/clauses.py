@@ -19,9 +19,9 @@ class ClauseParser(TokenCursor):
     """The rules for these clauses."""
 
     def clauses(self, bare: Sequence[str] = ()) -> Options:
-        """USING connector, then the others in any order, up to the statement's end.
+        """USING connector and the other clauses in any order, to the end of the statement.
 
-        bare: options that may stand without USING; then the connector is "".
+        bare: options that are allowed without USING; then the connector is "".
         """
         if self.word == "OPTIONS" and (only := self._bare(bare)) is not None:
             return only
@@ -41,22 +41,22 @@ class ClauseParser(TokenCursor):
         return Options(connector, span, options)
 
     def _bare(self, names: Sequence[str]) -> Options | None:
-        """OPTIONS alone, if it has just options of these names."""
-        at, span = self.position, self.span
+        """OPTIONS without USING, if it has only options of these names."""
+        start, span = self.position, self.span
         options: dict[str, Option] = {}
         self.expect("OPTIONS")
         try:
             self._options(options)
         except SyntaxFailure:
-            self.position = at
+            self.position = start
             return None
         if self.ended and options.keys() <= {*names}:
             return Options("", span, options)
-        self.position = at
+        self.position = start
         return None
 
     def _connector(self) -> tuple[str, Span]:
-        """The connector's name, dotted as a class's name may be."""
+        """The connector's name, which may be dotted like a class name."""
         if not is_name(self.token) or self.word in OPENING:
             raise self.failure("a connector, such as parquet, csv or json")
         return self._dotted_text()
@@ -113,7 +113,7 @@ class ClauseParser(TokenCursor):
         return token.text.lower(), self.of(token)
 
     def _dotted_text(self) -> tuple[str, Span]:
-        """Names with dots between them."""
+        """Names separated by dots."""
         start = self.token.start
         text = self.take().text
         while self.passes("."):
@@ -124,7 +124,7 @@ class ClauseParser(TokenCursor):
 
 
 def is_name(token: Token) -> bool:
-    """Whether a name may be written so."""
+    """Whether the token is a name."""
     return token.kind == QUOTED or (token.kind == WORD and token.word not in NO_NAMES)
 
 

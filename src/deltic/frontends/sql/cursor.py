@@ -1,4 +1,4 @@
-"""A statement's tokens read from left to right: what every rule of the grammar is made of."""
+"""The tokens of a statement, read from left to right: the primitives of every grammar rule."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from deltic.frontends.sql.lexer import END, QUOTED, STRING, WORD, Token
 from deltic.frontends.sql.tree import Name
 
 DEPTH: Final = 100
-"""How deep parentheses, calls, CASE and subqueries may nest: passes over trees are recursive, and Python's stack is limited."""
+"""The nesting limit of parentheses, calls, CASE and subqueries: passes over trees are recursive, and Python's stack is limited."""
 
 LOOKAHEAD: Final = 4
-"""How many tokens of kind END stand past the last, so that every rule can look ahead."""
+"""The number of END tokens after the last one: rules may look this far ahead."""
 
 _FIRST_WORDS: Final = ("CREATE", "DROP", "DECLARE")
 _SECOND_WORDS: Final = ("TABLE", "VIEW", "SINK", "OR", "MATERIALIZED", "TEMPORARY", "TEMP", "RECURSIVE")
@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 
 
 class TokenCursor:
-    """The tokens of one statement, and how many of them have been read."""
+    """The tokens of one statement. position: the index of the next one."""
 
     def __init__(self, text: str, name: str, tokens: Sequence[Token]) -> None:
         self.text, self.name, self.position, self.depth = text, name, 0, 0
@@ -36,12 +36,12 @@ class TokenCursor:
 
     @property
     def word(self) -> str:
-        """What the grammar compares of the next token."""
+        """The next token's word, which the grammar compares."""
         return self.tokens[self.position].word
 
     @property
     def ended(self) -> bool:
-        """Whether all has been read."""
+        """Whether all tokens have been read."""
         return self.position == self.count
 
     @property
@@ -51,7 +51,7 @@ class TokenCursor:
 
     @property
     def span(self) -> Span:
-        """The next token's place; at the end, that of the last one."""
+        """The next token's place; at the end, that of the last token."""
         return self.of(self.tokens[min(self.position, self.count - 1)])
 
     def of(self, token: Token) -> Span:
@@ -68,18 +68,18 @@ class TokenCursor:
         return self.tokens[self.position - 1]
 
     def sees(self, *words: str) -> bool:
-        """Whether these words come next."""
+        """Whether the next tokens are these words."""
         return all(token.word == word for token, word in zip(self.tokens[self.position : self.position + len(words)], words, strict=False))
 
     def passes(self, *words: str) -> bool:
-        """Reads the words if they come next."""
+        """Reads the words and returns True if they are next."""
         if self.tokens[self.position].word != words[0] or (len(words) > 1 and not self.sees(*words)):
             return False
         self.position += len(words)
         return True
 
     def expect(self, *words: str) -> None:
-        """Reads the words, which must come next."""
+        """Reads the words. Raises SyntaxFailure if they are not next."""
         for word in words:
             if not self.passes(word):
                 raise self.failure(word)
@@ -113,7 +113,7 @@ class TokenCursor:
         return SyntaxFailure(message, span=self.of(first), expected="; between two statements")
 
     def string(self, expected: str) -> str:
-        """Reads a string literal, or several in a row, which are one."""
+        """Reads a string literal, or adjacent ones, which are concatenated."""
         if self.token.kind != STRING:
             raise self.failure(expected)
         text = self.take().text
@@ -132,7 +132,7 @@ class TokenCursor:
         raise self.failure(expected)
 
     def simple_name(self, what: str) -> Name:
-        """Reads the name of a table, view or sink, which has no database part."""
+        """Reads the name of a table, view or sink, without a database part."""
         name = self.identifier(f"the name of a {what}, in `back quotes` where it has other characters", NO_NAMES)
         if self.word == ".":
             raise with_database(what, self._dotted(name), name.text)
@@ -159,7 +159,7 @@ class TokenCursor:
         return tuple(items)
 
     def deeper(self) -> None:
-        """Counts one more level of nesting for the duration of the context."""
+        """Enters one more level of nesting. Raises SyntaxFailure at the limit."""
         self.depth += 1
         if self.depth > DEPTH:
             remedy = "split it into views, or into CTEs"
@@ -170,6 +170,6 @@ NO_NAMES: Final = frozenset({"FROM", "USING", "TRUE", "FALSE", "NULL", "AS", "SE
 
 
 def with_database(what: str, span: Span, first: str) -> Unsupported:
-    """The error that a name has a database part."""
+    """The error for a name with a database part."""
     remedy = f"leave {first!r} out: a session is one database"
     return Unsupported(f"{what} names with a database part are not supported", span=span, remedy=remedy)

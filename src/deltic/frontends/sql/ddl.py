@@ -1,4 +1,4 @@
-"""Statements of a script, bound: their names and types, and the plans of their queries."""
+"""Binds the statements of a script: names, types, and the plans of queries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ALONE: Final = "CREATE MATERIALIZED VIEW name AS SELECT …, then session.view(
 
 
 def bind_statement(parsed: Parsed, env: Environment) -> Statement:
-    """A statement of a script."""
+    """The bound statement."""
     match parsed:
         case TableStatement():
             return _create_table(parsed)
@@ -72,7 +72,7 @@ def _create_table(parsed: TableStatement) -> CreateTable:
 
 
 def _columns(table: tree.TableDefinition) -> tuple[list[Field], tuple[int, ...]]:
-    """The columns and the positions of the primary key."""
+    """(the columns, the positions of the primary key)."""
     fields: list[Field] = []
     keys: list[tuple[int, ...]] = []
     for part in table.parts:
@@ -121,7 +121,7 @@ def _create_view(node: tree.NamedQuery, env: Environment) -> CreateView:
 
 
 def bind_view(node: tree.NamedQuery, env: Environment) -> Plan:
-    """The plan of a view's query, its columns called as the view says; of one that is declared recursive, as it is declared."""
+    """The plan of a view's query, under the view's column names and, if it is declared recursive, its declared types."""
     plan = renamed(bind_tree(node.query, env), node.columns)
     _check_view(plan, node)
     declared = env.catalog.relation(node.name.text)
@@ -129,7 +129,7 @@ def bind_view(node: tree.NamedQuery, env: Environment) -> Plan:
 
 
 def _check_view(plan: Plan, node: tree.NamedQuery) -> None:
-    """A view's columns have different names, and types."""
+    """Raises QueryError unless the view's columns have distinct names, and types."""
     seen: set[str] = set()
     for field in plan.schema:
         if field.name.lower() in seen:
@@ -142,7 +142,7 @@ def _check_view(plan: Plan, node: tree.NamedQuery) -> None:
 
 
 def _place(name: str, node: tree.NamedQuery, nth: int) -> Span:
-    """Where the nth column of that name is named; a star may give several."""
+    """The place of the nth column with that name; a star may expand to several."""
     places = [column.span for column in node.columns if column.text.lower() == name.lower()]
     if not node.columns:
         for item in _select_list(node.query):
@@ -152,7 +152,7 @@ def _place(name: str, node: tree.NamedQuery, nth: int) -> Span:
 
 
 def _select_list(query: tree.Query) -> tuple[tree.SelectItem, ...]:
-    """The select list that names the columns of a query."""
+    """The select list that determines the column names of a query."""
     match query:
         case tree.SelectQuery():
             return query.items

@@ -1,4 +1,4 @@
-"""How long a watermark lags behind, as text: numbers with units, such as Spark's withWatermark takes."""
+"""The delay of a watermark as text: numbers with units, as for Spark's withWatermark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def delay_us(text: str) -> int | None:
     >>> delay_us("interval 1 hour 30 minutes")
     5400000000
     """
-    found = re.fullmatch(rf"\s*(?:interval\s+)?({_PART}(?:\s+{_PART})*)\s*", text.lower())
-    if found is None:
+    match = re.fullmatch(rf"\s*(?:interval\s+)?({_PART}(?:\s+{_PART})*)\s*", text.lower())
+    if match is None:
         return None
-    return sum(int(number) * UNITS_US[unit] for number, unit in re.findall(_PART, found[1]))
+    return sum(int(number) * UNITS_US[unit] for number, unit in re.findall(_PART, match[1]))

@@ -1,4 +1,4 @@
-"""What a query is bound in: the catalog, the CTEs in sight, and the query around."""
+"""The environment in which a query is bound: the catalog, the visible CTEs, and the enclosing query."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from deltic.plan.nodes import Hint, Plan, Reference
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """`ctes` go by lower-case name. `reads` collects the catalog's relations that were read, by the catalog's names.
+    """ctes: by lower-case name. reads: collects the catalog's relations that the query reads, by their names in the catalog.
 
-    hint: for the joins of the SELECT that is bound.
+    hint: the join hint of the current SELECT.
     """
 
     catalog: Namespace
@@ -25,19 +25,19 @@ class Environment:
     hint: Hint | None = None
 
     def alone(self) -> Environment:
-        """For a derived table, which sees no other query's columns."""
+        """The environment of a derived table, which cannot read the enclosing query's columns."""
         return replace(self, outer=None)
 
     def within(self, scope: Scope) -> Environment:
-        """For a subquery of a condition over `scope`."""
+        """The environment of a subquery in a condition over `scope`."""
         return replace(self, outer=scope)
 
     def with_cte(self, name: str, plan: Plan) -> Environment:
-        """With one more CTE, which hides a relation of the same name."""
+        """The environment with another CTE, which hides a relation of the same name."""
         return replace(self, ctes={**self.ctes, name.lower(): plan})
 
     def unused(self, name: str) -> str:
-        """A name for a recursive relation that no other one in sight has: this one, or with a number after it."""
+        """A unique name for a recursive relation: the given name, with a number if it is in use."""
         used = {plan.name for plan in self.ctes.values() if isinstance(plan, Reference)}
         number, candidate = 1, name
         while candidate in used or isinstance(self.catalog.relation(candidate), Reference):

@@ -1,4 +1,4 @@
-"""Queries assembled from a user's texts: checks that each text contains no more than its part of the query."""
+"""Queries assembled from a user's texts: checks that a text contains only its part of the query."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from deltic.frontends.sql import tree
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What such a query is. part: what its texts are, for errors. columns: how many expressions are selected; None is any number.
+    """The form of such a query. part: the texts' role, for errors. columns: the number of select items; None for any.
 
-    clauses: what it has beside its select list, as the tree calls it.
+    clauses: the allowed clauses beside the select list, by their names in the tree.
     """
 
     part: str

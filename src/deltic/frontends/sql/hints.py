@@ -1,6 +1,6 @@
-"""Hints: `/*+ MULTIWAY_JOIN */` and `/*+ BINARY_JOIN */` after SELECT say how the inner joins of its FROM are computed.
+"""Hints: `/*+ MULTIWAY_JOIN */` and `/*+ BINARY_JOIN */` after SELECT choose how the inner joins of its FROM are computed.
 
-Spark's own are read and dropped, since none of them changes a result. An unknown hint, or one that names an unknown relation, is an error.
+Spark's hints are ignored: none of them changes a result. An unknown hint, or one that names an unknown relation, is an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ARGUMENT: Final = re.compile(r"[^\s,]+(?:\s+[^\s,]+)*")
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """One hint as it is written, with places."""
+    """One hint, with places."""
 
     name: str
     span: Span
@@ -39,7 +39,7 @@ class _Given:
 
 
 def join_hint(select: tree.SelectQuery) -> Hint | None:
-    """The hint of this SELECT for its joins."""
+    """The join hint of the SELECT; None without one."""
     span = select.hint
     if span is None:
         return None
@@ -58,15 +58,15 @@ def _read(comment: Span) -> Iterator[_Given]:
     if offset == end:
         raise SyntaxFailure("this hint is empty", span=comment, remedy="leave it out")
     while offset < end:
-        found = _HINT.match(text, offset, end)
-        if found is None:
+        match = _HINT.match(text, offset, end)
+        if match is None:
             rest = Span(text, offset, end, comment.name)
             raise SyntaxFailure("invalid hint", span=rest, expected="/*+ hint, hint(relation, …) */")
-        arguments = () if found[2] is None else tuple(_ARGUMENT.finditer(text, *found.span(2)))
+        arguments = () if match[2] is None else tuple(_ARGUMENT.finditer(text, *match.span(2)))
         places = [Span(text, *argument.span(), comment.name) for argument in arguments]
         named = tuple((argument[0], place) for argument, place in zip(arguments, places, strict=True))
-        yield _Given(found[1].upper(), Span(text, *found.span(1), comment.name), named)
-        offset = found.end()
+        yield _Given(match[1].upper(), Span(text, *match.span(1), comment.name), named)
+        offset = match.end()
 
 
 def _known(hint: _Given) -> _Given:
@@ -86,7 +86,7 @@ def _check_relations(given: Sequence[_Given], select: tree.SelectQuery) -> None:
 
 
 def _names(source: tree.Source | None) -> Iterator[str]:
-    """What the relations of FROM are called."""
+    """The names of the relations of FROM."""
     if source is None:
         return
     if source.alias is not None:
@@ -99,6 +99,6 @@ def _names(source: tree.Source | None) -> Iterator[str]:
 
 
 def check_followed(hint: Hint | None, plan: Plan) -> None:
-    """Raises Unsupported where FROM, bound as `plan`, has no join for the hint."""
+    """Raises Unsupported if FROM, bound as `plan`, has no join to which the hint applies."""
     if hint is not None and not any(isinstance(node, Join) and node.hint is hint for node in nodes(plan)):
         raise Unsupported("there is no inner join for this hint", span=hint.span, remedy="remove the hint")

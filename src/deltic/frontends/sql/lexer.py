@@ -1,7 +1,6 @@
-"""A script's text into tokens, by the lexical rules of Spark's grammar (SqlBaseLexer.g4).
+"""Splits a script into tokens, by the lexical rules of Spark's grammar (SqlBaseLexer.g4).
 
-What always holds: tokens stand in the order of the text, do not overlap, and leave out only blanks and comments. Every token knows its
-place, so no place is searched for later.
+Invariant: tokens are in the order of the text, do not overlap, and cover everything but blanks and comments. Every token has its place.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ END: Final = "end"
 class Token(NamedTuple):
     """Characters [start, end) of the text.
 
-    word: what the grammar compares: a word in upper case, or a sign; "" for all others. text: a string's or a quoted name's own
-    characters, all others as written.
+    word: the form that the grammar compares: a word in upper case, or a sign; "" for other tokens. text: the characters of a string or
+    quoted name, unescaped; of other tokens as written.
     """
 
     kind: str
@@ -56,30 +55,30 @@ _ESCAPED: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "
 
 
 def tokenize(text: str, name: str) -> list[Token]:
-    """The tokens of a script. Raises SyntaxFailure where a quote or a comment is not closed, and at characters that are not SQL."""
+    """The tokens of a script. Raises SyntaxFailure for an unterminated quote or comment, and for characters that are not SQL."""
     _check_characters(text, name)
     tokens: list[Token] = []
     offset, match = 0, _TOKEN.match
     while offset < len(text):
-        found = match(text, offset)
-        if found is None:
+        token = match(text, offset)
+        if token is None:
             raise _unknown(text, offset, name)
-        kind, end = found.lastgroup, found.end()
+        kind, end = token.lastgroup, token.end()
         if kind == "comment":
             end = _past_comment(text, offset, name)
         elif kind == WORD:
-            word = found.group()
+            word = token.group()
             tokens.append(Token(WORD, word, word.upper(), offset, end))
         elif kind == SIGN:
-            sign = found.group()
+            sign = token.group()
             tokens.append(Token(SIGN, sign, sign, offset, end))
         elif kind == NUMBER:
-            tokens.append(Token(NUMBER, found.group(), "", offset, end))
+            tokens.append(Token(NUMBER, token.group(), "", offset, end))
         elif kind == HINT and not (tokens and tokens[-1].word == "SELECT"):
             span = Span(text, offset, end, name)
             raise SyntaxFailure("a hint stands after SELECT, one comment for all", span=span, expected="SELECT /*+ hint, hint */ …")
         elif kind != "blank":
-            tokens.append(_quoted(kind or "", found.group(), Span(text, offset, end, name)))
+            tokens.append(_quoted(kind or "", token.group(), Span(text, offset, end, name)))
         offset = end
     return tokens
 
@@ -101,14 +100,14 @@ def _quoted(kind: str, written: str, span: Span) -> Token:
 
 
 def _unescaped(text: str, quote: str) -> str:
-    """The characters of a string, its escapes and doubled quotes resolved."""
+    """The characters of a string, with escapes and doubled quotes replaced."""
 
-    def one(found: re.Match[str]) -> str:
-        code = found[1] or found[2]
+    def one(match: re.Match[str]) -> str:
+        code = match[1] or match[2]
         if code is not None:
             number = int(code, 16)
             return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else "\ufffd"
-        return chr(int(found[3], 8)) if found[3] else _ESCAPED.get(found[4], found[4])
+        return chr(int(match[3], 8)) if match[3] else _ESCAPED.get(match[4], match[4])
 
     parts = re.split(r"(\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[01][0-7]{2}|.))", text, flags=re.DOTALL)
     return "".join(_ESCAPE.sub(one, part) if i % 2 else part.replace(quote * 2, quote) for i, part in enumerate(parts))
@@ -117,17 +116,17 @@ def _unescaped(text: str, quote: str) -> str:
 def _past_comment(text: str, start: int, name: str) -> int:
     """The offset after the comment that opens at `start`; comments nest."""
     depth = 0
-    for found in _COMMENT.finditer(text, start):
-        depth += 1 if found.group() == "/*" else -1
+    for match in _COMMENT.finditer(text, start):
+        depth += 1 if match.group() == "/*" else -1
         if not depth:
-            return found.end()
+            return match.end()
     raise SyntaxFailure("unterminated comment", span=Span(text, start, len(text), name), remedy="close it with */")
 
 
 def _check_characters(text: str, name: str) -> None:
-    """Raises SyntaxFailure at a lone surrogate, which no encoding of text can hold."""
-    if (found := _SURROGATE.search(text)) is not None:
-        span = Span(_SURROGATE.sub("\ufffd", text), found.start(), found.end(), name)
+    """Raises SyntaxFailure at a lone surrogate, which cannot be encoded."""
+    if (match := _SURROGATE.search(text)) is not None:
+        span = Span(_SURROGATE.sub("\ufffd", text), match.start(), match.end(), name)
         raise SyntaxFailure("the text has half a surrogate pair", span=span, remedy="decode the text as UTF-8 before it is read")
 
 

@@ -1,4 +1,4 @@
-"""Constants as Spark types them: numbers with and without suffix, typed literals, intervals."""
+"""Literals with the types of Spark: numbers with and without suffix, typed literals, intervals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ UNITS: Final = (*MONTHS, *DAYS, *MICROSECONDS)
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A constant interval: of months, or of days and microseconds; `whole_days` where no field is finer than a day."""
+    """A constant interval: of months, or of days and microseconds. whole_days: no field is finer than a day."""
 
     months: int = 0
     days: int = 0
@@ -45,14 +45,14 @@ class Interval:
 
 
 def number(node: tree.NumberText) -> Literal:
-    """A number as written: INT, BIGINT or DECIMAL by its size, DECIMAL with a point, DOUBLE with an exponent, or what its suffix says."""
+    """A number: INT, BIGINT or DECIMAL by its size, DECIMAL with a point, DOUBLE with an exponent, or the type of its suffix."""
     text, span = node.text.upper(), node.span
     if len(text) < 10 and text.isdigit():
         return Literal(int(text), INT, span)
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         raise SyntaxFailure("invalid number", span=span)
-    sign, digits, exponent, suffix = found.groups()
+    sign, digits, exponent, suffix = match.groups()
     if suffix in ("D", "F") or (exponent is not None and suffix is None):
         type = SUFFIXES[suffix or "D"]
         return Literal(_float(float(text.rstrip("DF")), type, span), type, span)
@@ -72,9 +72,9 @@ def number(node: tree.NumberText) -> Literal:
 
 
 def check_literal(expr: Cast, literal: Literal) -> None:
-    """Raises TypeMismatch for a literal that was cast to the type of what it stands beside, and is no value of it.
+    """Raises TypeMismatch for a literal whose implicit cast, to the type of the other operand, fails.
 
-    An explicit CAST has a place of its own; it may fail on the rows that reach it.
+    An explicit CAST may fail on the rows that reach it.
     """
     if expr.span != literal.span or expr.lenient:
         return
@@ -86,7 +86,7 @@ def check_literal(expr: Cast, literal: Literal) -> None:
 
 
 def whole(node: tree.Expression | None, most: int) -> int | None:
-    """A whole number from 0 to `most`, as written; None for anything else."""
+    """The value of an integer literal from 0 to `most`; None for other nodes."""
     if not isinstance(node, tree.NumberText) or not node.text.isdigit():
         return None
     digits = node.text.lstrip("0") or "0"
@@ -94,7 +94,7 @@ def whole(node: tree.Expression | None, most: int) -> int | None:
 
 
 def typed(text: str, type: Type, span: Span) -> Literal:
-    """DATE '…', TIMESTAMP '…' and TIMESTAMP_NTZ '…', read as CAST reads them."""
+    """DATE '…', TIMESTAMP '…' and TIMESTAMP_NTZ '…', parsed as by CAST."""
     try:
         return Literal(evaluate(Cast(Literal(text, STRING), type, False, False, span), ()), type, span)
     except EvaluationError as error:
@@ -103,7 +103,7 @@ def typed(text: str, type: Type, span: Span) -> Literal:
 
 
 def binary(text: str, span: Span) -> Literal:
-    """X'…': hex digits, with a 0 before them if they are odd."""
+    """X'…': hexadecimal digits; an odd number of them is padded with a leading 0."""
     try:
         return Literal(bytes.fromhex("0" * (len(text) % 2) + text), BINARY, span)
     except ValueError:
@@ -137,7 +137,7 @@ def _float(value: float, type: Type, span: Span) -> float:
 
 
 def interval(node: tree.Expression) -> Interval | None:
-    """The interval that a constant of INTERVAL literals means; None where it is not one."""
+    """The value of an INTERVAL literal or a sum of them; None for other nodes."""
     match node:
         case tree.Parenthesised():
             return interval(node.inner)
@@ -163,7 +163,7 @@ def _sum_of(node: tree.Operation) -> Interval | None:
 
 
 def add(left: Interval, right: Interval, span: Span) -> Interval:
-    """The sum of two intervals, of months alone or without months."""
+    """The sum of two intervals, both of months or both without months."""
     if (left.months or right.months) and (left.days or right.days or left.microseconds or right.microseconds):
         raise Unsupported("an INTERVAL that mixes months with days is not supported", span=span, remedy="add one after the other")
     return Interval(

@@ -15,7 +15,7 @@ def output_name(item: tree.SelectItem) -> str:
 
 
 def expression_name(node: tree.Expression) -> str:
-    """A column's name, or the expression's text put as Spark puts it."""
+    """A column's name, or the expression's text in Spark's form."""
     match node:
         case tree.ColumnName():
             return node.parts[-1].text

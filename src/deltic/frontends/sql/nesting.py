@@ -1,4 +1,4 @@
-"""Python's recursion limit as an error of the statement that is nested too deeply."""
+"""Reports Python's recursion limit as an error of the statement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deltic.errors import Span, SyntaxFailure
 
 @contextmanager
 def shallow(span: Span | None) -> Iterator[None]:
-    """Turns Python's recursion limit, which the caller's own frames may have used up, into an error of the statement."""
+    """Raises SyntaxFailure instead of RecursionError; the caller's own frames may have used most of the stack."""
     try:
         yield
     except RecursionError as error:

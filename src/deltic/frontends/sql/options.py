@@ -1,4 +1,4 @@
-"""The options of a table that are Deltic's own, whatever its connector is: which column tells the time."""
+"""Options of tables that do not depend on the connector: the watermark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WATERMARK: Final = ("watermark", "watermark_delay")
 
 
 def timed_of(options: Options) -> tuple[Options, Timed | None]:
-    """What OPTIONS of CREATE TABLE say of the time, and the options that remain for the connector."""
+    """(the watermark of CREATE TABLE's OPTIONS, the remaining options, for the connector)."""
     column, delay = (options.given.get(name) for name in WATERMARK)
     rest = {key: option for key, option in options.given.items() if key not in WATERMARK}
     options = replace(options, given=rest, also=WATERMARK)
@@ -31,10 +31,10 @@ def timed_of(options: Options) -> tuple[Options, Timed | None]:
 
 
 def check_timed(table: TableSchema, timed: Timed) -> None:
-    """Raises QueryError if the column that tells the time is none of the table's, or no TIMESTAMP."""
-    found = table.schema.find(timed.column)
-    if not found:
+    """Raises QueryError if the watermark's column is not in the table, or not a TIMESTAMP."""
+    positions = table.schema.find(timed.column)
+    if not positions:
         remedy = did_you_mean(timed.column, table.schema.names)
         raise QueryError(f"the watermark {timed.column!r} is no column of table {table.name}", span=timed.span, remedy=remedy)
-    if (type_ := table.schema[found[0]].type) != TIMESTAMP:
+    if (type_ := table.schema[positions[0]].type) != TIMESTAMP:
         raise QueryError(f"the watermark {timed.column} is of type {type_.sql}", span=timed.span, expected="a column of type TIMESTAMP")

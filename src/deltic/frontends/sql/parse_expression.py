@@ -1,7 +1,7 @@
 """Expressions: booleanExpression, valueExpression and primaryExpression of Spark's grammar (SqlBaseParser.g4), as one operator parser.
 
-An operator has the level that Spark's grammar gives it; operators of a level group to the left. A predicate (IS, IN, BETWEEN, LIKE) stands
-once after a value, so that only AND and OR can follow it. What Spark has here and Deltic has not is Unsupported, at its place.
+Operators have the precedence levels of Spark's grammar and are left-associative. A predicate (IS, IN, BETWEEN, LIKE) follows a value at
+most once, and only AND and OR can follow it. Spark's expressions that are not supported raise Unsupported at their place.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NO_OPERANDS: Final = frozenset((
     "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "JOIN", "ON", "USING", "AND", "OR", "AS", "WHEN",
     "THEN", "ELSE", "SELECT", "IN", "IS", "LIKE", "BETWEEN", "DISTINCT", "OVER", "WITH",
 ))  # fmt: skip
-"""Words that are no column where an operand is expected, unless in back quotes: the grammar has other uses of them there."""
+"""Words that cannot be columns where an operand is expected, unless in back quotes."""
 
 _AFTER_VALUE: Final = ("::", "[", ".")
 """What a value goes on with: a cast, a subscript, a field."""
@@ -60,19 +60,19 @@ class ExpressionParser(TypeParser, ABC):
         """A query without surrounding parentheses."""
 
     def expression(self, level: int = OR) -> tree.Expression:
-        """An expression whose operators have at least this level."""
+        """An expression of operators of at least this level."""
         token = self.tokens[self.position]
         start = token.start
-        if token.kind == NUMBER and self.tokens[self.position + 1].word in _ENDS:  # most items of long lists
+        if token.kind == NUMBER and self.tokens[self.position + 1].word in _ENDS:  # fast path: most items of long lists
             self.position += 1
             return tree.NumberText(token.text, self.of(token))
         left = self._operand(level)
         highest = UNARY
         while True:
             word = self.word
-            found = LEVELS.get(word)
-            if found is not None and level <= found <= highest:
-                left = self._operation(left, found, start)
+            operator_level = LEVELS.get(word)
+            if operator_level is not None and level <= operator_level <= highest:
+                left = self._operation(left, operator_level, start)
             elif level <= PREDICATE <= highest and word in _PREDICATES:
                 left = self._predicate(left, start)
                 highest = AND
@@ -81,7 +81,7 @@ class ExpressionParser(TypeParser, ABC):
                 return left
 
     def _operation(self, first: tree.Expression, level: int, start: int) -> tree.Operation:
-        """Operators of one level, from the first of them on; what binds tighter has been read."""
+        """A chain of operators of one level after its first operand."""
         operators, operands = list[str](), [first]
         while LEVELS.get(self.word) == level:
             word = self.take().word
@@ -90,7 +90,7 @@ class ExpressionParser(TypeParser, ABC):
         return tree.Operation(tuple(operators), tuple(operands), self.since(start))
 
     def _operand(self, level: int) -> tree.Expression:
-        """What stands before the first operator: a value, with its prefix operators."""
+        """The first operand, with its prefix operators."""
         token = self.token
         if level <= NOT and token.word in ("NOT", "!"):
             return self._prefix("NOT", NOT)
@@ -130,7 +130,7 @@ class ExpressionParser(TypeParser, ABC):
         return node
 
     def _predicate(self, left: tree.Expression, start: int) -> tree.Expression:
-        """[NOT] IN, BETWEEN, LIKE and IS [NOT] …, after the value that is tested."""
+        """[NOT] IN, BETWEEN, LIKE and IS [NOT] …, after the tested value."""
         if self.passes("IS"):
             return self._is(left, start)
         negated = self.passes("NOT")
@@ -184,11 +184,11 @@ class ExpressionParser(TypeParser, ABC):
         self.depth -= 1
         return tree.InList(left, values, negated, self.since(start))
 
-    def _begins_query(self, at: int) -> bool:
-        """Whether a query begins at the token of this number, opening parentheses left aside."""
-        while self.tokens[at].word == "(":
-            at += 1
-        word, following = self.tokens[at].word, self.tokens[at + 1 : at + 2]
+    def _begins_query(self, position: int) -> bool:
+        """Whether a query begins at this token, ignoring opening parentheses."""
+        while self.tokens[position].word == "(":
+            position += 1
+        word, following = self.tokens[position].word, self.tokens[position + 1 : position + 2]
         call = bool(following) and following[0].word in ("(", ")", ",", ".")
         return word == "SELECT" or (word in ("WITH", "FROM") and not call) or (word == "VALUES" and not (call and following[0].word != "("))
 
@@ -222,7 +222,7 @@ class ExpressionParser(TypeParser, ABC):
         return self._worded()
 
     def star(self, qualifier: tree.Name | None, start: int) -> tree.Star:
-        """* [EXCEPT (column, …)], of a qualifier that has been read."""
+        """* [EXCEPT (column, …)], after its qualifier."""
         self.expect("*")
         excluded = self.listed(self._excluded) if self.sees("EXCEPT", "(") and self.passes("EXCEPT") else ()
         return tree.Star(qualifier, excluded, self.since(start))
@@ -252,11 +252,11 @@ class ExpressionParser(TypeParser, ABC):
     def _query_or_expression(self, start: int) -> tree.Expression:
         """( query ), or ((query) + 1): with two parentheses, the inner one may be a value."""
         if self.tokens[self.position + 1].word == "(":
-            at, depth = self.position, self.depth
+            position, depth = self.position, self.depth
             try:
                 return tree.ScalarQuery(self.query_in_parentheses(), self.since(start))
             except SyntaxFailure:
-                self.position, self.depth = at + 1, depth
+                self.position, self.depth = position + 1, depth
             self.deeper()
             inner = self.expression()
             self.depth -= 1
@@ -266,7 +266,7 @@ class ExpressionParser(TypeParser, ABC):
         return tree.ScalarQuery(query, self.since(start))
 
     def _worded(self) -> tree.Expression:
-        """What begins with a word that is not in quotes."""
+        """An operand that begins with an unquoted word."""
         token, following = self.token, self.tokens[self.position + 1]
         word = token.word
         if word == "CASE" and following.word not in (",", ")", "."):
@@ -324,7 +324,7 @@ class ExpressionParser(TypeParser, ABC):
         return tree.SearchedCase(subject, tuple(branches), otherwise, self.since(start))
 
     def _interval(self) -> tree.IntervalText | None:
-        """INTERVAL amount unit …; None where INTERVAL is a column's name."""
+        """INTERVAL amount unit …; None if INTERVAL is a column name."""
         start, begin = self.token.start, self.position
         self.position += 1
         parts: list[tuple[tree.Expression, tree.Name]] = []
@@ -349,12 +349,12 @@ class ExpressionParser(TypeParser, ABC):
         return tree.IntervalText(tuple(parts), compound, self.since(start))
 
     def _sees_amount(self) -> bool:
-        """Whether another amount with its unit comes next."""
-        at = self.position + (self.word in ("-", "+"))
-        return self.tokens[at].kind in (NUMBER, STRING) and self.tokens[at + 1].word.removesuffix("S") in UNITS
+        """Whether another amount with a unit is next."""
+        position = self.position + (self.word in ("-", "+"))
+        return self.tokens[position].kind in (NUMBER, STRING) and self.tokens[position + 1].word.removesuffix("S") in UNITS
 
     def _call(self, word: str) -> tree.Expression:
-        """A call by an unquoted name; some have words between their arguments."""
+        """A call of an unquoted name; some have words between their arguments."""
         start = self.token.start
         match word:
             case "CAST" | "TRY_CAST" | "SAFE_CAST":
@@ -373,31 +373,31 @@ class ExpressionParser(TypeParser, ABC):
                 return self._named()
 
     def _is_worded(self, word: str) -> bool:
-        """Whether this word stands between the arguments of the call that comes next."""
-        depth, at = 0, self.position + 1
-        while at < len(self.tokens):
-            depth += {"(": 1, ")": -1}.get(self.tokens[at].word, 0)
+        """Whether this word separates arguments of the next call."""
+        depth, position = 0, self.position + 1
+        while position < len(self.tokens):
+            depth += {"(": 1, ")": -1}.get(self.tokens[position].word, 0)
             if depth == 0:
                 return False
-            if depth == 1 and self.tokens[at].word in (word, ","):
-                return self.tokens[at].word == word
-            at += 1
+            if depth == 1 and self.tokens[position].word in (word, ","):
+                return self.tokens[position].word == word
+            position += 1
         return False
 
     def _has_unit(self) -> bool:
-        """Whether the call that comes next has a unit's name, or a string, before its first comma."""
+        """Whether the first argument of the next call is a unit's name or a string."""
         first, second = self.tokens[self.position + 2], self.tokens[self.position + 3]
         return first.kind in (WORD, STRING) and second.word == "," and self._commas() == 2
 
     def _commas(self) -> int:
-        depth, at, commas = 0, self.position + 1, 0
-        while at < len(self.tokens):
-            word = self.tokens[at].word
+        depth, position, commas = 0, self.position + 1, 0
+        while position < len(self.tokens):
+            word = self.tokens[position].word
             depth += {"(": 1, ")": -1}.get(word, 0)
             commas += depth == 1 and word == ","
             if depth == 0:
                 break
-            at += 1
+            position += 1
         return commas
 
     def _opened(self) -> None:
@@ -457,7 +457,7 @@ class ExpressionParser(TypeParser, ABC):
         return tree.FunctionCall("position", (part, text), False, None, True, self.since(start))
 
     def _unit_call(self, word: str, start: int) -> tree.FunctionCall:
-        """DATEADD(unit, n, moment), and its kin."""
+        """DATEADD(unit, n, moment) and similar calls."""
         self._opened()
         if self.token.kind == STRING:
             raise SyntaxFailure("the unit is a string", span=self.span, expected=f"{word}(DAY, …), the unit without quotes")
@@ -469,7 +469,7 @@ class ExpressionParser(TypeParser, ABC):
         return tree.FunctionCall(_UNIT_CALLS[word], arguments, False, None, True, self.since(start))
 
     def call(self, names: list[tree.Name], start: int) -> tree.FunctionCall:
-        """A call by these names, from its parenthesis on."""
+        """A call of the function with these name parts, from its parenthesis."""
         if len(names) > 1:
             raise Unsupported(
                 "function names with a database part are not supported", span=self.since(start), remedy="leave the database out"

@@ -198,13 +198,13 @@ class QueryParser(ExpressionParser):
         return SyntaxFailure("LATERAL without a comma before it", span=self.span, expected=expected)
 
     def _join(self) -> tree.JoinClause | None:
-        start, at = self.token.start, self.position
+        start, position = self.token.start, self.position
         while self.word in _JOIN_WORDS - {"JOIN"}:
             self.position += 1
         if not self.passes("JOIN"):
-            self.position = at
+            self.position = position
             return None
-        words = [token.word for token in self.tokens[at : self.position - 1]]
+        words = [token.word for token in self.tokens[position : self.position - 1]]
         if self.ended or self.word in NO_OPERANDS:
             raise self.missing()
         natural, kind = self._join_kind(words)
@@ -278,14 +278,14 @@ class QueryParser(ExpressionParser):
     def _source_in_parentheses(self, start: int) -> tree.Source:
         """( query ) or ( relation )."""
         if self._begins_query(self.position + 1):
-            at, depth = self.position, self.depth
+            position, depth = self.position, self.depth
             try:
                 query = self.query_in_parentheses()
                 return tree.DerivedTable(query, self._table_alias(), self.since(start))
             except SyntaxFailure:
-                if self.tokens[at + 1].word != "(":
+                if self.tokens[position + 1].word != "(":
                     raise
-                self.position, self.depth = at, depth
+                self.position, self.depth = position, depth
         self.expect("(")
         self.deeper()
         first = self._source()
@@ -352,9 +352,9 @@ class QueryParser(ExpressionParser):
         every = every and len(keys) == 1 and isinstance(keys[0], tree.ColumnName)
         return tree.GroupClause(keys, every, self.since(start))
 
-    def _is_key(self, at: int) -> bool:
+    def _is_key(self, position: int) -> bool:
         """Whether the token of this number can only be another key."""
-        return self.tokens[at].word not in _ENDS | NO_OPERANDS | _PAIRS
+        return self.tokens[position].word not in _ENDS | NO_OPERANDS | _PAIRS
 
     def _key(self) -> tree.Expression:
         refuse(self, GROUPING)

@@ -1,6 +1,6 @@
 """Statements of a script: CREATE, DECLARE and DROP of tables, views and sinks, and queries.
 
-What always holds: a statement is read whole, to its last token, or refused at the token that does not fit.
+Invariant: a statement is parsed to its last token, or refused at the first unexpected token.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COLUMN_FORM: Final = "NOT NULL, PRIMARY KEY, COMMENT '…', a comma or )"
 
 @dataclass(frozen=True, slots=True)
 class TableStatement:
-    """CREATE TABLE. source, timed: what USING and OPTIONS say."""
+    """CREATE TABLE. source, timed: from USING and OPTIONS."""
 
     table: tree.TableDefinition
     source: Options | None
@@ -40,7 +40,7 @@ class TableStatement:
 
 @dataclass(frozen=True, slots=True)
 class QueryStatement:
-    """A query by itself."""
+    """A query as a statement."""
 
     query: tree.Query
     span: Span
@@ -61,7 +61,7 @@ Parsed = (
 
 
 def parse(text: str, name: str) -> list[Parsed]:
-    """The statements of a script, split at semicolons; empty ones are left out."""
+    """The statements of a script, split at semicolons; empty ones are skipped."""
     return [_Parser(text, name, tokens).parsed() for tokens in _statements(text, name)]
 
 
@@ -94,7 +94,7 @@ class _Parser(FunctionParser, ClauseParser):
     """The rules for statements."""
 
     def parsed(self) -> Parsed:
-        """The statement, read to its end."""
+        """The statement, parsed to its end."""
         parsed = self._parsed()
         if self.word in ("SELECT", "VALUES", "WITH"):
             raise self.unseparated(self.token)

@@ -1,4 +1,4 @@
-"""Types as they are written: dataType of Spark's grammar. What a type means is for sql_types.py."""
+"""The syntax of types: dataType of Spark's grammar. sql_types.py resolves them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TypeParser(TokenCursor):
     """The rule for types."""
 
     def type_name(self) -> tree.TypeName:
-        """A type, with its parameters and what stands in <…>."""
+        """A type, with its parameters and the contents of <…>."""
         if self.token.kind != WORD:
             raise self.missing()
         first = self.take()

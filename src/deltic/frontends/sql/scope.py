@@ -1,7 +1,7 @@
-"""Names in a query: which columns of the rows at hand a name can mean.
+"""Name resolution in a query: the columns that a name can refer to.
 
-Names are found without regard to case. A column of an enclosing query is a Column whose index is OUTER + its position there; an
-aggregate that is not computed yet is one whose index is AGGREGATED + its number. Both are gone from the plans that leave the binder.
+Names are case-insensitive. A column of an enclosing query is a Column with index OUTER + its position there; an aggregate that is not
+computed yet is a Column with index AGGREGATED + its number. Neither occurs in the plans that the binder returns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OUTER: Final = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class ScopeColumn:
-    """A name for the column at `index` of the rows. A hidden one (the other side of USING) is found by its qualified name only."""
+    """A name of the column at `index` of the rows. A hidden one (the other side of USING) matches only its qualified name."""
 
     name: str
     qualifier: str | None
@@ -32,23 +32,23 @@ class ScopeColumn:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The names of a query's FROM, the schema of its rows, and the scope of the query around it."""
+    """The names of a query's FROM, the schema of its rows, and the scope of the enclosing query."""
 
     columns: tuple[ScopeColumn, ...]
     schema: Schema
     outer: Scope | None = None
 
     def find(self, name: str, qualifier: str | None) -> tuple[ScopeColumn, ...]:
-        """The columns here that a name can mean, those of enclosing queries not among them."""
+        """The columns of this scope that match a name; enclosing scopes are not searched."""
         wanted = name.lower()
         return tuple(c for c in self.columns if c.name.lower() == wanted and self._qualified(c, qualifier))
 
     def star(self, qualifier: str | None) -> tuple[ScopeColumn, ...]:
-        """The columns of `*`, or of `qualifier.*`: there the hidden ones come first, as in Spark."""
+        """The columns of `*`, or of `qualifier.*`, in which hidden ones come first, as in Spark."""
         if qualifier is None:
             return tuple(c for c in self.columns if not c.hidden)
-        mine = [c for c in self.columns if self._qualified(c, qualifier)]
-        return tuple(sorted(mine, key=lambda c: not c.hidden))
+        columns = [c for c in self.columns if self._qualified(c, qualifier)]
+        return tuple(sorted(columns, key=lambda c: not c.hidden))
 
     def column(self, found: ScopeColumn) -> Column:
         """The expression that reads a column."""
@@ -71,7 +71,7 @@ class ScopedRelation:
 
 
 def relation(plan: Plan, qualifier: str | None, names: Iterable[str] | None = None) -> ScopedRelation:
-    """A table, view or derived table under the name `qualifier`; `names` are its columns' new names."""
+    """A table, view or derived table under the name `qualifier`. names: new names of its columns."""
     called = plan.schema.names if names is None else tuple(names)
     types = [field.type for field in plan.table.schema] if isinstance(plan, Table) else []
     filled = [type.precision if type.name == "CHAR" else 0 for type in types] or [0] * len(called)

@@ -1,4 +1,4 @@
-"""Types as they are written in SQL, into those of schema.py. Only Spark's own words are types here."""
+"""Resolves SQL types to those of schema.py. Only Spark's own names are types."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FORMS: Final = {"ARRAY": "ARRAY<element>", "MAP": "MAP<key, value>", "STRUCT": 
 
 
 def sql_type(node: tree.TypeName) -> Type:
-    """The type as written. Raises Unsupported for any other."""
+    """The type. Raises Unsupported for types that Deltic does not have."""
     kind = KIND_WORDS.get(node.word)
     if kind is not None and kind.name in NESTED and not node.parameters:
         return _nested(node, kind.name)

@@ -21,7 +21,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class ColumnName:
-    """A column, and what it is qualified by."""
+    """A column name, with its qualifiers."""
 
     parts: tuple[Name, ...]
     span: Span
@@ -38,7 +38,7 @@ class Star:
 
 @dataclass(frozen=True, slots=True)
 class NumberText:
-    """A number as written, its sign with it."""
+    """The text of a number, including its sign."""
 
     text: str
     span: Span
@@ -71,7 +71,7 @@ class TypedText:
 
 @dataclass(frozen=True, slots=True)
 class IntervalText:
-    """INTERVAL, amounts with units. to: the second unit of INTERVAL '…' YEAR TO MONTH, or a string that has the units in it."""
+    """INTERVAL with (amount, unit) pairs. to: the second unit of INTERVAL '…' YEAR TO MONTH, or a string that contains the units."""
 
     parts: tuple[tuple[Expression, Name], ...]
     compound: bool
@@ -80,7 +80,7 @@ class IntervalText:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Operators of one level from left to right, between one operand more; in upper case."""
+    """A chain of n operators of one level, in upper case, and n + 1 operands; grouped from the left."""
 
     operators: tuple[str, ...]
     operands: tuple[Expression, ...]
@@ -237,7 +237,7 @@ class CastCall:
 class FunctionCall:
     """name([DISTINCT] argument, …) [FILTER (WHERE condition)].
 
-    name: in lower case. keywords: it is written with words between its arguments, which are in the order of the function's own.
+    name: in lower case. keywords: the call has words between its arguments, which are in the order of the function's parameters.
     """
 
     name: str
@@ -270,7 +270,7 @@ class ExtractCall:
 
 @dataclass(frozen=True, slots=True)
 class RowValue:
-    """Several expressions in parentheses."""
+    """(expression, expression, …)."""
 
     items: tuple[Expression, ...]
     span: Span
@@ -278,7 +278,7 @@ class RowValue:
 
 @dataclass(frozen=True, slots=True)
 class ScalarQuery:
-    """A query in parentheses, where a value is expected."""
+    """A query in parentheses as a value."""
 
     query: Query
     span: Span
@@ -315,7 +315,7 @@ Expression = (
 
 
 def unnest(node: Expression) -> Expression:
-    """The expression without parentheses around it."""
+    """The expression without surrounding parentheses."""
     while isinstance(node, Parenthesised):
         node = node.inner
     return node

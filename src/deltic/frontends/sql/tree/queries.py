@@ -10,7 +10,7 @@ from deltic.frontends.sql.tree.expressions import Expression, FunctionCall, Name
 
 @dataclass(frozen=True, slots=True)
 class SelectItem:
-    """An expression of a select list; several names for one that makes several columns."""
+    """An item of a select list; it has several names if it returns several columns."""
 
     expression: Expression
     names: tuple[Name, ...]
@@ -46,7 +46,7 @@ class DerivedTable:
 
 @dataclass(frozen=True, slots=True)
 class TableCall:
-    """A function in FROM. lateral: it may read the relations before it."""
+    """A table function in FROM. lateral: it may read the preceding relations."""
 
     call: FunctionCall
     alias: TableAlias | None
@@ -56,7 +56,7 @@ class TableCall:
 
 @dataclass(frozen=True, slots=True)
 class JoinClause:
-    """What a relation is joined with. kind: the words before JOIN, or "," for a comma. condition: of ON; columns: of USING."""
+    """One join. kind: the words before JOIN, or "," for a comma. condition: of ON. columns: of USING."""
 
     kind: str
     natural: bool
@@ -68,7 +68,7 @@ class JoinClause:
 
 @dataclass(frozen=True, slots=True)
 class JoinedTables:
-    """A relation and what it is joined with, from left to right. alias: of the whole in parentheses."""
+    """A relation and its joins, from left to right. alias: that of the whole in parentheses."""
 
     first: Source
     joins: tuple[JoinClause, ...]
@@ -89,7 +89,7 @@ class LateralView:
 
 @dataclass(frozen=True, slots=True)
 class GroupClause:
-    """GROUP BY. every: it may be GROUP BY ALL, whose one key is the column `all` where there is one."""
+    """GROUP BY. every: written GROUP BY ALL; if a column is named `all`, that is the key."""
 
     keys: tuple[Expression, ...]
     every: bool
@@ -113,7 +113,7 @@ class SelectQuery:
 
 @dataclass(frozen=True, slots=True)
 class ValuesQuery:
-    """VALUES row, …; a row of one value stands without parentheses, too."""
+    """VALUES row, …; parentheses around a single value are optional."""
 
     rows: tuple[Expression, ...]
     alias: TableAlias | None
@@ -122,7 +122,7 @@ class ValuesQuery:
 
 @dataclass(frozen=True, slots=True)
 class SetQuery:
-    """UNION, EXCEPT or INTERSECT of two queries, and UNION of several with one quantifier."""
+    """UNION, EXCEPT or INTERSECT of two queries, or a chain of UNIONs with one quantifier."""
 
     operator: str
     distinct: bool
@@ -160,7 +160,7 @@ class LimitClause:
 
 @dataclass(frozen=True, slots=True)
 class WholeQuery:
-    """[WITH …] query [ORDER BY …] [LIMIT …], and any query in parentheses."""
+    """[WITH …] query [ORDER BY …] [LIMIT …], or any query in parentheses."""
 
     ctes: tuple[CommonTable, ...]
     recursive: bool

@@ -30,7 +30,7 @@ class KeyDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """The head of CREATE TABLE, and of DECLARE RECURSIVE VIEW."""
+    """The name and columns of CREATE TABLE and DECLARE RECURSIVE VIEW."""
 
     name: Name
     parts: tuple[ColumnDefinition | KeyDefinition, ...]

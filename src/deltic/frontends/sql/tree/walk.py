@@ -9,7 +9,7 @@ from typing import Any
 
 
 def parts(node: object) -> Iterator[object]:
-    """The nodes that a node is made of, one level deep."""
+    """The direct child nodes."""
     kind: Any = type(node)
     waiting = [getattr(node, name) for name in _field_names(kind)]
     for value in waiting:
@@ -31,7 +31,7 @@ def _field_names(kind: Any) -> tuple[str, ...]:
 
 
 def walk(node: object, enters: Callable[[object], bool] = lambda _: True) -> Iterator[object]:
-    """The node and all in it, but for what is in nodes that are not entered."""
+    """The node and its descendants; skips the descendants of nodes for which `enters` is False."""
     waiting = [node]
     while waiting:
         one = waiting.pop()
