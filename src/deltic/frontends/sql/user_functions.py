@@ -7,7 +7,7 @@ follow from the arguments. No function of a user hides a builtin one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from deltic.aggregates import is_aggregate
@@ -75,14 +75,14 @@ def _marked(node: Any, known: Mapping[str, ScalarFunction], used: set[str]) -> A
     if isinstance(node, tuple):
         parts = tuple(_marked(part, known, used) for part in node)
         return node if all(new is old for new, old in zip(parts, node, strict=True)) else parts
-    if not is_dataclass(node) or type(node).__module__ != tree.__name__:
+    if not tree.is_node(node):
         return node
     changed = {}
     for field in fields(node):
         old = getattr(node, field.name)
         if (new := _marked(old, known, used)) is not old:
             changed[field.name] = new
-    found = replace(node, **changed) if changed else node  # type: ignore[type-var]
+    found = replace(node, **changed) if changed else node
     return _called(found, known, used) if isinstance(found, tree.FunctionCall) and found.name in known else found
 
 

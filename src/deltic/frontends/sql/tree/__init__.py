@@ -59,8 +59,16 @@ from deltic.frontends.sql.tree.queries import (
     ValuesQuery,
     WholeQuery,
 )
-from deltic.frontends.sql.tree.statements import ColumnDefinition, KeyDefinition, NamedQuery, TableDefinition, ViewDeclaration
-from deltic.frontends.sql.tree.walk import parts, walk
+from deltic.frontends.sql.tree.statements import (
+    ColumnDefinition,
+    FunctionDefinition,
+    FunctionParameter,
+    KeyDefinition,
+    NamedQuery,
+    TableDefinition,
+    ViewDeclaration,
+)
+from deltic.frontends.sql.tree.walk import is_node, parts, walk
 
 __all__ = [
     "QUERIES",
@@ -119,6 +127,7 @@ __all__ = [
     "ValuesQuery",
     "ViewDeclaration",
     "WholeQuery",
+    "is_node",
     "parts",
     "unnest",
     "walk",

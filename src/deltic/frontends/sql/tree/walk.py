@@ -15,14 +15,19 @@ def parts(node: object) -> Iterator[object]:
     for value in waiting:
         if isinstance(value, tuple):
             waiting.extend(value)
-        elif _is_node(type(value)):
+        elif is_node(value):
             yield value
 
 
+def is_node(value: object) -> bool:
+    """Whether the value is a node of a tree; definitions to which a node refers are not."""
+    kind: Any = type(value)
+    return _is_of_tree(kind)
+
+
 @cache
-def _is_node(kind: type) -> bool:
-    """Whether the class is of this package; definitions that a node refers to are not nodes."""
-    return kind.__module__.startswith(__package__)
+def _is_of_tree(kind: Any) -> bool:
+    return str(kind.__module__).startswith(__package__)
 
 
 @cache
