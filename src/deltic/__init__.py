@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltic import errors
 
 if TYPE_CHECKING:
-    from deltic.frontends.python import Circuit, IndexedStream, Stream
+    from deltic.frontends.python import UDF, Circuit, IndexedStream, Stream
     from deltic.pipeline import Pipeline
     from deltic.runtimes.read_only import ReadOnlyState, open
     from deltic.runtimes.stored_view import StoredView
