@@ -34,7 +34,7 @@ def closure(feed: Feed) -> Iterator[tuple[Words, Words]]:
 
 
 def reachability(feed: Feed, root: int = 0) -> Iterator[tuple[Words]]:
-    """The root and all nodes that there is a way to from it: breadth first, a level at a time."""
+    """All nodes reachable from the root, including it: breadth first, one level at a time."""
     nodes = _nodes(feed)
     for source, target in _present(feed, nodes):
         first = np.searchsorted(source, np.arange(nodes + 1))
@@ -66,7 +66,7 @@ def triangles(feed: Feed) -> Iterator[Change]:
 
 
 def cliques(feed: Feed) -> Iterator[int]:
-    """How many k(a, b, c, d) with edges ab, ac, ad, bc, bd, cd there are."""
+    """The number of k(a, b, c, d) with edges ab, ac, ad, bc, bd, cd."""
     out: Neighbours = defaultdict(set)
     into: Neighbours = defaultdict(set)
     total = 0
@@ -86,7 +86,7 @@ def cliques(feed: Feed) -> Iterator[int]:
 
 
 def _edge_by_edge(feed: Feed, out: Neighbours, into: Neighbours) -> Iterator[Iterator[tuple[int, int, int]]]:
-    """Every tick's edges (weight, source, target); a new one joins both sets after its turn, one that goes leaves them before."""
+    """Every tick's edges (weight, source, target); an added edge joins both sets after its turn, a removed one leaves them before."""
     for tick in checks.split(feed, int(feed[-1, 0]) + 1):
         yield _turns(tick, out, into)
 
@@ -105,14 +105,14 @@ def _turns(tick: Change, out: Neighbours, into: Neighbours) -> Iterator[tuple[in
 
 
 def cycles(feed: Feed) -> Iterator[int]:
-    """How many q(a, b, c, d) with edges ab, bc, cd, da there are: the trace of the edges' fourth power."""
+    """The number of q(a, b, c, d) with edges ab, bc, cd, da: the trace of the adjacency matrix's fourth power."""
     for edges in _matrices(feed):
         two = edges @ edges
         yield int(two.multiply(two.T).sum())
 
 
 def bow_ties(feed: Feed) -> Iterator[int]:
-    """How many w(a, b, c, d, e) with edges ab, bc, ca, ad, de, ea there are: two directed triangles through each a."""
+    """The number of w(a, b, c, d, e) with edges ab, bc, ca, ad, de, ea: two directed triangles through each a."""
     for edges in _matrices(feed):
         around = (edges @ edges).multiply(edges.T).sum(axis=1)
         yield sum(int(triangles) ** 2 for triangles in np.asarray(around).ravel())

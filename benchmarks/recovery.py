@@ -1,4 +1,4 @@
-"""How fast a state opens, and what it costs to keep: `python -m benchmarks.recovery [--quick]`.
+"""The time to open a state, and the cost of keeping it: `python -m benchmarks.recovery [--quick]`.
 
 States of 1M and 10M orders, embedded: seconds to open and to run the first tick in a new process (medians; the files are in the page
 cache), the same with twice the shards, the state's size over that of the rows as Arrow, and the bytes written per byte of change over

@@ -1,1 +1,1 @@
-"""The engines to compare with, one module each; a module's `engine()` makes what benchmarks.drive runs. `differential/` is Rust's."""
+"""The engines of the comparison, one module each; `engine()` returns the engine that benchmarks.drive runs. `differential/` is in Rust."""

@@ -1,4 +1,4 @@
-"""Deltic without increments: after every tick a new session is given all edges that are there."""
+"""Deltic without increments: after every tick a new session loads all current edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The edges that are there, each once and sorted: what peers keep that compute from scratch."""
+"""The current edges, distinct and sorted, for peers that compute from scratch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class EdgeSet:
         self.keys: Words = np.zeros(0, np.int64)
 
     def apply(self, edges: Change) -> None:
-        """Takes out what is deleted and puts in what is new; O(n + m log n) for m changes."""
+        """Removes the deleted edges and adds the new ones. Cost: O(n + m log n) for m changes."""
         weight, source, target = edges
         changed = source << 32 | target
         gone, new = np.sort(changed[weight < 0]), np.sort(changed[weight > 0])

@@ -24,7 +24,7 @@ SOURCE = Path(__file__).resolve().parent / "differential"
 
 @functools.cache
 def build() -> Path | str:
-    """The program, or the reason why there is none."""
+    """The program, or the reason why it cannot be built."""
     if shutil.which("cargo") is None:
         return "there is no cargo"
     target = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deltic" / "differential-peer"

@@ -27,7 +27,7 @@ def test_an_example_is_compared(answer: list[float], verdict: str) -> None:
     assert finding.verdict == verdict
 
 
-def test_what_deltic_refuses_is_counted_by_kind_with_its_error() -> None:
+def test_refused_queries_are_counted_by_error() -> None:
     finding = Finding("nonsense", "misc_funcs")
     tried(finding, ["SELECT nonsense(1)"], lambda query: pa.table({"c": [1]}))
     result = summary([finding, Finding("rand", "math_funcs"), Finding("to_xml", "xml_funcs")])
@@ -55,7 +55,7 @@ def imitation(change: bool = False, type: pa.DataType | None = None) -> Ask:
     return ask
 
 
-def test_differences_of_values_types_and_errors_are_found() -> None:
+def test_differences_of_values_types_and_errors_are_detected() -> None:
     term = bound("length", "length(s)")
     assert not list(differences([term], ROWS, imitation()))
     assert len(list(differences([term], ROWS, imitation(change=True)))) == 1

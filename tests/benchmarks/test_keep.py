@@ -40,7 +40,7 @@ def test_a_table_names_command_commit_and_machine_and_has_a_row_for_each_case_an
     ]
 
 
-def test_a_result_whose_top_is_a_case_of_its_own_has_a_row_for_it(tmp_path: Path) -> None:
+def test_a_result_with_a_case_at_its_top_has_a_row_for_it(tmp_path: Path) -> None:
     grown = {**OWN, "tick_ms": {**TICK, "median": 3.0}}
     table = written(tmp_path, "join_aggregate", {**OWN, "peers": {}, "cases": {"10,000,000 orders": grown}})
     assert [line.split(" | ")[1:5] for line in table.splitlines()[-2:]] == [

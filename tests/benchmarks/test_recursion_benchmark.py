@@ -67,7 +67,7 @@ def test_the_engine_and_duckdb_are_right_after_every_tick(view: str, feed: workl
         assert drive.run(engine, tmp_path)["correct"]
 
 
-def test_what_another_root_reaches_is_wrong(tmp_path: Path) -> None:
+def test_rows_reached_from_another_root_are_wrong(tmp_path: Path) -> None:
     Case(REACHABILITY, SPARSE, root=3).write(tmp_path)
     assert not drive.run(duckdb_recursion.engine(REACHABILITY, 4), tmp_path)["correct"]
 

@@ -88,7 +88,7 @@ def test_answers_are_judged_by_those_of_spark(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_what_spark_answers_is_recorded(spark: SparkSession, tmp_path: Path) -> None:
+def test_results_of_spark_are_recorded(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "a.sql.out").write_text(RESULTS)
     record(spark, tmp_path / "results", tmp_path / "recording", [])

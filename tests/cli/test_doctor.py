@@ -38,7 +38,7 @@ def test_text_and_json_have_the_same_content(capsys: pytest.CaptureFixture[str],
     assert {"Deltic", "Python", "pyarrow", "numba", "kernels", "pyspark", "Java"} <= set(by_name)
 
 
-def test_an_extra_that_is_not_installed_is_no_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_not_an_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "pyspark")
     by_name, faster = findings(capsys, Exit.OK)
     assert by_name["pyspark"]["status"] == by_name["Java"]["status"] == "absent"

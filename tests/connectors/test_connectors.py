@@ -116,7 +116,7 @@ def test_killed_at_any_step_and_resumed_each_change_counts_once(folder: Path, tm
     assert not [number for number in range(0, steps_of(folder), 17) if wrong_after_a_kill(tmp_path / f"killed_{number}", number)]
 
 
-def test_a_sink_that_does_not_recognise_an_epoch_is_found(folder: Path, tmp_path: Path, install: Install) -> None:
+def test_a_sink_that_does_not_recognise_an_epoch_is_detected(folder: Path, tmp_path: Path, install: Install) -> None:
     forgetful = SAMPLE.replace('if one["epoch"] == epoch]', "if False]")
     assert forgetful != SAMPLE
     install("forgetful", "deltic_forgetful_connector", forgetful, "forgetful")

@@ -42,7 +42,7 @@ def write_parquet(folder: Path, columns: Any, name: str = "a.parquet", **options
     return folder / name
 
 
-def test_listing_has_the_files_by_name_and_passes_over_what_is_hidden_or_unfinished(tmp_path: Path) -> None:
+def test_a_listing_is_sorted_by_name_and_skips_hidden_and_unfinished_files(tmp_path: Path) -> None:
     for name in ("b.csv", "a.csv", "B", ".hidden", "_SUCCESS", "c.tmp", "d.staged", "a b"):
         write(tmp_path, name, name)
     (tmp_path / "folder").mkdir()
@@ -251,7 +251,7 @@ def test_json_values_of_every_kind(tmp_path: Path) -> None:
         ('{"s":"a"}', "id", "NULL in a NOT NULL column"),
     ],
 )
-def test_json_line_that_is_no_row(tmp_path: Path, line: str, column: str | None, reason: str) -> None:
+def test_invalid_json_lines(tmp_path: Path, line: str, column: str | None, reason: str) -> None:
     write(tmp_path, f'{{"id":1,"s":"a"}}\n{line}\n{{"id":3,"s":"c"}}\n')
     (portion,) = read(tmp_path, ORDERS, "json", on_error="dead_letter")
     (letter,) = portion.letters
@@ -273,7 +273,7 @@ def test_json_bytes_that_are_not_utf8_are_a_rows_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format", ["parquet", "csv", "json"])
-def test_of_many_bad_rows_the_first_is_told_and_all_are_letters(tmp_path: Path, format: str) -> None:
+def test_the_first_of_many_bad_rows_is_reported_and_all_are_dead_letters(tmp_path: Path, format: str) -> None:
     bad = [3, 4, 50_000, 99_998, 120_001]
     n = [2**40 if i in bad else i for i in range(MANY)]
     if format == "parquet":
@@ -364,7 +364,7 @@ def check_message(goldens: Goldens, name: str, folder: Path, act: Callable[[], o
     goldens.check(name, f"{type(error.value).__name__}: {text}")
 
 
-def test_what_is_wrong_with_a_file_as_a_whole_is_no_letter(tmp_path: Path) -> None:
+def test_faults_of_a_whole_file_are_not_dead_letters(tmp_path: Path) -> None:
     for name, (make, format, options) in BAD_FILES.items():
         if "parquet" in name and "value" not in name and "null" not in name:
             for path in tmp_path.iterdir():
@@ -511,7 +511,7 @@ ENDINGS = ["", "\n", "\r\n"]
 
 @pytest.mark.parametrize("width", [1, 2])
 @pytest.mark.parametrize("value", ["", "a", '"', "\n", '"\n', ",", ',"', 'x",', "\r\n"])
-def test_a_quote_is_found_open_exactly_if_it_is(tmp_path: Path, width: int, value: str) -> None:
+def test_an_unterminated_quote_is_detected_exactly(tmp_path: Path, width: int, value: str) -> None:
     table = TableSchema("t", Schema(tuple(Field(name, STRING) for name in "ab"[:width])))
     before, doubled = "a," * (width - 1), value.replace('"', '""')
     for above in ("", f"{before}a\n"):

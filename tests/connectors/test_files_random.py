@@ -30,7 +30,7 @@ def check_back(folder: Path, written: pa.Table, format: str, table: TableSchema 
 
 @pytest.mark.parametrize("format", ["parquet", "csv", "json"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_deltic_writes_is_read_back_exactly(tmp_path: Path, format: str, seed: int) -> None:
+def test_written_files_are_read_back_exactly(tmp_path: Path, format: str, seed: int) -> None:
     table = random_rows(random.Random(seed), STRICT, 200)
     header = format == "csv" and seed % 2 == 0
     (tmp_path / "a").write_bytes(b"".join(encoded(table, format, header=header, sep="\t" if seed % 3 == 0 else ",")))
@@ -39,7 +39,7 @@ def test_what_deltic_writes_is_read_back_exactly(tmp_path: Path, format: str, se
 
 @pytest.mark.parametrize("format", ["parquet", "csv", "json"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_duckdb_writes_is_read_back_exactly(tmp_path: Path, format: str, seed: int) -> None:
+def test_files_written_by_duckdb_are_read_exactly(tmp_path: Path, format: str, seed: int) -> None:
     table = random_rows(random.Random(seed), EVERY, 200, plain=format == "json")  # DuckDB's JSON has no NaN
     options = {"parquet": "FORMAT parquet", "csv": "FORMAT csv, HEADER", "json": "FORMAT json"}[format]
     with duckdb.connect() as connection:
@@ -50,7 +50,7 @@ def test_what_duckdb_writes_is_read_back_exactly(tmp_path: Path, format: str, se
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_arrow_writes_as_parquet_is_read_back_exactly(tmp_path: Path, seed: int) -> None:
+def test_parquet_written_by_arrow_is_read_exactly(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     table = random_rows(chance, EVERY, 200)
     shuffled = table.select(chance.sample(table.column_names, table.num_columns))

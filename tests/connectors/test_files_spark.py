@@ -94,7 +94,7 @@ def by_spark(spark: Any, folder: Path, format: str, type_: Type) -> dict[int, st
 
 
 @pytest.mark.parametrize("format", ["parquet", "csv", "json"])
-def test_what_spark_writes_is_read_back_exactly(spark: Any, tmp_path: Path, format: str) -> None:
+def test_files_written_by_spark_are_read_exactly(spark: Any, tmp_path: Path, format: str) -> None:
     table = random_rows(random.Random(3), EVERY, 400, plain=True)
     options = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "header": "true"} if format != "parquet" else {}
     spark.createDataFrame(table).coalesce(1).write.format(format).options(**options).mode("overwrite").save(str(tmp_path))

@@ -60,7 +60,7 @@ MIDNIGHT = dt.datetime(2024, 2, 29, tzinfo=dt.UTC)
         (" x ", STRING, " x "),
     ],
 )
-def test_a_text_that_is_taken(text: str, type_: Type, value: Any) -> None:
+def test_accepted_text(text: str, type_: Type, value: Any) -> None:
     assert parse(text, type_) == value
     column = from_text(type_).column(pa.array([text]))
     assert column.array.type == type_.arrow
@@ -107,11 +107,11 @@ def test_a_text_that_does_not_parse(text: str, type_: Type) -> None:
         ("0001-01-01T00:00+00:01", TIMESTAMP),
     ],
 )
-def test_a_text_whose_value_does_not_fit(text: str, type_: Type) -> None:
+def test_text_out_of_range(text: str, type_: Type) -> None:
     check_refused(text, type_, out=True)
 
 
-def test_digits_behind_a_microsecond_are_not_cut_off() -> None:
+def test_digits_beyond_microseconds_are_not_truncated() -> None:
     check_refused("2024-01-01T10:00:00.1234567Z", TIMESTAMP, out=False)
 
 
@@ -130,7 +130,7 @@ TEXTS = st.lists(PIECES, max_size=8).map("".join)
 @settings(deadline=None)
 @given(texts=st.lists(st.none() | TEXTS, max_size=5))
 @example(texts=["2024-01-01T10:00Z", "2024-01-01T10:00"])
-def test_a_column_is_what_its_texts_say_one_by_one(type_: Type, texts: list[str | None]) -> None:
+def test_a_column_equals_its_texts_parsed_one_by_one(type_: Type, texts: list[str | None]) -> None:
     column = from_text(type_).column(pa.array(texts, pa.string()))
     assert column.array.type == type_.arrow and len(column.array) == len(texts)
     column.array.validate(full=True)
@@ -144,7 +144,7 @@ def test_a_column_is_what_its_texts_say_one_by_one(type_: Type, texts: list[str 
 @settings(deadline=None)
 @given(text=TEXTS)
 @example(text="0e00000000000000000000")
-def test_what_is_taken_at_once_is_taken_alone(type_: Type, text: str) -> None:
+def test_columns_converted_as_a_whole_equal_values_converted_alone(type_: Type, text: str) -> None:
     """The fast way may leave a value to the slow one, and never takes what that refuses."""
     conversion = from_text(type_)
     try:
@@ -156,7 +156,7 @@ def test_what_is_taken_at_once_is_taken_alone(type_: Type, text: str) -> None:
     assert repr(fast.to_pylist()) == repr(pa.array([said], type_.arrow).to_pylist())
 
 
-def test_few_misfits_among_many_are_found_exactly() -> None:
+def test_few_invalid_values_among_many_are_located_exactly() -> None:
     texts = [str(i) for i in range(50_000)]
     for i in (0, 777, 778, 49_999):
         texts[i] = f"x{i}"

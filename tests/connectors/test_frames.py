@@ -182,7 +182,7 @@ def test_values_widen_without_loss(frame: object, type: Type, values: list[objec
     ],
     ids=str,
 )
-def test_a_wrong_type_is_refused_with_what_was_found(frame: object, type: Type, text: str) -> None:
+def test_a_wrong_type_is_refused_with_the_actual_type(frame: object, type: Type, text: str) -> None:
     with pytest.raises(FrameError) as error:
         rows_frame(frame, one(type))
     first, expected, *_ = str(error.value).split("\n")
@@ -237,7 +237,7 @@ def test_null_in_a_not_null_column_is_refused(frame: object) -> None:
 
 
 @given(st.lists(st.integers(-(2**70), 2**70), max_size=30), st.sampled_from([TINYINT, SMALLINT, INT, BIGINT]))
-def test_the_first_integer_out_of_range_is_found(values: list[int], type: Type) -> None:
+def test_the_first_integer_out_of_range_is_located(values: list[int], type: Type) -> None:
     bound = 2 ** (type.arrow.bit_width - 1)
     bad = next((i for i, value in enumerate(values) if not -bound <= value < bound), None)
     frame = [{"x": value} for value in values]
@@ -407,6 +407,6 @@ def test_a_frame_that_fits_costs_microseconds() -> None:
 
 
 @pytest.mark.parametrize("value", ["1e-99999999", "0e-99999999", "1e-39"])
-def test_a_decimal_of_more_places_than_arrow_takes_is_refused_and_no_crash(value: str) -> None:
+def test_a_decimal_of_more_places_than_arrow_supports_is_refused(value: str) -> None:
     with pytest.raises(ConstraintViolation, match=r"row 0, column x: .* does not fit"):
         rows_frame([{"x": Decimal(value)}], one(decimal(38, 38)))

@@ -61,7 +61,7 @@ def test_names_of_tables_and_files_cannot_lead_elsewhere(tmp_path: Path) -> None
     assert json.loads((tmp_path / "dead" / name).read_bytes())["file"] == "bad\udcffname"
 
 
-def test_what_others_put_into_the_folder_is_left_alone(tmp_path: Path) -> None:
+def test_foreign_files_in_the_folder_are_kept(tmp_path: Path) -> None:
     for name in ("mine", ".letters", "letters-000000000009-orders.json", "x.staged"):
         (tmp_path / name).write_text("")
     DeadLetterFolder(str(tmp_path)).settle(5)

@@ -60,7 +60,7 @@ def test_parquet_has_the_types(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "changes-000000000003.parquet") == CHANGE.append_column("_epoch", pa.array([3, 3]))
 
 
-def test_an_empty_change_is_no_file(tmp_path: Path) -> None:
+def test_an_empty_change_writes_no_file(tmp_path: Path) -> None:
     changes_sink(tmp_path).deliver(1, CHANGE.slice(0, 0))
     assert files(tmp_path) == {}
 
@@ -86,7 +86,7 @@ def test_a_file_is_never_altered(tmp_path: Path, format: str) -> None:
     assert files(tmp_path) == before
 
 
-def test_a_torn_file_in_the_way_is_not_taken_for_the_change(tmp_path: Path) -> None:
+def test_a_torn_file_is_not_mistaken_for_the_change(tmp_path: Path) -> None:
     sink = changes_sink(tmp_path, "parquet")
     (tmp_path / "changes-000000000001.parquet").write_bytes(b"PAR1")
     with pytest.raises(SinkError, match="exists and does not contain"):
@@ -212,7 +212,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("act", REFUSED, ids=lambda act: act.__name__)
-def test_what_a_sink_refuses_word_for_word(tmp_path: Path, goldens: Goldens, act: Callable[[Path], object]) -> None:
+def test_error_texts_of_sinks(tmp_path: Path, goldens: Goldens, act: Callable[[Path], object]) -> None:
     with pytest.raises(SinkError) as error:
         act(tmp_path)
     goldens.check(act.__name__.replace("_", " "), str(error.value).replace(str(tmp_path), "FOLDER"))
@@ -222,7 +222,7 @@ def test_the_messages_are_these(goldens: Goldens) -> None:
     goldens.check_names([act.__name__.replace("_", " ") for act in REFUSED])
 
 
-def test_what_a_dead_writer_left_is_taken_away_and_what_others_put_in_later_is_left(tmp_path: Path) -> None:
+def test_files_of_a_dead_writer_are_removed_and_foreign_files_are_kept(tmp_path: Path) -> None:
     changes_sink(tmp_path)
     for name in ("changes-000000000001.json.00ff.staged", "_SUCCESS"):
         (tmp_path / name).write_text("")

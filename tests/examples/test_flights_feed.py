@@ -97,7 +97,7 @@ def test_there_are_more_than_700_ticks_of_twelve_hours(feed: FlightFeed) -> None
     assert sum(1 for _ in feed.ticks(12 * HOUR_S)) == 733
 
 
-def test_the_tables_at_any_moment_are_what_the_ticks_so_far_amount_to(feed: FlightFeed) -> None:
+def test_the_tables_at_any_time_are_the_sum_of_the_ticks_so_far(feed: FlightFeed) -> None:
     held: dict[tuple[object, ...], dict[str, object]] = {}
     for tick in list(feed.ticks(12 * HOUR_S))[:12]:
         for row in tick.changes["flights"].to_pylist():

@@ -43,7 +43,7 @@ def test_a_record_that_lacks_a_part_is_refused_by_name(missing: str, words: str)
 
 
 @pytest.mark.parametrize("word", ["upper", "ucase", "||"])
-def test_a_name_that_is_taken_is_refused_and_nothing_is_registered(word: str) -> None:
+def test_a_duplicate_name_is_refused_and_nothing_is_registered(word: str) -> None:
     free = Rewrite(name="free_name", build=lambda name, arguments, span: arguments[0])
     with pytest.raises(ValueError, match=r"the name .* is already registered"):
         register(free, Function(name="shout", aliases=(word,), **COMPLETE))
@@ -57,7 +57,7 @@ def test_a_call_of_a_function_that_is_not_registered_says_so() -> None:
             run()
 
 
-def test_what_runs_once_per_distinct_argument_is_strict() -> None:
+def test_functions_per_distinct_argument_are_strict() -> None:
     assert [f.name for f in FUNCTIONS.values() if f.arrays is per_distinct and f.nulls in (Nulls.SEEN, Nulls.LAZY)] == []
 
 
@@ -68,7 +68,7 @@ def _called(expr: Expr) -> Iterator[str]:
         yield from _called(part)
 
 
-def test_every_function_is_among_the_terms_that_spark_is_asked_about() -> None:
+def test_every_function_is_among_the_terms_compared_with_spark() -> None:
     terms = [bound(name, sql) for name, texts in TERMS.items() for sql in texts]
     compared = {name for term in [*all_terms(), *terms] for name in _called(term.expr)}
     assert {record.name for records in TOPICS.values() for record in records if isinstance(record, Function)} - compared == {

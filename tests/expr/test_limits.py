@@ -41,7 +41,7 @@ def test_a_string_that_a_function_multiplies_is_limited(function: str, value: st
     assert str(by_row.value) == str(by_column.value) and by_row.value.expected == f"at most {MAX_LENGTH:,} characters"
 
 
-def test_strings_at_the_limit_are_made() -> None:
+def test_strings_at_the_length_limit_are_accepted() -> None:
     for expr in (resolve("repeat", [TEXT, of(MAX_LENGTH // 2)]), resolve("lpad", [TEXT, of(MAX_LENGTH), of("x")])):
         assert len(str(evaluate(expr, ("ab",)))) == MAX_LENGTH
         assert evaluate_columns(expr, [pa.array(["ab"])], 1)[0].as_py() == evaluate(expr, ("ab",))
@@ -97,5 +97,5 @@ def test_a_cast_of_a_literal_to_the_type_that_it_has_counts_the_digits_of_the_ty
     assert [field.type for field in session.view("v").to_arrow().schema] == [pa.decimal128(11, 0), pa.decimal128(4, 0)]
 
 
-def test_initcap_knows_the_final_sigma() -> None:
+def test_initcap_of_a_final_sigma() -> None:
     assert evaluate(resolve("initcap", [TEXT]), ("ΑΣ ΣΑΣ ΣΑ Σ",)) == "Ας Σας Σα Σ"

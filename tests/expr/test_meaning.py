@@ -139,7 +139,7 @@ def test_an_unknown_function_names_its_neighbours_and_its_place() -> None:
     assert "upper" in known_functions() and "add" not in known_functions()
 
 
-def test_names_are_found_without_regard_to_case() -> None:
+def test_names_are_case_insensitive() -> None:
     assert resolve("SubStr", [text("abc"), integer(2)]) == resolve("substring", [text("abc"), integer(2)])
 
 
@@ -229,7 +229,7 @@ GUARDED = [
 
 
 @pytest.mark.parametrize(("expr", "expected"), GUARDED)
-def test_what_is_not_reached_is_not_evaluated(expr: Expr, expected: list[Value]) -> None:
+def test_parts_that_are_not_reached_are_not_evaluated(expr: Expr, expected: list[Value]) -> None:
     column = pa.array([0, 1, None], pa.int32())
     assert evaluate_columns(expr, [column], 3).to_pylist() == expected
     assert [evaluate(expr, (value,)) for value in (0, 1, None)] == expected
@@ -272,7 +272,7 @@ def test_values(expr: Expr, expected: Value) -> None:
     assert repr(found) == repr(expected) or not isinstance(expected, float)
 
 
-def test_normalize_is_for_floats_alone() -> None:
+def test_normalize_applies_only_to_floats() -> None:
     column = Column(0, INT, True)
     assert resolve("normalize", [column]) is column
     assert isinstance(resolve("normalize", [Column(0, FLOAT, True)]), Call)
@@ -293,7 +293,7 @@ def test_common_types() -> None:
     assert common_type([DATE, INT]) is None
 
 
-def test_what_cannot_fail_is_known() -> None:
+def test_expressions_that_cannot_fail() -> None:
     number, price = Column(0, INT, True), Column(1, decimal(10, 2), True)
     assert not can_fail(resolve("/", [number, integer(2)]))
     assert not can_fail(resolve("+", [price, price]))

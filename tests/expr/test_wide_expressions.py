@@ -139,7 +139,7 @@ def test_case_is_a_lookup_from_eight_constants_on() -> None:
     assert isinstance(case([*branches(4), *branches(4, Column(1, BIGINT, True))], None), Case)
 
 
-def test_in_knows_nan_zero_and_null() -> None:
+def test_in_with_nan_zero_and_null() -> None:
     nan, y = float("nan"), Column(0, DOUBLE, True)
     expr = resolve("in", [y, Literal(-0.0, DOUBLE), Literal(nan, DOUBLE), *(Literal(float(i), DOUBLE) for i in range(1, 50))])
     copied = pickle.loads(pickle.dumps(expr))

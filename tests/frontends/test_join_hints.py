@@ -77,7 +77,7 @@ def test_where_it_is_refused_it_says_so_at_the_hint(query: str, error: type[Quer
     assert f"test:1:{query.index(place) + 1}: " in str(caught.value) and "^" in str(caught.value)
 
 
-def test_its_line_is_told() -> None:
+def test_the_line_is_reported() -> None:
     with pytest.raises(UnknownName) as caught:
         bound(f"SELECT /*+ BROADCAST(a),\n           FAST */ a.id\n{PAIR}")
     assert str(caught.value).startswith("[DELTIC-1002] test:2:12: there is no hint FAST\n             FAST */ a.id\n             ^^^^\n")
@@ -91,7 +91,7 @@ def test_its_line_is_told() -> None:
         "WITH c AS (SELECT id FROM t) SELECT /*+ MAPJOIN(c, t) */ c.id FROM c, t",
     ],
 )
-def test_what_spark_knows_is_read_over(query: str) -> None:
+def test_hints_of_spark_are_ignored(query: str) -> None:
     assert hints(bound(query)) in ([], [None])
 
 
@@ -105,7 +105,7 @@ def test_what_spark_knows_is_read_over(query: str) -> None:
         "/*+ BINARY_JOIN */ SELECT a.id FROM t a JOIN t b ON a.id = b.id",
     ],
 )
-def test_a_hint_in_another_place_is_no_comment(query: str) -> None:
+def test_a_misplaced_hint_is_an_error(query: str) -> None:
     with pytest.raises(SyntaxFailure, match="after SELECT") as caught:
         bound(query)
     assert f"test:1:{query.upper().index('/*+ BINARY') + 1}" in str(caught.value)

@@ -79,7 +79,7 @@ def goldens(request: pytest.FixtureRequest) -> Goldens:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_go_together_is_refused(session: deltic.Session, goldens: Goldens, name: str) -> None:
+def test_incompatible_statements_are_refused(session: deltic.Session, goldens: Goldens, name: str) -> None:
     before = catalog(session)
     with pytest.raises(DelticError) as caught:
         session.sql(REFUSED[name])
@@ -89,7 +89,7 @@ def test_what_does_not_go_together_is_refused(session: deltic.Session, goldens: 
     assert catalog(session) == before
 
 
-def test_there_is_no_other_text(goldens: Goldens) -> None:
+def test_every_golden_text_is_tested(goldens: Goldens) -> None:
     goldens.check_names(REFUSED)
 
 
@@ -103,7 +103,7 @@ def test_tables_may_share_a_folder_for_dead_letters_and_names_may_come_back(sess
     assert session.sinks["s"].view == "out"
 
 
-def test_what_is_there_may_be_asked_for_again(session: deltic.Session) -> None:
+def test_if_not_exists_of_existing_names(session: deltic.Session) -> None:
     before = catalog(session)
     session.sql("CREATE TABLE IF NOT EXISTS orders (id BIGINT) USING json LOCATION 'elsewhere'")
     session.sql(f"CREATE SINK IF NOT EXISTS Out FROM totals {NEW}")

@@ -69,7 +69,7 @@ def test_a_table_of_files() -> None:
     assert sql[span.start : span.end] == "'letters'"
 
 
-def test_what_is_not_given_is_as_in_spark() -> None:
+def test_defaults_are_those_of_spark() -> None:
     source = source_of("USING csv OPTIONS (path 'in')")
     assert (source.op_column, source.on_error, source.dead_letter_path) == (None, "fail", None)
     assert (source.header, source.sep, source.null_value) == (False, ",", "")
@@ -99,7 +99,7 @@ def test_options_may_be_written_as_in_spark(options: str) -> None:
     assert source_of(f"USING csv {options}") == expected
 
 
-def test_append_only_says_what_is_so_without_it() -> None:
+def test_append_only_is_the_default() -> None:
     assert source_of("USING json OPTIONS (path 'in', append_only 'true')") == source_of("USING json OPTIONS (path 'in')")
     both = source_of("USING json OPTIONS (path 'in', append_only FALSE, op_column 'op')")
     assert both.op_column == "op"
@@ -171,7 +171,7 @@ def check_sink_options(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seeds", [range(100), *slow(rotating(1_000))], ids=len)
-def test_a_statement_with_words_missing_or_doubled_is_refused_with_a_place_or_taken(seeds: range) -> None:
+def test_a_statement_with_missing_or_duplicate_words_is_refused_with_a_place_or_accepted(seeds: range) -> None:
     for seed in seeds:
         check_mutated_statement(seed)
 

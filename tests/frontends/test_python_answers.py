@@ -46,7 +46,7 @@ def mapped(function: Callable[[Any], Any], made: Any) -> list[tuple[Any, ...]]:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_answers_are_one_by_what_they_hold(one: object, other: object, equal: bool) -> None:
+def test_results_are_compared_by_content(one: object, other: object, equal: bool) -> None:
     assert same(one, other) is equal
 
 

@@ -121,7 +121,7 @@ OPERATORS: dict[str, Callable[[deltic.Stream, deltic.Stream], deltic.Stream]] = 
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_an_operator_is_what_the_oracle_says(name: str) -> None:
+def test_an_operator_equals_the_oracle(name: str) -> None:
     check(OPERATORS[name])
 
 
@@ -205,7 +205,7 @@ def test_a_function_that_does_more_needs_a_schema(function: Callable[..., Any]) 
         edges.map(function)
 
 
-def test_a_state_knows_a_function_by_its_name_and_code() -> None:
+def test_a_state_identifies_a_function_by_its_name_and_code() -> None:
     def make(n: int) -> Callable[..., Any]:
         return lambda row: row.src + n
 
@@ -226,7 +226,7 @@ class Adder:
         return row.src + self.n
 
 
-def test_a_digest_tells_what_a_function_takes_from_outside() -> None:
+def test_a_digest_covers_captured_values() -> None:
     """Two that differ in it must not share state; what cannot be told apart is refused."""
 
     def nested(row: Any) -> Any:
@@ -287,7 +287,7 @@ def test_errors_of_functions_name_them() -> None:
         run(lambda e: e.negate())
 
 
-def test_what_does_not_fit_is_refused_when_it_is_made() -> None:
+def test_invalid_circuits_are_refused_when_they_are_built() -> None:
     circuit, edges, marks = graph()
     with pytest.raises(UnknownName, match=r"ambiguous column from[\s\S]*src, dst"):
         edges.index_with("from")
@@ -309,7 +309,7 @@ def test_what_does_not_fit_is_refused_when_it_is_made() -> None:
         circuit.recursive("x", schema=PAIR)(lambda x: edges.index_with("src").antijoin(x.index_with("src")))
 
 
-def test_a_picture_of_nested_scopes_shows_what_goes_in_and_what_comes_out() -> None:
+def test_a_drawing_of_nested_scopes_shows_imports_and_exports() -> None:
     circuit, edges, _ = graph()
 
     @circuit.recursive("outer", schema=PAIR)

@@ -32,7 +32,7 @@ def always(n: int, row: Any) -> list[Any]:
     return [((n,), None, 1)]
 
 
-def test_logics_that_differ_in_what_they_hold_are_two() -> None:
+def test_logics_with_different_captured_values_are_distinct() -> None:
     made = {"x": int}
     assert installed(
         lambda t: t.join_function(partial(always, 1), schema=made).plus(t.join_function(partial(always, 2), schema=made)).distinct()
@@ -93,7 +93,7 @@ def test_an_output_has_no_two_columns_of_one_name() -> None:
         installed(lambda t: t.index_with("a").count("A"))
 
 
-def test_a_hint_that_is_none_is_refused() -> None:
+def test_an_unknown_hint_is_refused() -> None:
     with pytest.raises(CircuitError, match="unknown hint 'hash'"):
         installed(lambda t: t.index_with("a").join(t.index_with("b"), hint="hash"))  # type: ignore[arg-type]
 
@@ -153,7 +153,7 @@ def test_a_function_is_called_once_for_a_row_though_keys_and_several_sums_are_ma
     assert len(asked) == 2 * 2  # two rows, each call made twice while it is watched closely
 
 
-def test_a_function_of_a_text_is_asked_anew_beside_other_columns() -> None:
+def test_a_function_of_a_string_is_called_again_if_it_reads_other_columns() -> None:
     def length(row: Any) -> int:
         return len(row.s)
 
@@ -167,7 +167,7 @@ def test_a_function_of_a_text_is_asked_anew_beside_other_columns() -> None:
         assert [tuple(row.values()) for row in session.view("out").rows()] == [(0, 0, 3), (1, 3, 6), (2, 6, 9)]
 
 
-def test_a_function_that_takes_the_variable_of_a_loop_is_told_so() -> None:
+def test_a_function_that_captures_a_loop_variable_is_refused() -> None:
     def looped(given: Callable[[int], Callable[[Any], int]]) -> list[int]:
         circuit = deltic.Circuit()
         t = circuit.input("t", schema={"a": int})
@@ -189,7 +189,7 @@ def test_a_function_that_takes_the_variable_of_a_loop_is_told_so() -> None:
     assert "lambda row, k=k" in str(caught.value)
 
 
-def test_getters_of_the_library_are_functions_by_what_they_get() -> None:
+def test_getters_of_the_library_are_identified_by_their_keys() -> None:
     one, other = operator.itemgetter(0), operator.itemgetter(1)
     made = {"x": int}
     assert installed(lambda t: t.map(one, schema=made).plus(t.map(other, schema=made))) == [{"x": x} for x in (1, 2, 5, 6)]
@@ -202,7 +202,7 @@ def _note(asked: list[int]) -> None:
     asked.append(1)
 
 
-def test_a_part_that_does_not_fit_is_named_though_its_function_was_asked_before() -> None:
+def test_an_invalid_element_is_named_although_the_result_is_reused() -> None:
     with pytest.raises(EvaluationError, match="<lambda> returned None as value 2"):
         installed(lambda t: t.map(lambda row: (row.a + 1, None if row.a > 1 else 1, "x"), schema={"x": int, "y": int, "z": str}))
 
@@ -220,7 +220,7 @@ def test_a_function_that_makes_other_tuples_as_many_is_impure() -> None:
         installed(lambda t: t.flat_map(Wandering(), schema={"x": int}))
 
 
-def test_a_function_is_known_by_what_is_the_users_of_it_and_not_by_what_deltic_puts_around_it() -> None:
+def test_a_digest_covers_the_users_function_and_not_its_wrapper() -> None:
     def one(row: Any) -> list[Any]:
         return [(row.a, None, 1)]
 

@@ -47,7 +47,7 @@ BUILDS = {
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_what_counts_from_a_time_on_is_what_the_oracle_says(shards: int) -> None:
+def test_rows_present_from_a_time_on_equal_the_oracle(shards: int) -> None:
     rng = random.Random(shards)
     with deltic.Session(shards=shards) as session:
         session.advance_to(START - timedelta(hours=1))
@@ -78,7 +78,7 @@ def test_two_logics_in_one_pass_are_one_after_the_other() -> None:
             assert session.view("nothing").rows() == []
 
 
-def test_what_is_no_bound_is_refused() -> None:
+def test_invalid_bounds_are_refused() -> None:
     circuit = deltic.Circuit()
     edges = circuit.input("edges", schema={"src": int, "dst": int})
     with pytest.raises(CircuitError, match="without a bound"):

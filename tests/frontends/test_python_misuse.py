@@ -44,12 +44,12 @@ def rows_of(build: Callable[[deltic.Stream], deltic.Stream]) -> list[tuple[Any, 
         (lambda t: t.temporal_filter(lower="TIMESTAMP '2020-01-01' AS TIMESTAMP), (a"), "names in parentheses"),
     ],
 )
-def test_a_text_is_no_more_than_what_stands_in_its_place(build: Callable[[deltic.Stream], object], text: str) -> None:
+def test_a_text_contains_only_its_part_of_the_query(build: Callable[[deltic.Stream], object], text: str) -> None:
     with pytest.raises(QueryError, match=text):
         build(stream())
 
 
-def test_texts_may_hold_what_an_expression_may() -> None:
+def test_texts_may_contain_any_expression() -> None:
     assert rows_of(lambda t: t.filter("a IN (SELECT a FROM input WHERE b = 5) -- those")) == [(2, 5)]
     assert rows_of(lambda t: t.map({"x": "a + 1 -- one more"}).map({"y": "x + 1 /* and one */"})) == [(3,), (3,), (4,)]
     assert rows_of(lambda t: t.map({"x": "explode(array(a, b))"}).aggregate(n="sum(x) FILTER (WHERE x > 1)")) == [(12,)]
@@ -127,7 +127,7 @@ def installed_without(t: deltic.Stream) -> None:
         (lambda t: deltic.Session().install(None), "invalid circuit None"),
     ],
 )
-def test_what_is_none_is_refused_where_it_is_written(build: Callable[[deltic.Stream], object], text: str) -> None:
+def test_misuse_is_refused_where_it_is_written(build: Callable[[deltic.Stream], object], text: str) -> None:
     with pytest.raises(CircuitError, match=text) as caught:
         build(stream())
     assert "expected: " in str(caught.value) or "help: " in str(caught.value)
@@ -145,7 +145,7 @@ def test_a_key_is_one_name_or_several_and_never_null() -> None:
         assert session.view("all").rows() == [{"id": 1}] * 2
 
 
-def test_a_column_whose_name_is_none_in_python_goes_by_its_place() -> None:
+def test_a_column_without_a_python_identifier_is_named_by_position() -> None:
     circuit = deltic.Circuit()
     odd = circuit.input("größe 数", schema={"a b": int, "数": str, "class": int})
     circuit.output("picked", odd.map(lambda row: (row._2, row.数, row._0)))
@@ -160,7 +160,7 @@ def test_a_column_whose_name_is_none_in_python_goes_by_its_place() -> None:
 
 
 @pytest.mark.parametrize("moment", [datetime.date(2024, 1, 1), 5, "2024-01-01", None])
-def test_what_is_no_time_is_none(moment: Any) -> None:
+def test_invalid_times_are_refused(moment: Any) -> None:
     with deltic.Session() as session, pytest.raises(ClockError, match="invalid time"):
         session.advance_to(moment)
 

@@ -64,7 +64,7 @@ def test_a_recursion_of_another_name_or_limit_keeps_its_state(tmp_path: Path, in
         assert rows(session) == {(1, 2), (3, 4)}
 
 
-def test_recursions_that_differ_in_names_and_limits_alone_live_side_by_side() -> None:
+def test_recursions_that_differ_only_in_names_and_limits_coexist() -> None:
     """Each with its own limit: the one that has too few iterations fails, until it goes."""
     with deltic.Session() as session:
         for name, circuit in (("a", closure("a")), ("b", closure("b")), ("c", closure("a", 3)), ("d", closure("a", column="end"))):

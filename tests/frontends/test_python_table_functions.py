@@ -267,7 +267,7 @@ def test_a_time_without_a_clock_is_refused_when_the_circuit_is_installed() -> No
         assert session.views == ()
 
 
-def test_what_does_not_fit_is_refused_with_what_was_expected() -> None:
+def test_invalid_results_are_refused_with_the_expected_type() -> None:
     def refused(match: str, build: Callable[[deltic.Stream], deltic.Stream], error: type[Exception] = EvaluationError) -> None:
         with pytest.raises(error, match=match):
             rows_of(build, [(1, 5), (2, 6)], START)

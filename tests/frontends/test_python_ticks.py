@@ -162,7 +162,7 @@ def random_build(seed: float) -> Build:
 
 
 @pytest.mark.parametrize("shards", [3, *slow(1)])
-def test_random_circuits_over_ticks_are_what_the_oracle_says(shards: int, tmp_path: Path) -> None:
+def test_random_circuits_over_ticks_equal_the_oracle(shards: int, tmp_path: Path) -> None:
     """Restarted from state half way; of negative weights they show what they are."""
     seen = gone = 0
     for seed in range(4):
@@ -247,7 +247,7 @@ def test_delay_in_a_recursion_is_of_the_iteration_before() -> None:
         (lambda s: s.index_with("src").aggregate(len, schema={"dst": int}), "by a function of whole groups"),
     ],
 )
-def test_what_does_not_only_grow_is_refused_in_a_recursion(operator: Callable[[deltic.Stream], deltic.Stream], named: str) -> None:
+def test_a_recursion_that_is_not_monotone_is_refused(operator: Callable[[deltic.Stream], deltic.Stream], named: str) -> None:
     circuit = deltic.Circuit()
     edges = circuit.input("edges", schema=PAIR)
     with pytest.raises(Unsupported, match=named):
@@ -292,7 +292,7 @@ GROUPS: dict[str, Build] = {
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_groups_are_what_the_oracle_says(shards: int) -> None:
+def test_groups_equal_the_oracle(shards: int) -> None:
     rng = random.Random(shards)
     with deltic.Session(shards=shards) as session:
         ticking = Ticking(GROUPS, session)

@@ -35,7 +35,7 @@ def test_errors_have_a_place(path: Path) -> None:
         assert re.search(r"^ +\^+$", case.text, re.MULTILINE), case.text
 
 
-def test_what_is_unsupported_has_a_remedy() -> None:
+def test_unsupported_syntax_has_a_remedy() -> None:
     for path in FILES:
         if path.stem.startswith("unsupported"):
             for case in cases(path):

@@ -185,7 +185,7 @@ def test_literals_are_checked_where_they_are_compared() -> None:
         ("SELECT id FROM t, generate_series(1, t.k)", "LATERAL generate_series"),
     ],
 )
-def test_errors_say_what_was_meant(script: str, message: str) -> None:
+def test_errors_suggest_similar_names(script: str, message: str) -> None:
     with pytest.raises(QueryError, match=message):
         list(parse_script(script, "test", TestCatalog())) if script[0] in "CD" else values(script)
 
@@ -257,7 +257,7 @@ def test_mutated_texts_never_raise_anything_raw() -> None:
         ("SELECT id AS ` ` FROM t", "a name is empty"),
     ],
 )
-def test_what_cannot_be_is_one_clear_error(text: str, message: str) -> None:
+def test_invalid_queries_raise_one_clear_error(text: str, message: str) -> None:
     with pytest.raises(QueryError, match=message) as caught:
         values(text)
     assert len(str(caught.value)) < 1000

@@ -106,7 +106,7 @@ def _row(rng: Random) -> tuple[Any, ...]:
         ("SELECT k FROM w LATERAL VIEW repeat_row(-1)", "would have the weight -"),
     ],
 )
-def test_what_fails_on_a_row_says_how(sql: str, message: str) -> None:
+def test_errors_on_rows(sql: str, message: str) -> None:
     tables = {name: weighted(rows) for name, rows in ROWS.items()}
     with pytest.raises(EvaluationError, match=message) as found:
         evaluate(bind_query(sql, "test", TestCatalog()), tables)

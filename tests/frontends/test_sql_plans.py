@@ -92,7 +92,7 @@ def test_equalities_are_keys_and_the_rest_is_the_residual() -> None:
     assert join.residual is not None
 
 
-def test_a_key_that_can_fail_is_none_behind_a_condition_that_may_guard_it() -> None:
+def test_a_fallible_equality_after_a_guarding_condition_is_not_a_key() -> None:
     guarded = join_of("SELECT t.id FROM t JOIN u ON u.y <> 0 AND t.k = 10 div u.y")
     assert guarded.keys == ()
     alone = join_of("SELECT t.id FROM t JOIN u ON t.k = 10 div u.y AND u.y <> 0")
@@ -234,7 +234,7 @@ def test_the_catalog_has_all_tables_of_the_queries() -> None:
     assert set(TABLES) == set(ROWS)
 
 
-def test_what_is_nested_too_deeply_is_refused() -> None:
+def test_deep_nesting_is_refused() -> None:
     with pytest.raises(QueryError, match="nested too deeply"):
         bound(f"SELECT {'(' * 5000}id{')' * 5000} FROM t")
 

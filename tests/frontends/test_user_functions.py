@@ -274,7 +274,7 @@ def test_functions_of_pyspark_are_taken_as_they_are() -> None:
             session.register("drawn", functions.udf(lambda x: x, types.LongType()).asNondeterministic())
 
 
-def test_what_a_function_may_not_return_and_raise() -> None:
+def test_invalid_results_and_exceptions_of_functions() -> None:
     with deltic.Session() as session:
         filled(session)
         session.register("f", lambda x: "text", int)
