@@ -1,6 +1,6 @@
 """Fields and schemas, and the operations of rows of changes. What types are is said in deltic.types, and named here as well.
 
-What always holds: schemas are immutable values, equal when they mean the same.
+Invariant: schemas are immutable values, equal when they mean the same.
 This module knows nothing of how values are stored (trace/encoding.py does).
 """
 

@@ -236,7 +236,7 @@ REFUSED = {
         TypeMismatch,
         "declared as INT, and its query gives BIGINT",
     ),
-    "DECLARE RECURSIVE VIEW a (n INT); CREATE VIEW a AS SELECT 1 AS m": (TypeMismatch, "not the columns that it is declared with"),
+    "DECLARE RECURSIVE VIEW a (n INT); CREATE VIEW a AS SELECT 1 AS m": (TypeMismatch, "does not have its declared columns"),
     "DECLARE RECURSIVE VIEW a (n INT NOT NULL); CREATE VIEW a AS SELECT CAST(NULL AS INT) AS n": (TypeMismatch, "declared NOT NULL"),
     """DECLARE RECURSIVE VIEW a (n BIGINT); DECLARE RECURSIVE VIEW b (n BIGINT);
     CREATE VIEW a AS SELECT src AS n FROM edges WHERE src NOT IN (SELECT n FROM b);

@@ -217,7 +217,7 @@ def test_an_invalid_watermark_is_refused(clock: Any, error: type[Exception], mes
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("watermark 'when'", "the watermark 'when' is no column of table t"),
+        ("watermark 'when'", "the watermark 'when' is not a column of table t"),
         ("watermark 'a'", "the watermark a is of type BIGINT"),
         ("watermark 'at', watermark_delay '10'", "watermark_delay is '10'"),
         ("watermark 'at', watermark_delay '1 month'", "watermark_delay is '1 month'"),

@@ -1,6 +1,6 @@
 """Java's regular expressions as Python's: a pattern of java.util.regex is read by its own grammar and written for `re`.
 
-What always holds: a pattern is translated exactly, or refused with RegexFault. Classes are computed as sets of code points, so nesting,
+Invariant: a pattern is translated exactly, or refused with RegexFault. Classes are computed as sets of code points, so nesting,
 `&&` and properties mean what they mean in Java; `.`, `^`, `$` and `\\b` are written out, since Python's know other line ends and words.
 
 Refused: the flags u, U and x, `\\X`, `\\G`, properties by script, block or a binary property, lookbehind of variable length, and

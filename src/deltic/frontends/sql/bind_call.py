@@ -62,7 +62,7 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         remedy = "GROUP BY date_trunc('HOUR', ts), for windows of an hour; a column computed from unix_timestamp(ts) for others"
         raise Unsupported("window() is not supported", span=span, remedy=remedy)
     if name in TABLE_FUNCTIONS:
-        place = "a select list, where it stands alone, LATERAL VIEW, or FROM"
+        place = "a select list without other items, LATERAL VIEW, or FROM"
         raise Unsupported(f"{name}() is a table function, which is not allowed here", span=span, expected=place)
     if name in OTHER_TABLE_FUNCTIONS:
         raise Unsupported(f"{name}() is not supported", span=span, remedy="give the rows as a table of their own")
@@ -89,7 +89,7 @@ def _scalars(node: tree.FunctionCall) -> tuple[tree.Expression, ...]:
         raise Unsupported("DISTINCT belongs to COUNT, SUM, AVG, MIN or MAX", span=node.arguments[0].span, remedy=remedy)
     for argument in node.arguments:
         if isinstance(argument, tree.Star):
-            raise Unsupported("* is no argument of a function", span=argument.span, remedy="name the columns")
+            raise Unsupported("* is not an argument of a function", span=argument.span, remedy="name the columns")
     return node.arguments
 
 

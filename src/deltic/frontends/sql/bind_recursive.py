@@ -87,7 +87,7 @@ def declared_body(plan: Plan, declared: Reference, place: Span) -> Plan:
     schema = plan.schema
     if [name.lower() for name in schema.names] != [name.lower() for name in declared.schema.names]:
         raise TypeMismatch(
-            f"view {declared.name} has not the columns that it is declared with",
+            f"view {declared.name} does not have its declared columns",
             span=place,
             expected=f"{', '.join(declared.schema.names)}, found {', '.join(schema.names)}",
         )

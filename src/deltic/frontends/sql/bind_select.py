@@ -130,7 +130,7 @@ def _bind_star(select: _Select, star: tree.Star) -> None:
     for name, part in excluded.items():
         if all(column.name.lower() != name for column in columns):
             remedy = did_you_mean(name, [c.name for c in columns])
-            raise UnknownName(f"there is no column {part.text!r} to leave out", span=part.span, remedy=remedy)
+            raise UnknownName(f"there is no column {part.text!r} to exclude", span=part.span, remedy=remedy)
     for column in columns:
         if column.name.lower() not in excluded:
             select.add(column.name, replace(scope.column(column), span=star.span))

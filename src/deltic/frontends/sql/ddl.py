@@ -104,7 +104,7 @@ def _key(node: tree.KeyDefinition, fields: Sequence[Field]) -> tuple[int, ...]:
             raise UnknownName(f"there is no column {part.text!r}", span=part.span, remedy=remedy)
         positions.append(names.index(part.text.lower()))
         if positions.index(positions[-1]) != len(positions) - 1:
-            raise QueryError(f"the column {part.text!r} is twice in the key", span=part.span)
+            raise QueryError(f"the column {part.text!r} occurs twice in the key", span=part.span)
     return tuple(positions)
 
 

@@ -76,7 +76,7 @@ def tokenize(text: str, name: str) -> list[Token]:
             tokens.append(Token(NUMBER, token.group(), "", offset, end))
         elif kind == HINT and not (tokens and tokens[-1].word == "SELECT"):
             span = Span(text, offset, end, name)
-            raise SyntaxFailure("a hint stands after SELECT, one comment for all", span=span, expected="SELECT /*+ hint, hint */ …")
+            raise SyntaxFailure("a hint must follow SELECT, in one comment", span=span, expected="SELECT /*+ hint, hint */ …")
         elif kind != "blank":
             tokens.append(_quoted(kind or "", token.group(), Span(text, offset, end, name)))
         offset = end
@@ -127,7 +127,7 @@ def _check_characters(text: str, name: str) -> None:
     """Raises SyntaxFailure at a lone surrogate, which cannot be encoded."""
     if (match := _SURROGATE.search(text)) is not None:
         span = Span(_SURROGATE.sub("\ufffd", text), match.start(), match.end(), name)
-        raise SyntaxFailure("the text has half a surrogate pair", span=span, remedy="decode the text as UTF-8 before it is read")
+        raise SyntaxFailure("the text contains a lone surrogate", span=span, remedy="decode the text as UTF-8 before it is read")
 
 
 def _unknown(text: str, offset: int, name: str) -> SyntaxFailure:

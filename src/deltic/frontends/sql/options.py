@@ -35,6 +35,6 @@ def check_timed(table: TableSchema, timed: Timed) -> None:
     positions = table.schema.find(timed.column)
     if not positions:
         remedy = did_you_mean(timed.column, table.schema.names)
-        raise QueryError(f"the watermark {timed.column!r} is no column of table {table.name}", span=timed.span, remedy=remedy)
+        raise QueryError(f"the watermark {timed.column!r} is not a column of table {table.name}", span=timed.span, remedy=remedy)
     if (type_ := table.schema[positions[0]].type) != TIMESTAMP:
         raise QueryError(f"the watermark {timed.column} is of type {type_.sql}", span=timed.span, expected="a column of type TIMESTAMP")
