@@ -292,7 +292,7 @@ _DEEPEST: Final = 100
 _WORD: Final = re.compile(r"[A-Z_ ]+")
 _FIELD: Final = re.compile(r"(?:([A-Za-z_][A-Za-z0-9_]*)|`((?:[^`]|``)*)`): ")
 _LENGTH: Final = re.compile(r"\((\d{1,10})\)")
-_DIGITS: Final = re.compile(r"\((\d{1,2}),(\d{1,2})\)")
+_DIGITS: Final = re.compile(r"\((\d{1,2}), ?(\d{1,2})\)")
 
 
 def _parsed(sql: str, at: int, depth: int = 0) -> tuple[Type, int]:

@@ -148,6 +148,12 @@ def test_what_has_no_meaning_is_refused_by_its_place(query: str, match: str) -> 
         session_of("m MAP<STRING, INT>, s STRUCT<a: INT>, a ARRAY<INT>", query)
 
 
+def test_try_cast_makes_null_of_the_part_that_fails() -> None:
+    session = session_of("a ARRAY<STRING>", "SELECT TRY_CAST(a AS ARRAY<INT>) AS x FROM t")
+    session.apply({"t": [{"a": ["1", "x", None], "_weight": 1}]})
+    assert session.view("v").rows() == [{"x": [1, None, None]}]
+
+
 def test_a_change_of_one_row_writes_one_value(tmp_path: Path) -> None:
     session = deltic.Session(state=tmp_path / "state")
     session.sql("CREATE TABLE t (id INT, a ARRAY<INT>, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW v AS SELECT * FROM t")

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 import deltic
-from deltic.errors import ConstraintViolation, CorruptState
+from deltic.errors import CircuitError, ConstraintViolation, CorruptState
 from deltic.expr.nodes import lookup_key
+from deltic.frontends.python.schemas import schema_of
 from deltic.plan.relation import normal
 from deltic.trace.identity import Identity
 from deltic.trace.strings import StringTable
@@ -138,3 +139,27 @@ def test_files_are_held_to_the_lengths_of_their_columns(tmp_path: Path) -> None:
         pipeline.run_once()
         assert pipeline.session.view("o").rows() == [{"c": "ab ", "v": "x"}]
     assert "7 characters do not fit" in next((tmp_path / "letters").iterdir()).read_text()
+
+
+@pytest.mark.parametrize(
+    ("notation", "type_"),
+    [
+        ("DECIMAL(10, 2)", "DECIMAL(10,2)"),
+        ("decimal(10,2)", "DECIMAL(10,2)"),
+        ("binary", "BINARY"),
+        (
+            "ARRAY<STRUCT<camelCase: INT, `a b`: MAP<STRING, DECIMAL(5, 1)>>>",
+            "ARRAY<STRUCT<camelCase: INT, `a b`: MAP<STRING, DECIMAL(5,1)>>>",
+        ),
+    ],
+)
+def test_a_schema_in_python_names_every_type(notation: str, type_: str) -> None:
+    assert schema_of({"x": notation})[0].type.sql == type_
+
+
+@pytest.mark.parametrize(
+    "notation", ["VARCHAR(3)", "ARRAY<INT", "MAP<INT>", "STRUCT<a INT>", "ARRAY<>", "VOID", "DECIMAL(39,1)", "STRUCT<a: INT, A: INT>"]
+)
+def test_what_is_no_type_of_a_stream_is_refused(notation: str) -> None:
+    with pytest.raises(CircuitError, match="column x"):
+        schema_of({"x": notation})

@@ -47,7 +47,7 @@ def _cast(expr: Cast, row: Row) -> Value:
     if value is None:
         return None
     try:
-        return cast_value(value, expr.argument.type, expr.type, expr.span)
+        return cast_value(value, expr.argument.type, expr.type, expr.span, lenient=expr.lenient)
     except CastFailure:
         if expr.lenient:
             return None

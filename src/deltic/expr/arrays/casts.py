@@ -6,6 +6,7 @@ Every cast is a function (array, source, target) -> (array, mask of failed rows 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -41,7 +42,8 @@ def cast_array(node: Cast, array: pa.Array) -> pa.Array:
     source, target = node.argument.type, node.type
     if source == NULL:
         return pa.nulls(len(array), target.arrow)
-    result, bad = _route(source, target)(array, source, target)
+    route = partial(_by_value, lenient=node.lenient) if source.is_nested else _route(source, target)
+    result, bad = route(array, source, target)
     if bad is None or not bad.any():
         return result
     if not node.lenient:
@@ -54,8 +56,6 @@ def cast_array(node: Cast, array: pa.Array) -> pa.Array:
 
 
 def _route(source: Type, target: Type) -> Callable[[pa.Array, Type, Type], Outcome]:
-    if source.is_nested:
-        return _by_value
     if source == BINARY:
         return _from_binary
     if target == STRING:
@@ -75,14 +75,14 @@ def _route(source: Type, target: Type) -> Callable[[pa.Array, Type, Type], Outco
     return _from_float if source.is_float else _from_integer
 
 
-def _by_value(array: pa.Array, source: Type, target: Type) -> Outcome:
+def _by_value(array: pa.Array, source: Type, target: Type, *, lenient: bool = False) -> Outcome:
     """Casts each distinct value once with the interpreter; failed where it fails."""
     failed = object()
     seen: list[Any] = []
 
     def run(value: Any) -> int:
         try:
-            seen.append(cast_value(value, source, target))
+            seen.append(cast_value(value, source, target, lenient=lenient))
         except EvaluationError:
             seen.append(failed)
         return len(seen) - 1

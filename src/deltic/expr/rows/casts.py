@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-from deltic.errors import Span
+from deltic.errors import CastFailure, Span
 from deltic.expr.failures import cast_overflow, malformed, out_of_calendar
 from deltic.expr.nodes import Value, lookup_key
 from deltic.expr.rows.numbers import fit, in_range, of_double, single
@@ -42,10 +42,10 @@ _PARSERS: Final[dict[str, Callable[[str], Value]]] = {
 }
 
 
-def cast_value(value: Value, source: Type, target: Type, span: Span | None = None) -> Value:
+def cast_value(value: Value, source: Type, target: Type, span: Span | None = None, *, lenient: bool = False) -> Value:
     """The value cast to `target`; `value` is not NULL and of type `source`. NaN and infinities become NULL as DECIMAL."""
     if isinstance(value, tuple):
-        return _nested_text(value, source, span) if target == STRING else _nested(value, source, target, span)
+        return _nested_text(value, source, span) if target == STRING else _nested(value, source, target, span, lenient)
     if isinstance(value, bytes):
         return _text(value, span)
     if target == STRING:
@@ -60,12 +60,22 @@ def cast_value(value: Value, source: Type, target: Type, span: Span | None = Non
     return _cast_number(value, source, target, span)
 
 
-def _nested(value: tuple[Value, ...], source: Type, target: Type, span: Span | None) -> Value:
-    """Part by part. Raises CastFailure, also for a MAP of which two keys become one."""
+def _nested(value: tuple[Value, ...], source: Type, target: Type, span: Span | None, lenient: bool) -> Value:
+    """Part by part. Raises CastFailure, also for a MAP of which two keys become one.
+
+    lenient: a part that fails is NULL instead, as in Spark's TRY_CAST, but for the key of a MAP.
+    """
 
     def part(given: Value, i: int) -> Value:
         a, b = source.parts[i].type, target.parts[i].type
-        return given if given is None or a == b else cast_value(given, a, b, span)
+        if given is None or a == b:
+            return given
+        try:
+            return cast_value(given, a, b, span, lenient=lenient)
+        except CastFailure:
+            if not lenient or (source.name == "MAP" and i == 0):
+                raise
+            return None
 
     if source.name == "STRUCT":
         return tuple(part(given, i) for i, given in enumerate(value))

@@ -53,7 +53,7 @@ def type_of(notation: Any) -> Type | None:
     if not isinstance(notation, str):
         return PYTHON.get(notation) if isinstance(notation, Hashable) else None
     try:
-        type_ = Type.parse(notation.upper())
+        type_ = Type.parse(notation if "<" in notation else notation.upper())  # names of fields keep their case
     except ValueError:
         return None
-    return None if type_ == NULL else type_
+    return None if type_ == NULL or type_.is_limited else type_

@@ -136,7 +136,7 @@ def _holds(column: pa.ChunkedArray[Any], f: Filter, type_: Type) -> Any:
 
 def _scalar(value: Any, type_: Type) -> pa.Scalar[Any] | None:
     """The value as a scalar of the type; None if it is not one, or is ambiguous (a datetime without a zone)."""
-    if value is None or (isinstance(value, datetime) and value.tzinfo is None):
+    if value is None or type_.is_nested or (isinstance(value, datetime) and value.tzinfo is None):
         return None
     try:
         return pa.scalar(Decimal(value) if type_.is_decimal else value, type_.arrow)
