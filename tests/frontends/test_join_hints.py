@@ -106,7 +106,7 @@ def test_hints_of_spark_are_ignored(query: str) -> None:
     ],
 )
 def test_a_misplaced_hint_is_an_error(query: str) -> None:
-    with pytest.raises(SyntaxFailure, match="after SELECT") as caught:
+    with pytest.raises(SyntaxFailure, match="must follow SELECT") as caught:
         bound(query)
     assert f"test:1:{query.upper().index('/*+ BINARY') + 1}" in str(caught.value)
 
