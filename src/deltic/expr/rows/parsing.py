@@ -1,7 +1,8 @@
 """Parses values from text as Spark's ANSI casts do. Every function returns None for malformed text.
 
-White space and control characters around the text are ignored. Spark's forms that depend on the current day ('now', 'today',
-a time without a date) are malformed here: a view must be a function of its tables. So are dates outside the years 1 to 9999.
+White space and control characters around the text are ignored, as by Spark; around floating-point and decimal numbers, which Java trims,
+DEL is not. Spark's forms that depend on the current day ('now', 'today', a time without a date) are malformed here: a view must be a
+function of its tables. So are dates outside the years 1 to 9999.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from typing import Final
 
 from deltic.expr.rows.numbers import double, single
 
-_EDGE: Final = "".join(map(chr, range(33))) + "\x7f"
+_JAVA_EDGE: Final = "".join(map(chr, range(33)))
+"""What Java's String.trim removes."""
+_EDGE: Final = _JAVA_EDGE + "\x7f"
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _FLOATING: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?")
@@ -51,7 +54,7 @@ def parse_integer(text: str) -> int | None:
 
 
 def parse_decimal(text: str) -> Fraction | None:
-    word = text.strip(_EDGE)
+    word = text.strip(_JAVA_EDGE)
     return _fraction(word) if _NUMBER.fullmatch(word) else None
 
 
@@ -65,7 +68,7 @@ def parse_single(text: str) -> float | None:
 
 
 def _floating(text: str, narrow: bool) -> float | None:
-    word = text.strip(_EDGE)
+    word = text.strip(_JAVA_EDGE)
     if (special := _SPECIAL.get(word.lower())) is not None:
         return special
     if match := _FLOATING.fullmatch(word):

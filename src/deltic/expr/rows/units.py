@@ -19,6 +19,9 @@ MICROS: Final = {
     "MICROSECOND": 1,
 }
 
+_MONTH: Final = 32
+"""More than a month has days."""
+
 
 def whole_units(unit: str, start: datetime.datetime, end: datetime.datetime) -> int:
     """Whole units from `start` to `end`, towards zero; negative where `end` is earlier.
@@ -37,9 +40,11 @@ def _towards_zero(amount: int, size: int) -> int:
 
 
 def _months(start: datetime.datetime, end: datetime.datetime) -> int:
-    """Whole months: the last month counts if its day and time of day have been reached."""
-    months = (end.year - start.year) * 12 + end.month - start.month
-    start_of_day, end_of_day = (start.day, start.time()), (end.day, end.time())
-    if months > 0 and end_of_day < start_of_day:
-        return months - 1
-    return months + 1 if months < 0 and end_of_day > start_of_day else months
+    """Whole months, as java.time counts them: first a day that the time of day cuts short goes, then days of the month are compared."""
+    day = end.date()
+    if day > start.date() and end.time() < start.time():
+        day -= datetime.timedelta(days=1)
+    elif day < start.date() and end.time() > start.time():
+        day += datetime.timedelta(days=1)
+    months = (day.year - start.year) * 12 + day.month - start.month
+    return _towards_zero(months * _MONTH + day.day - start.day, _MONTH)
