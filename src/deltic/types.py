@@ -152,6 +152,17 @@ class Type:
             return f"{self.name}({self.precision})"
         return f"DECIMAL({self.precision},{self.scale})" if self.is_decimal else self.name
 
+    @property
+    def catalog(self) -> str:
+        """As Spark's catalog spells it, and TYPEOF.
+
+        >>> map_type(STRING, struct((Field("camelCase", decimal(5, 1)),))).catalog
+        'map<string,struct<camelCase:decimal(5,1)>>'
+        """
+        if self.name == "STRUCT":
+            return f"struct<{','.join(f'{part.name}:{part.type.catalog}' for part in self.parts)}>"
+        return f"{self.name.lower()}<{','.join(part.type.catalog for part in self.parts)}>" if self.parts else self.sql.lower()
+
     @classmethod
     def parse(cls, sql: str) -> Type:
         """The type whose `sql` is this. Raises ValueError if there is none.

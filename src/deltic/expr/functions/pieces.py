@@ -73,7 +73,7 @@ def _mask_character(name: str, position: int, argument: Expr, span: Span | None)
 
 def _typeof(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     check_count(name, arguments, 1, 1, span)
-    return Literal(arguments[0].type.sql.lower(), STRING, span)
+    return Literal(arguments[0].type.catalog, STRING, span)
 
 
 FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
