@@ -49,6 +49,8 @@ REWRITTEN = {
     "explode(if(k >= 1, sequence(k, 1, -1), array())) g AS n",
 }
 """What only Deltic has, and the same in Spark's words."""
+TIES = ("ORDER BY y DESC LIMIT", "GROUP BY k ORDER BY n DESC LIMIT", "ORDER BY SUM(id) LIMIT", "MAX_BY(x, s)")
+"""Queries over rows that may tie: Spark takes any of them."""
 SEEDS = 3
 QUERIES = 120
 TICKS = 4
@@ -98,7 +100,8 @@ def test_views_equal_spark_on_random_data(spark: Any, seed: int) -> None:  # noq
         for tick in range(TICKS):
             changed(rng, session, tables, 100 * tick)
         views = {}
-        for number, query in enumerate(rng.sample(queries(), QUERIES)):
+        compared_queries = [query for query in queries() if not any(tie in query for tie in TIES)]
+        for number, query in enumerate(rng.sample(compared_queries, QUERIES)):
             try:
                 session.sql(f"CREATE MATERIALIZED VIEW v{number} AS {query}")
                 views[f"v{number}"] = query
@@ -141,7 +144,7 @@ def test_functions_that_make_rows_equal_spark_on_random_data(spark: Any, seed: i
     with deltic.Session() as session:
         session.sql("; ".join(map(ddl, TABLES)))
         changed(rng, session, tables, 0, FEW)
-        views, failed = {}, 0
+        views, failed, seen = {}, 0, 0
         for number, query in enumerate(wanted):
             try:
                 session.sql(f"CREATE MATERIALIZED VIEW v{number} AS {query}")
@@ -155,8 +158,8 @@ def test_functions_that_make_rows_equal_spark_on_random_data(spark: Any, seed: i
             except EvaluationError:
                 tables = before
             give(spark, session)
-            rows = sum(compare(spark, session, view, query) for view, query in views.items())
-            assert rows > 100
+            seen += sum(compare(spark, session, view, query) for view, query in views.items())
+    assert seen > 300
     assert failed <= 4, "two columns without a name, and sequences that do not get there"
 
 
