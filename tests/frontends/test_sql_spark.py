@@ -40,12 +40,12 @@ def spark(spark: Any) -> Any:
 
 
 def _canonical(value: Any) -> Any:
-    """NaN equal to itself, -0.0 different from 0.0, and Spark's local time as UTC."""
+    """NaN equal to itself, -0.0 different from 0.0, Spark's local time as UTC, and its arrays as tuples."""
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, datetime.datetime):
         return value.astimezone(datetime.UTC).isoformat()
-    return value
+    return tuple(map(_canonical, value)) if isinstance(value, list | tuple) else value
 
 
 def _multiset(rows: Iterable[tuple[Iterable[Any], int]]) -> Counter[tuple[Any, ...]]:
