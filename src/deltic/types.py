@@ -128,7 +128,7 @@ class Type:
         object.__setattr__(self, "kind", KINDS[self.name])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Type, (self.name, self.precision, self.scale, self.parts)
+        return _restored, (self.name, self.precision, self.scale, self.parts)
 
     def __eq__(self, other: object) -> bool:
         """The generated comparison, with a shortcut for the same object: every tick compares types many times."""
@@ -259,6 +259,17 @@ TIMESTAMP: Final = Type("TIMESTAMP")
 TIMESTAMP_NTZ: Final = Type("TIMESTAMP_NTZ")
 BINARY: Final = Type("BINARY")
 NULL: Final = Type("VOID")  # the type of a bare NULL
+PLAIN: Final[Mapping[str, Type]] = MappingProxyType(
+    {
+        one.name: one
+        for one in (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ, BINARY, NULL)
+    }
+)
+"""The types without parameters, by name: one object each, since every tick compares types."""
+
+
+def _restored(name: str, precision: int, scale: int, parts: tuple[Field, ...]) -> Type:
+    return PLAIN[name] if name in PLAIN else Type(name, precision, scale, parts)
 
 
 def limited(name: str, length: int) -> Type:
@@ -323,7 +334,7 @@ def _parsed(sql: str, at: int, depth: int = 0) -> tuple[Type, int]:
         if digits is None:
             raise ValueError(f"there is no type {sql[:1000]}")
         return decimal(int(digits[1]), int(digits[2])), digits.end()
-    return _parsed_parts(sql, name, end, depth) if name in NESTED else (Type(name), end)
+    return _parsed_parts(sql, name, end, depth) if name in NESTED else (PLAIN.get(name) or Type(name), end)
 
 
 def _parsed_parts(sql: str, name: str, at: int, depth: int) -> tuple[Type, int]:
@@ -362,7 +373,7 @@ def type_of(arrow: pa.DataType) -> Type:
         return map_type(type_of(arrow.key_type), type_of(arrow.item_type))
     if t.is_decimal(arrow):
         return decimal(arrow.precision, arrow.scale)
-    return next(Type(kind.name) for kind in _ALL if kind.arrow == arrow and kind.name not in ("CHAR", "VARCHAR"))
+    return next(type_ for type_ in PLAIN.values() if type_.kind.arrow == arrow)
 
 
 def frozen(value: Any) -> Any:

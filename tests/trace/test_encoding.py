@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import struct
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import deltic
 from deltic.errors import ConstraintViolation
 from deltic.kernels import warm_up
 from deltic.schema import (
@@ -35,6 +37,7 @@ from deltic.schema import (
     decimal,
 )
 from deltic.trace.encoding import Layout, decode, decode_table, encode, encode_rows, encode_table, words_of
+from deltic.types import type_of
 from tests.support.strings import string_table
 
 MARKER = -(2**63)
@@ -285,3 +288,14 @@ def test_python_values_that_do_not_fit_are_refused_by_row(value: Any, type_: Typ
     with pytest.raises(ConstraintViolation, match="column x, row 1: ") as caught:
         encode_rows([(1,), (value,)], Schema((Field("x", type_),)), string_table(1))
     assert caught.value.row == 1
+
+
+def test_types_without_parameters_are_one_object_each_however_they_are_named() -> None:
+    """The encoding of a small tick tells BIGINT by identity."""
+    session = deltic.Session()
+    session.sql("CREATE TABLE t (a BIGINT, b LONG NOT NULL, c STRING)")
+    assert [field.type for field in session.table("t").schema] == [BIGINT, BIGINT, STRING]
+    assert all(field.type is (STRING if field.name == "c" else BIGINT) for field in session.table("t").schema)
+    assert Type.parse("BIGINT") is BIGINT
+    assert type_of(pa.int64()) is BIGINT
+    assert all(pickle.loads(pickle.dumps(one)) is one for one in (BIGINT, STRING))

@@ -7,7 +7,7 @@ from typing import Final
 from deltic.errors import TypeMismatch, Unsupported
 from deltic.frontends.sql import tree
 from deltic.schema import Field, Type, decimal
-from deltic.types import KIND_WORDS, NESTED, array_type, limited, map_type, struct
+from deltic.types import KIND_WORDS, NESTED, PLAIN, array_type, limited, map_type, struct
 
 MAX_PRECISION: Final = 38
 
@@ -33,7 +33,7 @@ def sql_type(node: tree.TypeName) -> Type:
     if kind is not None and kind.name == "DECIMAL" and node.parts is None:
         return _decimal(node)
     if kind is not None and node.parts is None and not node.parameters:
-        return Type(kind.name)
+        return PLAIN[kind.name]
     remedy = _REMEDIES.get(node.word.partition(" ")[0])
     raise Unsupported(f"the type {node.word} is not supported", span=node.span, expected=EXPECTED, remedy=remedy)
 
