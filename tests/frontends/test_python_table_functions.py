@@ -130,6 +130,7 @@ ON_SPARK: dict[str, Build] = {
 """Lambdas, which go to the workers by value."""
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_rows_of_table_functions_are_the_oracles_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(3)

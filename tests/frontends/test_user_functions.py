@@ -231,7 +231,7 @@ def test_python_functions_after_restarts(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_python_functions_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    run(lambda: define(deltic.Session(spark=spark, state=tmp_path / "state", shards=2)), 3, 2, restart=True)
+    run(lambda: define(deltic.Session(spark=spark, state=tmp_path / "state", shards=2)), 3, 2, restart=False)
 
 
 def test_a_state_names_its_functions(tmp_path: Path) -> None:
