@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltic.errors import Span, TypeMismatch
 from deltic.expr import Cast, Expr, Literal, cast
+from deltic.expr.functions.signature import check_count
 from deltic.expr.nodes import PythonFunction
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.literals import check_literal
@@ -54,7 +55,7 @@ def bind_defined(binder: ExpressionBinder, node: tree.DefinedCall) -> Expr:
 def bind_body(binder: ExpressionBinder, body: FunctionBody, name: str, arguments: Sequence[Expr], span: Span) -> Expr:
     """What the body is for these arguments: they stand where it has its parameters."""
     least = sum(parameter.default is None for parameter in body.parameters)
-    _check_count(name, len(arguments), least, len(body.parameters), span)
+    check_count(name, arguments, least, len(body.parameters), span)
     inner = replace(binder, scope=NOTHING, clause="a function", aliases={}, aliases_first=True, keys=None, collector=None, outer=False)
     given = [*arguments, *(inner.bind(one.default) for one in body.parameters[len(arguments) :] if one.default is not None)]
     values = {one.name.lower(): (_fitted(value, one.type),) for one, value in zip(body.parameters, given, strict=True)}
@@ -71,16 +72,10 @@ def _fitted(value: Expr, type: Type) -> Expr:
 
 
 def _python(scalar: PythonScalar, arguments: Sequence[Expr], span: Span) -> Expr:
-    _check_count(scalar.name, len(arguments), scalar.least, scalar.most, span)
+    check_count(scalar.name, arguments, scalar.least, scalar.most, span)
     for position, argument in enumerate(arguments, 1):
         if argument.type == NULL:
             message = f"argument {position} of {scalar.name} is only NULL and has no type"
             raise TypeMismatch(message, span=argument.span, remedy="CAST(NULL AS type)")
     function = replace(scalar.function, parameters=(None,) * len(arguments))
     return PythonFunction(function, tuple(arguments), 0, scalar.type, True, span)
-
-
-def _check_count(name: str, count: int, least: int, most: int | None, span: Span) -> None:
-    if count < least or (most is not None and count > most):
-        wanted = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
-        raise TypeMismatch(f"{name} takes {wanted} argument{'' if wanted == '1' else 's'}, found {count}", span=span)
