@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
@@ -179,12 +179,15 @@ class Catalog:
         return replace(self, views=views, sinks=sinks)
 
     def _with_readers(
-        self, views: Mapping[str, ViewDefinition], stale: set[str], cause: str, span: Span | None
+        self, views: Mapping[str, ViewDefinition], replaced: Collection[str], cause: str, span: Span | None, calling: Collection[str] = ()
     ) -> Mapping[str, ViewDefinition]:
-        """The views, and those that read a view in `stale` bound again, in the order of their definition. cause: what was replaced."""
-        views = dict(views)
+        """The views; those in `calling`, and all that read one of these or a replaced one, bound again in the order of their definition.
+
+        cause: what was replaced.
+        """
+        views, stale = dict(views), set(replaced)
         for name, view in list(views.items()):
-            if name not in stale and (stale - self.declared.keys()) & {d.lower() for d in view.depends_on}:
+            if name not in stale and (name in calling or (stale - self.declared.keys()) & {d.lower() for d in view.depends_on}):
                 stale.add(name)
                 views[name] = _rebound(view, replace(self, views=views), cause, span)
         return views
@@ -197,11 +200,7 @@ class Catalog:
             remedy = "drop it first, or use CREATE OR REPLACE FUNCTION"
             raise CatalogError(f"function {statement.name} is defined already", span=statement.span, remedy=remedy)
         after = replace(self, scalars={**self.scalars, key: statement.function})
-        views = dict(self.views)
-        for name in self._calling(key):
-            views[name] = _rebound(views[name], replace(after, views=views), statement.name, statement.span)
-            views = dict(after._with_readers(views, {name}, statement.name, statement.span))
-        return replace(after, views=views)
+        return replace(after, views=after._with_readers(self.views, (), statement.name, statement.span, self._calling(key)))
 
     def _drop_function(self, statement: DropFunction) -> Catalog:
         key = statement.name.lower()
