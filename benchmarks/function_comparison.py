@@ -154,7 +154,7 @@ def agrees(term: Term, theirs: Any, ours: Value) -> bool:
 def documented(term: Term, row: Row) -> bool:
     """A difference that docs/sql.md lists: a match of a regular expression that begins within a character of two UTF-16 units."""
     pairs = any(isinstance(value, str) and max(value, default="") > "\uffff" for value in _inputs(term, row).values())
-    return pairs and term.function.startswith("regexp") and _matches_within(term.expr)
+    return pairs and (term.function.startswith("regexp") or term.function in ("split", "str_to_map")) and _matches_within(term.expr)
 
 
 def _matches_within(expr: Expr) -> bool:

@@ -1,7 +1,8 @@
 """The rows that functions are compared on: edge values of every type, and texts of the kinds that some functions read.
 
 Columns: b BOOLEAN, t TINYINT, h SMALLINT, i j INT, l m BIGINT, f FLOAT, x y DOUBLE, p DECIMAL(10,2), r DECIMAL(38,10), w DECIMAL(38,0),
-s a STRING of any text, u of numbers, k of dates, js of JSON, url of URLs, d e DATE, ts tt TIMESTAMP.
+s a STRING of any text, u of numbers, k of dates, js of JSON, url of URLs, d e DATE, ts tt TIMESTAMP, ai aj ARRAY<INT>, ax ARRAY<DOUBLE>,
+aw ARRAY<STRING>, ad ARRAY<DATE>, aa ARRAY<ARRAY<INT>>, ar ARRAY<STRUCT<n: INT, v: STRING>>, mp MAP<STRING, INT>, mi MAP<INT, DOUBLE>.
 """
 
 # ruff: noqa: E501  data
@@ -19,6 +20,8 @@ import pyarrow as pa
 
 from deltic.expr.nodes import Value
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Field, Schema, Type, decimal
+from deltic.types import array_type, map_type
+from deltic.types import struct as struct_type
 
 NAN, INF = math.nan, math.inf
 Row = tuple[Value, ...]
@@ -69,6 +72,35 @@ _INSTANTS: Final = _instants("1970-01-01T00:00:00", "1969-12-31T23:59:59.999999"
     "0001-01-01T00:00:00", "9999-12-31T23:59:59.999999", "2020-01-31T00:00:00", "2021-01-03T01:02:03.1", "1582-10-10T06:00:00",
     "2024-06-15T23:00:00.000001", "2021-03-28T01:30:00", "2021-03-28T02:30:00", "2021-10-31T00:30:00", "2021-10-31T01:30:00",
     "2021-03-14T10:30:00", "1800-01-01T00:00:00", "2024-11-05T09:05:07.05", "2100-07-04T04:05:06")  # fmt: skip
+_INT_ARRAYS: Final = (
+    (),
+    (1,),
+    (None,),
+    (1, 2, 3),
+    (3, None, 1, 3, None),
+    (-1, 0, 1),
+    (2147483647, -2147483648),
+    (5, 5, 5),
+    (2, 3),
+    tuple(range(12)),
+)
+_DOUBLE_ARRAYS: Final = (
+    (),
+    (0.0,),
+    (-0.0,),
+    (-0.0, 0.0, NAN),
+    (NAN, 1.0, None, NAN),
+    (INF, -INF, 2.5),
+    (1.0, 2.0, 3.0),
+    (None, None),
+    (0.0, -0.0, 1.0),
+)
+_TEXT_ARRAYS: Final = ((), ("",), ("b", "a", "B"), (None, "x"), ("a", "a", None, "𝒳", "é"), ("ß", "z", "日本"), (" a ", "1", "-2"))
+_DATE_ARRAYS: Final = ((), _days("2020-02-29"), (None, *_days("1582-10-10", "0001-01-01")), _days("2020-02-29", "9999-12-31", "2020-02-29"))
+_NESTED_ARRAYS: Final = ((), ((),), ((1, 2), (3,)), ((1,), None), ((None,), (), (4, 5)), ((1,), (1,), (2,)))
+_RECORDS: Final = ((), ((1, "a"),), ((2, "b"), (None, "c"), (2, None)), ((1, "x"), None), ((3, ""), (1, "z"), (3, "y")))
+_MAPS: Final = ((), (("a", 1),), (("a", 1), ("b", None), ("abc", 3)), (("", 0), ("é", -5)), (("k", 2147483647), ("a", 7)))
+_NUMBER_MAPS: Final = ((), ((1, 1.0),), ((0, -0.0), (-1, NAN)), ((2, None), (1, 2.5)), ((5, INF), (3, 0.1), (1, 4.0)))
 
 COLUMNS: Final[tuple[tuple[str, Type, Sequence[Value]], ...]] = (
     ("b", BOOLEAN, (True, False)),
@@ -106,6 +138,15 @@ COLUMNS: Final[tuple[tuple[str, Type, Sequence[Value]], ...]] = (
     ("e", DATE, _DATES),
     ("ts", TIMESTAMP, _INSTANTS),
     ("tt", TIMESTAMP, _INSTANTS),
+    ("ai", array_type(INT), _INT_ARRAYS),
+    ("aj", array_type(INT), _INT_ARRAYS),
+    ("ax", array_type(DOUBLE), _DOUBLE_ARRAYS),
+    ("aw", array_type(STRING), _TEXT_ARRAYS),
+    ("ad", array_type(DATE), _DATE_ARRAYS),
+    ("aa", array_type(array_type(INT)), _NESTED_ARRAYS),
+    ("ar", array_type(struct_type((Field("n", INT), Field("v", STRING)))), _RECORDS),
+    ("mp", map_type(STRING, INT), _MAPS),
+    ("mi", map_type(INT, DOUBLE), _NUMBER_MAPS),
 )
 
 SCHEMA: Final = Schema(tuple(Field(name, type) for name, type, _ in COLUMNS))

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from benchmarks.collection_terms import COLLECTIONS
+
 
 def each(template: str, arguments: str) -> list[str]:
     """The template with `{}` replaced by each of the arguments, which are separated by blanks."""
@@ -424,4 +426,5 @@ TERMS: Final[Mapping[str, list[str]]] = {
     **_JSON,
     **_NESTED,
     **_FORMATTED,
+    **COLLECTIONS,
 }

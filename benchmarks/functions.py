@@ -48,7 +48,10 @@ ASIDE: Final = frozenset(("sketch_funcs", "st_funcs", "xml_funcs", "avro_funcs",
 """Kinds that are not counted: DataSketches, geometry, XML, Avro and Protobuf."""
 DOCUMENTED: Final = {
     **dict.fromkeys(APPROXIMATE, "the last place of DOUBLE"),
-    **dict.fromkeys(("regexp_count", "regexp_replace"), "empty matches within characters of two UTF-16 units"),
+    **dict.fromkeys(
+        ("regexp_count", "regexp_replace", "regexp_extract_all", "split", "str_to_map"),
+        "empty matches within characters of two UTF-16 units",
+    ),
     **dict.fromkeys(("max_by", "min_by"), "one of several rows at the least or greatest, where Spark's choice is nondeterministic"),
 }
 """What differs as docs/sql.md says."""

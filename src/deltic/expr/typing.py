@@ -94,6 +94,17 @@ def common_type_without_strings(types: Sequence[Type]) -> Type | None:
     return common_type(types)
 
 
+def common_type_without_text(left: Type, right: Type) -> Type | None:
+    """As `common_type` of two, but STRING has a common type only with STRING, also as a part of nested types."""
+    return None if _mixes_text(left, right) else _wider(left, right)
+
+
+def _mixes_text(left: Type, right: Type) -> bool:
+    if left.parts and right.parts:
+        return any(_mixes_text(a.type, b.type) for a, b in zip(left.parts, right.parts, strict=False))
+    return NULL not in (left, right) and (left == STRING) != (right == STRING)
+
+
 def _wider(left: Type, right: Type) -> Type | None:
     if right in (left, NULL):
         return left

@@ -26,7 +26,9 @@ Kernel: TypeAlias = Callable[..., Datum]
 
 def dense(datum: Datum, length: int) -> pa.Array:
     """The datum as an array of `length`."""
-    return pa.repeat(datum, length) if isinstance(datum, pa.Scalar) else datum
+    if not isinstance(datum, pa.Scalar):
+        return datum
+    return pa.repeat(datum, length) if length else pa.array([], datum.type)  # Arrow cannot repeat an ARRAY no times
 
 
 def nulls_of(datum: Datum) -> Mask | bool:

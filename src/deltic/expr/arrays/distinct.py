@@ -18,13 +18,13 @@ from deltic.schema import Type
 from deltic.types import frozen_list, type_of
 
 
-def apply_distinct(function: Callable[..., Any], arguments: Sequence[Datum], length: int, type: Type) -> pa.Array:
-    """function(*values) on every row, NULL where an argument is. An error's row is the first row with the failing arguments.
+def apply_distinct(function: Callable[..., Any], arguments: Sequence[Datum], length: int, type: Type, *, strict: bool = True) -> pa.Array:
+    """function(*values) on every row; if `strict`, NULL where an argument is. An error's row is the first row with the failing arguments.
 
     Cost: one call per distinct combination, and a hash of every row.
     """
     arrays = [a for a in arguments if isinstance(a, pa.Array)]
-    nulls = strict_nulls(*arguments)
+    nulls = strict and strict_nulls(*arguments)
     if nulls is True or not length:
         return pa.nulls(length, type.arrow)
     values, codes, first = _combinations(arrays, nulls, length)
@@ -44,12 +44,20 @@ def per_distinct(call: Call, length: int, *arguments: Datum) -> pa.Array:
     return apply_distinct(row_form(call), arguments, length, call.type)
 
 
+def per_distinct_with_nulls(call: Call, length: int, *arguments: Datum) -> pa.Array:
+    """As `per_distinct`, of a function that receives NULLs."""
+    assert function_of(call).nulls is Nulls.SEEN, f"{call.function} receives no NULLs"
+    return apply_distinct(row_form(call), arguments, length, call.type, strict=False)
+
+
 def _combinations(arrays: Sequence[pa.Array], nulls: Mask | bool, length: int) -> tuple[list[tuple[Any, ...]], np.ndarray, np.ndarray]:
     """(distinct combinations in order of their first row, int64[n]: the combination of each row, the first row of each combination)."""
     if not arrays:
         return [()], np.zeros(length, np.int64), np.zeros(1, np.int64)
     dictionaries, codes = zip(*map(encoded, arrays), strict=True)
     combined = np.zeros(length, np.int64)
+    if nulls is False:
+        dictionaries, codes = zip(*map(_with_null, arrays, dictionaries, codes), strict=True)
     for dictionary, code in zip(dictionaries, codes, strict=True):
         combined = combined * max(1, len(dictionary)) + code
     rows = np.flatnonzero(~nulls) if isinstance(nulls, np.ndarray) else np.arange(length)
@@ -62,6 +70,14 @@ def _combinations(arrays: Sequence[pa.Array], nulls: Mask | bool, length: int) -
     starts = rows[first[order]]
     values = [frozen_list(d.take(pa.array(code[starts]))) for d, code in zip(dictionaries, codes, strict=True)]
     return list(zip(*values, strict=True)), whole, starts
+
+
+def _with_null(array: pa.Array, dictionary: pa.Array, codes: np.ndarray) -> tuple[pa.Array, np.ndarray]:
+    """NULL as one more value."""
+    if not array.null_count:
+        return dictionary, codes
+    whole = pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)])
+    return whole, np.where(array.is_null().to_numpy(zero_copy_only=False), len(dictionary), codes)
 
 
 def encoded(array: pa.Array) -> tuple[pa.Array, np.ndarray]:

@@ -22,7 +22,7 @@ Counts = npt.NDArray[np.int64]
 
 
 def array(call: Call, length: int, *values: Datum) -> pa.Array:
-    return pa.ListArray.from_arrays(_offsets(np.full(length, len(values))), _in_turn(values, length, call), type=call.type.arrow)
+    return pa.ListArray.from_arrays(offsets_of(np.full(length, len(values))), _in_turn(values, length, call), type=call.type.arrow)
 
 
 def make_struct(call: Call, length: int, *values: Datum) -> pa.Array:
@@ -37,7 +37,7 @@ def make_map(call: Call, length: int, *parts: Datum) -> pa.Array:
     by_row = np.sort(np.where(keys.is_null().to_numpy(zero_copy_only=False), -1, codes).reshape(length, count), axis=1)
     bad = (by_row[:, 0] < 0) | (by_row[:, 1:] == by_row[:, :-1]).any(axis=1)
     fail_at(np.asarray(bad), row_form(call), *parts)
-    return pa.MapArray.from_arrays(_offsets(np.full(length, count)), keys, items, type=call.type.arrow)
+    return pa.MapArray.from_arrays(offsets_of(np.full(length, count)), keys, items, type=call.type.arrow)
 
 
 def _in_turn(values: Sequence[Datum], length: int, call: Call) -> pa.Array:
@@ -50,7 +50,7 @@ def _laid_out(values: Sequence[Datum], length: int) -> pa.Array:
     return pa.concat_arrays([dense(value, length) for value in values]).take(pa.array(order))
 
 
-def _offsets(counts: npt.NDArray[Any]) -> pa.Array:
+def offsets_of(counts: npt.NDArray[Any]) -> pa.Array:
     return pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
 
 
@@ -65,12 +65,17 @@ def size(call: Call, length: int, value: Datum) -> pa.Array:
     return array_of(counts_of(dense(value, length)), nulls_of(value), INT)
 
 
+def entries(call: Call, length: int, value: Datum) -> pa.Array:
+    """The entries of MAPs, as ARRAYs."""
+    return dense(value, length).cast(call.type.arrow)
+
+
 def field(call: Call, length: int, value: Datum, index: Datum) -> pa.Array:
     """index: a constant."""
     whole, at = dense(value, length), (index if isinstance(index, pa.Scalar) else index[0]).as_py()
     if call.arguments[0].type.name == "STRUCT":
         return whole.flatten()[at]
-    offsets, parts = _offsets(counts_of(whole)), whole.flatten().flatten()[at]
+    offsets, parts = offsets_of(counts_of(whole)), whole.flatten().flatten()[at]
     mask = whole.is_null() if whole.null_count else None
     return pa.ListArray.from_arrays(offsets, parts, type=call.type.arrow, mask=mask)
 

@@ -17,6 +17,8 @@ from types import MappingProxyType
 from typing import Final
 
 from deltic.expr.functions import (
+    array_elements,
+    array_making,
     bits,
     calendar,
     casts,
@@ -30,6 +32,7 @@ from deltic.expr.functions import (
     json_text,
     logic,
     lookup,
+    maps,
     nested,
     number_text,
     numbers,
@@ -60,7 +63,7 @@ TOPICS: Final[Mapping[str, tuple[Function | Rewrite, ...]]] = MappingProxyType(
         ),
         "text": (*text.FUNCTIONS, *search.FUNCTIONS, *pieces.FUNCTIONS, *regex.FUNCTIONS, *number_text.FUNCTIONS),
         "hashes, encodings, URLs, JSON": (*hashes.FUNCTIONS, *encodings.FUNCTIONS, *urls.FUNCTIONS, *json_text.FUNCTIONS),
-        "arrays, maps and structs": nested.FUNCTIONS,
+        "arrays, maps and structs": (*nested.FUNCTIONS, *array_elements.FUNCTIONS, *array_making.FUNCTIONS, *maps.FUNCTIONS),
         "dates": (*dates.FUNCTIONS, *calendar.FUNCTIONS, *units.FUNCTIONS, *epochs.FUNCTIONS, *formats.FUNCTIONS),
         "conditions": (*comparison.FUNCTIONS, *logic.FUNCTIONS, *lookup.FUNCTIONS),
         "casts": casts.FUNCTIONS,

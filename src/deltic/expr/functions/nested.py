@@ -13,11 +13,12 @@ from deltic.expr.functions.signature import INTEGER, Parameter, accept, check_co
 from deltic.expr.nodes import Call, Column, Expr, Literal, Value
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows import nested as rows
-from deltic.expr.typing import cast, common_type
-from deltic.schema import INT, NULL, STRING, Field
+from deltic.expr.typing import cast, common_type, common_type_without_text
+from deltic.schema import INT, NULL, STRING, Field, Type
 from deltic.types import array_type, map_type, struct
 
 COLLECTION: Final = Parameter("ARRAY or MAP", lambda t: t if t.name in ("ARRAY", "MAP") else None)
+_SIZED: Final = Parameter("ARRAY or MAP", lambda t: array_type(NULL) if t == NULL else COLLECTION.accept(t))
 MAP: Final = Parameter("MAP", lambda t: t if t.name == "MAP" else None)
 
 
@@ -34,10 +35,15 @@ def _map(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
         raise TypeMismatch(f"{name} takes keys and values in turn, found {len(arguments)} arguments", span=span)
     keys = common_arguments(name, arguments[::2], common_type([a.type for a in arguments[::2]]), span)
     values = common_arguments(name, arguments[1::2], common_type([a.type for a in arguments[1::2]]), span)
-    if not keys[0].type.is_ordered:
-        raise TypeMismatch(f"the key of a MAP cannot be {keys[0].type.sql}", span=keys[0].span or span, expected="a type that is not a MAP")
+    check_key(keys[0].type, keys[0].span or span)
     both = tuple(part for pair in zip(keys, values, strict=True) for part in pair)
     return Typed(both, map_type(keys[0].type, values[0].type), False)
+
+
+def check_key(type: Type, span: Span | None) -> None:
+    """Raises TypeMismatch for a MAP, and what has one in it: it is no key of a MAP."""
+    if not type.is_ordered:
+        raise TypeMismatch(f"the key of a MAP cannot be {type.sql}", span=span, expected="a type that is not a MAP")
 
 
 def _struct(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
@@ -102,12 +108,13 @@ def _part(name: str, value: Expr, index: Expr, span: Span | None) -> Typed:
     if value.type.name == "ARRAY":
         return Typed((value, accept(name, 2, index, INTEGER, span)), value.type.parts[0].type, True)
     key = value.type.parts[0].type
-    common = common_type([key, index.type])
-    if common != key:
+    common = common_type([key, index.type]) if name == "[]" else common_type_without_text(key, index.type)
+    if common is None or (common != key and name == "[]"):
         raise TypeMismatch(
             f"argument 2 of {name} has the wrong type", span=index.span or span, expected=f"{key.sql}, found {index.type.sql}"
         )
-    return Typed((value, cast(index, key)), value.type.parts[1].type, True)
+    whole = value if common == key else cast(value, map_type(common, value.type.parts[1].type))
+    return Typed((whole, cast(index, common)), value.type.parts[1].type, True)
 
 
 def _element_at(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -181,7 +188,7 @@ FUNCTIONS: Final = (
     _place("subscript", rows.place_from_0, named=False),
     _place("element_at", rows.place_from_1, named=True),
     _place("try_element_at", rows.place_or_null, named=True),
-    Function(name="size", aliases=("cardinality",), signature=takes([COLLECTION], INT), can_fail=False, rows=rows.size, arrays=arrays.size),
+    Function(name="size", aliases=("cardinality",), signature=takes([_SIZED], INT), can_fail=False, rows=rows.size, arrays=arrays.size),
     _parts("map_keys", 0),
     _parts("map_values", 1),
 )

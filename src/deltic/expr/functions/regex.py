@@ -12,11 +12,14 @@ from deltic.expr.functions.signature import INTEGER, TEXT, accept, any_nullable,
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Rewrite, Signature, Typed, resolve
 from deltic.expr.rows import regex as rows
+from deltic.expr.rows import splits
 from deltic.expr.rows.java_regex import compiled, fault
 from deltic.schema import BOOLEAN, INT, STRING, Type
+from deltic.types import array_type
 
 _ONE: Final = Literal(1, INT)
 _ZERO: Final = Literal(0, INT)
+_EVERY: Final = Literal(-1, INT)
 
 
 def _matching(type: Type, *others: Literal, nullable: bool = False) -> Signature:
@@ -95,6 +98,20 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
         signature=_matching(STRING, _ONE),
         can_fail=_group_can_fail,
         rows=rows.extract,
+        arrays=per_distinct,
+    ),
+    Function(
+        name="regexp_extract_all",
+        signature=_matching(array_type(STRING), _ONE),
+        can_fail=_group_can_fail,
+        rows=splits.extract_all,
+        arrays=per_distinct,
+    ),
+    Function(
+        name="split",
+        signature=_matching(array_type(STRING), _EVERY),
+        can_fail=_pattern_can_fail,
+        rows=splits.split,
         arrays=per_distinct,
     ),
     Rewrite(name="regexp_substr", build=_substring),

@@ -14,8 +14,9 @@ from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.failing import is_at_most
 from deltic.expr.functions.signature import INTEGER, TEXT, Parameter, accept, any_nullable, check_count, flattened, takes
 from deltic.expr.nodes import Call, Expr, Literal, Value
-from deltic.expr.registry import Function, Nulls, Typed
+from deltic.expr.registry import Function, Nulls, Typed, resolve
 from deltic.expr.rows import text as rows
+from deltic.expr.typing import case
 from deltic.schema import BIGINT, INT, NULL, STRING
 
 MOST: Final = Literal(2**31 - 1, INT)
@@ -23,15 +24,32 @@ SPACE: Final = Literal(" ", STRING)
 
 
 def _concat(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
-    """The signature of CONCAT: any number of strings; nested calls are flattened."""
+    """The signature of CONCAT: any number of strings, or of ARRAYs; nested calls are flattened."""
+    if any(a.type.name == "ARRAY" for a in arguments):
+        return resolve("concat_arrays", arguments, span, written=name)
     converted = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
     return Typed(flattened("concat", converted), STRING, any_nullable(converted)) if converted else Literal("", STRING, span)
 
 
 def _concat_ws(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """An ARRAY stands for its elements."""
     check_count(name, arguments, 1, None, span)
-    converted = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
+    parts = [_elements_as_text(name, a, arguments[0], span) if a.type.name == "ARRAY" else a for a in arguments]
+    converted = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(parts, 1))
     return Typed(converted, STRING, converted[0].nullable)
+
+
+def _elements_as_text(name: str, array: Expr, separator: Expr, span: Span | None) -> Expr:
+    """Its elements, joined; NULL if there are none, so that no separator stands beside it."""
+    joined = resolve("array_join", [array, accept(name, 1, separator, TEXT, span)], span, written=name)
+    some = resolve(">", [resolve("array_size", [resolve("array_compact", [array])]), Literal(0, INT)])
+    return case([(some, joined)], None, span)
+
+
+def _reversed(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+    if len(arguments) == 1 and arguments[0].type.name == "ARRAY":
+        return resolve("reverse_array", arguments, span, written=name)
+    return takes([TEXT], STRING)(name, arguments, span)
 
 
 def _trimmed(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -211,7 +229,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="reverse",
-        signature=takes([TEXT], STRING),
+        signature=_reversed,
         can_fail=False,
         rows=lambda call, s: s[::-1],
         arrays=arrays.plain(pc.utf8_reverse),

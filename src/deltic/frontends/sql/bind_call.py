@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from deltic.errors import Span, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Expr, Literal, known_functions, resolve
 from deltic.expr.functions.signature import check_count
-from deltic.frontends.sql import tree
+from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_time import CLOCK, EXPECTED, REMEDY, now
-from deltic.schema import STRING
+from deltic.schema import BIGINT, INT, STRING
 
 if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
@@ -22,8 +22,10 @@ REFUSED: Final = {
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id", "input_file_name"), _RANDOM),
 }
 """Nondeterministic functions, with remedies."""
+DAY: Final = 86_400_000_000
+"""Microseconds."""
 
-COLLECTIONS: Final = ("split", "sequence", "map_from_arrays", "from_json")
+COLLECTIONS: Final = ("from_json",)
 TABLE_FUNCTIONS: Final = (
     "explode",
     "explode_outer",
@@ -69,11 +71,23 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     if name in COLLECTIONS:
         remedy = "a column for each part; explode(array(…)), explode(sequence(…)) and explode(split(…)) make rows of arrays"
         raise Unsupported(f"{name}() makes an array, a map or a struct, which is not supported here", span=span, remedy=remedy)
+    if name == "sequence" and (stepped := bind_sequence(binder, node)) is not None:
+        return stepped
     arguments = [binder.bind(argument) for argument in _scalars(node)]
     if name not in known_functions():
         # expr's names of operators are not SQL functions.
         raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(name, known_functions()))
     return resolve(name, arguments, span)
+
+
+def bind_sequence(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr | None:
+    """sequence(start, stop, INTERVAL …); None for other forms."""
+    step = literals.interval(node.arguments[2]) if len(node.arguments) == 3 else None
+    if step is None:
+        return None
+    ends = [binder.bind(argument) for argument in node.arguments[:2]]
+    microseconds = Literal(step.days * DAY + step.microseconds, BIGINT)
+    return resolve("sequence_by", [*ends, Literal(step.months, INT), microseconds], node.span, written=node.name)
 
 
 def bind_now(binder: ExpressionBinder, span: Span) -> Expr:

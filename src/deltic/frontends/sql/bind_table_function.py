@@ -1,6 +1,7 @@
 """Binds table functions: explode and similar functions in a select list, LATERAL VIEW and FROM; generate_series, repeat_row, range.
 
-explode takes an ARRAY or a MAP; sequence(…), generate_series(…) and split(…) are arrays only there.
+explode takes an ARRAY or a MAP. generate_series(…) is an array only there; array(…), sequence(…) and split(…) have a faster form there,
+which makes no arrays, for the arguments that are most frequent.
 """
 
 from __future__ import annotations
@@ -146,15 +147,27 @@ def _array(node: tree.Expression, binder: ExpressionBinder) -> tuple[TableFuncti
     name = node.name if isinstance(node, tree.FunctionCall) else ""
     if isinstance(node, tree.FunctionCall) and name == "array" and node.arguments:
         return "array", _elements(node, binder)
-    if isinstance(node, tree.FunctionCall) and name in ("sequence", SERIES):
-        return "sequence" if name == "sequence" else "generate_series", _steps(node, binder)
-    if isinstance(node, tree.FunctionCall) and name == "split":
-        return "split", _split(node, binder)
+    if isinstance(node, tree.FunctionCall) and name == SERIES:
+        return "generate_series", _steps(node, binder)
+    if isinstance(node, tree.FunctionCall) and name == "sequence" and _is_by_number_or_day(node, binder):
+        return "sequence", _steps(node, binder)
+    if isinstance(node, tree.FunctionCall) and name == "split" and (split := _split(node, binder)) is not None:
+        return "split", split
     value = binder.bind(node)
     if value.type.name not in ("ARRAY", "MAP"):
         message = f"explode() does not accept {value.type.sql}"
         raise TypeMismatch(message, span=value.span or node.span, expected="an ARRAY or a MAP")
     return "elements", (value,)
+
+
+def _is_by_number_or_day(node: tree.FunctionCall, binder: ExpressionBinder) -> bool:
+    """Whether a sequence is of integers, or of dates by a number of days."""
+    check_count(node.name, node.arguments, 2, 3, node.span)
+    type = common_type([binder.bind(part).type for part in node.arguments[:2]])
+    interval = literals.interval(node.arguments[2]) if len(node.arguments) > 2 else literals.Interval()
+    if type == DATE:
+        return interval is not None and not (interval.months or interval.microseconds)
+    return type is not None and (type.is_integer or type == NULL)
 
 
 def _elements(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...]:
@@ -213,7 +226,8 @@ def _range(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...
     return tuple(Literal(number, BIGINT, span) for number in (start, last, step))
 
 
-def _split(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...]:
+def _split(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...] | None:
+    """text, delimiter and limit, if the delimiter is a constant that is not a pattern, and the limit is one too; else None."""
     span = node.span
     check_count("split", node.arguments, 2, 3, span)
     bound = [binder.bind(part) for part in node.arguments]
@@ -222,11 +236,7 @@ def _split(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...
     limit = constant(accept("split", 3, bound[2], INTEGER, span)) if len(bound) > 2 else Literal(-1, INT, span)
     delimiter = _plain(pattern.value) if pattern is not None and isinstance(pattern.value, str) else None
     if delimiter is None or limit is None or limit.value is None:
-        raise Unsupported(
-            "split() requires a constant delimiter that is not a pattern, and a constant limit",
-            span=bound[1].span or span,
-            expected=r"split(s, ',') or split(s, '\\|')",
-        )
+        return None
     assert pattern is not None
     return text, replace(pattern, value=delimiter), limit
 

@@ -1,0 +1,42 @@
+"""MAPs on one row: tuples of (key, value) pairs, of which no two have one key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from deltic.expr.failures import invalid
+from deltic.expr.nodes import Call, Value, lookup_key
+from deltic.expr.rows.ordering import normalized
+
+Entries = tuple[tuple[Any, Any], ...]
+
+
+def of_entries(call: Call, entries: Iterable[tuple[Any, Any]]) -> Entries:
+    """Raises EvaluationError for a NULL key, and for a key that comes twice."""
+    seen: set[Value] = set()
+    found = tuple(entries)
+    for key, _ in found:
+        if key is None:
+            raise invalid("the key of a MAP is NULL", call.span)
+        if (known := lookup_key(normalized(key))) in seen:
+            raise invalid(f"the key {key!r} comes twice in a MAP", call.span)
+        seen.add(known)
+    return found
+
+
+def concatenated(call: Call, *maps: Entries) -> Entries:
+    return of_entries(call, (entry for one in maps for entry in one))
+
+
+def from_arrays(call: Call, keys: tuple[Value, ...], values: tuple[Value, ...]) -> Entries:
+    if len(keys) != len(values):
+        raise invalid(f"{len(keys)} keys and {len(values)} values do not make a MAP", call.span)
+    return of_entries(call, zip(keys, values, strict=True))
+
+
+def from_entries(call: Call, entries: tuple[tuple[Any, Any] | None, ...]) -> Entries | None:
+    """NULL if one of the entries is."""
+    if None in entries:
+        return None
+    return of_entries(call, (entry for entry in entries if entry is not None))

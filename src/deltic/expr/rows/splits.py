@@ -1,0 +1,39 @@
+"""Text cut by regular expressions, on one row."""
+
+from __future__ import annotations
+
+from deltic.expr.failures import invalid
+from deltic.expr.nodes import Call
+from deltic.expr.rows.maps import Entries, of_entries
+from deltic.expr.rows.regex import matches, pattern_of
+
+
+def split(call: Call, text: str, pattern: str, limit: int) -> tuple[str, ...]:
+    """The pieces between matches; at most `limit` of them, if it is positive. An empty pattern cuts at every character."""
+    if not pattern and text:
+        most = limit if 0 < limit <= len(text) else len(text)
+        return (*text[: most - 1], text[most - 1 :])
+    pieces, end = list[str](), 0
+    for found in matches(pattern_of(call, pattern), text):
+        if 0 < limit <= len(pieces) + 1:
+            break
+        if found.end() > 0:  # an empty match at the beginning cuts off nothing
+            pieces.append(text[end : found.start()])
+            end = found.end()
+    return (*pieces, text[end:])
+
+
+def to_map(call: Call, text: str, between: str, after_key: str) -> Entries:
+    """Keys and values; a part without a second delimiter has the value NULL."""
+    pairs = (split(call, part, after_key, 2) for part in split(call, text, between, -1))
+    return of_entries(call, ((key, rest[0] if rest else None) for key, *rest in pairs))
+
+
+def extract_all(call: Call, text: str, pattern: str, group: int) -> tuple[str, ...]:
+    """The group of every match; empty where it took no part in it."""
+    pieces = []
+    for found in matches(pattern_of(call, pattern), text):
+        if not 0 <= group <= found.re.groups:
+            raise invalid(f"regexp_extract_all: the pattern has {found.re.groups} groups, and not the group {group}", call.span)
+        pieces.append(found[group] or "")
+    return tuple(pieces)
