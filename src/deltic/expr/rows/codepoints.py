@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Final
+from itertools import groupby
+from typing import Final, TypeVar
 
 TOP: Final = sys.maxunicode
 
+Value = TypeVar("Value")
 CodePoints = tuple[tuple[int, int], ...]
 """Ascending, disjoint, not adjacent; both ends belong to a range."""
 
@@ -79,19 +81,26 @@ def as_class(ranges: CodePoints) -> str:
 
 @lru_cache(maxsize=64)
 def category(prefix: str) -> CodePoints:
-    """The characters whose general category begins with `prefix`. Cost: the first time, 0.2 s."""
-    return satisfying(lambda c: unicodedata.category(c).startswith(prefix))
+    """The characters whose general category begins with `prefix`."""
+    return points(*((low, high) for low, high, name in _categories() if name.startswith(prefix)))
 
 
 @lru_cache(maxsize=16)
 def satisfying(test: Callable[[str], bool]) -> CodePoints:
-    """The characters that pass a test. Cost: the first time, 0.2 s."""
-    ranges, start = [], -1
-    for code in range(TOP + 2):
-        inside = code <= TOP and test(chr(code))
-        if inside and start < 0:
-            start = code
-        elif not inside and start >= 0:
-            ranges.append((start, code - 1))
-            start = -1
-    return tuple(ranges)
+    """The characters that pass a test. Cost: the first time, 0.1 s."""
+    return tuple((low, high) for low, high, passes in _runs(test) if passes)
+
+
+@lru_cache(maxsize=1)
+def _categories() -> list[tuple[int, int, str]]:
+    """The general category of each character. Cost: the first time, 0.1 s."""
+    return list(_runs(unicodedata.category))
+
+
+def _runs(attribute: Callable[[str], Value]) -> Iterator[tuple[int, int, Value]]:
+    """The longest ranges of characters with one value of an attribute, ascending."""
+    low = 0
+    for value, run in groupby(map(attribute, map(chr, range(TOP + 1)))):
+        following = low + len(list(run))
+        yield low, following - 1, value
+        low = following
