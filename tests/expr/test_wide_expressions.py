@@ -15,10 +15,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from deltic.errors import ArithmeticOverflow, EvaluationError, Span
-from deltic.expr import Call, Case, Column, Expr, Literal, can_fail, case, chained, children, columns_of, resolve
+from deltic.errors import ArithmeticOverflow, DivisionByZero, EvaluationError, Span
+from deltic.expr import Call, Case, Column, Expr, Literal, can_fail, case, cast, chained, children, columns_of, resolve
 from deltic.expr import columns as evaluator
 from deltic.expr.columns import evaluate_columns
+from deltic.expr.failures import row_of
 from deltic.expr.functions.chains import NESTED
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Constants
@@ -48,7 +49,7 @@ def nested(symbols: str, parts: Sequence[Expr]) -> Expr:
     """The parts, combined from the left by the operators in turn."""
     expr, operators = parts[0], itertools.cycle([symbols] if symbols.isalpha() or symbols == "||" else symbols)
     for part, operator in zip(parts[1:], operators, strict=False):
-        expr = resolve(operator, [expr, part], span_of(expr, part))
+        expr = resolve("div" if operator == "÷" else operator, [expr, part], span_of(expr, part))
     return expr
 
 
@@ -64,6 +65,9 @@ WIDE: dict[str, tuple[Callable[[int], Expr], Callable[[int], object]]] = {
     "subtract": (lambda n: chained(nested("-", [X] * n)), lambda n: 7 * (2 - n)),
     "subtract decimals": (lambda n: chained(nested("-", [D] * n)), lambda n: Decimal(2 - n) / 4),
     "multiply": (lambda n: chained(nested("*", [X, *[of(-1, BIGINT)] * n])), lambda n: 7),
+    "divide": (lambda n: chained(nested("/", [cast(X, DOUBLE), *[of(-1, BIGINT)] * 2 * n])), lambda n: 7.0),
+    "div": (lambda n: chained(nested("div", [X] * (n + 2))), lambda n: 0),
+    "remainder": (lambda n: chained(nested("%", [X, *[of(10, BIGINT)] * n])), lambda n: 7),
     "mixed": (lambda n: chained(nested("+-", [X] * (n + 1))), lambda n: 7),
     "add decimals": (lambda n: nested("+", [D] * n), lambda n: Decimal(n) / 4),
     "in": (lambda n: resolve("in", [X, *(of(i) for i in range(10 * n))]), lambda n: True),
@@ -192,8 +196,16 @@ def by_column(expr: Expr, arrays: Sequence[pa.Array]) -> object:
     return evaluate_columns(expr, arrays, len(arrays[0])).to_pylist()
 
 
-@pytest.mark.parametrize("kind", [INT, BIGINT, DOUBLE, decimal(38, 2), decimal(20, 3)], ids=lambda kind: str(kind.sql))
-@pytest.mark.parametrize("symbols", ["+-", "*"])
+CHAINED = [(kind, symbols) for kind in (INT, BIGINT, DOUBLE, decimal(38, 2), decimal(20, 3)) for symbols in ("+-", "*")]
+DIVIDED = [
+    *((DOUBLE, symbols) for symbols in ("/", "%", "+-*/%")),
+    *((BIGINT, symbols) for symbols in ("%", "÷", "+-*%÷")),
+    *((decimal(38, 6), symbols) for symbols in ("/", "%", "+-/%")),
+    (INT, "+-%"),
+]
+
+
+@pytest.mark.parametrize(("kind", "symbols"), [*CHAINED, *DIVIDED], ids=lambda value: value if isinstance(value, str) else value.sql)
 @pytest.mark.parametrize("nulls", [False, True])
 def test_a_chain_is_the_nested_operators(kind: Type, symbols: str, nulls: bool) -> None:
     """The same values, NULLs, errors and places of errors, by row and by column."""
@@ -206,7 +218,8 @@ def test_a_chain_is_the_nested_operators(kind: Type, symbols: str, nulls: bool) 
     assert isinstance(chain, Call) and chain.function == "chain" and depth(chain) < 60 < depth(expr)
     assert can_fail(chain) == can_fail(expr) and columns_of(chain) == columns_of(expr)
     values = [0, 1, 1, -1, 2, 10**8, *([None] if nulls else [])]
-    columns = [pa.array([choose.choice(values) for _ in range(12)], pa.int32()).cast(kind.arrow) for _ in range(6)]
+    scarce = [value for value in values if value != 0]  # of which no row fails by division alone
+    columns = [pa.array([choose.choice(scarce if i % 2 else values) for i in range(12)], pa.int32()).cast(kind.arrow) for _ in range(6)]
     rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
     by_row = [outcome(evaluate, chain, row) for row in rows]
     assert by_row == [outcome(evaluate, expr, row) for row in rows]
@@ -214,11 +227,30 @@ def test_a_chain_is_the_nested_operators(kind: Type, symbols: str, nulls: bool) 
     for i in range(len(rows)):
         alone = [column.slice(i, 1) for column in columns]
         assert outcome(by_column, chain, alone) == outcome(by_column, expr, alone)
+    good = [i for i, text in enumerate(by_row) if "class" not in text]
+    together = [column.take(pa.array(good, pa.int64())) for column in columns]
+    assert outcome(by_column, chain, together) == outcome(by_column, expr, together)
 
 
-def test_short_chains_and_divisions_stay_nested() -> None:
+def test_nothing_is_evaluated_after_a_divisor_that_is_null() -> None:
+    """The divisors come first, from the right; then the first operand, which fails here unless a divisor is NULL."""
+    x, y, z = (Column(i, DOUBLE, True) for i in range(3))
+    expr = nested("/", [resolve("/", [y, z]), *[y] * NESTED, x])
+    chain = chained(resolve("+", [expr, y]))
+    assert isinstance(chain, Call) and chain.function == "chain"
+    rows = [(None, 1.0, 0.0), (None, None, 0.0), (1.0, None, 0.0), (2.0, 1.0, 0.0)]
+    assert [evaluate(chain, row) for row in rows[:3]] == [None] * 3
+    with pytest.raises(DivisionByZero):
+        evaluate(chain, rows[3])
+    arrays = [pa.array(column, pa.float64()) for column in zip(*rows, strict=True)]
+    assert by_column(chain, [array.slice(0, 3) for array in arrays]) == [None] * 3
+    with pytest.raises(DivisionByZero) as raised:
+        by_column(chain, arrays)
+    assert row_of(raised.value) == 3
+
+
+def test_short_chains_stay_nested() -> None:
     """Ids of existing states depend on the nested form."""
-    short = nested("-", [X] * (NESTED + 1))
-    assert chained(short) is short and depth(short) == NESTED + 1
-    divided = resolve("%", [nested("-", [X] * (NESTED + 2)), X])
-    assert chained(divided) is divided
+    for symbol in ("-", "%"):
+        short = nested(symbol, [X] * (NESTED + 1))
+        assert chained(short) is short and depth(short) == NESTED + 1

@@ -278,6 +278,7 @@ WIDE: dict[str, Callable[[int], str]] = {
     "sum": lambda n: f"SELECT {' + '.join(['id'] * n)} AS x FROM t",
     "difference": lambda n: f"SELECT {' - '.join(['id'] * n)} AS x FROM t",
     "product": lambda n: f"SELECT {' * '.join(['id'] * n)} AS x FROM t",
+    "quotient": lambda n: f"SELECT {' / '.join(['id'] * n)} AS x FROM t",
     "sums and differences": lambda n: f"SELECT {' - id + '.join(['k * 2'] * n)} AS x FROM t",
     "in": lambda n: f"SELECT id FROM t WHERE id IN ({', '.join(map(str, range(n)))})",
     "case": lambda n: f"SELECT CASE k {' '.join(f'WHEN {i} THEN {i + 1}' for i in range(n))} END AS x FROM t",
@@ -309,7 +310,7 @@ def test_nesting_has_a_limit_that_says_so(expression: str) -> None:
 
 
 @pytest.mark.parametrize("terms", [2_000, *slow(10_000)])
-@pytest.mark.parametrize("operator", ["/", "%", "&", "="])
+@pytest.mark.parametrize("operator", ["&", "="])
 def test_long_chains_of_other_operators_are_one_clear_error(operator: str, terms: int) -> None:
     with pytest.raises(QueryError, match=r"nested too deeply|cannot compare"):
         values(f"SELECT {f' {operator} '.join(['id'] * terms)} AS x FROM t")

@@ -169,10 +169,12 @@ def _strict_arguments(call: Call, frame: Frame, backwards: bool) -> list[Datum] 
 
 def value_where(expr: Expr, frame: Frame, reached: Mask) -> pa.Array:
     """The expression on the rows that reach it; NULL elsewhere."""
-    rows = np.flatnonzero(reached)
-    part = value_on(expr, frame, rows)
-    places = np.cumsum(reached) - 1
-    return part.take(pa.array(places, mask=~reached))
+    return scattered(value_on(expr, frame, np.flatnonzero(reached)), reached)
+
+
+def scattered(values: pa.Array, reached: Mask) -> pa.Array:
+    """The values, in order, at the rows that are reached; NULL elsewhere."""
+    return values.take(pa.array(np.cumsum(reached) - 1, mask=~reached))
 
 
 def value_on(expr: Expr, frame: Frame, rows: np.ndarray) -> pa.Array:

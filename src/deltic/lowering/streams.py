@@ -17,7 +17,7 @@ from deltic.circuit.operators.flat_map import FlatMapOperator
 from deltic.circuit.operators.generate import GenerateOperator
 from deltic.circuit.operators.inspect import InspectOperator
 from deltic.circuit.operators.linear import Exchange, Negate, Plus
-from deltic.circuit.operators.map import Map
+from deltic.circuit.operators.map import Map, is_identity
 from deltic.circuit.operators.table import TableInput
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, children
@@ -90,6 +90,8 @@ class Streams:
     ) -> int:
         """map and filter; fused with a map before it unless an expression would be evaluated twice."""
         node = self.builder.nodes[stream]
+        if predicate is None and not measures and is_identity(node.shape.schema, columns, target):
+            return stream
         inner = node.operator
         if (
             isinstance(inner, Map)
@@ -103,8 +105,6 @@ class Streams:
             predicate = conjunction(present) if present else None
             return self.map(node.inputs[0], columns, target, predicate, measures)
         operator = Map(node.shape.schema, target, tuple(columns), predicate, measures)
-        if operator.identity and predicate is None and not measures:
-            return stream
         weights = operator.weights if measures else node.shape.weights
         return self.builder.add(operator, (stream,), Shape(target, weights), _kept_partition(node.partition, operator))
 

@@ -11,6 +11,7 @@ from deltic.lowering import GrowingProgram
 from deltic.optimizer import optimize
 from deltic.plan.nodes import Plan
 from deltic.session.catalog import Catalog, ViewDefinition
+from deltic.session.collector import collector_paused
 from deltic.session.recursive import limited
 
 
@@ -42,6 +43,7 @@ class Compiler:
     def plans(self) -> Mapping[str, Plan]:
         return MappingProxyType({name: view.plan for name, view in self._optimized.items()})
 
+    @collector_paused()
     def circuit(self, catalog: Catalog) -> Dataflow:
         """The dataflow of a catalog. Raises as `Catalog.plans` and `optimize`; the plans of the last program are then kept."""
         known, self.optimized = self._optimized, 0

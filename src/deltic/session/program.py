@@ -18,6 +18,7 @@ from deltic.plan.nodes import Plan
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog
 from deltic.session.circuits import circuit_statements
+from deltic.session.collector import collector_paused
 from deltic.session.draft import Draft
 
 
@@ -67,9 +68,10 @@ class Program:
 
     def _bind(self, parts: tuple[Part, ...]) -> None:
         draft = Draft(Catalog())
-        for part in parts:
-            for statement in _statements(part, draft):
-                draft.apply(statement)
+        with collector_paused():
+            for part in parts:
+                for statement in _statements(part, draft):
+                    draft.apply(statement)
         self._parts, self._catalog = parts, draft.catalog
 
     @property

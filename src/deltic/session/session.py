@@ -30,6 +30,7 @@ from deltic.session.catalog import Catalog, SinkDefinition
 from deltic.session.circuit_nodes import CircuitNode, circuit_nodes
 from deltic.session.circuits import circuit_statements
 from deltic.session.clock import Clock, SessionClock, instant, is_temporal
+from deltic.session.collector import collector_paused
 from deltic.session.commits import Commits
 from deltic.session.compiling import Compiler
 from deltic.session.contents import Contents
@@ -108,8 +109,9 @@ class Session:
         """
         with self._commits.turn():
             draft = Draft(self._catalog, self._undeclared())
-            for statement in parse_script(script, name, draft):
-                draft.apply(statement)
+            with collector_paused():
+                for statement in parse_script(script, name, draft):
+                    draft.apply(statement)
             self._commits.install(draft.catalog, draft.dropped)
 
     def program(self, program: str | Program, *, name: str = "<sql>", notes: Mapping[str, Any] | None = None) -> None:

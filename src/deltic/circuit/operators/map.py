@@ -29,6 +29,12 @@ Place = tuple[int | None, int]
 """A word of the result: (its position in the input, 0), or (None, its constant value)."""
 
 
+def is_identity(source: Schema, columns: Sequence[Expr], target: Schema) -> bool:
+    """Whether the columns are those of the source, except for their names."""
+    same = [(f.type, f.nullable) for f in source] == [(f.type, f.nullable) for f in target]
+    return same and all(isinstance(e, Column) and e.index == i for i, e in enumerate(columns))
+
+
 @dataclass(frozen=True, slots=True)
 class Map:
     """(predicate, columns, measures) over rows of `source`; the result has the types and nullability of `target`.
@@ -52,7 +58,7 @@ class Map:
     def __post_init__(self) -> None:
         assert len(self.columns) == len(self.target)
         layout = Layout.of(self.source)
-        object.__setattr__(self, "identity", self._is_identity())
+        object.__setattr__(self, "identity", is_identity(self.source, self.columns, self.target))
         object.__setattr__(self, "moves", tuple(_move(e, self.source, f, layout) for e, f in zip(self.columns, self.target, strict=True)))
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "target_layout", Layout.of(self.target))
@@ -69,11 +75,6 @@ class Map:
     @property
     def eager(self) -> bool:
         return False
-
-    def _is_identity(self) -> bool:
-        """Whether the columns are those of the input, except for their names."""
-        same = [(f.type, f.nullable) for f in self.source] == [(f.type, f.nullable) for f in self.target]
-        return same and all(isinstance(e, Column) and e.index == i for i, e in enumerate(self.columns))
 
     @property
     def weights(self) -> int:
