@@ -1,0 +1,24 @@
+"""Definitions without Python's collector of cycles."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Collects no cycles in the block, in any thread; afterwards the collector is as it was.
+
+    For parsing and compiling alone, which allocate many nodes that live on and hardly any cycle: the collector walks those nodes again and
+    again, in a third of the time that a view of 10,000 terms takes. Never for the ticks that fill a view. Blocks of several threads may
+    overlap: those that find the collector disabled leave it to the first one.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
