@@ -56,12 +56,12 @@ _MAKING: Final = {
 }  # fmt: skip
 
 _MAPS: Final = {
-    "map_concat": ["map_concat(mp, map('z', 1))", "map_concat(mp, map(s, i))", "map_concat(mi, map(99L, 1))", "map_concat(mp)", "map_concat()", "map_concat(map('x', 1), map('y', NULL), mp)"],
+    "map_concat": ["map_concat(mp, map('z', 1))", "map_concat(mp, map(s, i))", "map_concat(mi, map(99L, 1))", "map_concat(mp)", "map_concat()", "map_concat(map(x, 1), map(5D, 2))", "map_concat(map('x', 1), map('y', NULL), mp)"],
     "map_contains_key": ["map_contains_key(mp, 'a')", "map_contains_key(mp, s)", "map_contains_key(mi, 1L)", "map_contains_key(mi, i)", "map_contains_key(map(x, 1), 0.0D)"],
     "map_entries": ["map_entries(mp)", "map_entries(mi)", "map_entries(mp).value"],
     "map_from_arrays": ["map_from_arrays(array(1, 2), array(s, a))", "map_from_arrays(ai, ai)", "map_from_arrays(array_distinct(aw), sequence(1, size(array_distinct(aw))))", "map_from_arrays(array(s, a), array(i, j))",
         "map_from_arrays(map_keys(mp), map_values(mp))"],
-    "map_from_entries": ["map_from_entries(ar)", "map_from_entries(map_entries(mp))", "map_from_entries(array(struct(i, s), struct(i, s)))", "map_from_entries(arrays_zip(ai, aw))"],
+    "map_from_entries": ["map_from_entries(ar)", "map_from_entries(map_entries(mp))", "map_from_entries(array(struct(x, y)))", "map_from_entries(array(struct(i, s), struct(i, s)))", "map_from_entries(arrays_zip(ai, aw))"],
     "str_to_map": ["str_to_map(s)", "str_to_map(url, '&', '=')", "str_to_map('a:1,b:2,c')", "str_to_map('a1b22c', '\\\\d')", "str_to_map(k, '-', ':')", "str_to_map(s, a)", "str_to_map(s, NULL)", "str_to_map('', '', '')", "str_to_map(s, 'b')"],
 }  # fmt: skip
 
@@ -72,4 +72,28 @@ _CUTS: Final = {
         "regexp_extract_all(s, '(b)', -1)", "regexp_extract_all(s, '(a*)', 0)", "regexp_extract_all(s, '(b)', t)", "regexp_extract_all(s, NULL)"],
 }  # fmt: skip
 
-COLLECTIONS: Final[Mapping[str, list[str]]] = {**_ELEMENTS, **_MAKING, **_MAPS, **_CUTS}
+_LAMBDAS: Final = {
+    "transform": ["transform(ai, x -> x + 1L)", "transform(ai, x -> x + 1)", "transform(ai, (x, k) -> x * k)", "transform(aw, x -> concat(x, s))", "transform(ai, x -> x + i)", "transform(aa, x -> transform(x, y -> y - size(x)))",
+        "transform(aa, x -> transform(x, x -> x * 2L))", "transform(ar, r -> r.n)", "transform(ar, r -> r.v || s)", "transform(ax, x -> 1 / x)", "transform(ai, x -> j / x)", "transform(ai, 5)", "transform(ai, x -> array(x, i))",
+        "transform(ai, x -> CASE WHEN x > 1 THEN 10 / (x - 2) ELSE i END)", "transform(aw, x -> CAST(x AS INT))", "transform(array(i, j), x -> aggregate(ai, 0L, (a, y) -> a + y * x))", "transform(ai, x -> x IS NULL)",
+        "transform(map_keys(mp), k -> mp[k])", "transform(ai, I -> i)", "transform(array(1, 2), x -> x + 1)", "transform(ad, x -> datediff(x, d))", "transform(ai, x -> coalesce(x, 100 / j))", "transform(aa, x -> (x[0]))"],
+    "filter": ["filter(ai, x -> x > 1)", "filter(ai, (x, k) -> k % 2 = 0)", "filter(aw, x -> x = s)", "filter(ai, x -> NULL)", "filter(ar, r -> r.n IS NOT NULL)", "filter(ai, x -> 1 / x > 0)", "filter(aa, x -> exists(x, y -> y = 1))",
+        "filter(ai, b)", "size(filter(ax, x -> x <= y))"],
+    "exists": ["exists(ai, x -> x > 1)", "exists(ai, x -> x = i)", "exists(ai, x -> 1 / x > 0.5)", "exists(ax, x -> x = double('nan'))", "exists(ai, x -> NULL)", "exists(aw, x -> x LIKE '%a%')", "exists(ai, x -> x = 1 OR 1 / (x - 3) > 0)"],
+    "forall": ["forall(ai, x -> x > 0)", "forall(ai, x -> x >= i)", "forall(ai, x -> 1 / x < 0.5)", "forall(aa, x -> forall(x, y -> y > size(x)))"],
+    "aggregate": ["aggregate(ai, 0L, (a, x) -> a + x)", "aggregate(ai, 0L, (a, x) -> a + coalesce(x, 0), a -> a * 2)", "aggregate(aw, '', (a, x) -> concat(a, coalesce(x, '-')))", "aggregate(ai, i, (a, x) -> greatest(a, x))",
+        "aggregate(ax, named_struct('s', 0.0D, 'n', 0), (a, x) -> named_struct('s', a.s + x, 'n', a.n + 1), a -> a.s / a.n)", "aggregate(ai, CAST(NULL AS INT), (a, x) -> x)", "aggregate(ai, 1, (a, x) -> a * x)",
+        "aggregate(ai, array(0, NULL), (a, x) -> array_append(a, x))", "aggregate(ai, 10 / i, (a, x) -> a + x)", "aggregate(aa, 0, (a, x) -> a + aggregate(x, 0, (c, y) -> c + y))", "aggregate(ai, 100, (a, x) -> CAST(a DIV x AS INT))"],
+    "reduce": ["reduce(ai, 0L, (a, x) -> a + x)"],
+    "zip_with": ["zip_with(ai, aj, (x, y) -> x + 0L + y)", "zip_with(ai, aw, (x, y) -> concat(x, y))", "zip_with(ai, aj, (x, y) -> coalesce(x, y))", "zip_with(ai, ax, (x, y) -> x / y)", "zip_with(aa, ai, (x, y) -> array_contains(x, y))",
+        "zip_with(ai, aj, (x, y) -> struct(x, y))", "zip_with(ai, aj, (x, y) -> i)"],
+    "array_sort": [*each("array_sort({})", "ai ax aw ad aa ar"), "array_sort(ai, (l, r) -> CASE WHEN l IS NULL THEN -1 WHEN r IS NULL THEN 1 WHEN l < r THEN 1 WHEN l > r THEN -1 ELSE 0 END)", "array_sort(aw, (l, r) -> coalesce(length(l), 0) - coalesce(length(r), 0))",
+        "array_sort(ai, (l, r) -> 0)", "array_sort(ar, (l, r) -> coalesce(l.n, 0) - coalesce(r.n, 0))", "array_sort(filter(ai, x -> x < 100), (l, r) -> (r - l) * sign(i + 1)::INT)", "array_sort(ai, (l, r) -> r - l)"],
+    "map_filter": ["map_filter(mp, (k, v) -> v > 0)", "map_filter(mp, (k, v) -> k = s)", "map_filter(mi, (k, v) -> k / v > 1)"],
+    "transform_keys": ["transform_keys(mp, (k, v) -> upper(k))", "transform_keys(mp, (k, v) -> v)", "transform_keys(mi, (k, v) -> v)", "transform_keys(mi, (k, v) -> 1)", "transform_keys(mi, (k, v) -> k + i)", "transform_keys(mp, (k, v) -> length(k))"],
+    "transform_values": ["transform_values(mp, (k, v) -> concat(k, v))", "transform_values(mi, (k, v) -> v * i)", "transform_values(mi, (k, v) -> 1 / k)", "transform_values(mp, (k, v) -> array(v))"],
+    "map_zip_with": ["map_zip_with(mp, map('a', 5L), (k, a, c) -> coalesce(a, 0) + coalesce(c, 0))", "map_zip_with(mp, mp, (k, a, c) -> concat(k, a, c))", "map_zip_with(mi, map(1L, 'x', 77L, 'y'), (k, a, c) -> coalesce(c, k))",
+        "map_zip_with(map(x, 1), map(0.0D, 2), (k, a, c) -> a + c)", "map_zip_with(mp, map(s, i), (k, a, c) -> a / c)"],
+}  # fmt: skip
+
+COLLECTIONS: Final[Mapping[str, list[str]]] = {**_ELEMENTS, **_MAKING, **_MAPS, **_CUTS, **_LAMBDAS}

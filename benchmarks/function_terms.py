@@ -414,17 +414,7 @@ _FORMATTED: Final = {
     "printf": ["printf('%d%%', i)"],
 }  # fmt: skip
 
+TOPICS: Final = (_MATH, _BITS, _HASHES, _PIECES, _MATCHES, _REGEX, _MOMENTS, _URL, _JSON, _NESTED, _FORMATTED, COLLECTIONS)
 TERMS: Final[Mapping[str, list[str]]] = {
-    **_MATH,
-    **_BITS,
-    **_HASHES,
-    **_PIECES,
-    **_MATCHES,
-    **_REGEX,
-    **_MOMENTS,
-    **_URL,
-    **_JSON,
-    **_NESTED,
-    **_FORMATTED,
-    **COLLECTIONS,
+    name: [term for topic in TOPICS for term in topic.get(name, ())] for name in dict.fromkeys(name for topic in TOPICS for name in topic)
 }

@@ -20,10 +20,12 @@ from deltic.expr.arrays.casts import cast_array
 from deltic.expr.arrays.datum import Datum, Mask, dense, nulls_of, truths
 from deltic.expr.failing import can_fail
 from deltic.expr.failures import at_row, row_of
-from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Literal, PythonFunction
+from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Lambda, Literal, PythonFunction, Variable, VariableKey
 from deltic.expr.python import Results, array_of_function, call_of
 from deltic.expr.registry import Function, Nulls, function_of, step_of
 from deltic.schema import Type
+
+Key = int | VariableKey
 
 
 class Frame:
@@ -36,20 +38,27 @@ class Frame:
 
     def __init__(self, columns: Sequence[pa.Array | None], length: int, results: Results | None = None) -> None:
         self.results: Results = {} if results is None else results
-        self._columns: dict[int, pa.Array] = {i: column for i, column in enumerate(columns) if column is not None}
+        self._columns: dict[Key, pa.Array] = {i: column for i, column in enumerate(columns) if column is not None}
         self.length = length
         self._base: Frame | None = None
         self._rows: pa.Array | None = None
 
-    def column(self, index: int) -> pa.Array:
-        if self._base is not None and index not in self._columns:
-            self._columns[index] = self._base.column(index).take(self._rows)
-        return self._columns[index]
+    def column(self, key: Key) -> pa.Array:
+        """The column at a position, or the values of a parameter of a lambda."""
+        if self._base is not None and key not in self._columns:
+            self._columns[key] = self._base.column(key).take(self._rows)
+        return self._columns[key]
 
     def narrow(self, rows: np.ndarray) -> Frame:
-        """The frame of some rows, ascending."""
+        """The frame of some rows, ascending; a row may come several times."""
         part = Frame((), len(rows))
         part._base, part._rows = self, pa.array(rows)
+        return part
+
+    def applied(self, rows: np.ndarray, function: Lambda, values: Sequence[pa.Array]) -> Frame:
+        """As `narrow`, with values for the parameters of a lambda; there may be more than it has."""
+        part = self.narrow(rows)
+        part._columns.update((one.key, array) for one, array in zip(function.parameters, values, strict=False))
         return part
 
 
@@ -87,8 +96,10 @@ def value_of(expr: Expr, frame: Frame) -> Datum:
     match expr:
         case Column():
             return frame.column(expr.index)
-        case Constants():
-            raise AssertionError("Constants is only an argument of lookups")
+        case Variable():
+            return frame.column(expr.key)
+        case Constants() | Lambda():
+            raise AssertionError("Constants and lambdas are only arguments of calls")
         case Literal():
             return pa.scalar(expr.value, expr.type.arrow)
         case Cast():

@@ -9,15 +9,30 @@ NULL argument evaluates none after the first NULL, so errors arise on exactly th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import assert_never
 
 from deltic.errors import CastFailure
-from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Literal, PythonFunction, Value
+from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Lambda, Literal, PythonFunction, Value, Variable, VariableKey
 from deltic.expr.python import value_of_function
 from deltic.expr.registry import Function, Nulls, function_of, step_of
 from deltic.expr.rows.casts import cast_value
 
 Row = tuple[Value, ...]
+
+
+class BoundRow(tuple[Value, ...]):
+    """A row with the values of the parameters of the lambdas around an expression."""
+
+    variables: Mapping[VariableKey, Value]
+
+
+def applied(function: Lambda, row: Row, *values: Value) -> Value:
+    """The value of a lambda for these values of its parameters; there may be more than it has."""
+    inner = BoundRow(row)
+    outer = row.variables if isinstance(row, BoundRow) else {}
+    inner.variables = {**outer, **{one.key: value for one, value in zip(function.parameters, values, strict=False)}}
+    return evaluate(function.body, inner)
 
 
 def evaluate(expr: Expr, row: Row) -> Value:
@@ -27,8 +42,11 @@ def evaluate(expr: Expr, row: Row) -> Value:
             return row[expr.index]
         case Literal():
             return expr.value
-        case Constants():
-            raise AssertionError("Constants is only an argument of lookups")
+        case Variable():
+            assert isinstance(row, BoundRow)
+            return row.variables[expr.key]
+        case Constants() | Lambda():
+            raise AssertionError("Constants and lambdas are only arguments of calls")
         case Cast():
             return _cast(expr, row)
         case Case():

@@ -161,7 +161,46 @@ class PythonFunction:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Expr = Column | Literal | Constants | Call | Cast | Case | PythonFunction
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A parameter of the lambda around it that is at `level`, counted from the outermost, 0; `place`: which parameter.
+
+    Of two lambdas of one level, the inner one is meant. So lambdas that differ only in the names of their parameters are equal.
+    """
+
+    level: int
+    place: int
+    type: Type
+    nullable: bool
+    name: str = field(default="", compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def key(self) -> VariableKey:
+        return self.level, self.place
+
+
+VariableKey = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Lambda:
+    """(parameters) -> body: a function from elements to a value. Used only as an argument of calls; it has no value of its own."""
+
+    parameters: tuple[Variable, ...]
+    body: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def type(self) -> Type:
+        return self.body.type
+
+    @property
+    def nullable(self) -> bool:
+        return self.body.nullable
+
+
+Expr = Column | Literal | Constants | Variable | Lambda | Call | Cast | Case | PythonFunction
 
 TRUE = Literal(True, BOOLEAN)
 
@@ -178,8 +217,10 @@ _LEAVES: Final = frozenset((str, int, bool, float, type(None), Type, Span))
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct subexpressions, in order of evaluation."""
     match expr:
-        case Column() | Literal() | Constants():
+        case Column() | Literal() | Constants() | Variable():
             return ()
+        case Lambda():
+            return (expr.body,)
         case Call() | PythonFunction():
             return expr.arguments
         case Cast():
@@ -194,6 +235,19 @@ def columns_of(expr: Expr) -> frozenset[int]:
         return frozenset((expr.index,))
     parts = children(expr)
     return frozenset().union(*map(columns_of, parts)) if parts else frozenset()
+
+
+def free_variables(expr: Expr) -> frozenset[VariableKey]:
+    """The parameters of lambdas around the expression that it reads."""
+    if isinstance(expr, Variable):
+        return frozenset((expr.key,))
+    found = frozenset[VariableKey]().union(*map(free_variables, children(expr)))
+    return found - {parameter.key for parameter in expr.parameters} if isinstance(expr, Lambda) else found
+
+
+def is_fixed(expr: Expr) -> bool:
+    """Whether it has one value: it reads no column and no parameter of a lambda around it."""
+    return not columns_of(expr) and not free_variables(expr)
 
 
 def user_functions(value: object, outside: tuple[type, ...] = ()) -> Iterator[UserFunction]:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from deltic.errors import Span, UnknownName
 from deltic.expr.nodes import Call, Column, Expr
-from deltic.schema import Type
+from deltic.schema import Field, Type
 
 
 class Typed(NamedTuple):
@@ -34,6 +34,17 @@ Builder = Callable[[str, Sequence[Expr], Span | None], Expr]
 """(the name as written, the arguments, the call's place) -> the resolved expression."""
 Signature = Callable[[str, Sequence[Expr], Span | None], Typed | Expr]
 """As Builder; Typed becomes a call of the function."""
+
+
+class LambdaForm(NamedTuple):
+    """What a lambda is as an argument: its parameters, with their types and whether they can be NULL, and the fewest that it may name."""
+
+    parameters: tuple[Field, ...]
+    fewest: int
+
+
+LambdaRule = Callable[[str, Sequence[Expr], Span | None], LambdaForm | None]
+"""(the name as written, the arguments before it, the call's place) -> the form of the next argument; None if it is a value."""
 
 
 class Nulls(enum.Enum):
@@ -60,6 +71,7 @@ class Function:
     arrays: (call, length, datum, …) -> datum on columns; (call, frame) -> datum if it is LAZY. `per_distinct` is the row form once per
     distinct combination of arguments. can_fail: whether a call whose arguments have values can raise on some row; False is certain.
     ignores_sign_of_zero: the value is the same for arguments 0.0 and -0.0.
+    lambdas: of a higher-order function, which is LAZY: which of its arguments are lambdas, and over what.
 
     Raises TypeError with the function's name if a part is missing.
     """
@@ -74,6 +86,7 @@ class Function:
     symbols: tuple[str, ...] = ()
     named: bool = True
     ignores_sign_of_zero: bool = False
+    lambdas: LambdaRule | None = None
 
     def __post_init__(self) -> None:
         missing = [words for form, words in _FORMS.items() if getattr(self, form) is _MISSING]
@@ -145,6 +158,12 @@ def step_of(call: Call, i: int) -> Call:
     first, last = arguments[0].span, arguments[i].span
     span = Span(first.text, first.start, last.end, first.name) if first and last and i + 1 < len(arguments) else call.span
     return Call(call.function, (left, arguments[i]), call.type, True, span)
+
+
+def lambda_rule(name: str) -> LambdaRule | None:
+    """Of a SQL function: which of its arguments are lambdas; None if it has none."""
+    record = _BY_WORD.get(name.lower())
+    return record.lambdas if isinstance(record, Function) else None
 
 
 def known_functions() -> tuple[str, ...]:

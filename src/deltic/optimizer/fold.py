@@ -12,7 +12,7 @@ from deltic.errors import EvaluationError
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.signature import flattened
 from deltic.expr.interpreter import evaluate
-from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Literal, children
+from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Lambda, Literal, children, is_fixed, user_functions
 from deltic.plan.columns import map_children
 
 
@@ -29,7 +29,7 @@ def fold(expr: Expr) -> Expr:
     """
     expr = map_children(expr, fold)
     match expr:
-        case Call() | Cast() if children(expr) and all(isinstance(part, Literal | Constants) for part in children(expr)):
+        case Call() | Cast() if children(expr) and all(_is_known(part) for part in children(expr)):
             return _computed(expr)
         case Call(function="and" | "or"):
             return _fold_logic(expr)
@@ -39,6 +39,11 @@ def fold(expr: Expr) -> Expr:
             return _fold_case(expr)
         case _:
             return expr
+
+
+def _is_known(part: Expr) -> bool:
+    """A constant, or a lambda over constants and its parameters alone."""
+    return isinstance(part, Literal | Constants) or (isinstance(part, Lambda) and is_fixed(part) and not any(user_functions(part)))
 
 
 def _computed(expr: Expr) -> Expr:

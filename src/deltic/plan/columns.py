@@ -10,7 +10,21 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from deltic.expr.nodes import TRUE, Call, Case, Cast, Column, Constants, Expr, Literal, PythonFunction, children, columns_of
+from deltic.expr.nodes import (
+    TRUE,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Constants,
+    Expr,
+    Lambda,
+    Literal,
+    PythonFunction,
+    Variable,
+    children,
+    columns_of,
+)
 from deltic.plan.nodes import Join, MultiwayJoin, Plan, inputs
 from deltic.plan.walk import expressions, nodes
 from deltic.schema import BOOLEAN, Schema
@@ -23,8 +37,10 @@ def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     if all(map(operator.is_, old, new)):
         return expr
     match expr:
-        case Column() | Literal() | Constants():
+        case Column() | Literal() | Constants() | Variable():
             return expr
+        case Lambda():
+            return replace(expr, body=new[0])
         case Call() | PythonFunction():
             return replace(expr, arguments=new)
         case Cast():

@@ -10,8 +10,9 @@ from deltic.expr.arrays import collections as arrays
 from deltic.expr.arrays.distinct import per_distinct, per_distinct_with_nulls
 from deltic.expr.functions.array_elements import ARRAY, ARRAY_OR_NULL, element_type, with_value
 from deltic.expr.functions.comparison import common_arguments
+from deltic.expr.functions.nested import name_of
 from deltic.expr.functions.signature import INTEGER, Parameter, TypeRule, accept, any_nullable, check_count
-from deltic.expr.nodes import Call, Expr, Literal
+from deltic.expr.nodes import Expr
 from deltic.expr.registry import Function, Nulls, Typed
 from deltic.expr.rows import collections as rows
 from deltic.expr.rows.sequences import sequence, sequence_by
@@ -71,21 +72,11 @@ def _concatenated(name: str, arguments: Sequence[Expr], span: Span | None) -> Ty
 def _zipped(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """ARRAYs: fields are called as columns and fields are, else by their positions from 0."""
     taken = tuple(accept(name, i, a, ARRAY_OR_NULL, span) for i, a in enumerate(arguments, 1))
-    fields = tuple(Field(_named(a) or str(i), element_type(a)) for i, a in enumerate(taken))
+    fields = tuple(Field(name_of(a) or str(i), element_type(a)) for i, a in enumerate(taken))
     try:
         return Typed(taken, array_type(struct(fields)), any_nullable(taken))
     except ValueError as error:
         raise TypeMismatch(str(error), span=span, expected="names that differ") from None
-
-
-def _named(argument: Expr) -> str:
-    """The name that a column, or a field of one, gives to what is made of it."""
-    match argument:
-        case Call(function="field", arguments=(value, Literal(value=int(index)))):
-            inner = element_type(value) if value.type.name == "ARRAY" else value.type
-            return inner.parts[index].name
-        case _:
-            return getattr(argument, "name", "")
 
 
 def _stepped(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:

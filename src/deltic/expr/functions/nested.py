@@ -10,7 +10,7 @@ from deltic.expr.arrays import nested as arrays
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.functions.comparison import common_arguments
 from deltic.expr.functions.signature import INTEGER, Parameter, accept, check_count, constant, takes
-from deltic.expr.nodes import Call, Column, Expr, Literal, Value
+from deltic.expr.nodes import Call, Column, Expr, Literal, Value, Variable
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows import nested as rows
 from deltic.expr.typing import cast, common_type, common_type_without_text
@@ -49,8 +49,20 @@ def check_key(type: Type, span: Span | None) -> None:
 def _struct(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     """Fields called as the columns are, or col1, col2, … by their places."""
     check_count(name, arguments, 1, None, span)
-    names = [a.name if isinstance(a, Column) and a.name else f"col{i}" for i, a in enumerate(arguments, 1)]
+    names = [name_of(a) or f"col{i}" for i, a in enumerate(arguments, 1)]
     return _of_fields(names, arguments, span)
+
+
+def name_of(expr: Expr) -> str:
+    """The name that a column, a field or a parameter of a lambda gives to a field that is made of it; "" for other expressions."""
+    match expr:
+        case Column() | Variable():
+            return expr.name
+        case Call(function="field", arguments=(value, Literal(value=int(index)))):
+            inner = value.type.parts[0].type if value.type.name == "ARRAY" else value.type
+            return inner.parts[index].name
+        case _:
+            return ""
 
 
 def _named_struct(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:

@@ -11,7 +11,7 @@ from typing import Literal as OneOf
 
 from deltic.errors import EvaluationError, Span, TypeMismatch
 from deltic.expr.interpreter import evaluate
-from deltic.expr.nodes import Call, Expr, Literal, columns_of
+from deltic.expr.nodes import Call, Expr, Literal, is_fixed
 from deltic.expr.registry import Builder, Typed
 from deltic.expr.typing import cast
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
@@ -126,7 +126,7 @@ def constant(expr: Expr) -> Literal | None:
     """The value of an expression without columns, as a literal; None if it has columns or fails."""
     if isinstance(expr, Literal):
         return expr
-    if columns_of(expr):
+    if not is_fixed(expr):
         return None
     try:
         return Literal(evaluate(expr, ()), expr.type, expr.span, derived=True)

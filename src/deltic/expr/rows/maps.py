@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from deltic.expr.failures import invalid
@@ -26,7 +26,7 @@ def of_entries(call: Call, entries: Iterable[tuple[Any, Any]]) -> Entries:
 
 
 def concatenated(call: Call, *maps: Entries) -> Entries:
-    return of_entries(call, (entry for one in maps for entry in one))
+    return of_entries(call, ((_put(key), item) for one in maps for key, item in one))
 
 
 def from_arrays(call: Call, keys: tuple[Value, ...], values: tuple[Value, ...]) -> Entries:
@@ -39,4 +39,17 @@ def from_entries(call: Call, entries: tuple[tuple[Any, Any] | None, ...]) -> Ent
     """NULL if one of the entries is."""
     if None in entries:
         return None
-    return of_entries(call, (entry for entry in entries if entry is not None))
+    return of_entries(call, ((_put(entry[0]), entry[1]) for entry in entries if entry is not None))
+
+
+def _put(key: Any) -> Any:
+    """As Spark puts a key into a MAP entry by entry: 0.0 for -0.0, but not within a nested key."""
+    return normalized(key) if isinstance(key, float) else key
+
+
+def joined_entries(left: Sequence[tuple[Any, Any]], right: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any, Any]]:
+    """(key, value in the left MAP, value in the right MAP), NULL where it is not there: the keys of the left one, then the others."""
+    found = {lookup_key(normalized(key)): [_put(key), item, None] for key, item in left}
+    for key, item in right:
+        found.setdefault(lookup_key(normalized(key)), [_put(key), None, None])[2] = item
+    return [(key, a, b) for key, a, b in found.values()]

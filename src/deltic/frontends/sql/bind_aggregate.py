@@ -67,6 +67,7 @@ def bind_aggregate(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     if binder.collector is None:
         raise Unsupported(f"an aggregate is not allowed in {binder.clause}", span=span, remedy=_elsewhere(binder.clause))
     rows = replace(binder, clause=f"the argument of {name.upper()}", aliases={}, keys=None, collector=None)
+    rows = replace(rows, lambdas=({},) * len(binder.lambdas))  # it is computed before any lambda around it
     arguments = _arguments(rows, node)
     condition = None if node.condition is None else replace(rows, clause="FILTER").condition(node.condition)
     return binder.collector.add(_aggregate(name, arguments, node.distinct, condition, span))

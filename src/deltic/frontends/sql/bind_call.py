@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 from deltic.errors import Span, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Expr, Literal, known_functions, resolve
 from deltic.expr.functions.signature import check_count
+from deltic.expr.registry import lambda_rule
 from deltic.frontends.sql import literals, tree
+from deltic.frontends.sql.bind_lambda import bind_arguments
 from deltic.frontends.sql.bind_time import CLOCK, EXPECTED, REMEDY, now
 from deltic.schema import BIGINT, INT, STRING
 
@@ -73,6 +75,9 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         raise Unsupported(f"{name}() makes an array, a map or a struct, which is not supported here", span=span, remedy=remedy)
     if name == "sequence" and (stepped := bind_sequence(binder, node)) is not None:
         return stepped
+    rule = lambda_rule(name)
+    if rule is not None:
+        return resolve(name, bind_arguments(binder, name, _scalars(node), rule, span), span)
     arguments = [binder.bind(argument) for argument in _scalars(node)]
     if name not in known_functions():
         # expr's names of operators are not SQL functions.

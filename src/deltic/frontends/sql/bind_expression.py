@@ -12,10 +12,12 @@ from typing import Final
 
 from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Cast, Column, Expr, Literal, add_interval, case, cast, chained, children, resolve
+from deltic.expr.nodes import Variable
 from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_aggregate
 from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract, bind_now
 from deltic.frontends.sql.bind_function import bind_defined
+from deltic.frontends.sql.bind_lambda import HIGHER_ORDER
 from deltic.frontends.sql.scope import OUTER, Scope
 from deltic.frontends.sql.sql_types import sql_type
 from deltic.schema import BOOLEAN, DATE, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ
@@ -38,6 +40,7 @@ class ExpressionBinder:
     keys: in HAVING the scope's columns hide an alias only if they are keys of the GROUP BY; None elsewhere.
     collector: takes the aggregates, where the clause may have some.
     outer: whether the clause may read the enclosing query.
+    lambdas: the lambdas around the expression, outermost first: their parameters by lower-case name.
     """
 
     scope: Scope
@@ -47,6 +50,7 @@ class ExpressionBinder:
     keys: tuple[Expr, ...] | None = None
     collector: Collector | None = None
     outer: bool = False
+    lambdas: tuple[Mapping[str, Variable], ...] = ()
 
     def bind(self, node: tree.Expression) -> Expr:
         """The typed expression, with the node's place. Raises TypeMismatch at a literal that is not a value of the expected type."""
@@ -136,6 +140,8 @@ class ExpressionBinder:
                 return Unsupported("an INTERVAL as a value is not supported", span=node.span, remedy="add it to a DATE or a TIMESTAMP")
             case tree.Star():
                 return Unsupported("* is not supported here", span=node.span, remedy="name the columns")
+            case tree.LambdaText():
+                return Unsupported("a lambda is not an argument of this function", span=node.span, remedy=f"{HIGHER_ORDER} take lambdas")
             case _:
                 assert isinstance(node, tree.RowValue), node
                 return Unsupported("a row in parentheses is not a value", span=node.span, remedy="list the columns without them")
@@ -187,12 +193,19 @@ class ExpressionBinder:
     def _column(self, node: tree.ColumnName) -> Expr:
         """table.column.field…, or column.field…: the first is meant where there is such a table with such a column, as in Spark."""
         first, *rest = node.parts
+        if (variable := self._variable(first)) is not None:
+            return self._fields(variable, rest)
         if rest and (found := self._names_nested(first)) is not None and not self.scope.find(rest[0].text, first.text):
             return self._fields(replace(found, span=first.span), rest)
         if rest:
             span = replace(node.span, end=rest[0].span.end)
             return self._fields(self._named(rest[0].text, first.text, span), rest[1:])
         return self._named(first.text, None, node.span)
+
+    def _variable(self, name: tree.Name) -> Variable | None:
+        """The parameter of a lambda, which hides columns."""
+        found = next((one[name.text.lower()] for one in reversed(self.lambdas) if name.text.lower() in one), None)
+        return None if found is None else replace(found, span=name.span)
 
     def _names_nested(self, name: tree.Name) -> Expr | None:
         """The nested column, or alias, that a name alone means; None if it means none."""

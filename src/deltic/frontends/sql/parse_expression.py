@@ -234,9 +234,35 @@ class ExpressionParser(TypeParser, ABC):
         return name
 
     def _argument(self) -> tree.Expression:
+        if (count := self._lambda_parameters()) is not None:
+            return self._lambda(count)
         expression = self.expression()
         refuse(self, AFTER_ARGUMENT)
         return expression
+
+    def _lambda_parameters(self) -> int | None:
+        """How many parameters the lambda has that is next: x -> … has none in parentheses, which counts as 0. None if none is next."""
+        tokens, position = self.tokens, self.position
+        if tokens[position].kind in (WORD, QUOTED) and tokens[position + 1].word == "->":
+            return 0
+        if tokens[position].word != "(":
+            return None
+        count = 1
+        while tokens[position + 1].kind in (WORD, QUOTED) and tokens[position + 2].word == ",":
+            position, count = position + 2, count + 1
+        ends = tokens[position + 1].kind in (WORD, QUOTED) and tokens[position + 2].word == ")" and tokens[position + 3].word == "->"
+        return count if ends else None
+
+    def _lambda(self, count: int) -> tree.LambdaText:
+        start = self.token.start
+        if count == 1:
+            raise SyntaxFailure("one parameter of a lambda is not in parentheses", span=self.span, expected="x -> …, or (x, y) -> …")
+        parameters = self.listed(self.identifier) if count else (self.identifier(),)
+        self.expect("->")
+        self.deeper()
+        body = self.expression()
+        self.depth -= 1
+        return tree.LambdaText(parameters, body, self.since(start))
 
     def _parenthesised(self) -> tree.Expression:
         start = self.token.start

@@ -249,6 +249,15 @@ class FunctionCall:
 
 
 @dataclass(frozen=True, slots=True)
+class LambdaText:
+    """parameter -> body, or (parameter, …) -> body: an argument of a higher-order function."""
+
+    parameters: tuple[Name, ...]
+    body: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class DefinedCall:
     """A call of a user-defined function. function: its definition. body: of a SQL function, its expression, with its own calls resolved."""
 
@@ -307,6 +316,7 @@ Expression = (
     | SearchedCase
     | CastCall
     | FunctionCall
+    | LambdaText
     | DefinedCall
     | ExtractCall
     | RowValue
