@@ -10,7 +10,7 @@ import pytest
 
 from deltic import Session
 from deltic.errors import EvaluationError
-from deltic.expr.nodes import Column, Lambda, Variable, columns_of, free_variables, is_fixed
+from deltic.expr.nodes import Column, Lambda, LambdaVariable, columns_of, free_variables, is_fixed
 from deltic.frontends.sql import bind_query
 from deltic.optimizer import optimize
 from deltic.plan.fingerprint import fingerprint
@@ -67,7 +67,7 @@ def test_a_call_over_constants_is_folded() -> None:
 def test_parameters_hide_columns_and_each_other() -> None:
     (_, hidden), *_ = plan("transform(v, a -> transform(v, a -> a))").columns  # type: ignore[attr-defined]
     inner = hidden.arguments[1].body.arguments[1]
-    assert inner.body == Variable(1, 0, INT, True) and columns_of(hidden) == {1}
+    assert inner.body == LambdaVariable(1, 0, INT, True) and columns_of(hidden) == {1}
     (_, shown), *_ = plan("transform(v, x -> t.a)").columns  # type: ignore[attr-defined]
     assert isinstance(shown.arguments[1].body, Column)
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from deltic.errors import CastFailure
-from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Lambda, Literal, PythonFunction, Value, Variable, VariableKey
+from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Lambda, LambdaVariable, Literal, PythonFunction, Value, VariableKey
 from deltic.expr.python import value_of_function
 from deltic.expr.registry import Function, Nulls, function_of, step_of
 from deltic.expr.rows.casts import cast_value
@@ -42,7 +42,7 @@ def evaluate(expr: Expr, row: Row) -> Value:
             return row[expr.index]
         case Literal():
             return expr.value
-        case Variable():
+        case LambdaVariable():
             assert isinstance(row, BoundRow)
             return row.variables[expr.key]
         case Constants() | Lambda():

@@ -162,7 +162,7 @@ class PythonFunction:
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class LambdaVariable:
     """A parameter of the lambda around it that is at `level`, counted from the outermost, 0; `place`: which parameter.
 
     Of two lambdas of one level, the inner one is meant. So lambdas that differ only in the names of their parameters are equal.
@@ -187,7 +187,7 @@ VariableKey = tuple[int, int]
 class Lambda:
     """(parameters) -> body: a function from elements to a value. Used only as an argument of calls; it has no value of its own."""
 
-    parameters: tuple[Variable, ...]
+    parameters: tuple[LambdaVariable, ...]
     body: Expr
     span: Span | None = field(default=None, compare=False, repr=False)
 
@@ -200,7 +200,7 @@ class Lambda:
         return self.body.nullable
 
 
-Expr = Column | Literal | Constants | Variable | Lambda | Call | Cast | Case | PythonFunction
+Expr = Column | Literal | Constants | LambdaVariable | Lambda | Call | Cast | Case | PythonFunction
 
 TRUE = Literal(True, BOOLEAN)
 
@@ -217,7 +217,7 @@ _LEAVES: Final = frozenset((str, int, bool, float, type(None), Type, Span))
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct subexpressions, in order of evaluation."""
     match expr:
-        case Column() | Literal() | Constants() | Variable():
+        case Column() | Literal() | Constants() | LambdaVariable():
             return ()
         case Lambda():
             return (expr.body,)
@@ -239,7 +239,7 @@ def columns_of(expr: Expr) -> frozenset[int]:
 
 def free_variables(expr: Expr) -> frozenset[VariableKey]:
     """The parameters of lambdas around the expression that it reads."""
-    if isinstance(expr, Variable):
+    if isinstance(expr, LambdaVariable):
         return frozenset((expr.key,))
     found = frozenset[VariableKey]().union(*map(free_variables, children(expr)))
     return found - {parameter.key for parameter in expr.parameters} if isinstance(expr, Lambda) else found

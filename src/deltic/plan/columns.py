@@ -19,9 +19,9 @@ from deltic.expr.nodes import (
     Constants,
     Expr,
     Lambda,
+    LambdaVariable,
     Literal,
     PythonFunction,
-    Variable,
     children,
     columns_of,
 )
@@ -37,7 +37,7 @@ def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     if all(map(operator.is_, old, new)):
         return expr
     match expr:
-        case Column() | Literal() | Constants() | Variable():
+        case Column() | Literal() | Constants() | LambdaVariable():
             return expr
         case Lambda():
             return replace(expr, body=new[0])

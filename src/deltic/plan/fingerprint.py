@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from typing import assert_never
 
-from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Lambda, Literal, PythonFunction, UserFunction, Variable
+from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Lambda, LambdaVariable, Literal, PythonFunction, UserFunction
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
@@ -156,7 +156,7 @@ def _expr(expr: Expr) -> Meaning:
             return ("literal", expr.identity, expr.type.sql)
         case Constants():
             return ("constants", expr.identity, expr.type.sql)
-        case Variable():
+        case LambdaVariable():
             return ("variable", expr.level, expr.place, expr.type.sql, expr.nullable)
         case Lambda():
             return ("lambda", tuple(_expr(one) for one in expr.parameters), _expr(expr.body))

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from deltic.expr.nodes import CHAIN, Call, Case, Cast, Column, Constants, Expr, Lambda, Literal, PythonFunction, Value, Variable
+from deltic.expr.nodes import CHAIN, Call, Case, Cast, Column, Constants, Expr, Lambda, LambdaVariable, Literal, PythonFunction, Value
 from deltic.plan.nodes import (
     ITERATION_LIMIT,
     Aggregate,
@@ -230,7 +230,7 @@ def show_expr(expr: Expr) -> str:
             return _literal(expr.value, expr.type)
         case Constants():
             return _constants(expr)
-        case Variable():
+        case LambdaVariable():
             return f"{expr.name}@{expr.level}"
         case Lambda():
             return f"({', '.join(map(show_expr, expr.parameters))}) -> {show_expr(expr.body)}"

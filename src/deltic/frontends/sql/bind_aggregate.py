@@ -10,7 +10,7 @@ from deltic.aggregates import aggregate_function, is_aggregate
 from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr import Call, Column, Expr, cast, children
 from deltic.expr.functions.comparison import check_ordered
-from deltic.expr.nodes import CHAINS
+from deltic.expr.nodes import CHAINS, free_variables
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.scope import AGGREGATED, OUTER
 from deltic.plan.columns import map_children
@@ -67,9 +67,11 @@ def bind_aggregate(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     if binder.collector is None:
         raise Unsupported(f"an aggregate is not allowed in {binder.clause}", span=span, remedy=_elsewhere(binder.clause))
     rows = replace(binder, clause=f"the argument of {name.upper()}", aliases={}, keys=None, collector=None)
-    rows = replace(rows, lambdas=({},) * len(binder.lambdas))  # it is computed before any lambda around it
     arguments = _arguments(rows, node)
     condition = None if node.condition is None else replace(rows, clause="FILTER").condition(node.condition)
+    for argument in (*arguments, *(() if condition is None else (condition,))):
+        if free_variables(argument):
+            raise TypeMismatch("an aggregate cannot read a parameter of a lambda", span=argument.span, expected="columns")
     return binder.collector.add(_aggregate(name, arguments, node.distinct, condition, span))
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Cast, Column, Expr, Literal, add_interval, case, cast, chained, children, resolve
-from deltic.expr.nodes import Variable
+from deltic.expr.nodes import LambdaVariable
 from deltic.frontends.sql import literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_aggregate
 from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract, bind_now
@@ -50,7 +50,7 @@ class ExpressionBinder:
     keys: tuple[Expr, ...] | None = None
     collector: Collector | None = None
     outer: bool = False
-    lambdas: tuple[Mapping[str, Variable], ...] = ()
+    lambdas: tuple[Mapping[str, LambdaVariable], ...] = ()
 
     def bind(self, node: tree.Expression) -> Expr:
         """The typed expression, with the node's place. Raises TypeMismatch at a literal that is not a value of the expected type."""
@@ -202,7 +202,7 @@ class ExpressionBinder:
             return self._fields(self._named(rest[0].text, first.text, span), rest[1:])
         return self._named(first.text, None, node.span)
 
-    def _variable(self, name: tree.Name) -> Variable | None:
+    def _variable(self, name: tree.Name) -> LambdaVariable | None:
         """The parameter of a lambda, which hides columns."""
         found = next((one[name.text.lower()] for one in reversed(self.lambdas) if name.text.lower() in one), None)
         return None if found is None else replace(found, span=name.span)

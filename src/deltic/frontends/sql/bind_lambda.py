@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltic.errors import Span, SyntaxFailure, TypeMismatch
 from deltic.expr import Expr
-from deltic.expr.nodes import Lambda, Variable
+from deltic.expr.nodes import Lambda, LambdaVariable
 from deltic.expr.registry import LambdaForm, LambdaRule
 from deltic.frontends.sql import tree
 
@@ -37,14 +37,14 @@ def _function(binder: ExpressionBinder, name: str, node: tree.Expression, form: 
         expected = str(most) if form.fewest == most else f"{form.fewest} to {most}"
         raise TypeMismatch(f"a lambda of {name} names {count} parameters", span=node.span, expected=f"{expected} of them")
     level = len(binder.lambdas)
-    variables: dict[str, Variable] = {}
+    variables: dict[str, LambdaVariable] = {}
     for place, (parameter, part) in enumerate(zip(node.parameters, form.parameters, strict=False)):
         if parameter.text.lower() in variables:
             message = f"two parameters of a lambda are called {parameter.text}"
             raise SyntaxFailure(message, span=parameter.span, expected="names that differ")
-        variables[parameter.text.lower()] = Variable(level, place, part.type, part.nullable, parameter.text)
+        variables[parameter.text.lower()] = LambdaVariable(level, place, part.type, part.nullable, parameter.text)
     return Lambda(tuple(variables.values()), _within(binder, variables).bind(node.body), node.span)
 
 
-def _within(binder: ExpressionBinder, variables: dict[str, Variable]) -> ExpressionBinder:
+def _within(binder: ExpressionBinder, variables: dict[str, LambdaVariable]) -> ExpressionBinder:
     return replace(binder, lambdas=(*binder.lambdas, variables))
