@@ -17,6 +17,7 @@ from deltic.kernels import read
 from deltic.kernels.extend import HIGH, LOW, PLAIN, WHOLE
 from deltic.kernels.memory import Words
 from deltic.kernels.table import addresses
+from deltic.trace import interrupts
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate, overflow
 from deltic.trace.counters import Counters
@@ -93,9 +94,8 @@ def extend(
         columns += key
     report = np.zeros(read.REPORT, np.int64)
     table = np.array(atoms, np.int64)
-    count, out = kernel.extend(
-        directories.words, table, addresses(columns, n), n, _table(tuple(wanted), 1 + len(versions)), int(summed), report
-    )
+    measured = _table(tuple(wanted), 1 + len(versions))
+    count, out = interrupts.run(kernel.extend, directories.words, table, addresses(columns, n), n, measured, int(summed), report)
     if count < 0:
         raise overflow("the product of the weights of a join")
     counters.touched += int(report[read.TOUCHED])

@@ -12,6 +12,7 @@ import numpy as np
 from deltic.kernels import fixpoint as kernel
 from deltic.kernels import seen
 from deltic.kernels.memory import Words
+from deltic.trace import interrupts
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import overflow
 from deltic.trace.counters import Counters
@@ -75,7 +76,8 @@ def fixpoint(base: Rows, past: Spine, chains: Sequence[LinearJoin], limit: int, 
         table.append((chain.key, *other, *recursive, entries[2], len(chain.change), len(moves)))
         moves += [*chain.arranged, *(word for pair in chain.derived for word in pair)]
     report = np.zeros(seen.REPORT, np.int64)
-    outcome, derivations, changes, sums, growth = kernel.fixpoint(
+    outcome, derivations, changes, sums, growth = interrupts.run(
+        kernel.fixpoint,
         np.concatenate(spines),
         np.array(table, np.int64).reshape(-1, kernel.CHAIN),
         np.array(moves, np.int64),
