@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import pytest
 
+from deltic.aggregates import aggregate_function
 from deltic.frontends.sql import bind_query
 from deltic.plan.nodes import Aggregate
 from deltic.plan.walk import nodes
 from program_plans import built_in
 from sql_data import TestCatalog
 
+ARGUMENTS = {
+    **dict.fromkeys(("bool_and", "bool_or", "count_if"), "b"),
+    **dict.fromkeys(("percentile", "approx_percentile"), "k, 0.5"),
+    **dict.fromkeys(("percentile_cont", "percentile_disc"), "0.5) WITHIN GROUP (ORDER BY k"),
+}
 NAMES = [(name, function.name, function.parameters[0]) for function in built_in() for name in (function.name, *function.aliases)]
-CONDITIONS = ("bool_and", "bool_or", "count_if")
 
 
 @pytest.mark.parametrize(("name", "canonical", "width"), NAMES, ids=[name for name, _, _ in NAMES])
 def test_a_name_is_a_call(name: str, canonical: str, width: int) -> None:
-    arguments = "b" if canonical in CONDITIONS else ", ".join(["k"] * (width or 1))
-    plan = bind_query(f"SELECT {name.upper()}(DISTINCT {arguments}) FILTER (WHERE id > 1) AS r FROM t", "test", TestCatalog())
+    arguments = ARGUMENTS.get(canonical, ", ".join(["k"] * (width or 1)))
+    distinct = "DISTINCT " if aggregate_function(name).distinct and "WITHIN" not in arguments else ""
+    plan = bind_query(f"SELECT {name.upper()}({distinct}{arguments}) FILTER (WHERE id > 1) AS r FROM t", "test", TestCatalog())
     (calls,) = (node.aggregates for node in nodes(plan) if isinstance(node, Aggregate))
     assert [call.function for _, call in calls] == [canonical]

@@ -22,6 +22,7 @@ from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.encoding import decode, encode_rows
 from deltic.trace.merge import merge
+from deltic.types import frozen_list
 from programs import Case, Outcome
 
 Row = tuple[Any, ...]
@@ -74,7 +75,7 @@ class Engine:
         spec = self.circuit.arrangements[self.circuit.views[name]]
         stored: Schema = spec.shape.schema
         layout = spec.shape.layout
-        columns = [decode(batch.columns[s], f, self.runtime.strings).to_pylist() for s, f in zip(layout.slices, stored, strict=True)]
+        columns = [frozen_list(decode(batch.columns[s], f, self.runtime.strings)) for s, f in zip(layout.slices, stored, strict=True)]
         order = [spec.order.index(i) for i in range(len(stored))]
         rows = zip(*(columns[i] for i in order), strict=True) if columns else iter([()] * len(batch))
         return Relation(zip(rows, batch.weights[0].tolist(), strict=True))

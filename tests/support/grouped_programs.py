@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from random import Random
 
-from deltic.aggregates import AggregateFunction
+from deltic.aggregates import AggregateFunction, aggregate_function
+from deltic.aggregates.definition import Direction
 from deltic.errors import TypeMismatch
 from deltic.expr import cast, resolve
 from deltic.expr.nodes import Expr, Literal
+from deltic.optimizer.fold import fold
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Plan, Table
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TINYINT, Field, Schema, TableSchema, Type, decimal
+from deltic.types import array_type
 from program_data import Content, Source, domain
 from program_plans import built_in
 from programs import Case
@@ -20,6 +23,15 @@ from programs import Case
 TYPES = (INT, BOOLEAN, TINYINT, BIGINT, DOUBLE, FLOAT, decimal(5, 2), STRING, DATE, SMALLINT, DOUBLE, BIGINT)
 """Of the columns; the first is what rows are grouped by. Of every other one the last half is NOT NULL."""
 GROUPS = 3
+CONSTANTS = (
+    Literal(0.3, DOUBLE),
+    Literal(1.0, DOUBLE),
+    Literal((0.0, 0.5, 0.9), array_type(DOUBLE)),
+    Literal(2, INT),
+    Literal(", ", STRING),
+    Literal(True, BOOLEAN),
+)
+"""For the arguments that must be constant."""
 
 
 def source() -> Source:
@@ -31,24 +43,62 @@ def source() -> Source:
 
 
 def calls(function: AggregateFunction, schema: Schema) -> Iterator[AggregateCall]:
-    """The function over all columns that it accepts, in all combinations."""
-    for columns in product(range(len(schema)), repeat=function.parameters[0] or 1):
-        arguments: list[Expr] = [reference(schema, i) for i in columns]
-        if (call := call_of(function, arguments)) is not None:
-            yield call
+    """The function over all columns that it accepts, in all combinations, with its least and greatest number of arguments."""
+    least, most = function.parameters
+    for count in {least or 1, most or least or 1}:
+        of_count = function.of(count)
+        columns = [reference(schema, i) for i in range(len(schema))]
+        for written in product(*(constants(of_count, i) if i in of_count.constants else columns for i in range(count))):
+            for order, directions in _orders(function, columns):
+                if (call := call_of(function, [*written, *order], directions=directions)) is not None:
+                    yield call
 
 
-def call_of(function: AggregateFunction, arguments: list[Expr], distinct: bool = False, where: Expr | None = None) -> AggregateCall | None:
-    """None where the function does not accept the arguments, or would read numbers from strings, which may fail."""
-    types: list[Type] = [argument.type for argument in arguments]
+def _orders(function: AggregateFunction, columns: Sequence[Expr]) -> Iterator[tuple[tuple[Expr, ...], tuple[Direction, ...]]]:
+    """(terms after the arguments, directions) of WITHIN GROUP, some of all."""
+    yield (), ()
+    if function.within in ("required", "value"):
+        yield (), ((True, False),)
+    elif function.within == "rows":
+        yield from (((column,), ((descending, nulls_first),)) for column, descending, nulls_first in _sample(columns))
+
+
+def _sample(columns: Sequence[Expr]) -> Iterator[tuple[Expr, bool, bool]]:
+    for i, column in enumerate(columns):
+        yield column, i % 2 == 0, i % 4 < 2
+
+
+def constants(function: AggregateFunction, i: int) -> list[Expr]:
+    """Constants that the function takes as argument i."""
+    _, is_valid = function.constants[i]
+    return [each for each in CONSTANTS if is_valid(each.value)]
+
+
+def call_of(
+    function: AggregateFunction,
+    arguments: list[Expr],
+    distinct: bool = False,
+    where: Expr | None = None,
+    directions: tuple[Direction, ...] = (),
+) -> AggregateCall | None:
+    """None where the function does not accept the arguments, or would read numbers from strings, which may fail.
+
+    arguments: with the terms of WITHIN GROUP after them, if they are not among them.
+    """
+    written = len(arguments) - (len(directions) if function.within == "rows" else 0)
+    types: list[Type] = [argument.type for argument in arguments[:written]]
     try:
-        signature = function.rule(function.name, types, None)
+        signature = function.of(written).rule(function.name, types, None)
     except TypeMismatch:
         return None
-    if any(type == STRING != target for type, target in zip(types, signature.arguments, strict=True)):
+    if any((type == STRING) != (target == STRING) for type, target in zip(types, signature.arguments, strict=True)):
         return None
-    fitted = tuple(cast(argument, type) for argument, type in zip(arguments, signature.arguments, strict=True))
-    return AggregateCall(function.name, fitted, signature.result, signature.nullable, distinct and function.copies, where)
+    fitted = tuple(fold(cast(argument, type)) for argument, type in zip(arguments, signature.arguments, strict=False))
+    if distinct and function.within == "rows":
+        directions, arguments = (), arguments[:written]
+    every = (*fitted, *arguments[written:])
+    copies = distinct and function.of(written).copies and function.distinct
+    return AggregateCall(function.name, every, signature.result, signature.nullable, copies, where, directions=directions)
 
 
 def grouped_case(seed: int) -> Case:
@@ -61,7 +111,8 @@ def grouped_case(seed: int) -> Case:
     varied: list[tuple[str, AggregateCall]] = []
     for i, call in enumerate(chosen):
         condition = where if rng.random() < 0.3 else None
-        varied.append((f"a{i}", call_of(call.definition, list(call.arguments), rng.random() < 0.4, condition) or call))
+        function = aggregate_function(call.function)
+        varied.append((f"a{i}", call_of(function, list(call.arguments), rng.random() < 0.4, condition, call.directions) or call))
     rng.shuffle(varied)
     views: dict[str, Plan] = {}
     for i, start in enumerate(range(0, len(varied), 6)):

@@ -363,7 +363,7 @@ class Programs:
         """One of all aggregates but those whose sums could leave their type, over arguments that it accepts; None if none were found."""
         function = self.rng.choice([f for f in built_in() if f.name not in ("count", "sum", "avg")])
         for _ in range(8):
-            found = [self.scalars.any(source, 1) for _ in range(function.parameters[0])]
+            found = [self._argument(source, function, i) for i in range(function.parameters[0])]
             types = [expr.type for expr, _ in found]
             try:
                 signature = function.rule(function.name, types, None)
@@ -373,13 +373,22 @@ class Programs:
                 continue  # what is no number would fail
             arguments = tuple(cast(expr, type) for (expr, _), type in zip(found, signature.arguments, strict=True))
             size = found[0][1]
-            if function.name == "count_if":
+            if signature.result.is_nested:
+                return None  # the programs have no values of these types
+            if signature.result == BIGINT and not signature.nullable:
                 size = MANY * 1000
+            elif function.name == "try_sum" and size is not None:
+                size = size * MANY
             elif function.name.startswith("bit_") and size is not None:
                 size = 2 * size + 2
-            copies = distinct and function.copies
+            copies = distinct and function.copies and function.distinct
             return AggregateCall(function.name, arguments, signature.result, signature.nullable, copies, where), size
         return None
+
+    def _argument(self, source: Sized, function: AggregateFunction, i: int) -> Scalar:
+        if i not in function.constants:
+            return self.scalars.any(source, 1)
+        return Literal(self.rng.choice((0.0, 0.1, 0.5, 0.75, 1.0)), DOUBLE), None
 
     def distinct(self, depth: int) -> Sized:
         source = self.relation(depth)

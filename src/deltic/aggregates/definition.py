@@ -7,34 +7,45 @@ A function is one object, and each built-in one has a file in this room. Plain P
 - Linear: the state is linear in the weights of the rows, so inserts, deletes, shards and joins only add. Only `finish` rounds,
   so errors do not accumulate.
 - First: the rows of the group are sorted, and the value is that of the first one.
+- Commonest: the values of the group are counted, and the value is the one that occurs most often.
+- Ranked: the values of the group are sorted, and the value is computed from those at given ranks, which are found from the previous ones.
+- Listed: the value is computed from all rows of the group, or the first ones in an order.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 from deltic.errors import Span
 from deltic.expr.nodes import Expr, Value
 from deltic.schema import Type
 
+Direction = tuple[bool, bool]
+"""Of a term of an order: whether it descends, and whether NULL comes first."""
+
 Rows = Sequence[tuple[tuple[Value, ...], int]]
 """Argument lists of a group with their weights. NULL occurs only if the function allows it; with DISTINCT each list has weight 1."""
 
 UNIT = 32 * 34
-"""A double is a multiple of 2^-UNIT, a product of two doubles one of 2^-(2·UNIT)."""
+"""A double is a multiple of 2^-UNIT, a product of n doubles one of 2^-(n·UNIT)."""
 SPECIAL = 1000
 """Positions from this one on count NaN and the infinities."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """arguments: the types that the arguments are cast to. result: the type of the value. nullable: whether it is NULL over no rows."""
+    """arguments: the types that the arguments are cast to. result: the type of the value. nullable: whether it is NULL over no rows.
+
+    directions: for each term of WITHIN GROUP (ORDER BY …), whether it descends, and whether NULL comes first.
+    """
 
     arguments: tuple[Type, ...]
     result: Type
     nullable: bool = True
+    directions: tuple[Direction, ...] = ()
 
 
 MeasureKind = OneOf["count", "int", "bigint", "rounded", "decimal"]
@@ -69,7 +80,7 @@ class Measure:
 class Digits:
     """A sum kept as rows of (position, digit), for numbers too wide for weights. A row with a NULL argument counts as 0.
 
-    real: a DOUBLE, x = Σ digit · 2^(32 · position). product: the exact product of two DOUBLEs, likewise; it counts as 0 if not finite.
+    real: a DOUBLE, x = Σ digit · 2^(32 · position). product: the exact product of two to four DOUBLEs, likewise; 0 if one is not finite.
     bits: the number of integers that have the bit `position` set, in the two's complement of the argument's type.
     """
 
@@ -99,14 +110,14 @@ class Totals:
         """Sum i of finite reals, in units of 2^-UNIT."""
         return sum(digit << 32 * position + UNIT for position, digit in self.digits[i].items() if position < SPECIAL)
 
-    def product(self, i: int) -> int:
-        """Sum i of products, in units of 2^-(2·UNIT)."""
-        return sum(digit << 32 * position + 2 * UNIT for position, digit in self.digits[i].items())
+    def product(self, i: int, factors: int = 2) -> int:
+        """Sum i of products of so many factors, in units of 2^-(factors·UNIT)."""
+        return sum(digit << 32 * position + factors * UNIT for position, digit in self.digits[i].items())
 
 
-Finish = OneOf["count", "total", "mean"] | Callable[[Totals, Signature], Value]
-"""count: the number of rows. total: the only sum, in the result's type. mean: total divided by count. A function computes the value
-over at least one row or, if the result is not nullable, over any number."""
+Finish = OneOf["count", "total", "mean", "try_total", "try_mean"] | Callable[[Totals, Signature], Value]
+"""count: the number of rows. total: the only sum, in the result's type. mean: total divided by count. try_total, try_mean: NULL where it
+does not fit its type. A function computes the value over at least one row or, if the result is not nullable, over any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +144,67 @@ class First:
 
 
 @dataclass(frozen=True, slots=True)
+class Commonest:
+    """Argument 0 of the rows in which it is most frequent; among several such values the least, or in a descending order the greatest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """A place among n sorted values. fraction: from 0 to 1.
+
+    interpolated: at (n - 1) · fraction, linearly between the values around it. Otherwise the first value that has n · fraction values up to
+    and including itself.
+    """
+
+    fraction: float
+    interpolated: bool
+
+    def places(self, n: int) -> tuple[int, int, float]:
+        """(the positions of the values around the place, from 0, and the part of the way from the first to the second), for n > 0.
+
+        >>> Rank(0.25, True).places(4), Rank(0.25, False).places(4)
+        ((0, 1, 0.75), (0, 0, 0.0))
+        """
+        if not self.interpolated:
+            place = max(math.ceil(n * self.fraction) - 1, 0)
+            return place, place, 0.0
+        position = (n - 1) * self.fraction
+        low = math.floor(position)
+        return low, math.ceil(position), position - low
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The values of argument 0 at the ranks that the constant argument 1 names; an ARRAY of them if it is one, else one value.
+
+    fraction: the only rank, where the function has no such argument.
+    """
+
+    interpolated: bool
+    fraction: float | None = None
+
+    def ranks(self, arguments: Sequence[Value]) -> tuple[Rank, ...]:
+        """The ranks. arguments: of a call; those that are not constant may be anything."""
+        named = self.fraction if self.fraction is not None else arguments[1]
+        fractions = named if isinstance(named, tuple) else (named,)
+        return tuple(Rank(fraction, self.interpolated) for fraction in fractions if isinstance(fraction, float))
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The reference over all rows of the group, computed again when one of them changes: costs O(rows of the group).
+
+    first, limit: only the first rows in this order, as many as the constant argument `limit` says; costs O(these rows).
+    """
+
+    first: First | None = None
+    limit: int | None = None
+
+
+State = Linear | First | Commonest | Ranked | Listed
+
+
+@dataclass(frozen=True, slots=True)
 class AggregateFunction:
     """An aggregate function.
 
@@ -141,17 +213,31 @@ class AggregateFunction:
     parameters: the least and greatest (None: any) number of arguments. optional: the arguments that may be NULL in rows that count.
     copies: whether the result depends on how often a value occurs; if not, DISTINCT is dropped.
     never_negative_zero: whether a DOUBLE result cannot be -0.0.
+    constants: the arguments that must be constant, each with the values that it takes, in words, and a test for them.
+    within: what WITHIN GROUP (ORDER BY …) gives: nothing; argument 0, always ("required") or where it is not written ("value"); or
+    arguments after the others, which sort the rows and may be NULL ("rows").
+    variants: the functions for other numbers of arguments.
+    always_distinct: a call without DISTINCT is one with it. distinct: whether DISTINCT is accepted.
     """
 
     name: str
     rule: Callable[[str, Sequence[Type], Span | None], Signature]
-    state: Linear | First
+    state: State
     reference: Callable[[Rows, Signature], Value]
     aliases: tuple[str, ...] = ()
     parameters: tuple[int, int | None] = (1, 1)
     optional: frozenset[int] = frozenset()
     copies: bool = True
     never_negative_zero: bool = False
+    constants: Mapping[int, tuple[str, Callable[[Value], bool]]] = field(default_factory=dict, hash=False)
+    within: OneOf["nothing", "required", "value", "rows"] = "nothing"
+    variants: Mapping[int, AggregateFunction] = field(default_factory=dict, hash=False)
+    always_distinct: bool = False
+    distinct: bool = True
+
+    def of(self, arguments: int) -> AggregateFunction:
+        """The function for this number of arguments."""
+        return self.variants.get(arguments, self)
 
     @property
     def takes_negative(self) -> bool:

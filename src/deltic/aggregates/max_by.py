@@ -1,14 +1,15 @@
 """MAX_BY(x, y): x in the row with the greatest y; rows in which y is NULL do not count.
 
-Among several rows with that y it is the greatest x, NULL only if all are NULL; Spark returns any of their x. The order is that of MAX.
+Among several rows with that y it is the greatest x, NULL only if all are NULL; Spark returns any of their x. A third argument k
+gives an ARRAY of x in the k rows with the greatest y, in this order. The order is that of MAX.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deltic.aggregates.definition import AggregateFunction, First, Rows, Signature
-from deltic.aggregates.rules import same
+from deltic.aggregates.definition import AggregateFunction, First, Listed, Rows, Signature
+from deltic.aggregates.rules import LIMIT, first_values, same, several
 from deltic.expr.nodes import Value
 from deltic.expr.rows.ordering import total_key
 
@@ -22,14 +23,28 @@ def _reference(rows: Rows, signature: Signature) -> Value:
     return max((values for values, _ in rows), key=_order)[0]
 
 
+def _references(rows: Rows, signature: Signature) -> Value:
+    return first_values(rows, descending=True)
+
+
+_SEVERAL = AggregateFunction(
+    "max_by",
+    several,
+    Listed(First((1, 0), descending=True), limit=2),
+    _references,
+    parameters=(3, 3),
+    optional=frozenset({0}),
+    constants=LIMIT,
+)
 AGGREGATES = (
     AggregateFunction(
         "max_by",
         same,
         First((1, 0), descending=True),
         _reference,
-        parameters=(2, 2),
+        parameters=(2, 3),
         optional=frozenset({0}),
         copies=False,
+        variants={3: _SEVERAL},
     ),
 )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
-from deltic.aggregates.definition import Digits, Measure, Signature, Sum
+from deltic.aggregates.definition import Digits, Measure, Rows, Signature, Sum
 from deltic.errors import Span, TypeMismatch
-from deltic.expr.nodes import TRUE, Case, Cast, Expr, Literal
-from deltic.schema import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, Type
+from deltic.expr.nodes import TRUE, Case, Cast, Expr, Literal, Value
+from deltic.expr.rows.ordering import order_key, total_key
+from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, NULL, STRING, Type
+from deltic.types import array_type
 
 Rule = Callable[[str, Sequence[Type], Span | None], Signature]
 
@@ -15,6 +18,11 @@ Rule = Callable[[str, Sequence[Type], Span | None], Signature]
 def refused(name: str, type: Type, expected: str, span: Span | None) -> TypeMismatch:
     """The error for an argument of the wrong type."""
     return TypeMismatch(f"{name.upper()} does not accept {type.sql}", span=span, expected=expected)
+
+
+def refused_argument(name: str, position: int, type: Type, expected: str, span: Span | None) -> TypeMismatch:
+    """The error for an argument after the first of the wrong type. position: from 1."""
+    return TypeMismatch(f"argument {position} of {name.upper()} does not accept {type.sql}", span=span, expected=expected)
 
 
 def numeric(name: str, type: Type, span: Span | None) -> Type:
@@ -50,6 +58,29 @@ def same(name: str, types: Sequence[Type], span: Span | None) -> Signature:
         if not type.is_ordered:
             raise refused(name, type, "a type without a MAP", span)
     return Signature(tuple(types), types[0])
+
+
+LIMIT: Final = {2: ("the number of rows, from 1 to 100000", lambda value: isinstance(value, int) and 0 < value <= 100_000)}
+
+
+def several(name: str, types: Sequence[Type], span: Span | None) -> Signature:
+    """As `same`, but with a constant number of rows, and an ARRAY of results."""
+    signature = same(name, types[:2], span)
+    if not types[2].is_integer:
+        raise refused_argument(name, 3, types[2], "an integer", span)
+    return Signature((*signature.arguments, INT), array_type(types[0]))
+
+
+def first_values(rows: Rows, *, descending: bool) -> Value:
+    """x of the first rows (x, y, k), as many as k says, in the order of y, then of x, NULL last; 0.0 and -0.0 are one value in it."""
+    ordered = sorted((row for row in rows if row[1]), key=lambda row: (total_key(row[0][0]), total_key(row[0][1])))
+    for i in (0, 1):
+        ordered.sort(key=lambda row: order_key(row[0][i]), reverse=descending)
+        ordered.sort(key=lambda row: row[0][i] is None)
+    values = [values[0] for values, weight in ordered for _ in range(weight)]
+    limit = rows[0][0][2]
+    assert isinstance(limit, int)
+    return tuple(values[:limit])
 
 
 def exact_sum(argument: Expr) -> Sum:

@@ -62,8 +62,7 @@ def new_extremes(
 
     old: the words before, valid for groups that `existed`. existed, filled: bool[groups], whether a group had rows before, and has now.
     """
-    nulls = [_null_words(field) for field in extreme.fields]
-    old = [tuple(np.where(existed, w, null) for w, null in zip(words, n, strict=True)) for words, n in zip(old, nulls, strict=True)]
+    old = old_words(extreme.fields, old, existed)
     if not len(delta):
         return old
     key, width = extreme.key, extreme.width
@@ -71,16 +70,23 @@ def new_extremes(
     source, columns, weights = probe(Spine.of(delta), groups, range(key, key + width), context.counters)
     changed = source[first_of_each(source)]
     present = existed & ~_is_null(old[0], extreme.fields[0])
-    starts = _known_starts(extreme, old, present, context.strings)
+    starts = known_starts(extreme.terms, old, present, context.strings)
     _lower_to(starts, present, source[weights[0] > 0], [c[weights[0] > 0] for c in columns])
     searched = changed[(present & filled)[changed]]
     matched, order_words, _ = first(now, [g[searched] for g in groups], [s[searched] for s in starts], 1, context.counters)
     rows = searched[matched]
     settled = _settled(extreme, now, [g[rows] for g in groups], order_words[key:], context)
-    return [_replaced(words, null, changed, rows, value) for words, null, value in zip(old, nulls, _values(extreme, settled), strict=True)]
+    nulls = [null_words(field) for field in extreme.fields]
+    return [replaced(words, null, changed, rows, value) for words, null, value in zip(old, nulls, _values(extreme, settled), strict=True)]
 
 
-def _replaced(words: Words, nulls: Sequence[np.int64], changed: np.ndarray, rows: np.ndarray, values: Words) -> Words:
+def old_words(fields: Sequence[Field], old: Sequence[Words], existed: np.ndarray) -> list[Words]:
+    """The words of each field in the rows of groups that existed; NULL, or zeros, for the others."""
+    nulls = [null_words(field) for field in fields]
+    return [tuple(np.where(existed, w, null) for w, null in zip(words, n, strict=True)) for words, n in zip(old, nulls, strict=True)]
+
+
+def replaced(words: Words, nulls: Sequence[np.int64], changed: np.ndarray, rows: np.ndarray, values: Words) -> Words:
     """The words with `values` for the groups `rows`, and NULL for the other changed groups."""
     result = [np.array(word) for word in words]
     for word, null, value in zip(result, nulls, values, strict=True):
@@ -100,14 +106,14 @@ def _values(extreme: Extreme, order: Words) -> list[Words]:
     return values
 
 
-def _known_starts(extreme: Extreme, values: Sequence[Words], present: np.ndarray, strings: StringTable) -> Words:
+def known_starts(terms: Sequence[Term], values: Sequence[Words], present: np.ndarray, strings: StringTable) -> Words:
     """The order words at which to start the search: those of the present rows, zeros elsewhere.
 
     After the first bytes of a long string they are the least words, since ids do not order strings whose first bytes are equal.
     """
     starts: list[np.ndarray] = []
     unsure = np.zeros(int(present.sum()), bool)
-    for term, words in zip(extreme.terms, values, strict=True):
+    for term, words in zip(terms, values, strict=True):
         stored = words[len(words) - words_of(term.field.type, term.field.nullable) :]
         order = Term(0, term.field, term.descending, term.nulls_first).words(tuple(w[present] for w in stored), strings)
         for j, word in enumerate(order):
@@ -122,10 +128,10 @@ def _known_starts(extreme: Extreme, values: Sequence[Words], present: np.ndarray
 def _is_null(words: Words, field: Field) -> np.ndarray:
     if not field.nullable:
         return np.zeros(len(words[0]), bool)
-    return np.equal(words[0], _null_words(field)[0])
+    return np.equal(words[0], null_words(field)[0])
 
 
-def _null_words(field: Field) -> list[np.int64]:
+def null_words(field: Field) -> list[np.int64]:
     """The words of NULL; zeros if the field cannot be NULL."""
     width = words_of(field.type, field.nullable)
     if not field.nullable or width > words_of(field.type, False):

@@ -24,10 +24,10 @@ from deltic.trace.consolidate import consolidate
 from deltic.trace.encoding import encode, encode_words
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
-from deltic.trace.sums import carry, divide_decimal, join64, join_decimal, round_limbs
+from deltic.trace.sums import carry, divide_decimal, join64, join_decimal, round_limbs, sum_digits
 
 Words = tuple[np.ndarray, ...]
-ResultKind = OneOf["count", "total", "mean", "computed", "extreme"]
+ResultKind = OneOf["count", "total", "mean", "try_total", "try_mean", "computed", "extreme"]
 _FEWER_DIGITS = "cast the values to a DECIMAL of a smaller scale, or to DOUBLE"
 
 
@@ -95,10 +95,10 @@ def result_words(
             return _nullable(sums[result.counted], None, result.target)
         case "computed":
             return _computed_words(result, sums, digits, strings)
-        case "total":
+        case "total" | "try_total":
             none = sums[result.counted] == 0 if result.target.nullable else np.zeros(len(sums[0]), bool)
             return _total_words(result, result.sources[0], sums, digits, none)
-        case "mean":
+        case "mean" | "try_mean":
             return _mean_words(result, result.sources[0], sums, digits, sums[result.counted] == 0)
 
 
@@ -109,6 +109,8 @@ def _total_words(result: Result, source: SumSource, sums: Words, digits: Sequenc
             return _nullable(sums[slot], none, result.target)
         case "bigint":
             total, overflow = join64(*sums[slot : slot + 2])
+            if result.kind.startswith("try_"):
+                none = none | overflow
             if overflow.any() and (overflow & ~none).any():
                 raise ArithmeticOverflow(
                     "arithmetic overflow: SUM of BIGINT",
@@ -119,6 +121,8 @@ def _total_words(result: Result, source: SumSource, sums: Words, digits: Sequenc
             return _nullable(total, none, result.target)
         case "decimal":
             value, overflow = join_decimal(sums[slot : slot + source.width], result.target.type)
+            if result.kind.startswith("try_"):
+                none = none | overflow
             if (overflow & ~none).any():
                 raise ArithmeticOverflow(
                     f"arithmetic overflow: SUM of {result.target.type}",
@@ -137,10 +141,13 @@ def _mean_words(result: Result, source: SumSource, sums: Words, digits: Sequence
     slot, counts = source.slot, sums[result.counted]
     match source.kind:
         case "decimal":
-            try:
-                value = divide_decimal(sums[slot : slot + source.width], counts, source.scale, result.target.type)
-            except ArithmeticOverflow as error:
-                raise ArithmeticOverflow(error.message, span=result.span, remedy=_FEWER_DIGITS) from error
+            value, overflow = divide_decimal(sums[slot : slot + source.width], counts, source.scale, result.target.type)
+            if result.kind.startswith("try_"):
+                none = none | overflow
+            elif overflow.any():
+                type = result.target.type
+                message = f"arithmetic overflow: AVG leaves {type.sql}, or its sum DECIMAL({sum_digits(type)},{source.scale})"
+                raise ArithmeticOverflow(message, span=result.span, remedy=_FEWER_DIGITS)
             return encode_words(_masked(value, none), result.target)
         case "int":
             number = sums[slot].astype(np.float64)

@@ -1,4 +1,4 @@
-"""GROUP BY: sums and counts as weights, wide sums as digits, first rows as sorted values, DISTINCT arguments as separate relations.
+"""GROUP BY: sums and counts as weights, wide sums as digits, selected rows beside them, DISTINCT arguments as separate relations.
 
 The definition of a function (deltic.aggregates) states the sums that it needs. All measures of one GROUP BY share one arrangement
 group → (count, words of every measure), in which each part fills its own words.
@@ -7,19 +7,19 @@ group → (count, words of every measure), in which each part fills its own word
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from deltic.aggregates.definition import Digits, First, Measure
+from deltic.aggregates.definition import Digits, Linear, Measure, Ranked
 from deltic.circuit.extremes import Extreme
 from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.aggregate import AggregateOperator
+from deltic.circuit.operators.aggregate import Selection as Reader
 from deltic.circuit.operators.digits import TakeApart
 from deltic.circuit.operators.linear import Place
 from deltic.circuit.operators.order import Sort
 from deltic.circuit.results import Result, SumSource
-from deltic.circuit.terms import Term
 from deltic.expr.nodes import TRUE, Expr
 from deltic.lowering.protocol import PlanLowering
+from deltic.lowering.selections import AllRows, FirstRow, RankedValues, Selection, selection_of
 from deltic.lowering.streams import ZERO, guarded, is_not_null, normalized
 from deltic.lowering.weigh import weigh
 from deltic.lowering.weighing import Weighing
@@ -29,29 +29,6 @@ from deltic.schema import BIGINT, Field, Schema
 
 Part = tuple[Expr, ...] | None
 """The arguments of a DISTINCT call, as expressions over the plan's input; None for a call over all rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """The rows of a group in the order of `values`; rows whose first value is NULL are left out.
-
-    shown: the position of the value that is the result. nullable: whether the result may be NULL. fields: those of the first row in the
-    group's row.
-    """
-
-    values: tuple[Expr, ...]
-    descending: bool
-    shown: int
-    nullable: bool
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return tuple(Field(f"v{i}", value.type, self.nullable or i != self.shown) for i, value in enumerate(self.values))
-
-    @property
-    def stored(self) -> tuple[Field, ...]:
-        """The fields of the sorted rows."""
-        return tuple(Field(f"v{i}", value.type, i > 0 and value.nullable) for i, value in enumerate(self.values))
 
 
 def lower_aggregate(lowering: PlanLowering, plan: Aggregate) -> int:
@@ -69,7 +46,7 @@ class _Grouping:
         self.main: list[Measure] = []
         self.branches: dict[tuple[Expr, ...], list[Measure]] = {}
         self.digits: list[tuple[Part, Digits]] = []
-        self.orders: list[_Order] = []
+        self.selections: list[Selection] = []
 
     def lower(self) -> int:
         for _, call in self.plan.aggregates:
@@ -83,22 +60,28 @@ class _Grouping:
             inputs.append(arranged.node)
             reads.append(arranged.id)
         extremes = []
-        for order in self.orders:
-            values = self.streams.arrange(self._gathered(self._ordered(order)), len(self.keys), "extreme")
-            extremes.append(self._extreme(values.id, order, order.fields, self._key_words))
+        for selection in self.selections:
+            values = self.streams.arrange(self._gathered(self._selected(selection)), len(self.keys), "extreme")
+            extremes.append(self._reader(selection, values.id))
             inputs.append(values.node)
             reads.append(values.id)
         return self._aggregate(inputs, reads, sums.id, digits, tuple(extremes))
 
-    def _aggregate(self, inputs: list[int], reads: list[str], sums: str, digits: str | None, extremes: tuple[Extreme, ...]) -> int:
-        """The operator over its arranged inputs, without the columns that the plan does not have: those by which first rows are sorted."""
+    def _aggregate(self, inputs: list[int], reads: list[str], sums: str, digits: str | None, extremes: tuple[Reader, ...]) -> int:
+        """The operator over its arranged inputs, without the columns that the plan does not have: what selections remember."""
         fields = self.plan.schema.fields[len(self.plan.keys) :]
         results = [self._result(call, f) for (_, call), f in zip(self.plan.aggregates, fields, strict=True)]
         shown = len(results)
-        results += self._remaining_parts()
+        results += self._remaining_parts(extremes)
         target = Schema(tuple(self.key_fields) + tuple(r.target for r in results))
         builder = self.streams.builder
-        memory = builder.name("groups", target, results, *(builder.fingerprint(i) for i in inputs)) if digits or extremes else None
+        content = (
+            target,
+            results,
+            *(builder.fingerprint(i) for i in inputs),
+            *(e.identity for e in extremes if not isinstance(e, Extreme)),
+        )
+        memory = builder.name("groups", *content) if digits or extremes else None
         operator = AggregateOperator(
             self._key_words, target, tuple(results), sums, self._weights, digits, len(self.digits), extremes, memory, self.always
         )
@@ -111,10 +94,10 @@ class _Grouping:
         first = 1 if self.always else 0
         return self.streams.map(node, [reference(target, first + i) for i in range(len(self.plan.schema))], self.plan.schema)
 
-    def _remaining_parts(self) -> list[Result]:
-        """The values of first rows that are not the result of a call: the next search starts from the whole first row."""
-        parts = ((i, order, j, field) for i, order in enumerate(self.orders) for j, field in enumerate(order.fields))
-        return [Result("extreme", field, extreme=i, part=j) for i, order, j, field in parts if j != order.shown]
+    def _remaining_parts(self, extremes: tuple[Reader, ...]) -> list[Result]:
+        """What selections remember beside the result of a call: the next search starts from there."""
+        parts = ((i, extreme, j, field) for i, extreme in enumerate(extremes) for j, field in enumerate(extreme.fields))
+        return [Result("extreme", field, extreme=i, part=j) for i, _, j, field in parts if j != self.selections[i].shown]
 
     @property
     def _key_words(self) -> int:
@@ -136,15 +119,16 @@ class _Grouping:
 
     def _need(self, call: AggregateCall) -> None:
         state = call.definition.state
-        if isinstance(state, First):
-            order = self._order(call, state)
-            if order not in self.orders:
-                self.orders.append(order)
+        selection = self._selection(call)
+        if selection is not None and selection not in self.selections:
+            self.selections.append(selection)
+        if not isinstance(state, Linear | Ranked):
             return
         part = self._part(call)
         measures = self.main if part is None else self.branches.setdefault(part, [])
         counted = self._counted(call)
-        for need in (*(() if counted is None else (counted,)), *state.sums(self._arguments(call))):
+        sums = state.sums(self._arguments(call)) if isinstance(state, Linear) else ()
+        for need in (*(() if counted is None else (counted,)), *sums):
             if isinstance(need, Digits):
                 if (part, need) not in self.digits:
                     self.digits.append((part, need))
@@ -183,11 +167,9 @@ class _Grouping:
             return Measure("count", call.arguments[0])
         return Measure("count", guarded(TRUE, conjunction(c for c in (call.filter, present) if c is not None)))
 
-    def _order(self, call: AggregateCall, state: First) -> _Order:
-        """The order of the call. The first value is NULL on rows that do not count."""
-        first, *rest = state.order
-        values = (guarded(call.arguments[first], call.filter), *(call.arguments[i] for i in rest))
-        return _Order(values, state.descending, state.order.index(0), call.nullable)
+    def _selection(self, call: AggregateCall) -> Selection | None:
+        keys = tuple((field.name, key) for field, key in zip(self.key_fields, self.keys, strict=True))
+        return selection_of(self.plan, keys, call)
 
     def _sum_streams(self) -> list[int]:
         """One stream of (group, weights) for the input and for each distinct part, each with all weights."""
@@ -233,36 +215,51 @@ class _Grouping:
             streams.append(self.streams.builder.add(operator, (rows,), shape, self._kept(rows)))
         return streams
 
-    def _ordered(self, order: _Order) -> int:
-        """The stream (group, order words of the values), in which the first row is searched."""
-        schema = Schema((*self.key_fields, *order.stored))
-        stream = self.lowering.relation(self.plan.input)
-        rows = self.streams.map(stream, [*self.keys, *order.values], schema, is_not_null(order.values[:1]))
-        if self.always:
-            rows = self._local_extremes(rows, schema, order)
-        return self._sorted(rows, order)
+    def _selected(self, selection: Selection) -> int:
+        """The stream (group, words of the values) of the rows of a selection; sorted values as order words."""
+        schema = Schema((*self.key_fields, *selection.stored))
+        stream = self.lowering.relation(selection.input)
+        keys = [key for _, key in selection.keys]
+        rows = self.streams.map(stream, [*keys, *selection.values], schema, self._present(selection))
+        if isinstance(selection, AllRows):
+            return rows
+        if self.always and isinstance(selection, FirstRow):
+            rows = self._local_extremes(rows, schema, selection)
+        return self._sorted(rows, selection)
 
-    def _terms(self, order: _Order, key_words: int) -> tuple[Term, ...]:
-        slices = Shape(Schema(order.stored)).layout.slices
-        return tuple(Term(key_words + s.start, f, order.descending, nulls_first=False) for s, f in zip(slices, order.stored, strict=True))
+    def _present(self, selection: Selection) -> Expr | None:
+        """The condition on the rows of a selection that have a value."""
+        return None if isinstance(selection, AllRows) else is_not_null(selection.values[:1])
 
-    def _extreme(self, arrangement: str, order: _Order, fields: tuple[Field, ...], key_words: int) -> Extreme:
-        return Extreme(arrangement, key_words, self._terms(order, key_words), fields)
+    def _reader(self, selection: Selection, arrangement: str) -> Reader:
+        match selection:
+            case FirstRow():
+                return selection.reader(arrangement, self._key_words, selection.fields)
+            case RankedValues():
+                return selection.reader(arrangement, self._key_words, self._counted_slot(selection.call))
+            case AllRows():
+                return selection.reader(arrangement, self._key_words)
 
-    def _sorted(self, rows: int, order: _Order) -> int:
-        terms = self._terms(order, self._key_words)
+    def _counted_slot(self, call: AggregateCall) -> int:
+        """The weight that counts the rows of the call."""
+        counted = self._counted(call)
+        return 0 if counted is None else self._slot(self._part(call), counted)
+
+    def _sorted(self, rows: int, selection: FirstRow | RankedValues) -> int:
+        terms = selection.terms(self._key_words)
         shape = Shape(Schema((*self.key_fields, *(field for term in terms for field in term.order_fields))))
         return self.streams.builder.add(Sort((*range(self._key_words), *terms)), (rows,), shape, self._kept(rows))
 
-    def _local_extremes(self, rows: int, schema: Schema, order: _Order) -> int:
+    def _local_extremes(self, rows: int, schema: Schema, first: FirstRow) -> int:
         """The first row of each shard, so that the home shard holds one row per shard."""
         sums = self.streams.arrange(self.streams.map(rows, [reference(schema, 0)], Schema(schema.fields[:1])), 1, "sums")
-        values = self.streams.arrange(self._sorted(rows, order), 1, "extreme")
+        values = self.streams.arrange(self._sorted(rows, first), 1, "extreme")
         builder = self.streams.builder
         inputs = (sums.node, values.node)
-        memory = builder.name("groups", schema, order.descending, *(builder.fingerprint(i) for i in inputs))
-        results = tuple(Result("extreme", field, part=i) for i, field in enumerate(order.stored))
-        extreme = self._extreme(values.id, order, order.stored, 1)
+        descending = first.descending[0] if len(set(first.descending)) == 1 else first.descending
+        memory = builder.name("groups", schema, descending, *(builder.fingerprint(i) for i in inputs))
+        results = tuple(Result("extreme", field, part=i) for i, field in enumerate(first.stored))
+        extreme = first.reader(values.id, 1, first.stored)
         operator = AggregateOperator(1, schema, results, sums.id, 1, None, 0, (extreme,), memory)
         node = builder.add(operator, inputs, Shape(schema), self.streams.partition(rows), owns=memory, reads=(sums.id, values.id))
         self.lowering.streams.specify_memory(memory, node, 1)
@@ -278,12 +275,11 @@ class _Grouping:
 
     def _result(self, call: AggregateCall, out: Field) -> Result:
         state = call.definition.state
-        if isinstance(state, First):
-            order = self._order(call, state)
-            return Result("extreme", out, extreme=self.orders.index(order), part=order.shown, span=call.span)
-        part = self._part(call)
-        counted = self._counted(call)
-        count = 0 if counted is None else self._slot(part, counted)
+        if not isinstance(state, Linear):
+            selection = self._selection(call)
+            assert selection is not None
+            return Result("extreme", out, extreme=self.selections.index(selection), part=selection.shown, span=call.span)
+        part, count = self._part(call), self._counted_slot(call)
         sources = tuple(self._source(part, each) for each in state.sums(self._arguments(call)))
         if not callable(state.finish):
             return Result(state.finish, out, sources, count, span=call.span)

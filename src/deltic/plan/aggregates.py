@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from deltic.aggregates import Signature
 from deltic.expr.interpreter import evaluate as value_of
 from deltic.expr.nodes import Value
 from deltic.plan.nodes import AggregateCall
@@ -22,7 +21,7 @@ def aggregate_value(call: AggregateCall, members: Iterable[Weighted]) -> Value:
     rows = _arguments(call, members)
     if call.nullable and not sum(weight for _, weight in rows):
         return None
-    return call.definition.reference(rows, Signature(tuple(argument.type for argument in call.arguments), call.type, call.nullable))
+    return call.definition.reference(rows, call.signature)
 
 
 def _arguments(call: AggregateCall, members: Iterable[Weighted]) -> list[Weighted]:

@@ -129,7 +129,8 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
 
 def _aggregate(call: AggregateCall) -> Meaning:
     arguments = tuple(_expr(argument) for argument in call.arguments)
-    return (call.function, arguments, call.type.sql, call.nullable, call.distinct, _optional(call.filter))
+    meaning = (call.function, arguments, call.type.sql, call.nullable, call.distinct, _optional(call.filter))
+    return (*meaning, call.directions) if call.directions else meaning
 
 
 def _bound(bound: Bound) -> Meaning:

@@ -15,7 +15,8 @@ from itertools import accumulate
 from typing import Final
 from typing import Literal as OneOf
 
-from deltic.aggregates import AggregateFunction, aggregate_function
+from deltic.aggregates import AggregateFunction, Signature, aggregate_function
+from deltic.aggregates.definition import Direction
 from deltic.errors import Span
 from deltic.expr.nodes import Expr, Literal, UserFunction, Value
 from deltic.plan.node import PlanNode, computed, once_per_node
@@ -188,6 +189,7 @@ class AggregateCall:
 
     function: the name of a registered aggregate (deltic.aggregates).
     filter: FILTER (WHERE …): only rows on which it is TRUE count.
+    directions: of the terms of WITHIN GROUP (ORDER BY …), which are the last arguments, or the first one.
     type: the result's type (Spark's); nullable: whether a group can yield NULL.
     """
 
@@ -198,15 +200,31 @@ class AggregateCall:
     distinct: bool = False
     filter: Expr | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    directions: tuple[Direction, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.definition.always_distinct:
+            object.__setattr__(self, "distinct", True)
+
+    @property
+    def written(self) -> int:
+        """The number of arguments without those that sort the rows."""
+        within = aggregate_function(self.function).within
+        return len(self.arguments) - (len(self.directions) if within == "rows" else 0)
 
     @property
     def definition(self) -> AggregateFunction:
-        return aggregate_function(self.function)
+        return aggregate_function(self.function).of(self.written)
+
+    @property
+    def signature(self) -> Signature:
+        return Signature(tuple(argument.type for argument in self.arguments), self.type, self.nullable, self.directions)
 
     @property
     def required(self) -> tuple[Expr, ...]:
         """The arguments that must not be NULL for a row to count."""
-        return tuple(argument for i, argument in enumerate(self.arguments) if i not in self.definition.optional)
+        optional = self.definition.optional
+        return tuple(argument for i, argument in enumerate(self.arguments[: self.written]) if i not in optional)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

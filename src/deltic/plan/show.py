@@ -216,8 +216,12 @@ def _order(text: str, descending: bool, nulls_first: bool) -> str:
 
 def show_aggregate(call: AggregateCall) -> str:
     """The call in SQL: `count(*)`, `sum(distinct a#0) filter (where …)`."""
-    arguments = ", ".join(show_expr(argument) for argument in call.arguments) or "*"
-    text = f"{call.function}({'distinct ' if call.distinct else ''}{arguments})"
+    shown = [show_expr(argument) for argument in call.arguments]
+    first = call.written if call.definition.within == "rows" else 0
+    order = [_order(text, *each) for text, each in zip(shown[first:], call.directions, strict=False)]
+    listed = shown[len(order) :] if order and not first else shown[: call.written]
+    text = f"{call.function}({'distinct ' if call.distinct else ''}{', '.join(listed) or ('' if order else '*')})"
+    text += f" within group (order by {', '.join(order)})" if order else ""
     return text if call.filter is None else f"{text} filter (where {show_expr(call.filter)})"
 
 

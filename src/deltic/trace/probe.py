@@ -1,4 +1,4 @@
-"""The readers of a spine: lookup, probe and first. Each is one kernel call over all its batches, for n keys at once.
+"""The readers of a spine: lookup, probe, first and ranked. Each is one kernel call over all its batches, for n keys at once.
 
 keys: one int64[n] for each leading column sought; none for the one empty key, with which every row begins.
 Each adds to `counters` what it inspected (index entries, rows compared or added) and the batches read.
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from deltic.kernels import ordered, read
+from deltic.kernels import ranked as ranks
 from deltic.kernels.memory import Words
 from deltic.kernels.table import addresses, block
 from deltic.trace.consolidate import overflow
@@ -122,3 +123,29 @@ def first(
     spine.sought[0] += n
     out = tuple(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
     return out[0], out[1 : 1 + spine.columns], out[1 + spine.columns :]
+
+
+def ranked(
+    spine: Spine, prefixes: Sequence[Words], starts: Sequence[Words], places: tuple[Words, Words, Words], counters: Counters
+) -> tuple[tuple[Words, ...], Words, tuple[Words, ...]]:
+    """The rows at two ranks of each prefix i: (the columns after the prefix of the lower, the copies before it, those of the higher).
+
+    A row counts for as many copies as its weight 0, summed over the batches, which must not be negative. starts: the values of those
+    columns at which to start. places: the copies of rows before each start, and the two ranks, from 0, the lower first; the prefix has
+    more copies.
+    O(n · (log state + rows between the start and the ranks)).
+    """
+    spine.expect(prefixes)
+    n, width = len(places[0]), len(starts)
+    batches, directory = spine.view
+    words, target = block(2 * width + 1, n)
+    report = np.zeros(read.REPORT, np.int64)
+    keys, begins, where = addresses(prefixes, n), addresses(starts, n), addresses(places, n)
+    done = ranks.ranked(directory, len(batches), spine.columns, spine.weights, keys, len(prefixes), begins, width, n, where, target, report)
+    if report[read.OVERFLOW]:
+        raise overflow("adding the weights of a row")
+    assert done == n, "a rank is past the last row"
+    counters.touched += int(report[read.TOUCHED])
+    counters.batches += len(batches)
+    spine.sought[0] += n
+    return tuple(words[:width]), words[width], tuple(words[width + 1 :])

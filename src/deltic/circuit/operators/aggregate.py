@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deltic.circuit.extremes import Extreme, new_extremes
+from deltic.circuit.listings import Listing, new_listing
 from deltic.circuit.operator import HOME, Context, Delta, as_batch
+from deltic.circuit.rankings import Ranking, new_ranking
 from deltic.circuit.results import Result, SlotDigits, result_words, slot_digits
 from deltic.schema import Schema
 from deltic.trace.batch import Batch
@@ -24,6 +26,8 @@ from deltic.trace.spine import Spine
 from deltic.trace.weights import sums
 
 Words = tuple[np.ndarray, ...]
+Selection = Extreme | Ranking | Listing
+"""What is read from the rows of a group, where sums are not enough."""
 
 ONE_GROUP, REPLACED = np.zeros(2, np.int64), np.array([-1, 1], np.int64)
 """The words of the only group, before and after, and the weights of a retracted and a new row."""
@@ -34,8 +38,9 @@ class AggregateOperator:
     """One row per group: its `key` words, then the words of `results`.
 
     sums: the arrangement group → weights, of `weights` words. digits: the arrangement (group, slot, position) → digit, if any sum is kept
-    as digits. extremes: the first rows of a group, one for each order. memory: the arrangement of the rows that this node has emitted, kept
-    if the old row cannot be computed from the sums. always: an empty group has a row too, since there are no GROUP BY columns.
+    as digits. extremes: the first rows of a group, values at ranks, or all rows, one for each order or function. memory: the arrangement
+    of the rows that this node has emitted, kept if the old row cannot be computed from the sums. always: an empty group has a row too,
+    since there are no GROUP BY columns.
     Inputs: the changes of the sums, of the digits if there are any, then of the extremes.
     """
 
@@ -46,7 +51,7 @@ class AggregateOperator:
     weights: int
     digits: str | None = None
     slots: int = 0
-    extremes: tuple[Extreme, ...] = ()
+    extremes: tuple[Selection, ...] = ()
     memory: str | None = None
     always: bool = False
     offsets: tuple[slice, ...] = field(init=False, compare=False, repr=False)
@@ -87,7 +92,11 @@ class AggregateOperator:
         else:
             old = self._remembered(groups, context)
             digits = self._slot_digits(groups, inputs, context)
-            new = self._rendered(after, digits, self._extremes(groups, old, existed, filled, inputs, context), context)
+            extremes = [
+                self._selected(i, groups, old, existed, filled, after, as_batch(delta), context)
+                for i, delta in enumerate(inputs[len(inputs) - len(self.extremes) :])
+            ]
+            new = self._rendered(after, digits, extremes, context)
             both = tuple(np.concatenate(pair) for pair in zip(old, new, strict=True))
         return self._emit(groups, both, existed, exists, context)
 
@@ -133,15 +142,26 @@ class AggregateOperator:
         source, columns, weights = probe(spine, groups, (self.key, self.key + 1), context.counters)
         return slot_digits(source, columns, weights[0], len(groups[0]), self.slots)
 
-    def _extremes(
-        self, groups: Words, old: Words, existed: np.ndarray, filled: np.ndarray, inputs: Sequence[Delta], context: Context
-    ) -> list[Sequence[Words]]:
-        """The words of the fields of each extreme."""
-        delta = inputs[len(inputs) - len(self.extremes) :]
-        return [
-            new_extremes(extreme, groups, self._remembered_extreme(i, old), existed, filled, as_batch(delta[i]), context)
-            for i, extreme in enumerate(self.extremes)
-        ]
+    def _selected(
+        self,
+        i: int,
+        groups: Words,
+        old: Words,
+        existed: np.ndarray,
+        filled: np.ndarray,
+        after: Words,
+        delta: Batch,
+        context: Context,
+    ) -> Sequence[Words]:
+        """The words of the fields of extreme i, after the change of its arrangement."""
+        remembered = self._remembered_extreme(i, old)
+        match self.extremes[i]:
+            case Extreme() as extreme:
+                return new_extremes(extreme, groups, remembered, existed, filled, delta, context)
+            case Ranking() as ranking:
+                return new_ranking(ranking, groups, remembered, existed, after, delta, context)
+            case Listing() as listing:
+                return new_listing(listing, groups, remembered, existed, delta, context)
 
     def _remembered_extreme(self, extreme: int, old: Words) -> list[Words]:
         """The words of each field of the extreme in the groups' old rows."""

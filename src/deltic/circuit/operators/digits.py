@@ -59,7 +59,7 @@ class TakeApart:
             case "real":
                 return float_limbs(values[0], weights)
             case "product":
-                return product_limbs(values[0], values[1], weights)
+                return product_limbs(values, weights)
             case "bits":
                 return bit_counts(values[0], weights)
             case _:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from deltic.aggregates import aggregate_function, is_aggregate
+from deltic.aggregates import AggregateFunction, aggregate_function, is_aggregate
 from deltic.errors import Span, TypeMismatch, Unsupported
-from deltic.expr import Call, Column, Expr, cast, children
+from deltic.expr import Call, Cast, Column, Expr, Literal, Value, cast, children
 from deltic.expr.functions.comparison import check_ordered
-from deltic.expr.nodes import CHAINS, free_variables
+from deltic.expr.interpreter import evaluate
+from deltic.expr.nodes import CHAINS, columns_of, free_variables, user_functions
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.scope import AGGREGATED, OUTER
 from deltic.plan.columns import map_children
@@ -19,17 +20,17 @@ from deltic.plan.nodes import AggregateCall
 if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
 
-_ORDERED: Final = "ORDER BY … LIMIT n keeps the first n rows; MIN and MAX have an order"
-_LISTED: Final = "the rows themselves, or COUNT(DISTINCT x)"
+_ORDERED: Final = "MIN_BY(x, y) and MAX_BY(x, y) are x at the least and greatest y; ANY_VALUE(x) is x where any will do"
+_WINDOW: Final = "ORDER BY … LIMIT n keeps the first n rows; MIN and MAX have an order"
+_SKETCH: Final = "COUNT(DISTINCT x), PERCENTILE(x, p) and COUNT(*) by groups are exact, and cost little in a view"
 UNSUPPORTED: Final = {
-    **dict.fromkeys(("first", "first_value", "last", "last_value", "any_value", "nth_value", "mode"), _ORDERED),
-    **dict.fromkeys(("collect_list", "collect_set", "array_agg", "listagg", "string_agg"), _LISTED),
-    **dict.fromkeys(("row_number", "rank", "dense_rank", "ntile", "lag", "lead", "percent_rank", "cume_dist"), _ORDERED),
-    **dict.fromkeys(("skewness", "kurtosis", "regr_slope", "regr_r2"), "sums of products"),
-    **dict.fromkeys(("median", "percentile", "percentile_approx", "approx_percentile", "percentile_cont"), "MIN and MAX"),
-    **dict.fromkeys(("approx_count_distinct", "count_min_sketch", "hll_sketch_agg"), "COUNT(DISTINCT x), which is exact"),
-    **dict.fromkeys(("try_sum", "try_avg"), "SUM and AVG, whose overflow is an error"),
-    **dict.fromkeys(("histogram_numeric", "grouping", "grouping_id", "product"), "COUNT, SUM, AVG, MIN and MAX"),
+    **dict.fromkeys(("first", "first_value", "last", "last_value"), _ORDERED),
+    **dict.fromkeys(("nth_value", "row_number", "rank", "dense_rank", "ntile", "lag", "lead", "percent_rank", "cume_dist"), _WINDOW),
+    **dict.fromkeys(("count_min_sketch", "approx_top_k", "approx_top_k_accumulate", "approx_top_k_combine"), _SKETCH),
+    **dict.fromkeys(("hll_sketch_agg", "hll_union_agg", "theta_sketch_agg", "theta_union_agg", "theta_intersection_agg"), _SKETCH),
+    "histogram_numeric": "COUNT(*) with GROUP BY floor(x / width): bins of equal width, which do not depend on the order of rows",
+    **dict.fromkeys(("grouping", "grouping_id"), "one view per grouping, and UNION ALL of them, each with its own constant"),
+    "measure": "the aggregate itself",
 }
 
 
@@ -67,12 +68,12 @@ def bind_aggregate(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     if binder.collector is None:
         raise Unsupported(f"an aggregate is not allowed in {binder.clause}", span=span, remedy=_elsewhere(binder.clause))
     rows = replace(binder, clause=f"the argument of {name.upper()}", aliases={}, keys=None, collector=None)
-    arguments = _arguments(rows, node)
+    call = _aggregate(node, _arguments(rows, node), _order(rows, node))
     condition = None if node.condition is None else replace(rows, clause="FILTER").condition(node.condition)
-    for argument in (*arguments, *(() if condition is None else (condition,))):
-        if free_variables(argument):
-            raise TypeMismatch("an aggregate cannot read a parameter of a lambda", span=argument.span, expected="columns")
-    return binder.collector.add(_aggregate(name, arguments, node.distinct, condition, span))
+    for part in (*call.arguments, *(() if condition is None else (condition,))):
+        if free_variables(part):
+            raise TypeMismatch("an aggregate cannot read a parameter of a lambda", span=part.span, expected="columns")
+    return binder.collector.add(replace(call, filter=condition))
 
 
 def _elsewhere(clause: str) -> str:
@@ -81,34 +82,94 @@ def _elsewhere(clause: str) -> str:
     return "aggregate in a subquery of FROM first"
 
 
-def _arguments(binder: ExpressionBinder, call: tree.FunctionCall) -> tuple[Expr, ...]:
+def _arguments(binder: ExpressionBinder, node: tree.FunctionCall) -> tuple[Expr, ...]:
     """The bound arguments; () for COUNT(*)."""
-    match call.arguments:
-        case (tree.Star(qualifier=None, excluded=()),) if call.name == "count":
-            return tuple(binder.scope.column(c) for c in binder.scope.star(None)) if call.distinct else ()
-        case ():
-            expected = "COUNT(*) or COUNT(x)"
-            raise TypeMismatch(f"{call.name.upper()} requires an argument", span=call.span, expected=expected)
+    match node.arguments:
+        case (tree.Star(qualifier=None, excluded=()),) if node.name == "count":
+            return tuple(binder.scope.column(c) for c in binder.scope.star(None)) if node.distinct else ()
+        case () if not node.within:
+            expected = "COUNT(*) or COUNT(x)" if node.name == "count" else f"{node.name.upper()}(x)"
+            raise TypeMismatch(f"{node.name.upper()} requires an argument", span=node.span, expected=expected)
         case arguments:
             return tuple(binder.bind(part) for part in arguments)
 
 
-def _aggregate(name: str, arguments: tuple[Expr, ...], distinct: bool, condition: Expr | None, span: Span) -> AggregateCall:
-    function = aggregate_function(name)
-    _check_count(name, len(arguments), *function.parameters, span)
+def _order(binder: ExpressionBinder, node: tree.FunctionCall) -> tuple[Expr, ...]:
+    """The bound terms of WITHIN GROUP. Raises Unsupported where the function has none, TypeMismatch where it requires one."""
+    name, within = node.name.upper(), aggregate_function(node.name).within
+    if not node.within:
+        if within == "required":
+            raise TypeMismatch(f"{name} requires an order", span=node.span, expected=f"{name}(…) WITHIN GROUP (ORDER BY x)")
+        return ()
+    span = node.within[0].expression.span
+    if within == "nothing":
+        raise Unsupported(f"{name} has no WITHIN GROUP", span=span, remedy="leave it out")
+    if within != "rows" and node.distinct:
+        raise Unsupported(
+            f"DISTINCT and WITHIN GROUP together are not supported for {name}", span=span, remedy="SELECT DISTINCT in FROM first"
+        )
+    if within != "rows" and len(node.within) > 1:
+        raise TypeMismatch(f"{name} takes one term of an order", span=node.within[1].expression.span, expected="ORDER BY x")
+    terms = tuple(binder.bind(term.expression) for term in node.within)
+    for term in terms:
+        check_ordered("ORDER BY", term.type, term.span)
+    return terms
+
+
+def _aggregate(node: tree.FunctionCall, arguments: tuple[Expr, ...], order: tuple[Expr, ...]) -> AggregateCall:
+    """The call without its filter."""
+    name, span = node.name, node.span
+    registered = aggregate_function(name)
+    if registered.within != "rows":
+        arguments, order = (*order, *arguments), ()
+    function = registered.of(len(arguments))
+    _check_count(registered, name, len(arguments), bool(node.within), span)
     signature = function.rule(name, [argument.type for argument in arguments], span)
-    cast_to = tuple(cast(argument, type, span) for argument, type in zip(arguments, signature.arguments, strict=True))
-    if distinct:
+    cast_to = [cast(argument, type, span) for argument, type in zip(arguments, signature.arguments, strict=True)]
+    for i, (expected, is_valid) in function.constants.items():
+        if i < len(cast_to):
+            cast_to[i] = _constant(name, cast_to[i], arguments[i].span or span, expected, is_valid)
+    if node.distinct:
+        if not function.distinct:
+            raise Unsupported(f"{name.upper()} of distinct rows is not supported", span=span, remedy="AVG(DISTINCT x)")
         for argument in cast_to:
             check_ordered("DISTINCT", argument.type, argument.span or span)
-    return AggregateCall(function.name, cast_to, signature.result, signature.nullable, distinct and function.copies, condition, span)
+        _check_distinct_order(name, cast_to[0], order)
+    directions = tuple((term.descending, term.nulls_first) for term in node.within)
+    distinct = node.distinct and function.copies
+    return AggregateCall(
+        registered.name, (*cast_to, *order), signature.result, signature.nullable, distinct, span=span, directions=directions
+    )
 
 
-def _check_count(name: str, given: int, least: int, most: int | None, span: Span) -> None:
+def _constant(name: str, argument: Expr, span: Span, expected: str, is_valid: Callable[[Value], bool]) -> Expr:
+    """The argument as a literal. Raises TypeMismatch if it is not constant, or not a value that the function takes."""
+    expected = f"a constant: {expected}"
+    if columns_of(argument) or any(user_functions(argument)):
+        raise TypeMismatch(f"an argument of {name.upper()} is not constant", span=span, expected=expected)
+    value = evaluate(argument, ())
+    if value is None or not is_valid(value):
+        raise TypeMismatch(f"invalid argument of {name.upper()}", span=span, expected=expected)
+    return Literal(value, argument.type, span)
+
+
+def _check_distinct_order(name: str, argument: Expr, order: Sequence[Expr]) -> None:
+    """Spark sorts distinct values by themselves alone."""
+    for term in order:
+        if term != (argument.argument if isinstance(argument, Cast) and not isinstance(term, Cast) else argument):
+            expected = f"{name.upper()}(DISTINCT x) WITHIN GROUP (ORDER BY x)"
+            raise TypeMismatch(f"{name.upper()} of distinct values is sorted by another value", span=term.span, expected=expected)
+
+
+def _check_count(function: AggregateFunction, name: str, given: int, ordered: bool, span: Span) -> None:
+    """Raises TypeMismatch if the function does not take this number of arguments, of which WITHIN GROUP may give the first."""
+    by_order = int(ordered and function.within != "rows")
+    least, most = function.parameters
     if given < least or (most is not None and given > most):
+        least, most = least - by_order, None if most is None else most - by_order
         count = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
         noun = "argument" if count == "1" else "arguments"
-        raise TypeMismatch(f"{name.upper()} requires {count} {noun}", span=span, expected=f"{count}, found {given}")
+        raise TypeMismatch(f"{name.upper()} requires {count} {noun}", span=span, expected=f"{count}, found {given - by_order}")
 
 
 def onto(expr: Expr, keys: Sequence[Expr], outputs: Sequence[Expr], clause: str) -> Expr:

@@ -13,7 +13,7 @@ from deltic.errors import SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.lexer import NUMBER, QUOTED, STRING, WORD
 from deltic.frontends.sql.literals import UNITS
-from deltic.frontends.sql.parse_type import TypeParser
+from deltic.frontends.sql.parse_order import OrderParser
 from deltic.frontends.sql.refusals import AFTER_ARGUMENT, AFTER_OPERAND, AFTER_VALUE, OPERANDS, refuse
 
 OR, AND, NOT, PREDICATE, COMPARISON = 1, 2, 3, 4, 5
@@ -52,7 +52,7 @@ _UNIT_CALLS: Final = {
 _TRIMS: Final = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
-class ExpressionParser(TypeParser, ABC):
+class ExpressionParser(OrderParser, ABC):
     """Rules for expressions. The parser of queries implements `query`."""
 
     @abstractmethod
@@ -506,6 +506,7 @@ class ExpressionParser(TypeParser, ABC):
         arguments = () if self.word == ")" and not distinct else self.several(self._argument)
         self.depth -= 1
         self.expect(")")
+        within = self.within_group()
         refuse(self, AFTER_VALUE, start)
         condition = None
         if self.word == "FILTER":
@@ -515,7 +516,7 @@ class ExpressionParser(TypeParser, ABC):
             condition = self.expression()
             self.expect(")")
             refuse(self, AFTER_VALUE, start)
-        return tree.FunctionCall(names[0].text.lower(), arguments, distinct, condition, False, self.since(start))
+        return tree.FunctionCall(names[0].text.lower(), arguments, distinct, condition, False, self.since(start), within)
 
     def _quantifier(self) -> bool:
         following = self.tokens[self.position + 1].word

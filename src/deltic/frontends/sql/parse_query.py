@@ -39,7 +39,7 @@ class QueryParser(ExpressionParser):
         start = self.token.start
         recursive, ctes = self._with() if self.word == "WITH" else (False, ())
         body = self._set_operation(1)
-        order = self._order_by()
+        order = self.order_by()
         limit = self._limit()
         refuse(self, CLAUSES)
         if (order or limit) and self.word in _SETS:
@@ -139,11 +139,6 @@ class QueryParser(ExpressionParser):
         if self.word in ("FROM", "WHERE") or self.sees("GROUP", "BY"):
             raise self.out_of_order()
         return tree.SelectQuery(items, distinct, hint, source, tuple(laterals), where, group, having, self.since(start))
-
-    def out_of_order(self) -> SyntaxFailure:
-        """The error for a clause after one that follows it in the grammar."""
-        expected = "FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT"
-        return SyntaxFailure("the clauses are out of order", span=self.span, expected=expected)
 
     def _item(self) -> tree.SelectItem:
         start = self.token.start
@@ -359,27 +354,6 @@ class QueryParser(ExpressionParser):
     def _key(self) -> tree.Expression:
         refuse(self, GROUPING)
         return self.expression()
-
-    def _order_by(self) -> tuple[tree.OrderTerm, ...]:
-        if self.sees("SORT", "BY") or not self.sees("ORDER", "BY"):
-            return ()
-        self.position += 2
-        terms = self.several(self._term)
-        if self.word in ("FROM", "WHERE", "HAVING") or self.sees("GROUP", "BY"):
-            raise self.out_of_order()
-        return terms
-
-    def _term(self) -> tree.OrderTerm:
-        if self.ended:
-            raise SyntaxFailure("something is missing after 'ORDER BY', at the end", span=self.of(self.tokens[self.position - 1]))
-        expression = self.expression()
-        descending = not self.passes("ASC") and self.passes("DESC")
-        nulls_first = not descending
-        if self.passes("NULLS"):
-            if self.word not in ("FIRST", "LAST"):
-                raise self.failure("FIRST or LAST")
-            nulls_first = self.take().word == "FIRST"
-        return tree.OrderTerm(expression, descending, nulls_first)
 
     def _limit(self) -> tree.LimitClause | None:
         start = self.token.start

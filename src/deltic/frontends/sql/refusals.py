@@ -40,7 +40,6 @@ AFTER_VALUE: Final[Refusals] = _by_first(
         "OVER": _WINDOW,
         "IGNORE NULLS": ("IGNORE NULLS is not supported", "FILTER (WHERE x IS NOT NULL)"),
         "RESPECT NULLS": ("RESPECT NULLS is not supported", LEAVE_OUT),
-        "WITHIN GROUP": ("WITHIN GROUP is not supported", "COUNT, SUM, AVG, MIN and MAX are"),
         "->": ("a lambda is not allowed here", "a higher-order function, such as transform(a, x -> x + 1)"),
         "=>": ("named arguments are not supported", "give the arguments in their order"),
         ":": ("fields of a VARIANT are not supported", "a column for each field"),

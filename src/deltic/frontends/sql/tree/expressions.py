@@ -234,10 +234,20 @@ class CastCall:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderTerm:
+    """A term of ORDER BY."""
+
+    expression: Expression
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """name([DISTINCT] argument, …) [FILTER (WHERE condition)].
+    """name([DISTINCT] argument, …) [WITHIN GROUP (ORDER BY term, …)] [FILTER (WHERE condition)].
 
     name: in lower case. keywords: the call has words between its arguments, which are in the order of the function's parameters.
+    within: the terms of WITHIN GROUP.
     """
 
     name: str
@@ -246,6 +256,7 @@ class FunctionCall:
     condition: Expression | None
     keywords: bool
     span: Span
+    within: tuple[OrderTerm, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltic.errors import Span
-from deltic.frontends.sql.tree.expressions import Expression, FunctionCall, Name
+from deltic.frontends.sql.tree.expressions import Expression, FunctionCall, Name, OrderTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +139,6 @@ class CommonTable:
     limit: int | None
     query: Query
     span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class OrderTerm:
-    """A term of ORDER BY."""
-
-    expression: Expression
-    descending: bool
-    nulls_first: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,52 @@
+"""LISTAGG, or STRING_AGG: the values that are not NULL as one STRING or BINARY, separated by a constant, in the order of WITHIN GROUP.
+
+Rows that are equal in that order are sorted by the value, and without an order all are; in Spark their order is nondeterministic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deltic.aggregates.definition import AggregateFunction, Listed, Rows, Signature
+from deltic.aggregates.rules import refused, refused_argument
+from deltic.errors import Span
+from deltic.expr.nodes import Value
+from deltic.expr.rows.ordering import order_key, total_key
+from deltic.schema import BINARY, STRING, Type
+
+
+def _rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
+    result = BINARY if types[0] == BINARY else STRING
+    if types[0].is_nested:
+        raise refused(name, types[0], "STRING or BINARY", span)
+    if len(types) > 1 and types[1] != result:
+        raise refused_argument(name, 2, types[1], result.sql, span)
+    return Signature((result,) * len(types), result)
+
+
+def _reference(rows: Rows, signature: Signature) -> Value:
+    terms = len(signature.directions)
+    ordered = sorted(rows, key=lambda row: total_key(row[0][0]))
+    for i, (descending, nulls_first) in reversed(list(enumerate(signature.directions))):
+        place = len(signature.arguments) - terms + i
+        ordered.sort(key=lambda row: order_key(row[0][place]), reverse=descending)
+        ordered.sort(key=lambda row: (row[0][place] is None) != nulls_first)
+    values = [values[0] for values, weight in ordered for _ in range(weight)]
+    between = rows[0][0][1] if len(signature.arguments) - terms > 1 else None
+    if signature.result == BINARY:
+        return (between if isinstance(between, bytes) else b"").join(value for value in values if isinstance(value, bytes))
+    return (between if isinstance(between, str) else "").join(value for value in values if isinstance(value, str))
+
+
+AGGREGATES = (
+    AggregateFunction(
+        "listagg",
+        _rule,
+        Listed(),
+        _reference,
+        aliases=("string_agg",),
+        parameters=(1, 2),
+        constants={1: ("the separator", lambda value: True)},
+        within="rows",
+    ),
+)
