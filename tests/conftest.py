@@ -14,6 +14,7 @@ from hypothesis import is_hypothesis_test, settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+from deltic import purity
 from deltic.kernels import warm_up
 from deltic.trace.identity import Identity
 from goldens import Goldens
@@ -79,6 +80,12 @@ def _same_string_ids(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     """
     if not request.node.get_closest_marker("drawn_key"):
         monkeypatch.setattr(Identity, "drawn", staticmethod(lambda: Identity(KEY)))
+
+
+@pytest.fixture
+def repeated_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of users' functions are repeated, as with DELTIC_REPEAT_CALLS=1."""
+    monkeypatch.setattr(purity, "REPEATED", True)
 
 
 @pytest.fixture

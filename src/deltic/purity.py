@@ -1,7 +1,11 @@
-"""User functions must be pure: equal rows give equal results. A sample of the calls is repeated, which detects most impure functions."""
+"""User functions must be pure: equal rows give equal results. Each call is made once; DELTIC_REPEAT_CALLS=1 repeats all and compares.
+
+Repetition is for tests of functions: it doubles their cost, and what they do besides, such as logging, happens twice.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterator
 from inspect import unwrap
 from typing import Any, Final, Generic, TypeVar
@@ -10,17 +14,17 @@ from deltic.errors import ImpureFunction
 
 Result = TypeVar("Result", bound=Hashable)
 
-SAMPLE: Final = 8
-"""The number of first calls that are all repeated; of the later ones, those whose number is a power of two are."""
+REPEATED = os.environ.get("DELTIC_REPEAT_CALLS", "") not in ("", "0")
+"""Whether each call is repeated in this process. Tests set it."""
 SHOWN: Final = 300
 """The number of characters of a value that an error shows."""
 
 
 class Pure(Generic[Result]):
-    """A user's function, a sample of whose calls is repeated. Raises ImpureFunction if the results differ."""
+    """A user's function, whose calls are repeated if REPEATED. Raises ImpureFunction if the results differ."""
 
     def __init__(self, function: Callable[..., Result]) -> None:
-        self.function, self.calls = function, 0
+        self.function = function
 
     @property
     def name(self) -> str:
@@ -29,9 +33,7 @@ class Pure(Generic[Result]):
 
     def __call__(self, *arguments: Any) -> Result:
         result = self.function(*arguments)
-        self.calls += 1
-        sampled = self.calls <= SAMPLE or self.calls & (self.calls - 1) == 0
-        if sampled and not isinstance(result, Iterator):  # an iterator has no result yet: its consumer reads or rejects it
+        if REPEATED and not isinstance(result, Iterator):  # an iterator has no result yet: its consumer reads or rejects it
             again = self.function(*arguments)
             if not same(result, again):
                 raise ImpureFunction(

@@ -191,6 +191,7 @@ def test_weights_at_the_edge_are_exact() -> None:
     assert op.plus(op.plus(edge, ZSet.of([("r", None, -1)])), ZSet.of([("r", None, 1)])) == edge
 
 
+@pytest.mark.usefixtures("repeated_calls")
 def test_an_impure_function_is_found_and_named() -> None:
     numbers = counting()
 
@@ -207,6 +208,7 @@ def test_an_impure_function_is_found_and_named() -> None:
             run()
 
 
+@pytest.mark.usefixtures("repeated_calls")
 def test_functions_of_nan_are_not_held_to_be_impure() -> None:
     (row,) = op.map(lambda row: float("nan"), ZSet.of([(1, None, 1)]))
     assert row[0] != row[0]

@@ -50,6 +50,7 @@ def test_results_are_compared_by_content(one: object, other: object, equal: bool
     assert same(one, other) is equal
 
 
+@pytest.mark.usefixtures("repeated_calls")
 def test_a_function_of_batches_may_answer_nan() -> None:
     def unknown(batch: Any) -> Any:
         return pa.array([float("nan")] * batch.num_rows)
@@ -58,6 +59,7 @@ def test_a_function_of_batches_may_answer_nan() -> None:
     assert [repr(row) for row in rows] == ["(nan,)"] * 2
 
 
+@pytest.mark.usefixtures("repeated_calls")
 def test_an_error_shows_how_a_large_answer_begins() -> None:
     with pytest.raises(ImpureFunction) as caught:
         installed(

@@ -267,6 +267,7 @@ def run(build: Callable[[deltic.Stream], deltic.Stream]) -> None:
         raise AssertionError(session.view("out").rows())
 
 
+@pytest.mark.usefixtures("repeated_calls")
 def test_errors_of_functions_name_them() -> None:
     def dividing(row: Any) -> float:
         return row.src / row.dst

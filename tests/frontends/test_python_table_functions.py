@@ -17,7 +17,6 @@ import deltic
 from deltic.errors import CircuitError, EvaluationError, ImpureFunction, NegativeWeight, Unsupported
 from deltic.frontends.python.circuit import Circuit
 from deltic.plan.evaluate import evaluate
-from deltic.purity import Pure
 from python_ticks import PAIR, Build, Ticking, copied_batch
 
 if TYPE_CHECKING:
@@ -144,8 +143,7 @@ def test_rows_of_table_functions_are_the_oracles_on_spark(spark: SparkSession, t
 
 
 @pytest.mark.parametrize("name", ["flat_map", "explode", "join_function", "followed_by"])
-def test_a_function_is_called_once_for_each_consolidated_row(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Pure, "__call__", lambda self, *arguments: self.function(*arguments))  # which samples calls, and makes them twice
+def test_a_function_is_called_once_for_each_consolidated_row(name: str) -> None:
     calls: Counter[tuple[int, int]] = Counter()
 
     class Recording:
@@ -171,8 +169,7 @@ def test_a_function_is_called_once_for_each_consolidated_row(name: str, monkeypa
         assert calls == {(0, 7): 2, (1, 7): 1, (2, 7): 1}
 
 
-def test_a_function_on_batches_is_called_once_for_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Pure, "__call__", lambda self, *arguments: self.function(*arguments))
+def test_a_function_on_batches_is_called_once_for_a_change() -> None:
     lengths: list[int] = []
 
     class Recording:
@@ -296,6 +293,7 @@ def test_invalid_results_are_refused_with_the_expected_type() -> None:
     )
 
 
+@pytest.mark.usefixtures("repeated_calls")
 def test_functions_on_batches_are_watched_too() -> None:
     class Wandering:
         calls = 0

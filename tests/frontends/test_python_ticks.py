@@ -346,6 +346,7 @@ def failing(function: Callable[[Any], Any], **schema: Any) -> None:
         raise AssertionError(ticking.session.view("out").rows())
 
 
+@pytest.mark.usefixtures("repeated_calls")
 def test_errors_of_a_function_of_groups_name_it() -> None:
     state: list[int] = []
     with pytest.raises(EvaluationError, match="raised ZeroDivisionError"):

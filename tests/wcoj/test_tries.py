@@ -129,6 +129,7 @@ def test_a_prefix_beyond_the_last_level_is_refused() -> None:
             node.get_by_prefix((1, 2, 3))
 
 
+@pytest.mark.usefixtures("repeated_calls")
 def test_a_function_with_two_answers_is_refused() -> None:
     answers = iter(range(100))
     with pytest.raises(ImpureFunction):
