@@ -55,6 +55,7 @@ CLASSES = {
     "delay": LINEAR,
     "integrate": LINEAR,
     "delta0": LINEAR,
+    "current": LINEAR,
     "stamp": LINEAR,
     "feedback": "delay by one iteration",
     "child": "fixed point",

@@ -51,6 +51,7 @@ __all__ = [
     "Field",
     "Op",
     "Schema",
+    "StreamSchema",
     "TableSchema",
     "Type",
     "decimal",
@@ -101,6 +102,14 @@ class TableSchema:
     name: str
     schema: Schema
     key: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSchema(TableSchema):
+    """A stream: it holds only the rows that the current tick inserts, and has no key."""
+
+    def __post_init__(self) -> None:
+        assert not self.key
 
 
 class Op(IntEnum):

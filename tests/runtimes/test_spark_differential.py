@@ -13,6 +13,7 @@ from deltic.runtimes.spark import SparkRuntime
 from engines import Engine, restarts, run
 from programs import Case, Mix, case, expected, mixed
 from seeds import rotating
+from stream_programs import compare, stream_case
 
 pytestmark = pytest.mark.spark
 FEW = (20_001, 20_002)
@@ -71,3 +72,16 @@ def test_many_random_programs_on_spark(spark: SparkSession, tmp_path: Path, caps
     with capsys.disabled():
         print(f"\non Spark: {mix}")
     mix.assert_fair()
+
+
+@pytest.mark.slow
+def test_many_programs_over_streams_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    programs = [program for seed in rotating(30) if (program := stream_case(seed)) is not None]
+    assert len(programs) > 20
+    for program in programs:
+        state = str(tmp_path / f"stream{program.seed}")
+        engine = Engine(SparkRuntime(spark, state, 2), program.tables, program.views)
+        try:
+            compare(program, engine, lambda state=state: DurableEmbedded(state, None))
+        finally:
+            engine.runtime.close()

@@ -63,6 +63,9 @@ class Engine:
     def view(self, name: str) -> Relation:
         """The view's content."""
         spec = self.circuit.arrangements[self.circuit.views[name]]
+        if spec.ephemeral:
+            change = self.runtime.changes_at(name, self.runtime.epoch)
+            return Relation() if change is None else self._decoded(name, change)
         whole = merge([spine.scan(Counters()) for spine in self.runtime.snapshot(spec.id)])
         return self._decoded(name, whole)
 

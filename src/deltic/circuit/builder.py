@@ -17,8 +17,9 @@ from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.inspect import InspectOperator
 from deltic.circuit.operators.linear import Exchange
 from deltic.circuit.operators.nested_arrange import NestedArrange
+from deltic.circuit.operators.over_ticks import OverTicksOperator
 from deltic.circuit.operators.reduce import ReduceOperator
-from deltic.circuit.operators.table import TableInput
+from deltic.circuit.operators.table import StreamInput, TableInput
 from deltic.circuit.pending import PendingRows
 from deltic.schema import Field, TableSchema, Type
 
@@ -79,7 +80,10 @@ class CircuitBuilder:
         if isinstance(operator, Child):
             operator, inner = operator.within(path), operator.owned
         level = max((self.nodes[i].level for i in inputs), default=0) + isinstance(operator, Exchange)
-        self.nodes.append(Node(path, kind, operator, inputs, shape, partition, level, identity, content, owns, tuple(reads), inner))
+        streams = _streams(operator, any(self.nodes[i].stream for i in inputs))
+        self.nodes.append(
+            Node(path, kind, operator, inputs, shape, partition, level, identity, content, owns, tuple(reads), inner, *streams)
+        )
         self._known[identity] = path[0]
         if owns is not None:
             self.depths[owns], self.contents[owns] = self.depth, content
@@ -138,8 +142,16 @@ class CircuitBuilder:
         specified = {}
         for name, spec in self.arrangements.items():
             partition = owners[name].partition if spec.partition is None else spec.partition
-            specified[name] = replace(spec, level=owners[name].level, partition=partition)
+            specified[name] = replace(spec, level=owners[name].level, partition=partition, ephemeral=owners[name].ephemeral)
         return specified
+
+
+def _streams(operator: Operator, reads_stream: bool) -> tuple[bool, bool]:
+    """(whether a node is a stream, whether what it appends is gone after the tick)."""
+    if isinstance(operator, OverTicksOperator):
+        return reads_stream and operator.function == "delay", False
+    is_stream = reads_stream or isinstance(operator, StreamInput)
+    return is_stream, is_stream
 
 
 def _whole(all_nodes: Sequence[Node], pending: tuple[Port, ...]) -> Level:

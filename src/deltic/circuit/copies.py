@@ -1,4 +1,4 @@
-"""The arrangements that hold the rows of each table: its own, and those in the orders of joins and views."""
+"""The arrangements that hold the rows of each table: its own, and those in the orders of joins and views. Streams are held nowhere."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ def copies(circuit: Dataflow) -> tuple[Copy, ...]:
 def _rows(node: Node, inputs: Sequence[tuple[str, tuple[str, ...]] | None]) -> tuple[str, tuple[str, ...]] | None:
     """The table and columns of the rows that a node passes on; None if it computes others."""
     operator = node.operator
+    if node.ephemeral:
+        return None
     if isinstance(operator, TableInput):
         return operator.table.name, node.shape.schema.names
     source = inputs[0] if inputs else None

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache
+from functools import cache, cached_property
 
 from deltic.circuit.operator import Operator
 from deltic.schema import Schema
@@ -55,7 +55,8 @@ class Node:
     inputs: local ids. partition: the word columns whose hash determines a row's shard; () is the home shard, None any shard.
     level: the number of exchanges before it. fingerprint: a hash of its whole computation, exchanges included. content: a hash of the
     relation whose change it computes, on whichever shards. owns: the arrangement that it appends to. reads: the arrangements whose old
-    version it reads. inner: the arrangements that the nodes of a child append to.
+    version it reads. inner: the arrangements that the nodes of a child append to. stream: its value is the content of a stream in the
+    current tick, not a change. ephemeral: so is what it appends.
     """
 
     path: tuple[int, ...]
@@ -70,6 +71,8 @@ class Node:
     owns: str | None = None
     reads: tuple[str, ...] = ()
     inner: tuple[str, ...] = ()
+    stream: bool = False
+    ephemeral: bool = False
     label: str = field(default="", compare=False)
 
     @property
@@ -115,7 +118,7 @@ class ArrangementSpec(Shaped):
     key: the number of leading fields that readers look up by. view, table: the view or table whose content it is.
     order: for views and tables, the position of each stored field in the user's schema.
     partition: the stored words whose hash determines a row's shard; () is the home shard, None any shard. replicated: every shard has all
-    rows.
+    rows. ephemeral: of a stream; what a tick appends is gone after the tick, except that a view's change is kept like others.
     """
 
     id: str
@@ -127,6 +130,7 @@ class ArrangementSpec(Shaped):
     order: tuple[int, ...] = ()
     partition: tuple[int, ...] | None = None
     replicated: bool = False
+    ephemeral: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +155,13 @@ class Instruction:
     eager: bool
     source: bool
     nothing: Rows
+    stream: bool
 
     @classmethod
     def of(cls, node: Node) -> Instruction:
         nothing = _no_rows(node.shape.layout.width, node.shape.weights)
         source = node.kind is NodeKind.SOURCE and not node.inputs
-        return cls(node.id, node.name, node.operator, node.inputs, node.operator.eager, source, nothing)
+        return cls(node.id, node.name, node.operator, node.inputs, node.operator.eager, source, nothing, node.stream)
 
 
 @cache
@@ -199,6 +204,11 @@ class Dataflow:
     tables: Mapping[str, str]
     views: Mapping[str, str]
     routes: Mapping[str, tuple[int, ...]]
+
+    @cached_property
+    def ephemeral(self) -> frozenset[str]:
+        """The arrangements of streams."""
+        return frozenset(name for name, spec in self.arrangements.items() if spec.ephemeral)
 
     @classmethod
     def empty(cls) -> Dataflow:

@@ -47,6 +47,7 @@ class Context:
     """One shard's part of a tick: its state as of the last commit, and the rows to append.
 
     counters: those of the running node. inner: those of nodes in scopes, by name. decoded: by the `id()` of a change with several readers.
+    ephemeral: the arrangements of streams, which are empty between ticks.
     """
 
     shard: int
@@ -58,6 +59,7 @@ class Context:
     appended: dict[str, Batch] = field(default_factory=dict)
     inner: dict[str, Counters] = field(default_factory=dict)
     decoded: dict[int, DecodedChange] = field(default_factory=dict)
+    ephemeral: frozenset[str] = frozenset()
 
     @property
     def backfill(self) -> bool:
@@ -65,7 +67,11 @@ class Context:
 
     def old(self, arrangement: str, columns: int, weights: int) -> Spine:
         """The arrangement as of the last commit; empty in a backfill."""
-        return Spine(columns, weights) if self.tick.fresh is not None else self.state[arrangement]
+        return Spine(columns, weights) if self.starts_empty(arrangement) else self.state[arrangement]
+
+    def starts_empty(self, arrangement: str) -> bool:
+        """Whether the tick's rows are the whole content of the arrangement."""
+        return self.tick.fresh is not None or arrangement in self.ephemeral
 
     def append(self, arrangement: str, batch: Batch) -> None:
         """Appends `batch` to the arrangement when the tick commits."""

@@ -84,7 +84,7 @@ def run_level(
     state: arrangement → its old version; only those that are read are looked up. arrived: port → rows; absent ports are empty.
     """
     plan = circuit.whole if level is None else circuit.levels[level]
-    context = Context(shard, shards, tick, state, strings)
+    context = Context(shard, shards, tick, state, strings, ephemeral=circuit.ephemeral)
     result = LevelResult(appended=context.appended, counters=context.inner)
     try:
         values = _run_nodes(circuit, plan, context, arrived, result)
@@ -102,7 +102,8 @@ def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mappi
     for node in level.instructions:
         inputs = [values.get(node.id, node.nothing)] if node.source else [values[i] for i in node.inputs]
         rows_in = sum(map(len, inputs))
-        if (needed is not None and node.id not in needed) or not (rows_in or node.eager):
+        idle = needed is not None and (node.stream or node.id not in needed)
+        if idle or not (rows_in or node.eager):
             values[node.id] = node.nothing
             continue
         counters = context.counters = result.counters[node.name] = Counters(rows_in)

@@ -124,6 +124,15 @@ class DropView:
 
 
 @dataclass(frozen=True, slots=True)
+class DropStream:
+    """DROP STREAM [IF EXISTS]."""
+
+    name: str
+    if_exists: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class DropTable:
     """DROP TABLE [IF EXISTS]."""
 
@@ -176,4 +185,6 @@ class DropFunction:
     span: Span
 
 
-Statement = CreateTable | CreateView | DeclareView | CreateSink | CreateFunction | DropView | DropTable | DropSink | DropFunction
+Statement = (
+    CreateTable | CreateView | DeclareView | CreateSink | CreateFunction | DropView | DropTable | DropStream | DropSink | DropFunction
+)

@@ -16,7 +16,7 @@ def lower_over_ticks(lowering: PlanLowering, plan: OverTicks) -> int:
     node, width = _spread(lowering, plan.input)
     arrangement, partition = None, streams.partition(node)
     memory = builder.name(plan.function, builder.fingerprint(node))
-    if plan.function in ("integrate", "stamp"):
+    if plan.function in ("integrate", "stamp") and not builder.nodes[node].stream:
         arranged = streams.arrange(node, len(plan.input.schema))
         node, arrangement = arranged.node, arranged.id
     operator = OverTicksOperator(plan.function, memory, width, arrangement)

@@ -18,12 +18,12 @@ from deltic.circuit.operators.generate import GenerateOperator
 from deltic.circuit.operators.inspect import InspectOperator
 from deltic.circuit.operators.linear import Exchange, Negate, Plus
 from deltic.circuit.operators.map import Map, is_identity
-from deltic.circuit.operators.table import TableInput
+from deltic.circuit.operators.table import StreamInput, TableInput
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, children
 from deltic.plan.columns import conjunction, reference, substitute
 from deltic.plan.nodes import FlatMap, Generate, Inspect
-from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema
+from deltic.schema import BIGINT, BOOLEAN, Field, Schema, StreamSchema, TableSchema
 from deltic.trace.encoding import Layout
 
 FALLIBLE = ("sequence", "generate_series")
@@ -75,7 +75,8 @@ class Streams:
         stored = Schema(tuple(table.schema.read[i] for i in fields))
         name = self.builder.name("table", table)
         route = tuple(range(key or layout.width))
-        source = self.builder.add(TableInput(table, name, order, key), (), Shape(stored), route, kind=NodeKind.SOURCE, owns=name)
+        kind = StreamInput if isinstance(table, StreamSchema) else TableInput
+        source = self.builder.add(kind(table, name, order, key), (), Shape(stored), route, kind=NodeKind.SOURCE, owns=name)
         self.builder.specify(ArrangementSpec(name, Shape(stored), 0, len(table.key) or len(stored), table=table.name, order=fields))
         self.builder.tables[table.name] = name
         return self.map(source, [reference(stored, fields.index(i)) for i in range(len(fields))], table.schema.read)

@@ -2,7 +2,7 @@
 
 A rule is a function from a plan to a plan, in a file of its own, named by its verb. `optimize` applies RULES in turn until a whole round
 changes nothing. All rules satisfy these laws, which are tested on random plans:
-- the relation is the same, and so are the schema's types, nullability and (at the root) names;
+- the relation is the same, and so are the schema's types, nullability and (at the root) names; a stream stays one;
 - the result fails only where the written plan fails: no expression that can fail (expr/failing.py) moves ahead of the filter or join that
   guards it. Unused expressions may be dropped, and their failures with them.
 When a plan has settled, its joins are formed into multiway joins by the keys that they have then, and it settles again.
@@ -24,6 +24,7 @@ from deltic.optimizer.push_time_down import push_time_down
 from deltic.optimizer.simplify import simplify
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Plan, Project
+from deltic.plan.streams import is_stream
 from deltic.schema import Type
 
 Rule = Callable[[Plan], Plan]
@@ -55,6 +56,7 @@ def _settled(plan: Plan) -> Plan:
 def _applied(rule: Rule, plan: Plan) -> Plan:
     after = rule(plan)
     assert _columns(after) == _columns(plan), rule.__name__
+    assert is_stream(after) == is_stream(plan), rule.__name__
     return after
 
 

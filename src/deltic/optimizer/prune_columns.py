@@ -38,6 +38,7 @@ from deltic.plan.nodes import (
     Values,
     Weighted,
 )
+from deltic.plan.streams import is_stream
 from deltic.plan.walk import expressions, map_expressions, map_inputs
 from deltic.schema import Schema
 
@@ -135,10 +136,10 @@ def _prune_flat_map(plan: FlatMap, needed: frozenset[int]) -> Pruned:
 
 
 def _prune_aggregate(plan: Aggregate, needed: frozenset[int]) -> Pruned:
-    """The keys stay, since they define the groups. A global aggregate without used columns is a single row."""
+    """The keys stay, since they define the groups. A global aggregate of a relation, without used columns, is a single row."""
     keys = len(plan.keys)
     calls = [i for i in range(len(plan.aggregates)) if keys + i in needed]
-    if not keys and not calls:
+    if not keys and not calls and not is_stream(plan):
         return Values(((),), Schema(())), ()
     kept = (*range(keys), *(keys + i for i in calls))
     return _over(replace(plan, aggregates=tuple(plan.aggregates[i] for i in calls))), kept

@@ -24,6 +24,7 @@ from deltic.plan.nodes import (
     inputs,
     references,
 )
+from deltic.plan.streams import is_stream
 from deltic.plan.walk import map_expressions, transform
 
 
@@ -55,7 +56,7 @@ def simplify(plan: Plan) -> Plan:
 
 def _simplify(plan: Plan) -> Plan:
     plan = map_expressions(plan, _folded if isinstance(plan, Project | Aggregate | FlatMap | Reduce) else fold)
-    if _is_surely_empty(plan):
+    if _is_surely_empty(plan) and not is_stream(plan):
         return Values((), plan.schema)
     match plan:
         case Filter(predicate=Literal(value=True)):

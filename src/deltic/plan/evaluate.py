@@ -209,6 +209,8 @@ def _over_ticks(plan: OverTicks, world: _World) -> Relation:
             return now if before is None else now + _over_ticks(plan, before)
         case "delta0":
             return Relation() if world.past else _evaluate(plan.input, world)
+        case "current":
+            return _evaluate(plan.input, world)
         case "stamp":
             return Relation(((*row, world.moment.epoch), weight) for row, weight in _evaluate(plan.input, world).pairs())
         case _:

@@ -40,7 +40,7 @@ from deltic.plan.nodes import (
     inputs,
     references,
 )
-from deltic.schema import Schema
+from deltic.schema import Schema, StreamSchema
 
 Meaning = str | int | bool | None | tuple["Meaning", ...]
 """Nested data whose repr is the same in every process."""
@@ -87,7 +87,8 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
     match plan:
         case Table():
             fields = tuple((f.name.lower(), f.type.sql, f.nullable) for f in plan.table.schema)
-            return (plan.table.name.lower(), fields, plan.table.key)
+            stream = ("stream",) if isinstance(plan.table, StreamSchema) else ()
+            return (plan.table.name.lower(), fields, plan.table.key, *stream)
         case Values():
             return (tuple(tuple(repr(value) for value in row) for row in plan.rows), _types(plan.schema))
         case Project():

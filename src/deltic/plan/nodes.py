@@ -26,7 +26,7 @@ JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti", "not_in"]
 HintKind = OneOf["multiway", "binary"]
 SetKind = OneOf["except", "except_all", "intersect", "intersect_all"]
 TableFunction = OneOf["array", "elements", "sequence", "generate_series", "split", "repeat_row"]
-TickFunction = OneOf["delay", "integrate", "delta0", "stamp"]
+TickFunction = OneOf["delay", "integrate", "delta0", "stamp", "current"]
 
 WORD_DIGITS: Final = 18
 """Digits of the widest DECIMAL that is one word."""
@@ -449,7 +449,8 @@ class OverTicks(PlanNode):
     """The relation in other ticks. Tick 0 is the one in which the node was created.
 
     With s[t] the input's content after tick t: delay is s[t - 1], empty at 0; integrate is s[0] + … + s[t]; delta0 is s[0] at tick 0 and
-    empty later; stamp is s[t] with the tick's epoch after each row, as a BIGINT column `name`. Weights may be negative.
+    empty later; stamp is s[t] with the tick's epoch after each row, as a BIGINT column `name`; current is s[t], of a stream as a relation.
+    Weights may be negative. Integrate and current of a stream are relations (plan/streams.py), its delay is a stream.
     In a recursion, the delay of a plan that reads its relations is the plan in the previous iteration; the other functions are not allowed.
     """
 

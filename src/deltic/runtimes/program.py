@@ -13,7 +13,7 @@ from deltic.circuit.nodes import ArrangementSpec, Dataflow
 from deltic.circuit.operator import Tick
 from deltic.circuit.operators.table import TableInput
 from deltic.errors import DataError, StateError
-from deltic.schema import Field, TableSchema
+from deltic.schema import Field, StreamSchema, TableSchema
 from deltic.storage.program import (
     CLOCK,
     PROGRAM_NOTES,
@@ -103,11 +103,14 @@ def applied(notes: Notes, changed: Notes) -> dict[str, Json]:
 
 
 def _described_arrangement(spec: ArrangementSpec, holds: tuple[str, ...]) -> ArrangementDescription:
-    return ArrangementDescription(spec.columns, spec.weights, spec.partition, spec.view, spec.table, spec.replicated, holds)
+    return ArrangementDescription(
+        spec.columns, spec.weights, spec.partition, spec.view, spec.table, spec.replicated, holds, ephemeral=spec.ephemeral
+    )
 
 
 def _described_table(table: TableSchema, arrangement: str) -> TableDescription:
-    return TableDescription(arrangement, table.schema.fields, tuple(table.schema[i].name for i in table.key))
+    key = tuple(table.schema[i].name for i in table.key)
+    return TableDescription(arrangement, table.schema.fields, key, isinstance(table, StreamSchema))
 
 
 def _described_view(name: str, spec: ArrangementSpec) -> ViewDescription:
@@ -126,6 +129,8 @@ def _check_same(old_name: str, old: TableDescription, name: str, new: TableDescr
 
 def _difference(old_name: str, old: TableDescription, name: str, new: TableDescription) -> str:
     """A description of the first difference."""
+    if old.stream != new.stream:
+        return f"it was a {'stream' if old.stream else 'table'} and is now a {'stream' if new.stream else 'table'}"
     if old_name != name:
         return f"its name was {old_name} and is now {name}"
     for was, now in zip(old.fields, new.fields, strict=False):

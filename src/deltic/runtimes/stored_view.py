@@ -25,6 +25,7 @@ from deltic.trace.identity import Identity
 from deltic.trace.merge import merge
 from deltic.trace.reading import Reader, copied
 from deltic.trace.share import Share
+from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
 BATCH_ROWS: Final = 1 << 16
@@ -75,10 +76,15 @@ class StoredView(ReadableView):
     def changes(self, epoch: int | None = None) -> pa.Table:
         """The change of the view in an epoch (by default the reader's), with `_weight`. Raises StateError if it is not retained."""
         manifest = self._reader.manifest if epoch is None else self._reader.manifest_at(epoch)
-        files = [self._files[manifest.files[s.file]] for s in manifest.views if s.arrangement == self.layout.arrangement]
-        parts = [shaped(file.change(self.layout.arrangement), self.layout.widths, file.name) for file in files]
-        strings = file_strings(None, [file.dictionary() for file in files])
-        return self._columns.changes(merge(parts) if parts else None, strings)
+        parts, dictionaries = self._changes(manifest, range(manifest.shards))
+        return self._columns.changes(merge(parts) if parts else None, file_strings(None, dictionaries))
+
+    def _changes(self, manifest: Manifest, shards: Sequence[int]) -> tuple[list[Batch], list[Dictionary]]:
+        """The changes of the view on some shards in the manifest's epoch, and the dictionaries of their files."""
+        segments = [s for s in manifest.views if s.arrangement == self.layout.arrangement and s.shard in shards]
+        files = [self._files[manifest.files[s.file]] for s in segments]
+        changes = [shaped(file.change(self.layout.arrangement), self.layout.widths, file.name) for file in files]
+        return changes, [file.dictionary() for file in files]
 
     def scan(
         self, shards: Sequence[int], keys: Sequence[Key] | None = None
@@ -91,6 +97,8 @@ class StoredView(ReadableView):
 
     def _content(self, shards: Sequence[int], keys: Sequence[Key] | None = None) -> tuple[Batch, StringTable]:
         arrangement, manifest = self.layout.arrangement, self._reader.manifest
+        if self.layout.ephemeral:
+            return self._content_of_stream(manifest, shards, keys)
         opened = [self._arrangements(manifest, shard) for shard in shards]
         names = sorted({name for arrangements in opened for name in arrangements.names(arrangement)}, reverse=True)
         strings = file_strings(self.layout.identity, [self._files[manifest.files[name]].dictionary() for name in names])
@@ -98,6 +106,14 @@ class StoredView(ReadableView):
         if keys is None:
             return merge([spine.scan(Counters()).verified() for spine in spines]), strings
         return rows_under(spines, self.layout.key_words(keys, strings), self.layout.widths[0]), strings
+
+    def _content_of_stream(self, manifest: Manifest, shards: Sequence[int], keys: Sequence[Key] | None) -> tuple[Batch, StringTable]:
+        changes, dictionaries = self._changes(manifest, shards)
+        strings = file_strings(self.layout.identity, dictionaries)
+        content = merge(changes) if changes else Batch.empty(*self.layout.widths)
+        if keys is None:
+            return content, strings
+        return rows_under([Spine.of(content)], self.layout.key_words(keys, strings), self.layout.widths[0]), strings
 
     def _arrangements(self, manifest: Manifest, shard: int) -> ShardArrangements:
         """The arrangements of a shard; files from before a resharding also contain rows of others."""

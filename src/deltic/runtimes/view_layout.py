@@ -29,7 +29,7 @@ class ViewLayout:
 
     stored: its fields in stored order. order: the position of each in the user's schema. key: the number of leading fields to look up
     rows by. partition: the stored words whose hash determines a row's shard; () is the home shard, None any shard. identity: None if the
-    string ids are of another version of Deltic.
+    string ids are of another version of Deltic. ephemeral: it is a stream, whose content is the change of the epoch.
     """
 
     name: str
@@ -40,6 +40,7 @@ class ViewLayout:
     partition: tuple[int, ...] | None
     widths: tuple[int, int]
     identity: Identity | None
+    ephemeral: bool = False
 
     @staticmethod
     def of(program: ProgramDescription, view: str) -> ViewLayout:
@@ -48,7 +49,8 @@ class ViewLayout:
         arrangement = program.arrangements[entry.arrangement]
         identity = program.identity if program.hash_version == HASH_VERSION else None
         widths = (arrangement.columns, arrangement.weights)
-        return ViewLayout(name, entry.arrangement, Schema(entry.fields), entry.order, entry.key, arrangement.partition, widths, identity)
+        stored, ephemeral = Schema(entry.fields), arrangement.ephemeral
+        return ViewLayout(name, entry.arrangement, stored, entry.order, entry.key, arrangement.partition, widths, identity, ephemeral)
 
     @property
     def schema(self) -> Schema:

@@ -19,6 +19,7 @@ from deltic.frontends.statements import (
     DeclareView,
     DropFunction,
     DropSink,
+    DropStream,
     DropTable,
     DropView,
     Rebind,
@@ -29,7 +30,8 @@ from deltic.frontends.statements import (
 )
 from deltic.plan.nodes import Plan, Reference
 from deltic.plan.recursion import bound_to
-from deltic.schema import Schema, TableSchema
+from deltic.plan.streams import check_streams
+from deltic.schema import Schema, StreamSchema, TableSchema
 from deltic.session.locations import Use, check_locations, sink_uses, source_uses
 from deltic.session.recursive import check_complete, meanings
 
@@ -110,6 +112,7 @@ class Catalog:
         plans = {v.name: self._denoted(key, v, known) for key, v in self.views.items()}
         for name, plan in plans.items():
             check_complete(name, plan)
+            check_streams(plan)
         return {v.name: plans[v.name] for v in self.views.values() if v.materialized}
 
     def _denoted(self, key: str, view: ViewDefinition, known: Mapping[str, Plan]) -> Plan:
@@ -130,6 +133,8 @@ class Catalog:
                 return self._create_function(statement)
             case DropFunction():
                 return self._drop_function(statement)
+            case DropStream():
+                return self._drop(statement.name, "stream", statement.if_exists, statement.span)
             case DropTable():
                 return self._drop(statement.name, "table", statement.if_exists, statement.span)
             case DropView():
@@ -269,11 +274,14 @@ class Catalog:
         return sources + [use for sink in self.sinks.values() for use in sink_uses(sink.name, sink.sink)]
 
     def _kind(self, key: str) -> str | None:
-        """Whether the name is a table's, a view's or a sink's; None if it is not defined."""
-        return "view" if key in self.declared else next((kind for kind, definitions in self._all().items() if key in definitions), None)
+        """Whether the name is a table's, a stream's, a view's or a sink's; None if it is not defined."""
+        if key in self.declared:
+            return "view"
+        kind = next((kind for kind, definitions in self._all().items() if key in definitions), None)
+        return "stream" if kind == "table" and isinstance(self.tables[key], StreamSchema) else kind
 
     def _all(self) -> dict[str, Mapping[str, TableSchema | ViewDefinition | SinkDefinition]]:
-        return {"table": self.tables, "view": self.views, "sink": self.sinks}
+        return {"table": self.tables, "stream": self.tables, "view": self.views, "sink": self.sinks}
 
     def _is_defined(self, name: str, new_kind: str, span: Span | None, *, may_exist: bool) -> bool:
         """Whether the name is defined. Raises CatalogError if it is, unless it may be."""
@@ -285,6 +293,7 @@ class Catalog:
             return True
         remedy = {
             "table": "drop it first, or use CREATE TABLE IF NOT EXISTS",
+            "stream": "drop it first, or use CREATE STREAM IF NOT EXISTS",
             "view": "drop it first, or use CREATE OR REPLACE",
             "sink": "drop it first, or use CREATE SINK IF NOT EXISTS",
         }
@@ -292,14 +301,14 @@ class Catalog:
 
     def _drop(self, name: str, kind: str, if_exists: bool, span: Span | None) -> Catalog:
         key = name.lower()
-        actual, definitions = self._kind(key), self._all()[kind]
+        actual, names = self._kind(key), [one.name for other, one in self._all()[kind].items() if self._kind(other) == kind]
         if actual is None and if_exists:
             return self
         if actual is None:
             raise CatalogError(
                 f"there is no {kind} {name}",
                 span=span,
-                expected=f"one of {', '.join(d.name for d in definitions.values())}" if definitions else None,
+                expected=f"one of {', '.join(names)}" if names else None,
                 remedy=f"DROP {kind.upper()} IF EXISTS ignores a {kind} that does not exist",
             )
         if actual != kind:

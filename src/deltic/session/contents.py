@@ -63,7 +63,10 @@ class Contents:
         with self.strings.stable():
             committed = self._runtime.committed
             stored = definitions_of(committed).stored(view)
-            return take(stored, committed.snapshot(stored.spec.id))
+            if not stored.spec.ephemeral:
+                return take(stored, committed.snapshot(stored.spec.id))
+            change = None if committed.last is None else committed.last.changes.get(view)
+            return take(stored, [Spine(stored.spec.columns, stored.spec.weights) if change is None else Spine.of(change)])
 
     def change(self, view: str) -> pa.Table:
         """The change of the last tick."""

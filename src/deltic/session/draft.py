@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deltic.errors import CatalogError
-from deltic.frontends.statements import CreateTable, DropTable, ScalarFunction, Statement
+from deltic.frontends.statements import CreateTable, DropStream, DropTable, ScalarFunction, Statement
 from deltic.plan.nodes import Plan
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog
@@ -31,7 +31,7 @@ class Draft:
                 span=statement.span,
                 remedy="drop it in a script of its own first",
             )
-        dropped = isinstance(statement, DropTable) and name.lower() in self._stored
+        dropped = isinstance(statement, DropTable | DropStream) and name.lower() in self._stored
         if not dropped or name.lower() in self.catalog.tables:
             self.catalog = self.catalog.apply(statement)
         if dropped:

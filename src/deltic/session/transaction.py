@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltic.circuit.pending import PendingRows
 from deltic.connectors.frames import Changes, change_frame, keys_or_rows, rows_frame
 from deltic.errors import ClosedError, DataError, UnknownName
-from deltic.schema import Op, Schema, TableSchema
+from deltic.schema import Op, Schema, StreamSchema, TableSchema
 from deltic.trace.encoding import Layout, encode_changes, owned
 from deltic.trace.entries import MARKER
 from deltic.trace.strings import StringTable
@@ -144,6 +144,14 @@ class Transaction:
 
 def _check_key(table: TableSchema, ops: Any) -> None:
     if table.key:
+        return
+    if isinstance(table, StreamSchema):
+        if any(op not in (Op.INSERT, Op.WEIGHT) for op in ops):
+            raise DataError(
+                f"rows of stream {table.name} can only be inserted",
+                expected="inserts: a stream holds the rows of one tick, and is empty in the next",
+                remedy=f"make {table.name} a table if its rows are changed or deleted",
+            )
         return
     for op in ops:
         if op in (Op.UPSERT, Op.UPDATE, Op.DELETE_KEY):

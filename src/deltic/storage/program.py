@@ -35,7 +35,7 @@ class ArrangementDescription:
 
     partition: the columns whose hash determines a row's shard; () is the home shard, None any shard. view, table: the relation whose
     content it is. replicated: every shard has all rows. holds: the table whose rows it holds, then the columns in sort order; () if the
-    rows are computed. old: written by a version that did not record the partition.
+    rows are computed. old: written by a version that did not record the partition. ephemeral: of a stream: empty between ticks.
     """
 
     columns: int
@@ -46,6 +46,7 @@ class ArrangementDescription:
     replicated: bool = False
     holds: tuple[str, ...] = ()
     old: bool = False
+    ephemeral: bool = False
 
     def json(self) -> Json:
         if self.old:
@@ -58,7 +59,8 @@ class ArrangementDescription:
             "table": self.table,
         }
         replicated = {"replicated": True} if self.replicated else {}
-        return {**described, **replicated, **({"holds": list(self.holds)} if self.holds else {})}
+        held = {"holds": list(self.holds)} if self.holds else {}
+        return {**described, **replicated, **held, **({"ephemeral": True} if self.ephemeral else {})}
 
     @staticmethod
     def parse(entry: Json) -> ArrangementDescription:
@@ -79,19 +81,22 @@ class ArrangementDescription:
             truth(entry.get("replicated", False), "replicated"),
             tuple(string(name, "holds") for name in items(entry.get("holds", []), "holds")),
             "partition" not in entry,
+            truth(entry.get("ephemeral", False), "ephemeral"),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class TableDescription:
-    """A table: its arrangement, its columns in the user's order, and the names of its key columns."""
+    """A table: its arrangement, its columns in the user's order, and the names of its key columns. stream: it is one."""
 
     arrangement: str
     fields: tuple[Field, ...]
     key: tuple[str, ...] = ()
+    stream: bool = False
 
     def json(self) -> Json:
-        return {"arrangement": self.arrangement, "fields": [_described(f) for f in self.fields], "key": list(self.key)}
+        described = {"arrangement": self.arrangement, "fields": [_described(f) for f in self.fields], "key": list(self.key)}
+        return {**described, **({"stream": True} if self.stream else {})}
 
     @staticmethod
     def parse(entry: Json) -> TableDescription:
@@ -100,7 +105,8 @@ class TableDescription:
         fields = _fields(entry)
         if not set(key) <= {f.name for f in fields}:
             raise Malformed(f"key: {', '.join(key)}: expected columns of the table")
-        return TableDescription(string(member(entry, "arrangement"), "arrangement"), fields, key)
+        stream = truth(entry.get("stream", False), "stream")
+        return TableDescription(string(member(entry, "arrangement"), "arrangement"), fields, key, stream)
 
     @property
     def columns(self) -> tuple[Field, ...]:

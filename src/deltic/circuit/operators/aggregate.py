@@ -84,7 +84,7 @@ class AggregateOperator:
         exists = filled
         if self.always:
             exists = np.ones(len(exists), bool)
-            existed = np.full(len(exists), not context.backfill)
+            existed = np.full(len(exists), not context.starts_empty(self.sums))
         else:
             before, after = _of_groups(before, existed), _of_groups(after, exists)
         if self.memory is None:
@@ -107,7 +107,7 @@ class AggregateOperator:
     def _groups(self, inputs: Sequence[Delta], context: Context) -> Words | None:
         """The words of the changed groups, each once; None if there are none."""
         if self.always:
-            if context.shard != HOME or (not context.backfill and not any(len(d) for d in inputs)):
+            if context.shard != HOME or (not context.starts_empty(self.sums) and not any(len(d) for d in inputs)):
                 return None
             return (np.zeros(1, np.int64),)
         nonempty = [d for d in inputs if len(d)]
@@ -171,7 +171,8 @@ class AggregateOperator:
 
     def _emit(self, groups: Words, both: Words, existed: np.ndarray, exists: np.ndarray, context: Context) -> Delta:
         """The retracted and the new rows. both: the result words of all groups before, then of all groups after."""
-        rows = self._replaced(both) if self.always and not context.backfill else _differing(groups, both, existed, exists)
+        replaced = self.always and not context.starts_empty(self.sums)
+        rows = self._replaced(both) if replaced else _differing(groups, both, existed, exists)
         if self.memory is None:
             return rows
         batch = consolidate(rows)

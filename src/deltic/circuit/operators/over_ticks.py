@@ -1,4 +1,4 @@
-"""delay, integrate, delta0 and stamp at the root: a relation in other ticks, as changes. The plan node defines what each denotes.
+"""delay, integrate, delta0, stamp and current at the root: a relation in other ticks, as changes. The plan node defines what each denotes.
 
 Each keeps in its own arrangement what the next tick needs. A backfill is not a tick for those whose state exists: they emit what they hold.
 For those that are being filled it is the first tick.
@@ -20,14 +20,14 @@ from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
 from deltic.trace.rows import Rows
 
-Function = OneOf["delay", "integrate", "delta0", "stamp"]
+Function = OneOf["delay", "integrate", "delta0", "stamp", "current"]
 
 
 @dataclass(frozen=True, slots=True)
 class OverTicksOperator:
-    """width: the number of words of an input row. arrangement: that of the input, for integrate and stamp.
+    """width: the number of words of an input row. arrangement: that of the input, for integrate and stamp of a relation.
 
-    memory: for delay the last change of the input; for the others what they denote now.
+    memory: for delay the last change of the input, or content if that is a stream; for the others what they denote now.
     """
 
     function: Function
@@ -58,9 +58,11 @@ class OverTicksOperator:
                 self._append(Rows.concat([inputs[0], negated(held)]), context)
                 return held
             case "integrate":
-                return self._append(self._content(inputs[0], context), context)
+                return self._append(inputs[0] if self.arrangement is None else self._content(inputs[0], context), context)
             case "delta0":
                 return self._append(inputs[0] if fresh is not None else negated(held), context)
+            case "current":
+                return self._append(Rows.concat([inputs[0], negated(held)]), context)
             case "stamp":
                 now = self._content(inputs[0], context)
                 stamps = np.full(len(now), context.tick.epoch, np.int64)

@@ -1,4 +1,4 @@
-"""source: a base table, which turns pending rows (circuit/pending.py) into an exact change, or rejects them all.
+"""source: a stream, or a base table, which turns pending rows (circuit/pending.py) into an exact change, or rejects them all.
 
 The output is the table's change, sorted with the primary key first. All checks happen here: deletes of absent rows, and primary keys that
 are already present.
@@ -227,6 +227,27 @@ class TableInput:
                 remedy="use a sequence column that orders all changes of a key",
             )
         return located(error, self.table.name, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInput(TableInput):
+    """The source node of a stream: passes on the tick's rows and keeps nothing."""
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        pending = PendingRows(inputs[0])
+        if (removed := ~pending.added).any():
+            ordinal = int(pending.ordinals[removed].min())
+            words = [pending.words[i][removed][:1] for i in self.order]
+            raise located(
+                DataError(
+                    f"stream {self.table.name} cannot remove {self._show(words, context)}",
+                    expected="inserts: a stream holds the rows of one tick, and there is nothing to remove in the next",
+                    remedy=f"make {self.table.name} a table if its rows are deleted",
+                ),
+                self.table.name,
+                ordinal,
+            )
+        return consolidate(Rows(tuple(pending.words[i] for i in self.order), (pending.weights,)))
 
 
 def firsts(key: Words) -> np.ndarray:

@@ -25,7 +25,7 @@ from deltic.plan.monotone import check_monotone
 from deltic.plan.nodes import ITERATION_LIMIT, Plan, Recursion, Reference, Table, references
 from deltic.plan.recursion import has_base
 from deltic.plan.signs import as_view
-from deltic.schema import Field, Schema, TableSchema
+from deltic.schema import Field, Schema, StreamSchema, TableSchema
 
 
 class Circuit:
@@ -70,6 +70,14 @@ class Circuit:
         table = TableSchema(name, Schema(tuple(fields)), positions)
         self.inputs[name] = table
         return Stream(Table(table))
+
+    def stream(self, name: str, *, schema: Columns) -> Stream:
+        """A stream: it holds the rows that a tick inserts, and is empty in the next tick; see docs/streams.md."""
+        self._check_free(name)
+        columns = schema_of(schema)
+        _check_columns(name, columns)
+        self.inputs[name] = StreamSchema(name, columns)
+        return Stream(Table(self.inputs[name]))
 
     def view(self, name: str, *, schema: Columns | None = None) -> Stream:
         """A view, of SQL or of another circuit, of the session or program that installs the circuit, which then checks the schema.

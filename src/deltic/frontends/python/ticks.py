@@ -45,6 +45,10 @@ class OverTime(ABC):
         """D: out[t] = s[t] - s[t - 1], the change of the tick."""
         return self._over(Union((self.plan, negated(self.delay().plan))))
 
+    def current(self) -> Self:
+        """A stream as a relation: it has the stream's rows of this tick, and loses them in the next."""
+        return self._over(OverTicks(self.plan, "current"))
+
     def delta0(self) -> Self:
         """δ0: out[0] = s[0]; empty later."""
         return self._over(OverTicks(self.plan, "delta0"))

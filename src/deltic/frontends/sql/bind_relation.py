@@ -14,6 +14,7 @@ from deltic.errors import AmbiguousName, Span, TypeMismatch, UnknownName, Unsupp
 from deltic.expr import Call, Expr, Literal, can_fail, columns_of, resolve
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
+from deltic.frontends.sql.bind_over_ticks import OVER_TICKS, bind_over_ticks
 from deltic.frontends.sql.bind_table_function import bind_from_function, bind_lateral, bind_lateral_view
 from deltic.frontends.sql.bind_values import bind_values
 from deltic.frontends.sql.environment import BindQuery, Environment
@@ -57,6 +58,8 @@ def _item(node: tree.Source, env: Environment, bind_query: BindQuery) -> ScopedR
             return _aliased(bind_query(node.query, env.alone()), None, node.alias)
         case tree.ValuesQuery():
             return _aliased(bind_values(node), None, node.alias)
+        case tree.TableCall() if node.call.name in OVER_TICKS and not node.lateral:
+            return _aliased(bind_over_ticks(node.call, lambda name: _lookup(name, env)), None, node.alias)
         case tree.TableCall():
             return bind_lateral(node, NOTHING) if node.lateral else _aliased(bind_from_function(node.call, NOTHING).plan, None, node.alias)
         case tree.JoinedTables():

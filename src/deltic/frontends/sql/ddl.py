@@ -24,6 +24,7 @@ from deltic.frontends.statements import (
     DeclareView,
     DropFunction,
     DropSink,
+    DropStream,
     DropTable,
     DropView,
     Namespace,
@@ -31,7 +32,7 @@ from deltic.frontends.statements import (
 )
 from deltic.plan.nodes import ITERATION_LIMIT, Plan, Reference
 from deltic.plan.signs import as_view
-from deltic.schema import NULL, Field, Schema, TableSchema
+from deltic.schema import NULL, Field, Schema, StreamSchema, TableSchema
 
 _ALONE: Final = "CREATE MATERIALIZED VIEW name AS SELECT …, then session.view(name)"
 
@@ -52,7 +53,7 @@ def bind_statement(parsed: Parsed, env: Environment) -> Statement:
             raise Unsupported("a query by itself is not a statement of a script", span=parsed.span, remedy=_ALONE)
         case tree.FunctionDefinition():
             return create_function(parsed, env.catalog)
-        case CreateSink() | DropSink() | DropTable() | DropView() | DropFunction():
+        case CreateSink() | DropSink() | DropTable() | DropStream() | DropView() | DropFunction():
             return parsed
         case _:
             assert_never(parsed)
@@ -61,11 +62,16 @@ def bind_statement(parsed: Parsed, env: Environment) -> Statement:
 def _create_table(parsed: TableStatement) -> CreateTable:
     definition = parsed.table
     fields, key = _columns(definition)
+    if parsed.stream and key:
+        last = next(part for part in definition.parts if isinstance(part, tree.KeyDefinition) or part.key)
+        remedy = "leave it out, or make it a table"
+        raise Unsupported("a stream has no PRIMARY KEY: it holds the rows of one tick", span=last.span, remedy=remedy)
     for i in key:
         if not fields[i].type.is_ordered:
             raise TypeMismatch(f"a PRIMARY KEY of {fields[i].type.sql}: a MAP cannot be compared", span=definition.name.span)
     nullable = tuple(replace(field, nullable=field.nullable and i not in key) for i, field in enumerate(fields))
-    table = TableSchema(definition.name.text, Schema(nullable), key)
+    name, schema = definition.name.text, Schema(nullable)
+    table = StreamSchema(name, schema) if parsed.stream else TableSchema(name, schema, key)
     if parsed.timed is not None:
         check_timed(table, parsed.timed)
     return CreateTable(table, definition.if_not_exists, definition.name.span, parsed.source, parsed.timed)

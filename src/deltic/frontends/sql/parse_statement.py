@@ -16,12 +16,12 @@ from deltic.frontends.sql.lexer import SIGN, WORD, Token, tokenize
 from deltic.frontends.sql.options import WATERMARK, timed_of
 from deltic.frontends.sql.parse_function import FunctionParser
 from deltic.frontends.sql.refusals import AFTER_TABLE, AFTER_VIEW, COLUMN, CREATED, STATEMENTS, refuse
-from deltic.frontends.statements import CreateSink, DropFunction, DropSink, DropTable, DropView, Timed
+from deltic.frontends.statements import CreateSink, DropFunction, DropSink, DropStream, DropTable, DropView, Timed
 from deltic.options import Options
 
 UNDERSTOOD: Final = (
-    "CREATE TABLE, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, CREATE [OR REPLACE] FUNCTION, "
-    "DECLARE RECURSIVE VIEW, DROP TABLE, VIEW, SINK or FUNCTION, SELECT"
+    "CREATE TABLE or STREAM, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, CREATE [OR REPLACE] FUNCTION, "
+    "DECLARE RECURSIVE VIEW, DROP TABLE, STREAM, VIEW, SINK or FUNCTION, SELECT"
 )
 TABLE_FORM: Final = "CREATE TABLE [IF NOT EXISTS] name (column type [NOT NULL] [PRIMARY KEY] [COMMENT '…'], …) [COMMENT '…' | USING …]"
 VIEW_FORM: Final = "CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW [IF NOT EXISTS] name [(column, …)] [COMMENT '…'] AS SELECT …"
@@ -31,11 +31,12 @@ COLUMN_FORM: Final = "NOT NULL, PRIMARY KEY, COMMENT '…', a comma or )"
 
 @dataclass(frozen=True, slots=True)
 class TableStatement:
-    """CREATE TABLE. source, timed: from USING and OPTIONS."""
+    """CREATE TABLE, or CREATE STREAM. source, timed: from USING and OPTIONS."""
 
     table: tree.TableDefinition
     source: Options | None
     timed: Timed | None
+    stream: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ Parsed = (
     | CreateSink
     | DropSink
     | DropTable
+    | DropStream
     | DropView
     | DropFunction
 )
@@ -128,7 +130,7 @@ class _Parser(FunctionParser, ClauseParser):
         temporary = not materialized and (self.passes("TEMPORARY") or self.passes("TEMP"))
         if self.passes("VIEW"):
             return self._create_view(replaces, materialized)
-        if self.passes("TABLE") and not (materialized or temporary):
+        if self.word in ("TABLE", "STREAM") and not (materialized or temporary):
             return self._create_table(replaces)
         if self.passes("SINK") and not (replaces or materialized or temporary):
             return self._create_sink()
@@ -140,13 +142,15 @@ class _Parser(FunctionParser, ClauseParser):
         return self.passes("IF", *words, "EXISTS")
 
     def _create_table(self, replaces: bool) -> TableStatement:
+        kind = self.take().word
         if_not_exists = self._exists("NOT")
-        name = self.simple_name("table")
+        name = self.simple_name(kind.lower())
         if replaces:
-            raise Unsupported("CREATE OR REPLACE TABLE is not supported", span=name.span, remedy="DROP TABLE, then CREATE TABLE")
+            raise Unsupported(f"CREATE OR REPLACE {kind} is not supported", span=name.span, remedy=f"DROP {kind}, then CREATE {kind}")
         refuse(self, AFTER_TABLE)
         if self.word != "(" and (self.ended or self.word in ("USING", "OPTIONS", "LOCATION", "COMMENT")):
-            raise Unsupported("a table requires columns", span=name.span, expected=f"CREATE TABLE {name.text} (column type, …)")
+            form = f"CREATE {kind} {name.text} (column type, …)"
+            raise Unsupported(f"a {kind.lower()} requires columns", span=name.span, expected=form)
         if self.word != "(":
             raise self.failure("( before the columns")
         definition = tree.TableDefinition(name, self.listed(self._column_or_key), if_not_exists)
@@ -154,10 +158,11 @@ class _Parser(FunctionParser, ClauseParser):
             self.position += 1
             self.string("the comment, as a string")
         refuse(self, AFTER_TABLE)
+        stream = kind == "STREAM"
         if self.ended:
-            return TableStatement(definition, None, None)
+            return TableStatement(definition, None, None, stream)
         options, timed = timed_of(self.clauses(WATERMARK))
-        return TableStatement(definition, options if options.connector else None, timed)
+        return TableStatement(definition, options if options.connector else None, timed, stream)
 
     def _column_or_key(self) -> tree.ColumnDefinition | tree.KeyDefinition:
         start = self.token.start
@@ -257,9 +262,10 @@ class _Parser(FunctionParser, ClauseParser):
         self.expect("DROP")
         materialized = self.passes("MATERIALIZED")
         temporary = not materialized and (self.passes("TEMPORARY") or self.passes("TEMP"))
-        kinds: dict[str, type[DropView | DropTable | DropSink | DropFunction]] = {
+        kinds: dict[str, type[DropView | DropTable | DropStream | DropSink | DropFunction]] = {
             "VIEW": DropView,
             "TABLE": DropTable,
+            "STREAM": DropStream,
             "SINK": DropSink,
             "FUNCTION": DropFunction,
         }

@@ -42,6 +42,11 @@ def write_shard(
     dropped: list[SegmentRef] = []
     for name, batch in sorted(appended.items()):
         spec = circuit.arrangements[name]
+        if spec.ephemeral:
+            if spec.view is not None:
+                views.append((name, len(batch)))
+                contents.append(Content(name, batch, spec.strings, "change"))
+            continue
         merged, replaced = (batch, []) if filled else _merged(batch, arrangements, name, spec.partition, shards)
         contents += [Content(name, merged, spec.strings)] if len(merged) else []
         dropped += replaced

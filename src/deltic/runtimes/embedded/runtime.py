@@ -116,7 +116,8 @@ class Embedded:
         start = time.perf_counter()
         appended, counters = run_levels(version.circuit, version.state, self.strings, arrived, tick)
         changes = _view_changes(version.circuit, appended)
-        state = tuple(_grown(shard, batches) for shard, batches in zip(version.state, appended, strict=True))
+        ephemeral = version.circuit.ephemeral
+        state = tuple(_grown(shard, batches, ephemeral) for shard, batches in zip(version.state, appended, strict=True))
         result = TickResult(version.circuit, tick.epoch, changes, summed(counters), time.perf_counter() - start, installs)
         self._version = version.after(result, state, notes)
         return result
@@ -158,8 +159,9 @@ def _kept(shard: Mapping[str, Spine], described: Mapping[str, ArrangementDescrip
     return {name: shard[name] if name in shard else Spine(entry.columns, entry.weights) for name, entry in described.items()}
 
 
-def _grown(shard: Mapping[str, Spine], batches: Mapping[str, Batch]) -> Mapping[str, Spine]:
-    return {**shard, **{name: shard[name].appended(batch) for name, batch in batches.items()}} if batches else shard
+def _grown(shard: Mapping[str, Spine], batches: Mapping[str, Batch], ephemeral: Collection[str]) -> Mapping[str, Spine]:
+    grown = {name: shard[name].appended(batch) for name, batch in batches.items() if name not in ephemeral}
+    return {**shard, **grown} if grown else shard
 
 
 def _view_changes(circuit: Dataflow, appended: Sequence[Mapping[str, Batch]]) -> dict[str, Batch]:
