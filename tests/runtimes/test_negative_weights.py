@@ -9,6 +9,7 @@ from test_embedded_differential import check_case, check_durable
 
 import deltic
 from checked import Checked
+from deltic.aggregates import aggregate_function
 from deltic.errors import NegativeWeight
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Expr, Literal
@@ -17,6 +18,7 @@ from deltic.plan.columns import reference
 from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import Distinct, Filter, Join, JoinKind, Table, Union, Weighted
 from deltic.plan.relation import Relation
+from deltic.plan.signs import accepting
 from deltic.schema import BIGINT, Field, Schema, TableSchema
 from engines import embedded
 from parts import slow
@@ -206,6 +208,28 @@ def test_min_in_a_recursion_rejects_negative_weights_in_each_iteration() -> None
         with pytest.raises(NegativeWeight, match=r"\(2, 1\) would have the weight -1 in the rows that MIN reads"):
             session.apply({"edges": [{"src": 0, "dst": 2, "_op": "delete"}]})
         assert session.view("costs").rows() == before
+
+
+@pytest.mark.parametrize("call", ["var_pop(x)", "stddev(x)", "corr(a, x)", "bool_and(x > 0)", "bool_or(x > 0)", "bit_xor(x)", "bit_and(x)"])
+def test_aggregates_whose_state_is_a_sum_say_which_accept_negative_weights(call: str) -> None:
+    with deltic.Session() as session, pytest.raises(NegativeWeight) as caught:
+        session.sql("CREATE TABLE t (a BIGINT, x BIGINT)")
+        session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT {call} AS y FROM t LATERAL VIEW repeat_row(-1)")
+        session.apply({"t": [{"a": 1, "x": 2, "_op": "insert"}]})
+    name = call.partition("(")[0].upper()
+    assert f"in the rows that {aggregate_function(name.lower()).name.upper()} reads" in str(caught.value)
+    assert (caught.value.expected or "").endswith(f": of the aggregates only {accepting()} accept others")
+    assert {"COUNT", "COUNT_IF", "SUM", "AVG"} <= {*accepting().replace(" and ", ", ").split(", ")}
+    assert name not in accepting()
+
+
+@pytest.mark.parametrize("call", ["count(x)", "count_if(x > 0)", "sum(x)", "avg(x)"])
+def test_sums_accept_negative_weights(call: str) -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (x BIGINT)")
+        session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT {call} AS y FROM t LATERAL VIEW repeat_row(-1)")
+        session.apply({"t": [{"x": 2, "_op": "insert"}]})
+        assert session.view("v").rows() == [{"y": {"count": -1, "count_if": -1, "sum": -2, "avg": 2.0}[call.partition("(")[0]]}]
 
 
 def test_errors_have_a_place_and_a_remedy_for_the_front_end() -> None:

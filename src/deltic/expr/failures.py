@@ -82,12 +82,15 @@ def too_many_elements(start: object, stop: object, step: int, most: int, span: S
     return EvaluationError(f"from {start} to {stop} by {step} there are more than {most:,} elements", span=span, remedy="a larger step")
 
 
-def negative_weight(row: Sequence[Value], weight: int, place: str, span: Span | None) -> NegativeWeight:
-    """`row` would have the weight `weight` in `place`. span: of the repeat_row; None if the weight comes from Python."""
+def negative_weight(row: Sequence[Value], weight: int, place: str, span: Span | None, reason: str = "") -> NegativeWeight:
+    """`row` would have the weight `weight` in `place`. span: of the repeat_row; None if the weight comes from Python.
+
+    reason: why weights must not be negative there.
+    """
     return NegativeWeight(
         f"the row {shown(row)} would have the weight {weight} in {place}",
         span=span,
-        expected="a weight of at least 0 for every row, after all weights are added up",
+        expected="a weight of at least 0 for every row, after all weights are added up" + (reason and f": {reason}"),
         remedy=IN_PYTHON if span is None else IN_SQL,
     )
 

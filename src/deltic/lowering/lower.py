@@ -191,7 +191,7 @@ class Lowering:
         width = self.streams.shape(rows).layout.width
         gathered = self.streams.gather(rows, width) if width else self.streams.exchange(rows, ())
         arranged = self.streams.arrange(gathered, len(plan.schema))
-        operator = MultisetOperator(arranged.id, plan.schema, plan.span, plan.place)
+        operator = MultisetOperator(arranged.id, plan.schema, plan.span, plan.place, plan.reason)
         return self.streams.builder.add(operator, (arranged.node,), Shape(plan.schema), arranged.partition, reads=(arranged.id,))
 
     def _normalized(self, plan: Plan) -> int:

@@ -259,7 +259,7 @@ def _generated(plan: Generate, relation: Relation) -> Iterator[Pair]:
 def _as_multiset(plan: Multiset, relation: Relation) -> Relation:
     for row, weight in relation.pairs():
         if weight < 0:
-            raise negative_weight(row, weight, plan.place, plan.span)
+            raise negative_weight(row, weight, plan.place, plan.span, plan.reason)
     return relation
 
 

@@ -414,11 +414,12 @@ class Generate(PlanNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Multiset(PlanNode):
-    """The same rows; a negative weight is an error. place: names the relation in the error."""
+    """The same rows; a negative weight is an error. place: names the relation in the error. reason: why it has none there, if not obvious."""
 
     input: Plan
     span: Span | None = field(default=None, compare=False, repr=False)
     place: str = field(default="the view", compare=False, repr=False)
+    reason: str = field(default="", compare=False, repr=False)
 
     @computed
     def schema(self) -> Schema:

@@ -5,8 +5,8 @@ others. Linear nodes add such weights like any others: projections, filters, tab
 over ticks, and the counts and sums of groups. Nodes that test whether a row exists (DISTINCT, set operations, semi joins, outer joins,
 COUNT(DISTINCT …)) test whether its weights add up to more than 0. Both are exact for any weights.
 
-MIN, MAX and other aggregates that are not sums, top-k and user functions of groups are undefined for rows of negative weight, and so are
-views. They read a Multiset, which fails if the total weight of a row is negative. So do the relations that recursive relations are joined
+MIN, MAX and all other aggregates, top-k and user functions of groups are undefined for rows of negative weight, and so are views. This holds
+for VAR_POP or BOOL_AND too, though sums are their state: a variance could be negative, and a condition hold in more rows than there are. They read a Multiset, which fails if the total weight of a row is negative. So do the relations that recursive relations are joined
 with: with a negative factor, more rows would make the result smaller, and the iteration might not end. Relations that are added to
 recursive ones are not restricted: `distinct(e + step(p) - blocked)` grows with p.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from deltic.aggregates import aggregate_functions
 from deltic.errors import Span
 from deltic.expr.nodes import Literal
 from deltic.plan.columns import columns_of_all, reference, remap
@@ -121,7 +122,15 @@ def _narrowed(plan: Aggregate, function: str, negative: frozenset[str]) -> Plan:
     places = {old: new for new, old in enumerate(kept)}
     over = map_expressions(plan, lambda expr: remap(expr, places, below.schema))
     counted = _multiset(below, f"the rows that {function} reads", negative)
+    if isinstance(counted, Multiset):
+        counted = replace(counted, reason=f"of the aggregates only {accepting()} accept others")
     return map_inputs(over, lambda _: counted)
+
+
+def accepting() -> str:
+    """The aggregates that accept rows of negative weight, for errors."""
+    *names, last = sorted(function.name.upper() for function in aggregate_functions() if function.takes_negative)
+    return f"{', '.join(names)} and {last}"
 
 
 def _growing(plan: Join | MultiwayJoin, negative: frozenset[str]) -> Plan:

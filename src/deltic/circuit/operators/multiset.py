@@ -19,12 +19,13 @@ from deltic.types import frozen_list
 
 @dataclass(frozen=True, slots=True)
 class MultisetOperator:
-    """Its input is the change of `arrangement`, which has rows of `schema`. place: names the relation in the error."""
+    """Its input is the change of `arrangement`, which has rows of `schema`. place, reason: for the error, as in the plan."""
 
     arrangement: str
     schema: Schema
     span: Span | None = field(default=None, compare=False, repr=False)
     place: str = field(default="the view", compare=False, repr=False)
+    reason: str = field(default="", compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -52,4 +53,4 @@ class MultisetOperator:
         words = [column[first : first + 1] for column in columns]
         fields = zip(self.schema, Layout.of(self.schema).slices, strict=True)
         row = [frozen_list(decode(words[part], f, context.strings))[0] for f, part in fields]
-        raise negative_weight(row, int(weights[first]), self.place, self.span)
+        raise negative_weight(row, int(weights[first]), self.place, self.span, self.reason)
