@@ -414,7 +414,7 @@ class Generate(PlanNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Multiset(PlanNode):
-    """The same rows; a negative weight is an error. place: names the relation in the error. reason: why it has none there, if not obvious."""
+    """The same rows; a negative weight is an error, which names `place` and, if it is not empty, the reason."""
 
     input: Plan
     span: Span | None = field(default=None, compare=False, repr=False)
