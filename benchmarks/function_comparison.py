@@ -25,7 +25,7 @@ from deltic.types import frozen, type_of
 Ask = Callable[[str], pa.Table]
 """Spark's answer to a query over the view `samples`, which has the columns of SCHEMA and `row`, an INT."""
 SAMPLED_ERRORS: Final = 2
-"""Rows on which Deltic fails that Spark is asked about, one query each."""
+"""Rows on which Deltic fails that Spark evaluates, one query each."""
 BEYOND: Final = object()
 """A date or time outside the years 1 to 9999."""
 LAST_PLACE: Final = 4.5e-16
@@ -88,15 +88,15 @@ def differences(terms: Sequence[Term], rows: Sequence[Row], ask: Ask) -> Iterato
     """What differs, in words; all terms in one query, and one more for each of a few rows that fail."""
     outcomes = [[outcome(term.expr, row) for row in rows] for term in terms]
     try:
-        answer = _answer([_guarded(term, found) for term, found in zip(terms, outcomes, strict=True)], ask)
+        answer = _answer([_guarded(term, values) for term, values in zip(terms, outcomes, strict=True)], ask)
     except Exception:
-        for term, found in zip(terms, outcomes, strict=True):
-            yield from _alone(term, found, rows, ask)
+        for term, values in zip(terms, outcomes, strict=True):
+            yield from _alone(term, values, rows, ask)
     else:
-        for k, (term, found) in enumerate(zip(terms, outcomes, strict=True)):
-            yield from ((term, words) for words in _compared(term, found, rows, answer.column(f"c{k}")))
-    for term, found in zip(terms, outcomes, strict=True):
-        yield from ((term, words) for words in _errors(term, found, rows, ask))
+        for k, (term, values) in enumerate(zip(terms, outcomes, strict=True)):
+            yield from ((term, words) for words in _compared(term, values, rows, answer.column(f"c{k}")))
+    for term, values in zip(terms, outcomes, strict=True):
+        yield from ((term, words) for words in _errors(term, values, rows, ask))
 
 
 def _guarded(term: Term, outcomes: Sequence[Value | EvaluationError]) -> str:
@@ -134,10 +134,10 @@ def _errors(term: Term, outcomes: Sequence[Value | EvaluationError], rows: Seque
     failing = [k for k, value in enumerate(outcomes) if isinstance(value, EvaluationError) and not ours_alone(value)]
     for k in random.Random(term.sql).sample(failing, min(SAMPLED_ERRORS, len(failing))):
         try:
-            found = ask(f"SELECT {term.sql} AS c FROM samples WHERE row = {k}").column("c")
+            spark_values = ask(f"SELECT {term.sql} AS c FROM samples WHERE row = {k}").column("c")
         except Exception:
             continue
-        yield f"{term.sql}: Spark {found.to_pylist()}, ours {outcomes[k]!r} at {_inputs(term, rows[k])}"
+        yield f"{term.sql}: Spark {spark_values.to_pylist()}, ours {outcomes[k]!r} at {_inputs(term, rows[k])}"
 
 
 def agrees(term: Term, theirs: Any, ours: Value) -> bool:

@@ -92,21 +92,21 @@ def registry(spark: Any) -> Iterator[tuple[str, str, list[str]]]:
 
 def examples(name: str, text: str) -> list[str]:
     """The queries among Spark's examples of a function."""
-    found = re.findall(r"^\s*> (SELECT.*?);\s*$", text, re.MULTILINE | re.DOTALL)
-    return [query.replace("_FUNC_", name) for query in found]
+    queries = re.findall(r"^\s*> (SELECT.*?);\s*$", text, re.MULTILINE | re.DOTALL)
+    return [query.replace("_FUNC_", name) for query in queries]
 
 
 def probes(name: str) -> list[str]:
     """Calls on columns of any types, those that Deltic accepts."""
-    found: list[str] = []
+    texts: list[str] = []
     for arity in (1, 2, 3):
         calls = (f"{name}({', '.join(columns)})" for columns in itertools.product(COLUMNS, repeat=arity))
         for call in itertools.islice(calls, 0, None, (1, 5, 61)[arity - 1]):
-            if len(found) >= PROBED * arity:
+            if len(texts) >= PROBED * arity:
                 break
             terms, _ = accepted(name, [call])
-            found += [term.sql for term in terms]
-    return found
+            texts += [term.sql for term in terms]
+    return texts
 
 
 def tried(finding: Finding, queries: Iterable[str], ask: Ask) -> None:

@@ -55,8 +55,8 @@ class Peer:
     def answer(self) -> tuple[float, set[tuple[int, ...]]]:
         """How long the query took, in seconds, and its rows."""
         start = time.perf_counter()
-        found = self.database.sql(QUERY).to_arrow_table()
-        return time.perf_counter() - start, set(zip(*(column.to_pylist() for column in found.columns), strict=True))
+        table = self.database.sql(QUERY).to_arrow_table()
+        return time.perf_counter() - start, set(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def measured(session: deltic.Session, peer: Peer, rows: int, ticks: int, changes: int, rng: np.random.Generator) -> dict[str, Any]:

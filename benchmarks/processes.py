@@ -48,7 +48,7 @@ def descendants(pid: int) -> Iterator[int]:
         except (FileNotFoundError, ProcessLookupError):
             continue
         children[int(parent)].append(int(stat.parent.name))
-    found = children[pid]
-    while found:
-        yield from found
-        found = [grandchild for child in found for grandchild in children[child]]
+    generation = children[pid]
+    while generation:
+        yield from generation
+        generation = [grandchild for child in generation for grandchild in children[child]]

@@ -3,7 +3,7 @@
 `closure`: all pairs that are connected in a graph of 2,000 nodes and 4,000 edges, nearly acyclic; 50 ticks of 10 changes. `reachability`:
 what node 0 reaches in one of 100,000 nodes and 400,000 edges; 50 ticks of 100 changes. `wiki`: what the busiest voter of
 wiki_vote.parquet (in the folder that DELTIC_DATA names) reaches; 1,000 ticks that delete one vote. `path`: all pairs on a path of 1,500
-nodes; 20 ticks that cut an edge or mend it. The figures at the top are those of the first case.
+nodes; 20 ticks that remove an edge or add it again. The figures at the top are those of the first case.
 """
 
 from __future__ import annotations

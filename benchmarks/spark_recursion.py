@@ -79,7 +79,7 @@ def result(answer: Figures, params: Figures) -> Figures:
 def describe(name: str, case: Figures) -> str:
     """A case as a line of progress: Deltic's tick, and how many times as long each of Spark's ways takes."""
     own = case["tick_ms"]["median"]
-    ran = {peer: found["tick_ms"]["median"] for peer, found in case["peers"].items() if "absent" not in found}
+    ran = {peer: measured["tick_ms"]["median"] for peer, measured in case["peers"].items() if "absent" not in measured}
     return "; ".join([harness.describe(name, case), *(f"{peer} {took:.0f} ms ({took / own:.1f} ×)" for peer, took in ran.items())])
 
 

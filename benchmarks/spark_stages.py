@@ -52,11 +52,11 @@ class Stages:
         return self._store.jobsList(self._jvm.java.util.ArrayList())
 
 
-def _newest(found: Any, number: str) -> int:
-    return int(getattr(found.apply(0), number)()) if found.size() else -1
+def _newest(listed: Any, number: str) -> int:
+    return int(getattr(listed.apply(0), number)()) if listed.size() else -1
 
 
-def _after(found: Any, number: str, mark: int) -> list[Any]:
+def _after(listed: Any, number: str, mark: int) -> list[Any]:
     """Those that came after a mark, newest first; the store lists them so."""
-    entries = (found.apply(i) for i in range(found.size()))
+    entries = (listed.apply(i) for i in range(listed.size()))
     return list(takewhile(lambda entry: getattr(entry, number)() > mark, entries))

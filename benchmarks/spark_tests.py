@@ -193,7 +193,7 @@ class Outcome:
 
 
 class Trial:
-    """One file, asked here."""
+    """The queries of one file, run by this process."""
 
     def __init__(self, folder: Path, file: str) -> None:
         self._folder, self._file = folder, file
@@ -232,7 +232,7 @@ class Trial:
                     return self._refused(event, refusal, f"relation {name}: ")
             except DelticError as error:
                 return self._refused(event, error)
-            except Exception as error:  # a raw error is a defect, told as one
+            except Exception as error:  # a raw error is a defect, and reported as one
                 return "differs", f"raw {type(error).__name__}: {error}"[:200]
         try:
             return self._compared(event, self._session.view("__q").to_arrow())

@@ -152,7 +152,7 @@ def uniform(nodes: int = 100_000, edges: int = 400_000, ticks: int = 50, changes
 
 
 def path(nodes: int = 1_500, ticks: int = 20, seed: int = 9) -> Feed:
-    """The edges from each node to the next one; a tick cuts one of them, and the next tick mends it."""
+    """The edges from each node to the next one; a tick removes one of them, and the next tick adds it again."""
     assert ticks % 2 == 0, "each cut edge is restored"
     source = np.arange(nodes - 1)
     cut = np.repeat(np.random.default_rng(seed).integers(0, nodes - 1, ticks // 2), 2)

@@ -17,8 +17,8 @@ class EdgeSet:
         """Removes the deleted edges and adds the new ones. Cost: O(n + m log n) for m changes."""
         weight, source, target = edges
         changed = source << 32 | target
-        gone, new = np.sort(changed[weight < 0]), np.sort(changed[weight > 0])
-        kept = np.delete(self.keys, np.searchsorted(self.keys, gone))
+        deleted, new = np.sort(changed[weight < 0]), np.sort(changed[weight > 0])
+        kept = np.delete(self.keys, np.searchsorted(self.keys, deleted))
         self.keys = np.insert(kept, np.searchsorted(kept, new), new)
 
     def ends(self) -> tuple[Words, Words]:

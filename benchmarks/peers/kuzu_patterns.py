@@ -23,7 +23,7 @@ class Tick:
 
     nodes: pa.Table
     new: pa.Table
-    gone: list[dict[str, int]]
+    deleted: list[dict[str, int]]
 
 
 class Recompute:
@@ -39,26 +39,26 @@ class Recompute:
         nodes = np.setdiff1d(np.concatenate([source, target]), self.known)
         self.known = np.union1d(self.known, nodes)
         new = weight > 0
-        gone = zip(source[~new].tolist(), target[~new].tolist(), strict=True)
-        rows = [{"src": a, "dst": b} for a, b in gone]
+        deleted = zip(source[~new].tolist(), target[~new].tolist(), strict=True)
+        rows = [{"src": a, "dst": b} for a, b in deleted]
         return Tick(pa.table({"id": nodes}), pa.table({"src": source[new], "dst": target[new]}), rows)
 
     def tick(self, prepared: Tick) -> list[list[int]]:
         nodes, new = prepared.nodes, prepared.new
-        if prepared.gone:
-            self.connection.execute(DELETE, {"rows": prepared.gone})
+        if prepared.deleted:
+            self.connection.execute(DELETE, {"rows": prepared.deleted})
         if nodes.num_rows:
             self.connection.execute("COPY Node FROM nodes")
         if new.num_rows:
             self.connection.execute("COPY Edge FROM new")
         try:
-            found = self.connection.execute(self.pattern.cypher())
+            result = self.connection.execute(self.pattern.cypher())
         except RuntimeError as error:
             if "Interrupted" not in str(error):
                 raise
             raise Absent(f"the query does not end within {LIMIT_S:.0f} s") from error
-        assert isinstance(found, kuzu.QueryResult)
-        return [list(row) for row in found]
+        assert isinstance(result, kuzu.QueryResult)
+        return [list(row) for row in result]
 
     def answer(self, read: list[list[int]]) -> Answer:
         return Answer(list(np.array(read, np.int64).reshape(-1, len(self.pattern.names)).T), None)

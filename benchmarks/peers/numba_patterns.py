@@ -35,7 +35,7 @@ def seek(target: Words, start: int, stop: int, value: int) -> int:
 @numba.njit("int64(int64[::1], int64[::1], int64[::1], int64[:, ::1])")
 def triangles(first: Words, source: Words, target: Words, out: Words) -> int:
     """How many t(x, y, z) := g(x, y), g(x, z), g(y, z) there are; as many as `out`, int64[k, 3], has room for are written to it."""
-    found = 0
+    count = 0
     for edge in range(len(source)):
         x, y = source[edge], target[edge]
         short, long = (x, y) if first[x + 1] - first[x] < first[y + 1] - first[y] else (y, x)
@@ -46,10 +46,10 @@ def triangles(first: Words, source: Words, target: Words, out: Words) -> int:
             if at == stop:
                 break
             if target[at] == z:
-                if found < len(out):
-                    out[found, 0], out[found, 1], out[found, 2] = x, y, z
-                found += 1
-    return found
+                if count < len(out):
+                    out[count, 0], out[count, 1], out[count, 2] = x, y, z
+                count += 1
+    return count
 
 
 class Recompute:
@@ -65,13 +65,13 @@ class Recompute:
         self.edges.apply(prepared)
         source, target = self.edges.ends()
         first = np.searchsorted(source, np.arange(int(max(source.max(initial=0), target.max(initial=0))) + 2))
-        found = triangles(first, source, target, self.out)
+        count = triangles(first, source, target, self.out)
         if not self.listed:
-            return (np.array([found], np.int64),)
-        if found > len(self.out):
-            self.out = np.zeros((2 * found, 3), np.int64)
+            return (np.array([count], np.int64),)
+        if count > len(self.out):
+            self.out = np.zeros((2 * count, 3), np.int64)
             triangles(first, source, target, self.out)
-        return tuple(self.out[:found].T)
+        return tuple(self.out[:count].T)
 
     def answer(self, read: View) -> Answer:
         return Answer(read, None)

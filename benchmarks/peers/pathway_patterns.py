@@ -28,15 +28,15 @@ class Rows(pw.Schema):
 def view(pattern: Pattern, rows: Any) -> Any:
     edges = rows.filter(pw.this.kind == EDGE)
     source, target = tuple(pattern.edges[0])
-    found = edges.select(**{source: pw.this.src, target: pw.this.dst})
+    matches = edges.select(**{source: pw.this.src, target: pw.this.dst})
     bound = [source, target]
     for edge in pattern.edges[1:]:
         ends = dict(zip(edge, (edges.src, edges.dst), strict=True))
-        conditions = [found[variable] == end for variable, end in ends.items() if variable in bound]
+        conditions = [matches[variable] == end for variable, end in ends.items() if variable in bound]
         new = {variable: end for variable, end in ends.items() if variable not in bound}
-        found = found.join(edges, *conditions).select(**{variable: found[variable] for variable in bound}, **new)
+        matches = matches.join(edges, *conditions).select(**{variable: matches[variable] for variable in bound}, **new)
         bound += new
-    return found.select(**{name: pw.this[name] for name in bound}) if pattern.listed else found.reduce(n=pw.reducers.count())
+    return matches.select(**{name: pw.this[name] for name in bound}) if pattern.listed else matches.reduce(n=pw.reducers.count())
 
 
 class Incremental(pathway_feed.Incremental):

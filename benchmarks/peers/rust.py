@@ -59,8 +59,8 @@ def join_aggregate(workload: str, folder: Path, timeout_s: float) -> harness.Fig
     script = drive.script(folder)
 
     def correct(views: list[object]) -> bool:
-        found = [checks.Accumulated().replace(tuple(np.array(view, np.int64).reshape(-1, 3).T)) for view in views]
-        return found == script["expected"]
+        answers = [checks.Accumulated().replace(tuple(np.array(view, np.int64).reshape(-1, 3).T)) for view in views]
+        return answers == script["expected"]
 
     return run(workload, [folder / "orders.bin", folder / "customers.bin"], script["kinds"], correct, timeout_s)
 
@@ -76,4 +76,4 @@ def recursion(folder: Path, timeout_s: float) -> harness.Figures:
 def triangles(folder: Path, counts: Sequence[int], timeout_s: float) -> harness.Figures:
     """The feed in `folder` on `triangles`, which lists what changes and says how many there are after every tick."""
     script = drive.script(folder)
-    return run("triangles", [folder / "edges.bin"], script["kinds"], lambda found: found == counts, timeout_s)
+    return run("triangles", [folder / "edges.bin"], script["kinds"], lambda answers: answers == counts, timeout_s)

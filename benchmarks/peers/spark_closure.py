@@ -45,13 +45,13 @@ class Graph:
         """All pairs, by a loop. Each round is cut off from those before it, or its plan would hold all of theirs."""
         assert self.edges is not None
         steps = self.edges.selectExpr("src AS dst", "dst AS target")
-        found = new = self.edges
+        reached = new = self.edges
         while True:
             walked = new.join(steps, "dst").selectExpr("src", "target AS dst").distinct()
-            new = walked.join(found, ["src", "dst"], "left_anti").localCheckpoint()
+            new = walked.join(reached, ["src", "dst"], "left_anti").localCheckpoint()
             if new.isEmpty():
-                return columns(found.toArrow())
-            found = found.union(new).coalesce(self.partitions).localCheckpoint()
+                return columns(reached.toArrow())
+            reached = reached.union(new).coalesce(self.partitions).localCheckpoint()
 
 
 def columns(read: pa.Table) -> Change:

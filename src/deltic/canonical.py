@@ -9,7 +9,7 @@ An ARRAY, a MAP or a STRUCT is written value by value, most significant byte fir
 A value with a -0.0 in it is followed by 00 and the same once more, zeros with their signs: so it is another value, and sorts beside
 the one with 0.0.
 
-What always holds: `from_bytes(to_bytes(x)) = x`, with one NaN. Nothing here knows where the bytes are kept.
+What always holds: `from_bytes(to_bytes(x)) = x`, with one NaN. Where the bytes are kept is defined elsewhere.
 """
 
 from __future__ import annotations

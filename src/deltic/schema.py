@@ -1,7 +1,7 @@
-"""Fields and schemas, and the operations of rows of changes. What types are is said in deltic.types, and named here as well.
+"""Fields and schemas, and the operations of rows of changes. The types are defined in deltic.types and exported here too.
 
 Invariant: schemas are immutable values, equal when they mean the same.
-This module knows nothing of how values are stored (trace/encoding.py does).
+How values are stored is defined in trace/encoding.py.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class Schema:
 
     def find(self, name: str) -> tuple[int, ...]:
         """Positions of the columns called `name`."""
-        wanted = name.lower()
-        return tuple(i for i, field in enumerate(self.fields) if field.name.lower() == wanted)
+        lowered = name.lower()
+        return tuple(i for i, field in enumerate(self.fields) if field.name.lower() == lowered)
 
     @property
     def read(self) -> Schema:

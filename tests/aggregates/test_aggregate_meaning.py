@@ -62,18 +62,18 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("found", "wanted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_values(found: Value, wanted: Value) -> None:
-    assert found == wanted
-    assert found.__class__ is wanted.__class__
+@pytest.mark.parametrize(("actual", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_values(actual: Value, expected: Value) -> None:
+    assert actual == expected
+    assert actual.__class__ is expected.__class__
 
 
 @pytest.mark.parametrize("name", ["var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr"])
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
 def test_values_that_are_not_finite_give_nan(name: str, odd: float) -> None:
     width = aggregate_function(name).parameters[0]
-    found = value(name, PAIRS if width == 2 else D, (1.0,) * width, (odd, 2.0)[:width])
-    assert isinstance(found, float) and math.isnan(found)
+    actual = value(name, PAIRS if width == 2 else D, (1.0,) * width, (odd, 2.0)[:width])
+    assert isinstance(actual, float) and math.isnan(actual)
 
 
 def test_a_correlation_never_leaves_its_range() -> None:

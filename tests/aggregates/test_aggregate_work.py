@@ -109,6 +109,6 @@ def test_deleting_the_first_row_again_and_again_does_not_degrade() -> None:
             with session.transaction() as tx:
                 tx.delete("t", [-100 - i])
             assert max(worked(session, ("min_by", "median")).values()) <= BOUND
-            wanted = "row" if i == 39 else f"a{i + 1:04}"
-            assert session.view("v_min_by").lookup(0)[0]["r"].startswith(wanted)
+            expected = "row" if i == 39 else f"a{i + 1:04}"
+            assert session.view("v_min_by").lookup(0)[0]["r"].startswith(expected)
         assert session.view("v_median").lookup(0)[0]["r"] == statistics.median(values[::GROUPS].tolist())

@@ -101,11 +101,11 @@ def test_views_equal_the_results_of_spark(spark: Any, group: str) -> None:
             with session.transaction() as tx:
                 tx.delete("t", [number])
             del rows[number]
-        found = session.view("v").to_arrow()
+        actual = session.view("v").to_arrow()
     spark.createDataFrame([tuple(each.values()) for each in map(ordered, rows.values())], COLUMNS).createOrReplaceTempView("t")
     frame = spark.sql(query)
-    assert [Type.parse(field.dataType.simpleString().upper()).arrow for field in frame.schema] == found.schema.types
-    ours = sorted(found.to_pylist(), key=lambda each: each.get("k") or 0)
+    assert [Type.parse(field.dataType.simpleString().upper()).arrow for field in frame.schema] == actual.schema.types
+    ours = sorted(actual.to_pylist(), key=lambda each: each.get("k") or 0)
     theirs = sorted((each.asDict() for each in frame.collect()), key=lambda each: each.get("k") or 0)
     assert len(ours) == len(theirs) == (4 if group else 1)
     for one, other in zip(ours, theirs, strict=True):

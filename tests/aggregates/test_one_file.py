@@ -1,4 +1,4 @@
-"""A new aggregate is one file: a throw-away module, and SQL knows it, with DISTINCT, FILTER, deletions and shards."""
+"""A new aggregate is one file: a temporary module that registers it for SQL, with DISTINCT, FILTER, deletions and shards."""
 
 from __future__ import annotations
 

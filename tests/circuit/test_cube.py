@@ -101,8 +101,8 @@ def test_heavy_hitters_are_counted_once(shards: int) -> None:
         engine.tick(tick)
         tables = applied(tables, tick)
         for name, plan in program.views.items():
-            found = evaluate(plan, tables)
-            assert engine.view(name) == found and len(found) > 0, name
+            actual = evaluate(plan, tables)
+            assert engine.view(name) == actual and len(actual) > 0, name
 
 
 @pytest.mark.parametrize(("shards", "whole"), [(2, True), (3, True), (8, False)])

@@ -47,10 +47,10 @@ def check(seed: int, shape: str | None = None) -> None:
             if rng.random() < 0.8
         }
         expected = running.said(replace(running.operator, naive=True), changes)
-        found = running.tick(changes)
+        actual = running.tick(changes)
         after = brute_force(query, running.content)
-        assert found == difference(after, before), f"seed {seed}, {shape}: tick {number}"
-        assert expected == found
+        assert actual == difference(after, before), f"seed {seed}, {shape}: tick {number}"
+        assert expected == actual
         before = after
 
 
@@ -254,9 +254,9 @@ def test_only_the_read_pages_of_a_mapped_batch_are_verified() -> None:
     source = np.arange(n) // 4
     batch = consolidate(Rows((source, (source * 7 + np.arange(n) % 4) % n), (np.ones(n, np.int64),)))
     verified: list[int] = []
-    for name, mine in (("out", batch), ("in", turned(batch))):
-        guard = Guard(mine.index, n, lambda pages: None, verified.extend)
-        mapped = Batch.trusted(mine.columns, mine.weights, mine.index, guard=guard)
+    for name, turned_batch in (("out", batch), ("in", turned(batch))):
+        guard = Guard(turned_batch.index, n, lambda pages: None, verified.extend)
+        mapped = Batch.trusted(turned_batch.columns, turned_batch.weights, turned_batch.index, guard=guard)
         state[name] = Spine.over(2, 1, (mapped,))
     stepped(MultiwayJoinOperator(triangle_rules()), state, edges((17, 23)))
     assert 1 <= len(verified) <= 8

@@ -109,7 +109,7 @@ def check(seed: int, depth: int) -> None:
     """Every time of some epochs, in order."""
     rng = random.Random(seed)
     running = random_join(rng, depth)
-    found: dict[Time, Counter[Row]] = {}
+    actual: dict[Time, Counter[Row]] = {}
     for epoch in range(EPOCHS):
         clock = Clock((epoch,))
         nest = Nest.of(Context(0, 1, Tick(epoch), running.state, string_table(1)), clock)
@@ -118,11 +118,11 @@ def check(seed: int, depth: int) -> None:
             clock.time = (epoch, *time)
             rows = running.at(nest, random_changes(rng, running, time))
             if rows:
-                found[clock.time] = rows
+                actual[clock.time] = rows
         assert nest.due.empty
         for name, trace in nest.traces.items():
             running.state[name] = running.state[name].appended(trace.added.scan(Counters()))
-    assert found == {time: rows for time, rows in running.expected().items() if rows}, f"seed {seed}, depth {depth}"
+    assert actual == {time: rows for time, rows in running.expected().items() if rows}, f"seed {seed}, depth {depth}"
 
 
 @pytest.mark.parametrize("depth", [1, 2])

@@ -49,8 +49,8 @@ def session() -> Iterator[deltic.Session]:
 def touched(session: deltic.Session, view: str) -> int:
     """Rows that the view's operators touched in the last tick."""
     assert session.last_tick is not None
-    mine = {operator["id"] for operator in session.explain(f"v_{view}").json()["operators"]}
-    return sum(c.touched for node, c in session.last_tick.counters.items() if node in mine)
+    own = {operator["id"] for operator in session.explain(f"v_{view}").json()["operators"]}
+    return sum(c.touched for node, c in session.last_tick.counters.items() if node in own)
 
 
 def changes(session: deltic.Session) -> Iterator[None]:

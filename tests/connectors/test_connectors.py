@@ -126,9 +126,9 @@ def test_a_sink_that_does_not_recognise_an_epoch_is_detected(folder: Path, tmp_p
 
 
 def test_a_dry_run_and_explain_show_it(folder: Path) -> None:
-    found = dry_run(SCRIPT, name="s", state=str(folder / "state"), base=folder).json()
-    assert found["sources"] == {"t": {"location": str(folder / "in.jsonl"), "files": ["in.jsonl"], "rows": 6, "letters": 0}}
-    assert found["sinks"]["out"] == {"view": "sums", "location": str(folder / "out.jsonl"), "mode": "changes", "epoch": None}
+    actual = dry_run(SCRIPT, name="s", state=str(folder / "state"), base=folder).json()
+    assert actual["sources"] == {"t": {"location": str(folder / "in.jsonl"), "files": ["in.jsonl"], "rows": 6, "letters": 0}}
+    assert actual["sinks"]["out"] == {"view": "sums", "location": str(folder / "out.jsonl"), "mode": "changes", "epoch": None}
     with deltic.Session() as session:
         session.sql(SCRIPT)
         assert str(session.explain()).splitlines()[:2] == ["source t: lines of in.jsonl", "sink out: sums to lines of out.jsonl"]

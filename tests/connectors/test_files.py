@@ -1,4 +1,4 @@
-"""Files as changes: what each format says, rows told by their number, portions that go on, files that do not hold still."""
+"""Files as changes: the content of each format, numbered rows, reads that resume, files that change while they are read."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_listing_is_sorted_by_name_and_skips_hidden_and_unfinished_files(tmp_p
     for name in ("b.csv", "a.csv", "B", ".hidden", "_SUCCESS", "c.tmp", "d.staged", "a b"):
         write(tmp_path, name, name)
     (tmp_path / "folder").mkdir()
-    (tmp_path / "gone").symlink_to(tmp_path / "nothing")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
     (tmp_path / "link").symlink_to(tmp_path / "B")
     reader = FileReader(LOG, "csv", f"file://{tmp_path}")
     assert [entry.name for entry in reader.listing()] == ["B", "a b", "a.csv", "b.csv", "link"]
@@ -517,8 +517,8 @@ def test_an_unterminated_quote_is_detected_exactly(tmp_path: Path, width: int, v
     for above in ("", f"{before}a\n"):
         for ending in ENDINGS:
             write(tmp_path, f'{above}{before}"{doubled}"{ending}')
-            found = rows(read(tmp_path, table, "csv"))[-1]
-            assert found["ab"[width - 1]] == value
+            actual = rows(read(tmp_path, table, "csv"))[-1]
+            assert actual["ab"[width - 1]] == value
         write(tmp_path, f'{above}{before}"{doubled}')
         with pytest.raises(SourceError, match="ends within a quoted field"):
             read(tmp_path, table, "csv")

@@ -75,10 +75,10 @@ def test_spark_takes_the_same_texts_but_for_these(
 
 def by_deltic(folder: Path, format: str, type_: Type) -> dict[int, str]:
     portions = read(folder, TableSchema("t", Schema((Field("i", INT), Field("v", type_)))), format, on_error="dead_letter")
-    found = {letter.row - 1: "refused" for letter in letters(portions)}
+    actual = {letter.row - 1: "refused" for letter in letters(portions)}
     for portion in portions:
-        found |= {row["i"]: repr(row["v"]) for row in with_numbers(portion.changes, type_)}
-    return found
+        actual |= {row["i"]: repr(row["v"]) for row in with_numbers(portion.changes, type_)}
+    return actual
 
 
 def with_numbers(table: pa.Table, type_: Type) -> list[dict[str, Any]]:
@@ -89,8 +89,8 @@ def with_numbers(table: pa.Table, type_: Type) -> list[dict[str, Any]]:
 
 def by_spark(spark: Any, folder: Path, format: str, type_: Type) -> dict[int, str]:
     reader = spark.read.schema(f"i INT, v {type_.sql}, bad STRING").option("columnNameOfCorruptRecord", "bad")
-    found = reader.format(format).load(str(folder)).select("i", "v", "bad").toArrow()
-    return {row["i"]: "refused" if row["bad"] is not None else repr(row["v"]) for row in with_numbers(found, type_)}
+    actual = reader.format(format).load(str(folder)).select("i", "v", "bad").toArrow()
+    return {row["i"]: "refused" if row["bad"] is not None else repr(row["v"]) for row in with_numbers(actual, type_)}
 
 
 @pytest.mark.parametrize("format", ["parquet", "csv", "json"])
@@ -106,5 +106,5 @@ def test_spark_reads_what_deltic_writes(spark: Any, tmp_path: Path, format: str)
     table = random_rows(random.Random(4), EVERY, 400, plain=True)
     (tmp_path / "a").write_bytes(b"".join(encoded(table, format)))
     schema = ", ".join(f"{field.name} {field.type.sql}" for field in EVERY.schema)
-    found = spark.read.schema(schema).option("mode", "FAILFAST").format(format).load(str(tmp_path)).toArrow()
-    assert same(found.cast(table.schema).to_pylist(), table.to_pylist())
+    actual = spark.read.schema(schema).option("mode", "FAILFAST").format(format).load(str(tmp_path)).toArrow()
+    assert same(actual.cast(table.schema).to_pylist(), table.to_pylist())

@@ -111,10 +111,10 @@ def test_the_sum_of_the_changes_is_the_view(tmp_path: Path, format: str) -> None
     held: list[dict[str, Any]] = []
     for epoch in range(20):
         new = random_rows(chance, EVERY, 8, plain=True).to_pylist()
-        gone = [held.pop(chance.randrange(len(held))) for _ in range(min(len(held), chance.randrange(6)))]
+        removed = [held.pop(chance.randrange(len(held))) for _ in range(min(len(held), chance.randrange(6)))]
         held += new
-        change = pa.Table.from_pylist([*new, *gone], EVERY.schema.arrow).append_column(
-            "_weight", pa.array([1] * len(new) + [-1] * len(gone))
+        change = pa.Table.from_pylist([*new, *removed], EVERY.schema.arrow).append_column(
+            "_weight", pa.array([1] * len(new) + [-1] * len(removed))
         )
         changes_sink(tmp_path, format).deliver(epoch, change)
     if format == "parquet":
@@ -136,8 +136,8 @@ def test_duckdb_reads_what_a_sink_writes(tmp_path: Path, format: str) -> None:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         names = ", ".join(content.column_names)
-        found = connection.sql(f"SELECT {names} FROM read_{format}('{tmp_path}/changes-*'{options})").to_arrow_table()
-    assert same(found.cast(content.schema).to_pylist(), content.to_pylist())
+        actual = connection.sql(f"SELECT {names} FROM read_{format}('{tmp_path}/changes-*'{options})").to_arrow_table()
+    assert same(actual.cast(content.schema).to_pylist(), content.to_pylist())
 
 
 # --- whose folder it is

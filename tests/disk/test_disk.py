@@ -1,4 +1,4 @@
-"""Durable operations: all or nothing, steps in the order that makes them durable, and nothing left behind by what fails."""
+"""Durable operations: all or nothing, steps in the order that makes them durable, and failed operations leave no files."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def database() -> Any:
 @pytest.mark.parametrize("term", agreeing(), ids=lambda term: term.sql)
 def test_duckdb_agrees(database: Any, term: Term) -> None:
     theirs = [row[0] for row in database.execute(f"SELECT {term.sql} FROM edges").fetchall()]
-    for found, row in zip(theirs, ROWS, strict=True):
+    for actual, row in zip(theirs, ROWS, strict=True):
         ours = outcome(term.expr, row)
         assert not isinstance(ours, EvaluationError)
-        assert alike(found, ours), (term.sql, found, ours)
+        assert alike(actual, ours), (term.sql, actual, ours)

@@ -63,9 +63,9 @@ def both(expr: Expr, row: tuple[Value, ...] = ()) -> Value:
     """The value, by both evaluators, which agree."""
     columns = [pa.array([value]) for value in row]
     value = evaluate(expr, row)
-    found = evaluate_columns(expr, columns, 1)
-    assert found.type == expr.type.arrow
-    assert repr(found.to_pylist()[0]) == repr(value) or isinstance(value, datetime.datetime)
+    actual = evaluate_columns(expr, columns, 1)
+    assert actual.type == expr.type.arrow
+    assert repr(actual.to_pylist()[0]) == repr(value) or isinstance(value, datetime.datetime)
     return value
 
 
@@ -207,7 +207,7 @@ def test_an_error_shows_its_place_and_its_row() -> None:
 
 
 def test_the_least_row_fails_whichever_part_is_evaluated_first() -> None:
-    """The left side fails on row 2, the right one on row 1: row 1 is told."""
+    """The left side fails on row 2, the right one on row 1: row 1 is reported."""
     left = resolve("/", [integer(1), Column(0, INT, False)])
     right = cast(Column(1, STRING, False), DOUBLE)
     with pytest.raises(CastFailure) as caught:
@@ -267,9 +267,9 @@ VALUES = [
 
 @pytest.mark.parametrize(("expr", "expected"), VALUES)
 def test_values(expr: Expr, expected: Value) -> None:
-    found = both(expr)
-    assert found == expected and type(found) is type(expected)
-    assert repr(found) == repr(expected) or not isinstance(expected, float)
+    actual = both(expr)
+    assert actual == expected and type(actual) is type(expected)
+    assert repr(actual) == repr(expected) or not isinstance(expected, float)
 
 
 def test_normalize_applies_only_to_floats() -> None:

@@ -1,6 +1,6 @@
 """Spark itself evaluates every term on edge values: the same value, and an error on the same rows.
 
-Spark is asked for the rows on which Deltic finds a value, all terms of a chunk in one job; then, one by one, for a sample of the
+Spark evaluates the rows on which Deltic finds a value, all terms of a chunk in one job; then, one by one, for a sample of the
 rows on which Deltic finds an error. What may differ is named in `tolerance`, with the reason.
 """
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.filterwarnings("i
 ROWS = edge_rows(120, seed=ROTATION)
 TERMS = all_terms()
 CHUNK = 60
-SAMPLE = 2  # failing rows of each chunk's every seventh term that Spark is asked about, one query each
+SAMPLE = 2  # failing rows of each chunk's every seventh term that Spark evaluates, one query each
 
 BEYOND = object()
 
@@ -68,11 +68,11 @@ def test_values(spark: Any, edges: Any, start: int) -> None:
         pytest.fail("\n".join(_culprits(spark, terms, outcomes)))
     differences = []
     for k, (term, expected) in enumerate(zip(terms, outcomes, strict=True)):
-        found = answer.column(f"c{k}")
-        if found.type != term.expr.type.arrow:
-            differences.append(f"{term.sql}: Spark's type is {found.type}, ours {term.expr.type}")
+        actual = answer.column(f"c{k}")
+        if actual.type != term.expr.type.arrow:
+            differences.append(f"{term.sql}: Spark's type is {actual.type}, ours {term.expr.type}")
             continue
-        for row, scalar, ours in zip(ROWS, found.combine_chunks(), expected, strict=True):
+        for row, scalar, ours in zip(ROWS, actual.combine_chunks(), expected, strict=True):
             if not isinstance(ours, EvaluationError) and not tolerance(term, theirs := _python(scalar), ours):
                 differences.append(f"{term.sql}: Spark {theirs!r}, ours {ours!r} at {_inputs(term, row)}")
     assert not differences, "\n".join(differences[:40])
@@ -84,7 +84,7 @@ def _good(outcomes: Sequence[Value | EvaluationError]) -> str:
 
 
 def _culprits(spark: Any, terms: Sequence[Term], outcomes: Sequence[Sequence[Value | EvaluationError]]) -> Iterator[str]:
-    """Which terms Spark refuses or fails, each asked by itself."""
+    """Which terms Spark refuses or fails, each in a query of its own."""
     for term, expected in zip(terms, outcomes, strict=True):
         try:
             spark.sql(f"SELECT CASE WHEN {_good(expected)} THEN {term.sql} END FROM edges").toArrow()
@@ -100,10 +100,10 @@ def test_errors(spark: Any, edges: Any, start: int) -> None:
         failing = [k for k, value in enumerate(outcomes) if isinstance(value, EvaluationError) and not ours_alone(term, value)]
         for k in draw.sample(failing, min(SAMPLE, len(failing))):
             try:
-                found = spark.sql(f"SELECT {term.sql} FROM edges WHERE row = {k}").toArrow()
+                actual = spark.sql(f"SELECT {term.sql} FROM edges WHERE row = {k}").toArrow()
             except Exception:
                 continue
-            differences.append(f"{term.sql}: Spark {found.column(0)}, ours {outcomes[k]!r} at {_inputs(term, ROWS[k])}")
+            differences.append(f"{term.sql}: Spark {actual.column(0)}, ours {outcomes[k]!r} at {_inputs(term, ROWS[k])}")
     assert not differences, "\n".join(differences[:40])
 
 

@@ -130,15 +130,15 @@ def test_explain_names_the_sources_and_sinks_of_what_it_shows(session: deltic.Se
         "sink out: Totals to json out/totals, changes",
         "",
     ]
-    told = session.explain().json()
-    assert told["sources"]["orders"] == {
+    explained = session.explain().json()
+    assert explained["sources"]["orders"] == {
         "format": "parquet",
         "path": "in/orders",
         "op_column": "_op",
         "on_error": "dead_letter",
         "dead_letter_path": "letters",
     }
-    assert told["sinks"] == {"out": {"view": "Totals", "format": "json", "path": "out/totals", "mode": "changes"}}
+    assert explained["sinks"] == {"out": {"view": "Totals", "format": "json", "path": "out/totals", "mode": "changes"}}
     aside = session.explain("aside")
     assert (aside.json()["sources"], aside.json()["sinks"]) == ({}, {})
     assert str(aside).startswith("view aside")

@@ -52,8 +52,8 @@ def check(build: Callable[[deltic.Stream, deltic.Stream], deltic.Stream], seed: 
                             tx.insert(table, [dict(zip(PAIR, row, strict=True))])
                             rows[row] = 1
             expected = evaluate(circuit.outputs["out"], content)
-            found = Relation((tuple(row.values()), 1) for row in session.view("out").rows())
-            assert found == expected
+            actual = Relation((tuple(row.values()), 1) for row in session.view("out").rows())
+            assert actual == expected
             seen += len(expected)
     assert seen
 
@@ -227,7 +227,7 @@ class Adder:
 
 
 def test_a_digest_covers_captured_values() -> None:
-    """Two that differ in it must not share state; what cannot be told apart is refused."""
+    """Two that differ in it must not share state; functions that cannot be distinguished are refused."""
 
     def nested(row: Any) -> Any:
         def scaled() -> int:
@@ -253,8 +253,8 @@ def test_a_digest_is_the_same_in_every_process() -> None:
     exec(compile(program, "<string>", "exec"), here)
     environment = {**os.environ, "PYTHONHASHSEED": "1"}
     command = [sys.executable, "-c", f"{program}; print(digest)"]
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
-    assert found == here["digest"]
+    actual = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+    assert actual == here["digest"]
 
 
 def run(build: Callable[[deltic.Stream], deltic.Stream]) -> None:

@@ -102,7 +102,7 @@ def test_an_unknown_hint_is_refused() -> None:
 
 
 class Counted:
-    """Some tuples of each row, and how often it was asked for them."""
+    """Some tuples of each row, and the number of its calls."""
 
     calls = 0
 
@@ -120,10 +120,10 @@ def test_a_table_function_is_called_once_for_a_row_however_many_tuples_and_colum
 @pytest.mark.parametrize("on_batches", [False, True])
 @pytest.mark.parametrize("column", ["n", "s"])  # over one column of texts a function is called once for each text
 def test_a_function_of_several_columns_is_called_once_for_a_row(column: str, on_batches: bool) -> None:
-    asked: list[int] = []
+    noted: list[int] = []
 
     def each(row: Any) -> tuple[Any, ...]:
-        _note(asked)
+        _note(noted)
         return tuple(getattr(row, column) if isinstance(row, tuple) else row[column] for _ in range(4))
 
     circuit = deltic.Circuit()
@@ -138,21 +138,21 @@ def test_a_function_of_several_columns_is_called_once_for_a_row(column: str, on_
             assert sorted(tuple(row.values()) for row in session.view(view).rows()) == sorted(
                 (i,) * 4 for i in (map(str, range(100)) if column == "s" else range(100))
             )
-    assert len(asked) == (1 if on_batches else 100) + 100
+    assert len(noted) == (1 if on_batches else 100) + 100
 
 
 def test_a_function_is_called_once_for_a_row_though_keys_and_several_sums_are_made_of_it() -> None:
-    asked: list[int] = []
+    noted: list[int] = []
 
     def each(row: Any) -> tuple[int, int]:
-        _note(asked)
+        _note(noted)
         return row.a % 3, row.a
 
     rows = installed(
         lambda t: t.map(each, schema={"x": int, "y": int}).index_with("x").aggregate(n="sum(y)", c="sum(x + y)", m="sum(y * y)")
     )
     assert rows == [{"x": 1, "n": 1, "c": 2, "m": 1}, {"x": 2, "n": 2, "c": 4, "m": 4}]
-    assert len(asked) == 2
+    assert len(noted) == 2
 
 
 def test_a_function_of_a_string_is_called_again_if_it_reads_other_columns() -> None:
@@ -200,8 +200,8 @@ def test_getters_of_the_library_are_identified_by_their_keys() -> None:
     assert functions.digest_of(operator.itemgetter(0)) == functions.digest_of(one)
 
 
-def _note(asked: list[int]) -> None:
-    asked.append(1)
+def _note(noted: list[int]) -> None:
+    noted.append(1)
 
 
 def test_an_invalid_element_is_named_although_the_result_is_reused() -> None:

@@ -58,7 +58,7 @@ def test_rows_present_from_a_time_on_equal_the_oracle(shards: int) -> None:
                 ticking.check()
             else:
                 ticking.random_tick(rng)
-    assert ticking.seen > 100 and ticking.gone > 10
+    assert ticking.seen > 100 and ticking.retracted > 10
 
 
 def test_two_logics_in_one_pass_are_one_after_the_other() -> None:

@@ -36,10 +36,10 @@ def rows_of(build: Callable[[deltic.Stream], deltic.Stream], rows: list[tuple[in
             session.advance_to(now)
         session.install(circuit)
         session.apply({"t": [{"a": a, "b": b, "_weight": 1} for a, b in rows]})
-        found = sorted(tuple(row.values()) for row in session.view("out").rows())
+        actual = sorted(tuple(row.values()) for row in session.view("out").rows())
     expected = evaluate(circuit.outputs["out"], {"t": Counter(rows)}, now=now)
-    assert Counter(found) == dict(expected.pairs())
-    return found
+    assert Counter(actual) == dict(expected.pairs())
+    return actual
 
 
 def batch_of(rows: list[int], **columns: list[Any]) -> pa.RecordBatch:
@@ -103,7 +103,7 @@ def test_rows_of_table_functions_are_the_oracles(shards: int) -> None:
             else:
                 ticking.random_tick(rng)
         assert session.view("the same").rows() == session.view("followed").rows() == []
-    assert ticking.seen > 100 and ticking.gone > 10
+    assert ticking.seen > 100 and ticking.retracted > 10
 
 
 def test_a_restart_finds_their_state(tmp_path: Path) -> None:

@@ -113,15 +113,15 @@ def test_each_operator_is_its_formula(shards: int) -> None:
     rng = random.Random(shards)
     with deltic.Session(shards=shards) as session:
         ticking = Ticking(builds, session)
-        found: list[dict[str, set[Row]]] = []
+        actual: list[dict[str, set[Row]]] = []
         for _ in range(6):
             ticking.random_tick(rng)
-            found.append({name: {tuple(row.values()) for row in session.view(name).rows()} for name in builds})
+            actual.append({name: {tuple(row.values()) for row in session.view(name).rows()} for name in builds})
     edges, marks = contents(ticking, "edges"), contents(ticking, "marks")
-    for t, views in enumerate(found, 1):
+    for t, views in enumerate(actual, 1):
         for name, (_, formula) in FORMULAS.items():
             assert views[name.replace(" ", "_")] == weights(formula(edges, marks, t)), (name, t)
-    assert ticking.seen > 100 and ticking.gone > 30
+    assert ticking.seen > 100 and ticking.retracted > 30
 
 
 def test_the_incremental_join_of_the_notes_is_the_change_of_the_join() -> None:
@@ -164,7 +164,7 @@ def random_build(seed: float) -> Build:
 @pytest.mark.parametrize("shards", [3, *slow(1)])
 def test_random_circuits_over_ticks_equal_the_oracle(shards: int, tmp_path: Path) -> None:
     """Restarted from state half way; of negative weights they show what they are."""
-    seen = gone = 0
+    seen = retracted = 0
     for seed in range(4):
         rng = random.Random(100 * shards + seed)
         builds = {f"v{i}": random_build(rng.random()) for i in range(4)}
@@ -176,8 +176,8 @@ def test_random_circuits_over_ticks_equal_the_oracle(shards: int, tmp_path: Path
             ticking.open(session)
             for _ in range(3):
                 ticking.random_tick(rng)
-        seen, gone = seen + ticking.seen, gone + ticking.gone
-    assert seen > 70 and gone > 10
+        seen, retracted = seen + ticking.seen, retracted + ticking.retracted
+    assert seen > 70 and retracted > 10
 
 
 def test_another_number_of_shards_keeps_what_was(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_delay_in_a_recursion_is_of_the_iteration_before() -> None:
         ticking = Ticking({"paths": build}, session)
         for _ in range(8):
             ticking.random_tick(rng)
-    assert ticking.gone
+    assert ticking.retracted
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_groups_equal_the_oracle(shards: int) -> None:
         ticking = Ticking(GROUPS, session)
         for _ in range(10):
             ticking.random_tick(rng, 5, 6)
-    assert ticking.seen > 200 and ticking.gone > 40
+    assert ticking.seen > 200 and ticking.retracted > 40
 
 
 def test_the_first_of_long_texts_with_one_beginning() -> None:
@@ -314,8 +314,8 @@ def test_the_first_of_long_texts_with_one_beginning() -> None:
             chosen = {(rng.randrange(3), "a" * 200 + rng.choice("bcdefg")) for _ in range(3)}
             session.apply({"notes": [{"k": k, "s": s, "_weight": -1 if (k, s) in rows else 1} for k, s in chosen]})
             rows ^= chosen
-            found = {(row["k"], row["s"]) for row in session.view("top").rows()}
-            assert found == {(k, s) for k in range(3) for s in sorted((s for j, s in rows if j == k), reverse=True)[:2]}
+            actual = {(row["k"], row["s"]) for row in session.view("top").rows()}
+            assert actual == {(k, s) for k in range(3) for s in sorted((s for j, s in rows if j == k), reverse=True)[:2]}
 
 
 def test_only_the_groups_that_change_are_computed_again() -> None:

@@ -28,8 +28,8 @@ MOMENT = "TIMESTAMP '2024-01-31 10:00:00'"
 def values(query: str) -> list[tuple[Any, ...]]:
     """The rows of a query, sorted."""
     plan = bind_query(query, "test", TestCatalog())
-    found = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
-    return sorted((row for row, weight in found.pairs() for _ in range(weight)), key=repr)
+    actual = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
+    return sorted((row for row, weight in actual.pairs() for _ in range(weight)), key=repr)
 
 
 def value(expression: str) -> Any:
@@ -113,8 +113,8 @@ def test_expressions_mean_what_they_mean_in_spark(expression: str, expected: Any
         with pytest.raises(QueryError, match="no table 's' in FROM"):
             value(expression)
         return
-    found = value(expression)
-    assert (found, type(found)) == (expected, type(expected))
+    actual = value(expression)
+    assert (actual, type(actual)) == (expected, type(expected))
 
 
 @pytest.mark.parametrize(

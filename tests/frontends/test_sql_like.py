@@ -28,6 +28,6 @@ def test_several_patterns(written: str) -> None:
         with session.transaction() as tx:
             tx.insert("t", rows)
         session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT k, ({written}) AS x, ({MEANINGS[written]}) AS y FROM t")
-        found = session.view("v").rows()
-        assert len(found) == len(rows) and len({row["x"] for row in found}) > 1
-        assert [row["x"] for row in found] == [row["y"] for row in found]
+        actual = session.view("v").rows()
+        assert len(actual) == len(rows) and len({row["x"] for row in actual}) > 1
+        assert [row["x"] for row in actual] == [row["y"] for row in actual]

@@ -108,6 +108,6 @@ def _row(rng: Random) -> tuple[Any, ...]:
 )
 def test_errors_on_rows(sql: str, message: str) -> None:
     tables = {name: weighted(rows) for name, rows in ROWS.items()}
-    with pytest.raises(EvaluationError, match=message) as found:
+    with pytest.raises(EvaluationError, match=message) as raised:
         evaluate(bind_query(sql, "test", TestCatalog()), tables)
-    assert found.value.span is not None
+    assert raised.value.span is not None

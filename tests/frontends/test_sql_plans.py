@@ -76,10 +76,10 @@ def test_every_column_agrees_with_what_it_reads_and_the_oracle_runs(start: int) 
     for sql in queries()[start : start + CHUNK]:
         plan = bound(sql)
         assert agrees(plan), sql
-        found = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
-        assert all(len(row) == len(plan.schema) for row in found), sql
+        actual = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
+        assert all(len(row) == len(plan.schema) for row in actual), sql
         nullable = [field.nullable for field in plan.schema]
-        assert all(value is not None or may_be for row in found for value, may_be in zip(row, nullable, strict=True)), sql
+        assert all(value is not None or may_be for row in actual for value, may_be in zip(row, nullable, strict=True)), sql
 
 
 def join_of(sql: str) -> Join:

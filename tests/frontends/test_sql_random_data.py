@@ -72,8 +72,8 @@ def changed(
     """One tick: rows that come, rows that go, rows that change."""
     with session.transaction() as tx:
         for name, rows in tables.items():
-            gone = [rows.pop(rng.randrange(len(rows))) for _ in range(min(len(rows), rng.randrange(4)))]
-            tx.delete(name, gone)
+            removed = [rows.pop(rng.randrange(len(rows))) for _ in range(min(len(rows), rng.randrange(4)))]
+            tx.delete(name, removed)
             come = [random_row(rng, name, start + i, values) for i in range(rng.randrange(6))]
             tx.insert(name, come)
             rows += come
@@ -129,26 +129,26 @@ def give(spark: Any, session: deltic.Session) -> None:  # noqa: F811
 
 def compare(spark: Any, session: deltic.Session, view: str, query: str) -> int:  # noqa: F811
     """The view holds what Spark answers; how many rows."""
-    found = session.view(view).to_arrow()
-    rows = zip(*(column.to_pylist() for column in found.columns), strict=True) if found.num_columns else [()] * found.num_rows
-    wanted = _multiset((unsigned(row), 1) for row in spark.sql(query).collect())
-    assert _multiset((unsigned(row), 1) for row in rows) == wanted, query
-    return found.num_rows
+    actual = session.view(view).to_arrow()
+    rows = zip(*(column.to_pylist() for column in actual.columns), strict=True) if actual.num_columns else [()] * actual.num_rows
+    expected = _multiset((unsigned(row), 1) for row in spark.sql(query).collect())
+    assert _multiset((unsigned(row), 1) for row in rows) == expected, query
+    return actual.num_rows
 
 
 @pytest.mark.parametrize("seed", rotating(SEEDS))
 def test_functions_that_make_rows_equal_spark_on_random_data(spark: Any, seed: int) -> None:  # noqa: F811
     rng = Random(seed)
     tables: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
-    wanted = {**{query: query for query in linear_queries()}, **REWRITTEN}
+    expected = {**{query: query for query in linear_queries()}, **REWRITTEN}
     with deltic.Session() as session:
         session.sql("; ".join(map(ddl, TABLES)))
         changed(rng, session, tables, 0, FEW)
         views, failed, seen = {}, 0, 0
-        for number, query in enumerate(wanted):
+        for number, query in enumerate(expected):
             try:
                 session.sql(f"CREATE MATERIALIZED VIEW v{number} AS {query}")
-                views[f"v{number}"] = wanted[query]
+                views[f"v{number}"] = expected[query]
             except (QueryError, EvaluationError):
                 failed += 1
         for tick in range(1, 5):

@@ -81,10 +81,10 @@ def test_duckdb_agrees_on_random_graphs(sql: str) -> None:
             rows = [(rng.choice(ends), rng.choice(ends)) for _ in range(rng.randint(1, 12))]
             database.execute("DELETE FROM edges")
             database.executemany("INSERT INTO edges VALUES (?, ?)", rows)
-            wanted = Relation((row, 1) for row in database.execute(sql).fetchall())
+            expected = Relation((row, 1) for row in database.execute(sql).fetchall())
             tables = {"edges": Relation((row, 1) for row in rows)}
-            assert evaluate(plan, tables) == wanted, rows
-            assert evaluate(optimize(plan), tables) == wanted, rows
+            assert evaluate(plan, tables) == expected, rows
+            assert evaluate(optimize(plan), tables) == expected, rows
 
 
 @pytest.mark.parametrize("sql", LINEAR)
@@ -92,9 +92,9 @@ def test_the_oracle_runs(sql: str) -> None:
     plan = bound(sql)
     assert agrees(plan)
     tables = {name: weighted(rows) for name, rows in ROWS.items()}
-    found = evaluate(plan, tables)
-    assert found == evaluate(optimize(plan), tables)
-    for row in found:
+    actual = evaluate(plan, tables)
+    assert actual == evaluate(optimize(plan), tables)
+    for row in actual:
         assert not any(value is None and not field.nullable for value, field in zip(row, plan.schema, strict=True))
 
 
@@ -172,8 +172,8 @@ def tables(spark: Any) -> Iterator[Any]:
 def test_spark_agrees(tables: Any, sql: str) -> None:
     frame, plan = tables.sql(sql), bound(sql)
     assert [field.type.sql for field in plan.schema] == [field.dataType.simpleString().upper() for field in frame.schema]
-    found = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
-    assert found == Relation((tuple(row), 1) for row in frame.collect())
+    actual = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
+    assert actual == Relation((tuple(row), 1) for row in frame.collect())
 
 
 @pytest.mark.slow

@@ -49,10 +49,10 @@ def _canonical(value: Any) -> Any:
 
 
 def _multiset(rows: Iterable[tuple[Iterable[Any], int]]) -> Counter[tuple[Any, ...]]:
-    found: Counter[tuple[Any, ...]] = Counter()
+    actual: Counter[tuple[Any, ...]] = Counter()
     for row, weight in rows:
-        found[tuple(_canonical(value) for value in row)] += weight
-    return found
+        actual[tuple(_canonical(value) for value in row)] += weight
+    return actual
 
 
 @pytest.mark.parametrize("query", queries())
@@ -60,8 +60,8 @@ def test_the_oracle_agrees_with_spark(spark: Any, query: str) -> None:
     frame = spark.sql(query)
     plan = bind_query(query, "test", TestCatalog())
     assert [f.type.sql.replace("VOID", "NULL") for f in plan.schema] == [_sql(f.dataType) for f in frame.schema]
-    found = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
-    assert _multiset(found.pairs()) == _multiset((row, 1) for row in frame.collect())
+    actual = evaluate(plan, {name: weighted(rows) for name, rows in ROWS.items()})
+    assert _multiset(actual.pairs()) == _multiset((row, 1) for row in frame.collect())
 
 
 def _sql(type: Any) -> str:
@@ -97,8 +97,8 @@ ANY_OF_SEVERAL = re.compile(r"\b(MIN|MAX)_BY\b", re.IGNORECASE)
 """Functions that take, in Spark, the value of any of the rows that tie."""
 
 
-@pytest.mark.parametrize(("pool", "wanted"), [("all", 400), ("those that make rows", 200)])
-def test_mutated_queries_mean_the_same_or_are_refused(spark: Any, pool: str, wanted: int) -> None:
+@pytest.mark.parametrize(("pool", "expected"), [("all", 400), ("those that make rows", 200)])
+def test_mutated_queries_mean_the_same_or_are_refused(spark: Any, pool: str, expected: int) -> None:
     accepted, stricter = 0, []
     for query in islice(_mutations(ROTATION, queries() if pool == "all" else linear_queries()), 20_000):
         try:
@@ -116,9 +116,9 @@ def test_mutated_queries_mean_the_same_or_are_refused(spark: Any, pool: str, wan
         ours = _outcome(lambda plan=plan, tables=tables: evaluate(plan, tables).pairs())
         if not ANY_OF_SEVERAL.search(query):
             assert ours == _outcome(lambda frame=frame: ((row, 1) for row in frame.collect())), query
-        if accepted == wanted:
+        if accepted == expected:
             break
-    assert accepted == wanted
+    assert accepted == expected
     assert len(stricter) <= accepted // 50, "\n".join(stricter)
 
 
@@ -214,9 +214,9 @@ def test_options_are_read_as_spark_reads_them(spark: Any) -> None:
         assert statement.source is not None
         source = source_spec(statement.table, statement.source)
         assert isinstance(source, FileSourceSpec)
-        found_format, found = _spark_table(spark, sql)
-        assert source.format == found_format
-        assert source.path == found["path"]
-        assert (source.op_column, source.dead_letter_path) == (found.get("op_column"), found.get("dead_letter_path"))
-        assert (source.header, source.null_value) == (found.get("header") == "true", found.get("nullvalue", ""))
-        assert source.sep == found.get("sep", found.get("delimiter", ","))
+        spark_format, options = _spark_table(spark, sql)
+        assert source.format == spark_format
+        assert source.path == options["path"]
+        assert (source.op_column, source.dead_letter_path) == (options.get("op_column"), options.get("dead_letter_path"))
+        assert (source.header, source.null_value) == (options.get("header") == "true", options.get("nullvalue", ""))
+        assert source.sep == options.get("sep", options.get("delimiter", ","))

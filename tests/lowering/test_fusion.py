@@ -88,11 +88,11 @@ class Case:
         self.check(self.session.now, self.rows)
 
     def check(self, now: datetime | None, rows: Mapping[str, list[dict[str, Any]]]) -> None:
-        tables = {name: Relation((tuple(row.values()), 1) for row in found) for name, found in rows.items()}
+        tables = {name: Relation((tuple(row.values()), 1) for row in content) for name, content in rows.items()}
         for name, plan in self.session._definitions.catalog.plans().items():
-            wanted = evaluate(plan, tables, now=now)
-            assert Relation((tuple(row.values()), 1) for row in self.session.view(name).rows()) == wanted, name
-            self.seen += len(wanted)
+            expected = evaluate(plan, tables, now=now)
+            assert Relation((tuple(row.values()), 1) for row in self.session.view(name).rows()) == expected, name
+            self.seen += len(expected)
 
     def row(self, rng: random.Random, table: str) -> dict[str, Any]:
         def moment() -> datetime | None:
@@ -103,16 +103,16 @@ class Case:
         return {"id": self.next, "a": a, "s": s, "t": moment(), "u": moment()} if table == "r" else {"a": a, "w": s, "v": moment()}
 
     def step(self, rng: random.Random) -> None:
-        rows = {name: list(found) for name, found in self.rows.items()}
+        rows = {name: list(content) for name, content in self.rows.items()}
         assert self.session.now is not None
         now = self.session.now
         with self.session.transaction() as tx:
-            for table, found in rows.items():
-                removed = [found.pop(rng.randrange(len(found))) for _ in range(min(len(found), rng.randrange(3)))]
+            for table, content in rows.items():
+                removed = [content.pop(rng.randrange(len(content))) for _ in range(min(len(content), rng.randrange(3)))]
                 come = [self.row(rng, table) for _ in range(rng.randrange(5))]
                 tx.delete(table, removed)
                 tx.insert(table, come)
-                found += come
+                content += come
         self.rows = rows
         self.check(now, rows)
         self.session.advance_to(now + rng.choice((0, 1, 1, 2)) * DAY)

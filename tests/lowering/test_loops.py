@@ -67,8 +67,8 @@ def test_a_loop_keeps_the_state_of_its_operators(name: str, monkeypatch: pytest.
         rng = random.Random(seed)
         loop, plain, mixed = (embedded(TABLES, {"v": PLANS[name]}) for _ in range(3))
         table = Relation()
-        for wanted in random_ticks(rng, 8, rng.choice((4, 7, 12))):
-            tick = {"edges": [(edge, w) for edge, w in wanted.items() if table.get(edge, 0) + w >= 0]}
+        for expected in random_ticks(rng, 8, rng.choice((4, 7, 12))):
+            tick = {"edges": [(edge, w) for edge, w in expected.items() if table.get(edge, 0) + w >= 0]}
             outcomes = [_tick(loop, tick)]
             with operator_by_operator(monkeypatch):
                 outcomes.append(_tick(plain, tick))

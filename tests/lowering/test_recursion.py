@@ -24,8 +24,8 @@ def check(plan: Plan, ticks: list[dict[Edge, int]], loaded: int = 0) -> None:
     """Ticks of weighted edges; the view is installed after `loaded` of them."""
     table = Relation()
     engine = embedded(TABLES, {"edges_too": PLANS["reachable"]} if loaded else {"v": plan})
-    for number, wanted in enumerate(ticks):
-        tick = {edge: w for edge, w in wanted.items() if table.get(edge, 0) + w >= 0}  # what a failed tick did not insert cannot go
+    for number, expected in enumerate(ticks):
+        tick = {edge: w for edge, w in expected.items() if table.get(edge, 0) + w >= 0}  # what a failed tick did not insert cannot go
         if loaded and number == loaded:
             fresh = type(engine)(engine.runtime, TABLES, {"v": plan})
             engine = fresh

@@ -45,19 +45,19 @@ def held(session: deltic.Session, table: str = "e") -> list[Copy]:
 
 def expected(edges: Edges, names: dict[int, str]) -> dict[str, Counter[tuple[object, ...]]]:
     """By nested loops."""
-    found: dict[str, Counter[tuple[object, ...]]] = {view: Counter() for view in VIEWS}
+    counts: dict[str, Counter[tuple[object, ...]]] = {view: Counter() for view in VIEWS}
     out: dict[int, Edges] = {}
     for (a, b), n in edges.items():
         out.setdefault(a, Counter())[a, b] = n
     for (a, b), n in edges.items():
         if b in names:
-            found["named"][a, names[b]] += n
+            counts["named"][a, names[b]] += n
         for (_, c), m in out.get(b, Counter()).items():
-            found["hops"][a, c] += n * m
-            found["triangles"][a, b, c] += n * m * edges[c, a]
+            counts["hops"][a, c] += n * m
+            counts["triangles"][a, b, c] += n * m * edges[c, a]
             for (_, d), k in out.get(c, Counter()).items():
-                found["squares"][a, b, c, d] += n * m * k * edges[d, a]
-    return {view: +rows for view, rows in found.items()}
+                counts["squares"][a, b, c, d] += n * m * k * edges[d, a]
+    return {view: +rows for view, rows in counts.items()}
 
 
 def content(session: deltic.Session) -> dict[str, Counter[tuple[object, ...]]]:

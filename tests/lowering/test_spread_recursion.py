@@ -72,7 +72,7 @@ def test_the_work_and_the_state_are_spread() -> None:
     engine.tick({"edges": edges})
     (child,) = (node for node in engine.circuit.nodes if isinstance(node.operator, Child))
     sizes = {name: [len(spine.scan(Counters())) for spine in engine.runtime.snapshot(name)] for name in child.inner}
-    assert all(sum(found) == 40 * 41 // 2 and min(found) > 100 for found in sizes.values()), sizes
+    assert all(sum(per_shard) == 40 * 41 // 2 and min(per_shard) > 100 for per_shard in sizes.values()), sizes
     (joined,) = (name for name in child.reads)
     assert [len(spine.scan(Counters())) for spine in engine.runtime.snapshot(joined)] == [40] * 3
     result = engine.tick({"edges": [((39, 40), -1)]})
@@ -111,8 +111,8 @@ PATH = {(a, a + 1): 1 for a in range(NODES - 1)}
 @pytest.mark.parametrize("name", ["closure", "left_closure", "derivations"])
 def test_a_state_resumes_with_any_number_of_shards(name: str, tmp_path: Path) -> None:
     """Rows of other shards in a shard's files are not joined."""
-    cut, mended = {(2, 3): -1}, {(2, 3): 1}
-    resharded(PLANS[name], tmp_path, [PATH, cut, mended, {(1, 2): -1, (0, 3): 1}, mended], [2, 3, 4, 1, 5])
+    cut, restored = {(2, 3): -1}, {(2, 3): 1}
+    resharded(PLANS[name], tmp_path, [PATH, cut, restored, {(1, 2): -1, (0, 3): 1}, restored], [2, 3, 4, 1, 5])
 
 
 def test_random_changes_with_any_number_of_shards(tmp_path: Path) -> None:

@@ -115,9 +115,9 @@ class Case:
         self.step({}, timedelta())
 
     def evaluated(self, table: Relation, now: datetime) -> Relation:
-        found = evaluate(self.plan, {"r": table}, now=now)
-        assert evaluate(optimize(self.plan), {"r": table}, now=now) == found
-        return found
+        actual = evaluate(self.plan, {"r": table}, now=now)
+        assert evaluate(optimize(self.plan), {"r": table}, now=now) == actual
+        return actual
 
     def step(self, changes: Mapping[tuple[Any, ...], int], later: timedelta) -> None:
         table, now = self.table + Relation(changes.items()), self.now + later

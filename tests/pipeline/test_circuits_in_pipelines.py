@@ -129,6 +129,7 @@ def test_from_one_engine_to_the_other_with_circuits(shipped: SparkSession, tmp_p
     assert shop.summed() == EXPECTED["spend"] and shop.summed("bands") == BANDS
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_streaming_pipeline_of_circuits(shipped: SparkSession, tmp_path: Path) -> None:
     from deltic.spark import StreamingPipeline  # noqa: PLC0415  pyspark is an optional extra

@@ -107,9 +107,9 @@ def images(folder: Path) -> list[Image]:
     return [image for image in kept.images if not image.step.startswith("fewest after rename")]
 
 
-def lost(found: list[Image], folder: Path) -> Iterator[str]:
+def lost(taken: list[Image], folder: Path) -> Iterator[str]:
     """The images after which the result is wrong."""
-    for number, image in enumerate(found):
+    for number, image in enumerate(taken):
         shop = feed(folder / str(number))
         image.put(shop.made)
         if (wrong := what_is_wrong(shop)) is not None:
@@ -119,9 +119,9 @@ def lost(found: list[Image], folder: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("stride", [17, *slow(1)])
 def test_a_power_failure_at_any_step_loses_and_duplicates_nothing(tmp_path: Path, stride: int) -> None:
-    found = images(tmp_path / "whole")
-    assert len(found) > 80
-    assert list(lost(found[::stride], tmp_path / "images")) == []
+    taken = images(tmp_path / "whole")
+    assert len(taken) > 80
+    assert list(lost(taken[::stride], tmp_path / "images")) == []
 
 
 @pytest.mark.slow
@@ -142,8 +142,8 @@ def test_a_missing_sync_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     with monkeypatch.context() as patched:
         patched.setattr(disk, "_step", without)
-        found = images(tmp_path / "whole")
-    assert any(lost(found, tmp_path / "images"))
+        taken = images(tmp_path / "whole")
+    assert any(lost(taken, tmp_path / "images"))
 
 
 def test_a_missing_redelivery_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ def test_a_missing_redelivery_is_detected(tmp_path: Path, monkeypatch: pytest.Mo
     def forgetful(self: Delivery) -> None:
         """Skips the deliveries of epochs that were committed before."""
         epoch = self._session.epoch
-        self._offsets = {name: replace(standing, epoch=epoch) for name, standing in self._offsets.items()}
+        self._offsets = {name: replace(offset, epoch=epoch) for name, offset in self._offsets.items()}
         begin(self)
 
     monkeypatch.setattr(Delivery, "begin", forgetful)

@@ -25,12 +25,12 @@ def taken(pipeline: Pipeline) -> list[str]:
 
 def test_files_are_read_in_order_of_name_each_whole_before_the_next(shop: Shop) -> None:
     shop.fill()
-    told: list[Progress] = []
+    reports: list[Progress] = []
     with shop.pipeline() as pipeline:
-        summary = pipeline.run_once(told.append)
+        summary = pipeline.run_once(reports.append)
         assert views(pipeline) == EXPECTED
-    assert [progress.files["orders"] for progress in told] == [("a.csv",), ("a.csv",), ("b.csv",), ("b.csv", "c.csv"), ("c.csv",)]
-    assert [progress.rows_in["orders"] for progress in told] == [2, 2, 2, 2, 2]
+    assert [progress.files["orders"] for progress in reports] == [("a.csv",), ("a.csv",), ("b.csv",), ("b.csv", "c.csv"), ("c.csv",)]
+    assert [progress.rows_in["orders"] for progress in reports] == [2, 2, 2, 2, 2]
     assert summary.rows_in == Counter(orders=10, customers=4) and summary.files == 6 and summary.letters == Counter(orders=2)
     assert shop.letters() == EXPECTED_LETTERS
 
@@ -45,9 +45,9 @@ def test_how_rows_fall_into_ticks_makes_no_difference(shop: Shop, rows_per_tick:
 def test_a_tick_reads_a_bounded_number_of_rows_by_default(shop: Shop) -> None:
     shop.customers("large.parquet", [(1, "ann")] * 250_000)
     with shop.pipeline(rows_per_tick=None) as pipeline:
-        told: list[Progress] = []
-        pipeline.run_once(told.append)
-    assert [progress.rows_in for progress in told] == [{"customers": 100_000}, {"customers": 100_000}, {"customers": 50_000}]
+        reports: list[Progress] = []
+        pipeline.run_once(reports.append)
+    assert [progress.rows_in for progress in reports] == [{"customers": 100_000}, {"customers": 100_000}, {"customers": 50_000}]
 
 
 def test_each_file_is_read_once(shop: Shop) -> None:
@@ -61,16 +61,16 @@ def test_each_file_is_read_once(shop: Shop) -> None:
 
 def test_a_late_file_with_a_smaller_name_is_read_next(shop: Shop) -> None:
     shop.fill()
-    told: list[Progress] = []
+    reports: list[Progress] = []
 
     def more(progress: Progress) -> None:
-        told.append(progress)
-        if len(told) == 1:
+        reports.append(progress)
+        if len(reports) == 1:
             shop.orders("0.csv", "insert,9,2,9")
 
     with shop.pipeline() as pipeline:
         pipeline.run_once(more)
-    assert [progress.files["orders"] for progress in told][:3] == [("a.csv",), ("a.csv",), ("0.csv", "b.csv")]
+    assert [progress.files["orders"] for progress in reports][:3] == [("a.csv",), ("a.csv",), ("0.csv", "b.csv")]
 
 
 def test_a_split_file_resumes_where_it_left_off(shop: Shop) -> None:

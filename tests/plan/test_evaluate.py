@@ -98,9 +98,9 @@ def test_join_weights_multiply_and_a_join_without_keys_is_cross() -> None:
 def test_keys_of_a_join_ignore_the_sign_of_zero_and_nan_matches_nan_but_values_keep_theirs() -> None:
     left, right = relation_of(DOUBLE), relation_of(DOUBLE, name="u")
     plan = Join(left, right, "inner", ((column(left, 0), column(right, 0)),))
-    found = run(plan, [(-0.0,), (NAN,), (None,)], [(0.0,), (NAN,), (None,)])
-    assert found == {(-0.0, 0.0): 1, (NAN, NAN): 1}
-    assert found != {(0.0, 0.0): 1, (NAN, NAN): 1}
+    actual = run(plan, [(-0.0,), (NAN,), (None,)], [(0.0,), (NAN,), (None,)])
+    assert actual == {(-0.0, 0.0): 1, (NAN, NAN): 1}
+    assert actual != {(0.0, 0.0): 1, (NAN, NAN): 1}
 
 
 @pytest.mark.parametrize(

@@ -64,5 +64,5 @@ def test_another_process_finds_the_same() -> None:
     """State outlives processes, in which strings hash differently."""
     code = "from programs import case; from deltic.plan.fingerprint import fingerprint; print(fingerprint(case(7).views['view0']))"
     environment = {"PYTHONPATH": ":".join(filter(None, sys.path)), "PYTHONHASHSEED": "1"}
-    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == fingerprint(case(7).views["view0"])
+    actual = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert actual.stdout.strip() == fingerprint(case(7).views["view0"])

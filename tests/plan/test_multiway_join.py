@@ -32,10 +32,10 @@ def by_twos(plan: MultiwayJoin) -> Plan:
     """The same by binary joins."""
     joined = plan.inputs[0]
     seen = list(plan.variables[0])
-    for part, mine in zip(plan.inputs[1:], plan.variables[1:], strict=True):
-        pairs = tuple((reference(joined.schema, seen.index(v)), reference(part.schema, i)) for i, v in enumerate(mine) if v in seen)
+    for part, variables in zip(plan.inputs[1:], plan.variables[1:], strict=True):
+        pairs = tuple((reference(joined.schema, seen.index(v)), reference(part.schema, i)) for i, v in enumerate(variables) if v in seen)
         joined = Join(joined, part, "inner", pairs)
-        seen += mine
+        seen += variables
     joined = joined if plan.condition is None else Filter(joined, plan.condition)
     return Project(joined, tuple((joined.schema[i].name, reference(joined.schema, i)) for i in plan.output))
 
@@ -57,9 +57,9 @@ def test_it_equals_binary_joins() -> None:
                 condition = resolve("less", [reference(plan.columns, 0), reference(plan.columns, 3)])
                 plan = MultiwayJoin(plan.inputs, plan.variables, output, condition)
             tables = contents(seed)
-            found = evaluate(plan, tables)
-            assert found == evaluate(by_twos(plan), tables)
-            shown += len(found)
+            actual = evaluate(plan, tables)
+            assert actual == evaluate(by_twos(plan), tables)
+            shown += len(actual)
     assert shown > 500
 
 

@@ -60,7 +60,7 @@ def check_content(key: tuple[int, ...], content: Relation) -> None:
     if key:
         keys = [tuple(row[i] for i in key) for row in content]
         assert len(set(keys)) == len(keys) == sum(weight for _, weight in content.pairs())
-        assert all(None not in found for found in keys)
+        assert all(None not in actual for actual in keys)
 
 
 def test_half_of_the_mixed_cases_are_recursive_and_all_terminate() -> None:

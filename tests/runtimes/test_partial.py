@@ -42,7 +42,7 @@ def sought(operator: Any) -> int:
 
 def test_arrangements_are_partitioned_by_the_words_that_are_looked_up() -> None:
     """A lookup key determines the shard of its rows; other arrangements are filled again, and they are not all."""
-    found, again = 0, 0
+    actual, again = 0, 0
     for seed in range(100):
         circuit = circuit_of(seed)
         partials = partial(circuit)
@@ -56,8 +56,8 @@ def test_arrangements_are_partitioned_by_the_words_that_are_looked_up() -> None:
                 assert partition is not None
                 assert all(word < sought(node.operator) for word in partition)
                 assert not node.owns or circuit.arrangements[node.owns].partition == partition
-                found += 1
-    assert found > 400
+                actual += 1
+    assert actual > 400
     assert again > 50
 
 

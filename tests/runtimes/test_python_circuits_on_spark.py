@@ -27,8 +27,8 @@ def program(modulus: int) -> deltic.Circuit:
 
     @circuit.recursive("reached", schema={"node": int})
     def reached(reached):
-        found = reached.index_with("node").join(edges.index_with("src"), step, schema={"node": int})
-        return edges.map(lambda row: row.src).plus(found).distinct()
+        actual = reached.index_with("node").join(edges.index_with("src"), step, schema={"node": int})
+        return edges.map(lambda row: row.src).plus(actual).distinct()
 
     circuit.output("reached", reached)
     circuit.output("texts", edges.map(lambda row: f"{row.src}-{row.dst}", schema={"text": str}))
@@ -41,8 +41,8 @@ def rows(*pairs: tuple[int, int]) -> list[dict[str, int]]:
 
 def check(session: deltic.Session, circuit: deltic.Circuit, edges: set[tuple[int, int]]) -> None:
     for view, plan in circuit.outputs.items():
-        found = Relation((tuple(row.values()), 1) for row in session.view(view).rows())
-        assert found == evaluate(plan, {"edges": dict.fromkeys(edges, 1)})
+        actual = Relation((tuple(row.values()), 1) for row in session.view(view).rows())
+        assert actual == evaluate(plan, {"edges": dict.fromkeys(edges, 1)})
 
 
 def test_functions_reach_the_workers_and_a_restart_finds_their_state(spark: SparkSession, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_operators_over_ticks_run_alike_on_spark(spark: SparkSession, tmp_path: 
     with deltic.Session(state=str(tmp_path)) as session:
         ticking.open(session)
         ticking.random_tick(rng)
-    assert ticking.seen > 30 and ticking.gone > 5
+    assert ticking.seen > 30 and ticking.retracted > 5
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ def test_a_plain_session_is_advised_in_order_of_gain() -> None:
     from deltic.spark import advice  # noqa: PLC0415
 
     plain = Settings({"spark.master": "local[*]", "spark.sql.adaptive.enabled": "true", "spark.python.unix.domain.socket.enabled": "false"})
-    assert [found.setting for found in advice(plain)] == [  # type: ignore[arg-type]
+    assert [advised.setting for advised in advice(plain)] == [  # type: ignore[arg-type]
         "spark.python.unix.domain.socket.enabled=true",
         "spark.sql.adaptive.enabled=false",
         "spark.ui.enabled=false",

@@ -44,7 +44,7 @@ TICKS: list[Tick] = [
 
 def ticked(session: deltic.Session, spark: SparkSession | None) -> list[Any]:
     """The outcome of each tick; None for a failed one."""
-    found: list[Any] = []
+    actual: list[Any] = []
     for orders, clicks in TICKS:
         frames: dict[str, Any] = {
             "orders": [dict(zip(("id", "at", "_op"), row, strict=True)) for row in orders],
@@ -58,20 +58,20 @@ def ticked(session: deltic.Session, spark: SparkSession | None) -> list[Any]:
         try:
             session.apply({name: frame for name, frame in frames.items() if name == "orders" or clicks})
         except deltic.errors.DelticError:
-            found.append(None)
+            actual.append(None)
             continue
-        found.append((session.now, *(sorted(map(str, session.view(view).rows())) for view in ("open", "recent"))))
-    return found
+        actual.append((session.now, *(sorted(map(str, session.view(view).rows())) for view in ("open", "recent"))))
+    return actual
 
 
 def test_frames_that_stay_on_spark_determine_the_time(spark: SparkSession, tmp_path: Path) -> None:
     with deltic.Session(clock="manual") as session:
         session.sql(SCRIPT)
-        wanted = ticked(session, None)
-    assert wanted.count(None) == 1 and all(tick[1] or tick[2] for tick in wanted[3:])
+        expected = ticked(session, None)
+    assert expected.count(None) == 1 and all(tick[1] or tick[2] for tick in expected[3:])
     with deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=2) as session:
         session.sql(SCRIPT)
-        assert ticked(session, spark) == wanted
+        assert ticked(session, spark) == expected
         now = session.now
     with deltic.Session(state=str(tmp_path / "state")) as session:
         session.sql(SCRIPT)
@@ -88,9 +88,9 @@ def test_several_tables_of_one_frame_determine_the_time(spark: SparkSession) -> 
     orders = spark.createDataFrame([(1, at(3), "insert"), (2, at(9), "delete"), (3, at(5), "upsert")], ORDERS)
     clicks = spark.createDataFrame([(at(1), "a"), (None, "b")], "at TIMESTAMP, page STRING")
     changes = TaggedChanges(tagged([orders, clicks]), (TaggedTable(tables[0]), TaggedTable(tables[1], inserts=True)))
-    wanted = {name: int((START + n * SECOND).timestamp()) * 1_000_000 for name, n in (("orders", 5), ("clicks", 1))}
-    assert changes.latest({"orders": "at", "clicks": "at"}) == wanted
-    assert changes.latest({"clicks": "at"}) == {"clicks": wanted["clicks"]}
+    expected = {name: int((START + n * SECOND).timestamp()) * 1_000_000 for name, n in (("orders", 5), ("clicks", 1))}
+    assert changes.latest({"orders": "at", "clicks": "at"}) == expected
+    assert changes.latest({"clicks": "at"}) == {"clicks": expected["clicks"]}
 
 
 @pytest.mark.slow

@@ -114,8 +114,8 @@ def test_arrow_columns_come_in_as_they_are_and_as_their_kin() -> None:
     with session.transaction() as tx:
         tx.insert("t", wide)
     assert session.view("v").to_arrow().schema.field("a").type == pa.list_(pa.int64())
-    found = sorted(session.view("v").rows(), key=lambda row: row["a"] or [])
-    assert found == [{"a": None, "s": None}, {"a": [1, 2], "s": {"x": 1.5, "y": ["p", None]}}]
+    actual = sorted(session.view("v").rows(), key=lambda row: row["a"] or [])
+    assert actual == [{"a": None, "s": None}, {"a": [1, 2], "s": {"x": 1.5, "y": ["p", None]}}]
     with pytest.raises(FrameError, match="column s: found Arrow struct"), session.transaction() as tx:
         tx.insert("t", wide.set_column(1, "s", pa.array([{"x": 1.5}] * 2)))
 

@@ -218,7 +218,7 @@ def test_views_that_read_one_another_are_dropped_together() -> None:
     session.sql(PARITY)
     with pytest.raises(CatalogError, match="view even is read by view neither"):
         session.sql("DROP VIEW even")
-    session.sql("DROP VIEW behind; DROP VIEW neither")
+    session.sql("DROP VIEW above; DROP VIEW neither")
     with pytest.raises(CatalogError, match="view odd reads even, which has been dropped"):
         session.sql("DROP VIEW even")
     session.sql("DROP VIEW even; DROP VIEW odd")

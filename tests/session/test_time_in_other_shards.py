@@ -12,7 +12,7 @@ import deltic
 START = datetime(2024, 1, 1, tzinfo=UTC)
 SCRIPT = """
 CREATE TABLE f (a BIGINT NOT NULL, at TIMESTAMP NOT NULL);
-CREATE MATERIALIZED VIEW begun AS SELECT a FROM f WHERE at <= now();
+CREATE MATERIALIZED VIEW started AS SELECT a FROM f WHERE at <= now();
 """
 
 
@@ -28,5 +28,5 @@ def test_pending_rows_appear_once_and_deleted_ones_never(tmp_path: Path, before:
         session.apply({"f": [{**row, "_weight": -1} for row in rows[::2]]})
         assert session.next_due == START + timedelta(days=1)
         session.advance_to(START + timedelta(days=1))
-        assert [row["a"] for row in session.view("begun").rows()] == list(range(1, 20, 2))
+        assert [row["a"] for row in session.view("started").rows()] == list(range(1, 20, 2))
         assert session.next_due is None

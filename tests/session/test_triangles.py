@@ -52,8 +52,8 @@ def test_views_are_what_duckdb_computes() -> None:
             duck.execute("DELETE FROM g")
             duck.executemany("INSERT INTO g VALUES (?, ?, ?)", there)
             for view, query in VIEWS.items():
-                wanted = sorted(duck.execute(query).fetchall(), key=repr)
-                assert rows(session, view) == wanted, (tick, view)
+                expected = sorted(duck.execute(query).fetchall(), key=repr)
+                assert rows(session, view) == expected, (tick, view)
 
 
 def some(rng: Random, values: int) -> int | None:

@@ -50,8 +50,8 @@ def test_any_order_of_attributes_gives_the_triangles() -> None:
     for order in permutations((X, Y, Z)):
         levels = [[index.delta for index in indices(order, EDGES) if index.participates_in_level(level)] for level in range(3)]
         places = [order.index(variable) for variable in (X, Y, Z)]
-        found = {tuple(row[place] for place in places): weight for row, weight in generic_join(levels, JoinWork()).rows()}
-        assert found == FOUND
+        actual = {tuple(row[place] for place in places): weight for row, weight in generic_join(levels, JoinWork()).rows()}
+        assert actual == FOUND
 
 
 def test_naive_form_as_operators() -> None:
@@ -77,8 +77,8 @@ def test_each_of_the_three_rules_reacts_to_its_own_change_alone() -> None:
         join.join({name: [(row, 1)] for name, row in (("xy", (1, 2)), ("xz", (1, 3)), ("yz", (2, 3))) if name != changed})
         for arrangement in join.arrangements.values():
             arrangement.receive_delta({changed: [(edge, 1)]})
-        found = [generic_join(rule.levels(), JoinWork()) for rule in join.rules]
-        assert [bool(len(one)) for one in found] == [atom.relation == changed for atom in query]
+        results = [generic_join(rule.levels(), JoinWork()) for rule in join.rules]
+        assert [bool(len(one)) for one in results] == [atom.relation == changed for atom in query]
 
 
 def test_rules_in_their_order_count_each_second_order_term_once() -> None:

@@ -41,15 +41,15 @@ def streams(spark: SparkSession, folder: Path) -> Any:
     pipeline.stream("t", stream(spark, folder, "t", T)).stream("u", stream(spark, folder, "u", U))
     write(folder, "t", "1", {"k": 1, "g": "a", "v": 5})
     write(folder, "u", "1", {"k": 1, "g": "a"})
-    found, epochs = [], []
+    actual, epochs = [], []
     for k in (2, 3):
         running = pipeline.start(availableNow=True)
         assert running.awaitTermination(100)
         assert running.exception() is None
-        found.append(read(spark, state))
+        actual.append(read(spark, state))
         epochs.append([(sorted(progress.rows_in), progress.epoch) for progress in running.recentProgress])
         write(folder, "t", str(k), {"k": k, "g": "a", "v": 10 * k})
-    return [found, StateReader.open(state).manifest.notes["batches"], len(pickle.dumps(pipeline)), epochs]
+    return [actual, StateReader.open(state).manifest.notes["batches"], len(pickle.dumps(pipeline)), epochs]
 
 
 def functions(spark: SparkSession, folder: Path) -> Any:

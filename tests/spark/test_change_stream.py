@@ -103,8 +103,8 @@ class Query:
 
 def test_a_reader_gives_the_content_first_and_then_each_change_once(session: deltic.Session, tmp_path: Path) -> None:
     query = Query(tmp_path / "state")
-    begun = session.epoch
-    assert query.run() == [("a", 10, 1, begun), ("b", 20, 1, begun)]
+    started = session.epoch
+    assert query.run() == [("a", 10, 1, started), ("b", 20, 1, started)]
     first = insert(session, (3, "a", 5))
     second = insert(session, (4, "c", 1))
     assert query.run() == [("a", 10, -1, first), ("a", 15, 1, first), ("c", 1, 1, second)]

@@ -30,10 +30,10 @@ def reader(root: Path, view: str, **options: str) -> Any:
 
 
 def read(root: Path, view: str, *filters: Filter, **options: str) -> list[tuple[Any, ...]]:
-    found = reader(root, view, **options)
+    actual = reader(root, view, **options)
     if filters:
-        found.pushFilters([*filters])
-    batches = [batch for part in found.partitions() for batch in found.read(part)]
+        actual.pushFilters([*filters])
+    batches = [batch for part in actual.partitions() for batch in actual.read(part)]
     return sorted((tuple(row.values()) for batch in batches for row in batch.to_pylist()), key=repr)
 
 

@@ -137,11 +137,11 @@ def test_a_batch_that_fails_is_run_again_once(
     def failing(state: State, change: Any) -> Any:
         if moment == "after the commit":
             commit(state, change)
-        raise StateError("the machine is gone")
+        raise StateError("the machine has failed")
 
     with monkeypatch.context() as patch:
         patch.setattr(State, "commit", failing)
-        with pytest.raises(StateError, match="the machine is gone"):
+        with pytest.raises(StateError, match="the machine has failed"):
             run(pipeline)
     pipeline = both(pipelines(), feed)
     run(pipeline)

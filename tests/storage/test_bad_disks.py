@@ -136,7 +136,7 @@ def _read_only(place: Path) -> Iterator[None]:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_the_right_to_write(tmp_path: Path) -> None:
+def test_a_folder_without_write_permission(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(StateError, match=rf"^\[DELTIC-5000\] the state folder {tmp_path}/state cannot be created: Permission denied\n"):
@@ -207,7 +207,7 @@ def test_a_disk_that_fails_while_it_is_read(tmp_path: Path, folder: str) -> None
     assert keys_of(State.open(tmp_path)) == [1]
 
 
-def test_a_commit_does_not_fail_for_garbage_that_stays(tmp_path: Path) -> None:
+def test_a_commit_succeeds_if_garbage_cannot_be_deleted(tmp_path: Path) -> None:
     state = State.open(tmp_path, retain=0)
     dropped = append(state, 1)
     with _failing("unlink:before", "data"):
@@ -219,7 +219,7 @@ def test_a_commit_does_not_fail_for_garbage_that_stays(tmp_path: Path) -> None:
     assert keys_of(state) == [2, 3]
 
 
-def test_a_folder_that_is_gone(tmp_path: Path) -> None:
+def test_a_deleted_folder(tmp_path: Path) -> None:
     state = State.open(tmp_path / "state")
     append(state, 1)
     file = DataFile(state.root, next(iter(state.manifest.files.values())))

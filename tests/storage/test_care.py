@@ -31,7 +31,7 @@ NOTES = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Epochs 0 to 6: keys 1 to 6, of which the first is gone since epoch 5."""
+    """Epochs 0 to 6: keys 1 to 6, of which the first is deleted in epoch 5."""
     state = State.open(tmp_path / "state", facts=NOTES, retain=50)
     first = append(state, 1)
     for key in (2, 3, 4):
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def found(folder: Path) -> list[StateDefect]:
+def findings_of(folder: Path) -> list[StateDefect]:
     return list(verify(folder, VerifyProgress()))
 
 
@@ -66,7 +66,7 @@ def test_a_sound_state_has_no_findings_and_every_byte_is_read(folder: Path) -> N
     assert not list((folder / "leases").iterdir())
 
 
-def test_every_byte_that_is_changed_is_found(folder: Path, tmp_path: Path) -> None:
+def test_every_changed_byte_is_detected(folder: Path, tmp_path: Path) -> None:
     for epoch, lost in ((1, "table orders, at epochs 1 to 4, not at the last"), (3, "table orders, at epochs 3 to 6, the last")):
         path = data(folder, epoch)
         sound = path.read_bytes()
@@ -75,24 +75,24 @@ def test_every_byte_that_is_changed_is_found(folder: Path, tmp_path: Path) -> No
             findings = list(verify(folder, VerifyProgress(), lease_s=None))
             assert [(finding.file, finding.lost) for finding in findings] == [(path.name, lost)], position
             path.write_bytes(sound)
-    assert found(folder) == []
+    assert findings_of(folder) == []
 
 
-def test_every_changed_byte_of_a_manifest_is_found(folder: Path) -> None:
+def test_every_changed_byte_of_a_manifest_is_detected(folder: Path) -> None:
     path = folder / "manifests" / "000000000003.json"
     sound = path.read_bytes()
     for position in range(0, len(sound), 7):
         spoil(path, position)
-        assert found(folder)[0] == StateDefect("manifests/000000000003.json", "damaged", "epochs 3 to 6; the state cannot be opened")
+        assert findings_of(folder)[0] == StateDefect("manifests/000000000003.json", "damaged", "epochs 3 to 6; the state cannot be opened")
         path.write_bytes(sound)
 
 
-def test_all_findings_are_told(folder: Path) -> None:
+def test_all_findings_are_reported(folder: Path) -> None:
     data(folder, 2).unlink()
     spoil(data(folder, 3), 20)
     data(folder, 4).write_bytes(b"short")
     shutil.copy(folder / "manifests" / "000000000003.json", folder / "manifests" / "000000000005.json")
-    problems = {finding.problem for finding in found(folder)}
+    problems = {finding.problem for finding in findings_of(folder)}
     assert problems == {
         "the file is missing, though the manifest names it",
         "the header is damaged",
@@ -101,9 +101,9 @@ def test_all_findings_are_told(folder: Path) -> None:
     }
 
 
-def test_a_missing_manifest_is_found(folder: Path) -> None:
+def test_a_missing_manifest_is_detected(folder: Path) -> None:
     (folder / "manifests" / "000000000004.json").unlink()
-    assert found(folder) == [StateDefect("manifests/000000000004.json", "missing", "epochs 4 to 6; the state cannot be opened")]
+    assert findings_of(folder) == [StateDefect("manifests/000000000004.json", "missing", "epochs 4 to 6; the state cannot be opened")]
 
 
 def test_a_gap_ends_at_the_next_whole_manifest(tmp_path: Path) -> None:
@@ -112,23 +112,23 @@ def test_a_gap_ends_at_the_next_whole_manifest(tmp_path: Path) -> None:
         append(state, key)
     state.close()
     spoil(tmp_path / "manifests" / "000000000002.json", 50)
-    assert found(tmp_path) == [
+    assert findings_of(tmp_path) == [
         StateDefect("manifests/000000000002.json", "damaged", "epoch 2; later epochs can be read, but the state cannot be written")
     ]
 
 
-def test_a_batch_that_is_not_what_the_manifest_says_is_found(tmp_path: Path) -> None:
+def test_a_batch_that_differs_from_the_manifest_is_detected(tmp_path: Path) -> None:
     state = State.open(tmp_path, facts=NOTES)
     segment = append(state, 1)
     state.commit(Change(dropped=(segment,), added=(SegmentRef(0, "a", segment.file, 7), SegmentRef(0, "b", segment.file, 1))))
     state.close()
-    assert [(finding.problem, finding.lost) for finding in found(tmp_path)] == [
+    assert [(finding.problem, finding.lost) for finding in findings_of(tmp_path)] == [
         ("the manifest names 7 rows of a, the file has 1", "table orders, at epochs 1 to 2, the last"),
         ("the manifest names 1 rows of b, the file has none", "view spend, at epochs 1 to 2, the last"),
     ]
 
 
-def test_gc_keeps_what_is_asked_for(folder: Path) -> None:
+def test_gc_keeps_the_requested_epochs(folder: Path) -> None:
     cared = gc(folder)
     assert (cared.epochs, cared.before.files, cared.after.files) == (range(8), 6, 6)
     cared = gc(folder, keep=2)
@@ -138,10 +138,10 @@ def test_gc_keeps_what_is_asked_for(folder: Path) -> None:
     state = State.open(folder)
     assert keys_of(state) == [2, 3, 4, 5, 6]
     state.close()
-    assert found(folder) == []
+    assert findings_of(folder) == []
 
 
-def test_gc_leaves_what_a_reader_holds(folder: Path) -> None:
+def test_gc_keeps_the_files_of_readers(folder: Path) -> None:
     with StateReader.open(folder, 4) as reader:
         gc(folder, keep=0)
         assert all(DataFile(reader.root, ref).verify() is None for ref in reader.manifest.files.values())
@@ -156,10 +156,10 @@ def test_compact_leaves_one_batch_per_arrangement_and_shard(folder: Path) -> Non
     state.close()
     cared = compact(folder, keep=0)
     assert (cared.batches, cared.after.files) == ((1, 1), 1)
-    assert found(folder) == []
+    assert findings_of(folder) == []
 
 
-def test_compact_ends_what_is_ranged(folder: Path) -> None:
+def test_compact_leaves_no_ranged_segment(folder: Path) -> None:
     State.open(folder, shards=3).close()
     cared = compact(folder, keep=0)
     assert cared.batches == (15, 2)  # one shard has no rows
@@ -170,7 +170,7 @@ def test_compact_ends_what_is_ranged(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("care", [gc, compact])
-def test_care_is_an_ordinary_writer(folder: Path, tmp_path: Path, care: Callable[[Path], object]) -> None:
+def test_maintenance_is_an_ordinary_writer(folder: Path, tmp_path: Path, care: Callable[[Path], object]) -> None:
     state = State.open(folder)
     with pytest.raises(StateInUse):
         care(folder)
@@ -198,7 +198,7 @@ def test_arrangements_are_counted_once_however_many_shards_list_them(folder: Pat
     assert (view.kind, view.name, view.rows, view.batches) == ("view", "spend", 0, 0)
 
 
-def test_notes_of_an_older_version_are_no_hindrance() -> None:
+def test_notes_of_an_older_version_are_accepted() -> None:
     manifest = Manifest.before(1).after(Change(added=(SegmentRef(0, "a", "f", 1),), notes={"arrangements": {"a": [1, 1]}}), 1)
     (line,) = arrangement_lines(manifest)
     assert (line.kind, line.name, line.rows, line.bytes) == ("inner", "a", 1, 16)
@@ -218,7 +218,7 @@ def test_sources_are_summed() -> None:
     }
 
 
-def test_a_state_in_an_object_store_is_cared_for_alike(s3: str) -> None:
+def test_a_state_in_an_object_store_is_maintained_alike(s3: str) -> None:
     state = State.open(s3, facts=NOTES)
     for key in range(1, 5):
         append(state, key)

@@ -29,7 +29,7 @@ def _power_loss() -> None:
     raise PowerLoss
 
 
-def test_a_life_has_every_step_of_every_kind_of_file(tmp_path: Path) -> None:
+def test_a_scenario_has_every_step_of_every_kind_of_file(tmp_path: Path) -> None:
     steps = set(steps_of_a_life(tmp_path / "state"))
     assert {f"{step}:{when} manifests" for step in STEPS[:4] for when in ("before", "after")} <= steps
     assert {f"{step}:{when} data" for step in ("write", "sync", "unlink") for when in ("before", "after")} <= steps
@@ -74,7 +74,7 @@ def test_a_power_failure_at_any_step_loses_nothing(tmp_path: Path, stride: int) 
     ("taken_out", "folder"),
     [("sync", "data"), ("sync", "manifests"), ("folder-sync", "data"), ("folder-sync", "manifests"), ("folder-sync", "state")],
 )
-def test_a_sync_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken_out: str, folder: str) -> None:
+def test_a_missing_sync_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken_out: str, folder: str) -> None:
     step = disk._step
 
     def without(name: str, path: Path, act: Callable[[], None]) -> None:
@@ -107,7 +107,7 @@ def _closed(state: State) -> str:
     return state.root
 
 
-def test_a_fence_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_fence_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _fenced(tmp_path / "with")
 
     def create(self: LocalFolder, name: str, content: bytes) -> bool:

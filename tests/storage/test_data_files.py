@@ -74,14 +74,14 @@ def test_arrays_outlive_the_file(root: str) -> None:
     assert as_rows(batch) == [(1, 2), (3, 4)]
 
 
-def test_names_say_their_origin(root: str) -> None:
+def test_file_names_contain_their_origin(root: str) -> None:
     ref = write_file(root, ORIGIN, [], Dictionary.empty())
     assert origin_of(ref.name) == ORIGIN
     assert origin_of("something else") is None
     assert ORIGIN.new_name() != ORIGIN.new_name()
 
 
-def test_every_damaged_byte_is_found(root: str) -> None:
+def test_every_damaged_byte_is_detected(root: str) -> None:
     ref = write_file(root, ORIGIN, [Content("a", batch_of((1, 2), (3, 4))), Content("b", batch_of((5, 6)))], dictionary_of(x=1, yy=2))
     path = _path(root, ref)
     whole = path.read_bytes()
@@ -106,7 +106,7 @@ def test_block_errors_name_file_and_block(root: str) -> None:
 
 
 @pytest.mark.parametrize("keep", [0, 10, HEADER_BYTES, HEADER_BYTES + 10, -1])
-def test_a_truncated_file_is_found_when_opened(root: str, keep: int) -> None:
+def test_a_truncated_file_is_detected_when_it_is_opened(root: str, keep: int) -> None:
     ref = write_file(root, ORIGIN, [Content("a", batch_of((1, 2)))], Dictionary.empty())
     _path(root, ref).write_bytes(_path(root, ref).read_bytes()[:keep])
     with pytest.raises(CorruptState, match=rf"{ref.name}: the file has \d+ bytes\nexpected: {ref.size_bytes} bytes"):
@@ -115,13 +115,13 @@ def test_a_truncated_file_is_found_when_opened(root: str, keep: int) -> None:
 
 def test_a_missing_file_and_segment(root: str) -> None:
     with pytest.raises(CorruptState, match="the file is missing, though the manifest names it"):
-        DataFile(root, FileRef("gone.deltic", 64, 0))
+        DataFile(root, FileRef("missing.deltic", 64, 0))
     ref = write_file(root, ORIGIN, [Content("a", batch_of((1, 2)))], Dictionary.empty())
     with pytest.raises(CorruptState, match="has no batch of b"):
         DataFile(root, ref).batch("b")
 
 
-def test_a_whole_file_in_anothers_place_is_found(root: str) -> None:
+def test_a_sound_file_in_place_of_another_is_detected(root: str) -> None:
     ref = write_file(root, ORIGIN, [Content("a", batch_of((1, 2)))], Dictionary.empty())
     other = write_file(root, ORIGIN, [Content("a", batch_of((1, 3)))], Dictionary.empty())
     os.replace(_path(root, other), _path(root, ref))

@@ -9,7 +9,7 @@ from deltic.trace.rows import Rows
 from stored import dictionary_of
 
 STRINGS = st.dictionaries(st.text("abcxyz", min_size=1, max_size=5), st.integers(-(2**40), 2**40), max_size=20).filter(
-    lambda found: len(set(found.values())) == len(found)
+    lambda actual: len(set(actual.values())) == len(actual)
 )
 
 
@@ -29,8 +29,8 @@ def test_export_and_of_are_inverse_and_ids_ascend(strings: dict[str, int]) -> No
 def test_restrict_and_union(strings: dict[str, int], data: st.DataObject) -> None:
     some = data.draw(st.sets(st.sampled_from(sorted(strings))) if strings else st.just(set()))
     whole = dictionary_of(**strings)
-    wanted = np.array([strings[s] for s in some] + [2**50], np.int64)
-    part, rest = whole.restrict(wanted), whole.restrict(np.setdiff1d(whole.ids, wanted))
+    expected = np.array([strings[s] for s in some] + [2**50], np.int64)
+    part, rest = whole.restrict(expected), whole.restrict(np.setdiff1d(whole.ids, expected))
     assert _content(part) == {strings[s]: s.encode() for s in some}
     assert _content(Dictionary.union([rest, part, whole])) == _content(whole)
 

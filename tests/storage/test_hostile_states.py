@@ -87,7 +87,7 @@ def test_rows_out_of_order_or_without_weight(root: str, rows: int, column: int, 
         read_all(root, ref)
 
 
-def test_an_index_that_goes_with_other_rows_is_found_by_verify(root: str) -> None:
+def test_verify_detects_an_index_of_other_rows(root: str) -> None:
     ref = resealed(root, written(root, 5000), set_word(3, 40, 17))
     with pytest.raises(CorruptState, match="index does not match the rows"):
         DataFile(root, ref).verify()
@@ -104,7 +104,7 @@ def test_an_index_that_goes_with_other_rows_is_found_by_verify(root: str) -> Non
         (1, np.array([0, 2, 3], np.int64), "offsets are not within its text"),
     ],
 )
-def test_a_dictionary_that_is_none(root: str, block: int, content: np.ndarray[Any, Any], said: str) -> None:
+def test_an_invalid_dictionary(root: str, block: int, content: np.ndarray[Any, Any], said: str) -> None:
     ref = written(root, 3, dictionary_of(aa=3, bb=5))
 
     def change(parts: hostile.Parts) -> None:
@@ -127,7 +127,7 @@ def test_a_large_dictionary_is_checked_where_it_is_read(root: str) -> None:
             dictionary.find(np.array([sought]))
 
 
-def test_strings_that_the_dictionary_lacks_are_found_by_verify(root: str) -> None:
+def test_verify_detects_strings_that_the_dictionary_lacks(root: str) -> None:
     with pytest.raises(CorruptState, match="strings that the dictionary lacks"):
         DataFile(root, written(root, 3, dictionary_of(a=0, b=2), (0,))).verify()
 
@@ -158,12 +158,12 @@ def test_batches_of_another_shape(root: str) -> None:
         ("dictionary", "bytes", None),
     ],
 )
-def test_a_directory_that_promises_too_much(root: str, entry: str, name: str, value: object) -> None:
+def test_a_directory_of_more_blocks_than_the_file_has(root: str, entry: str, name: str, value: object) -> None:
     path = Path(root, DATA, (ref := written(root, 3)).name)
 
     def change(directory: dict[str, Any]) -> None:
-        found = directory[entry]
-        (found[0] if isinstance(found, list) else found)[name] = value
+        part = directory[entry]
+        (part[0] if isinstance(part, list) else part)[name] = value
 
     content = hostile.put_together(hostile.take_apart(path), change)
     path.write_bytes(content)
@@ -217,13 +217,13 @@ def opens(folder: Path) -> list[str]:
         ("version", "2"),
     ],
 )
-def test_a_manifest_of_odd_values(folder: Path, name: str, value: object) -> None:
+def test_a_manifest_of_invalid_values(folder: Path, name: str, value: object) -> None:
     hostile.rewrite_manifest(folder, lambda body: body.update({name: value}))
     said = opens(folder)
     assert len(said) == 3, said
 
 
-def test_a_manifest_that_is_nested_deeply(folder: Path) -> None:
+def test_a_deeply_nested_manifest(folder: Path) -> None:
     path = max((folder / "manifests").iterdir())
     text = b"[" * 200_000 + b"]" * 200_000
     path.write_bytes(b'{"crc":%d}\n%s\n' % (zlib.crc32(text), text))
@@ -240,7 +240,7 @@ def test_a_change_that_does_not_fit_the_state_before_it(tmp_path: Path) -> None:
         State.open(tmp_path)
 
 
-def test_no_epoch_comes_after_the_last(folder: Path) -> None:
+def test_the_greatest_epoch_has_no_successor(folder: Path) -> None:
     (path,) = (folder / "manifests").iterdir()
     path.rename(folder / manifest_name(LAST_EPOCH))
     hostile.rewrite_manifest(folder, lambda body: body.update({"epoch": LAST_EPOCH, "oldest": LAST_EPOCH}))
@@ -250,7 +250,7 @@ def test_no_epoch_comes_after_the_last(folder: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
 @pytest.mark.parametrize("place", ["manifests", "data", "lock", "generations"])
-def test_what_is_no_regular_file_is_refused(folder: Path, tmp_path: Path, place: str, kind: str) -> None:
+def test_only_regular_files_are_opened(folder: Path, tmp_path: Path, place: str, kind: str) -> None:
     (tmp_path / "precious").write_text("precious")
     path = (
         folder / "lock"
@@ -271,7 +271,7 @@ def test_what_is_no_regular_file_is_refused(folder: Path, tmp_path: Path, place:
     assert (tmp_path / "precious").read_text() == "precious"
 
 
-def test_a_file_that_says_it_is_huge_is_not_read(folder: Path) -> None:
+def test_a_file_with_a_huge_declared_size_is_not_read(folder: Path) -> None:
     os.truncate(max((folder / "manifests").iterdir()), 1 << 40)
     assert all("has 1099511627776 bytes" in said for said in opens(folder)) and len(opens(folder)) == 3
 
@@ -296,11 +296,11 @@ def _tried(work: Path, seed: int, cases: int) -> dict[str, int]:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    found: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    outcomes: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+    return outcomes
 
 
 @pytest.mark.slow
-def test_changed_words_and_names_end_in_errors_of_deltic(tmp_path: Path) -> None:
-    found = _tried(tmp_path, int.from_bytes(os.urandom(4)), 300)
-    assert found["unnoticed"] < found["cases"] // 2
+def test_changed_words_and_names_raise_errors_of_deltic(tmp_path: Path) -> None:
+    outcomes = _tried(tmp_path, int.from_bytes(os.urandom(4)), 300)
+    assert outcomes["unnoticed"] < outcomes["cases"] // 2

@@ -10,7 +10,7 @@ from deltic.storage.state import State
 from stored import append, keys_of
 
 
-def test_a_noted_epoch_stays_readable_until_the_note_goes(tmp_path: Path) -> None:
+def test_an_epoch_is_readable_while_a_note_names_it(tmp_path: Path) -> None:
     state = State.open(tmp_path, retain=1, whole_every=2)
     append(state, 1)
     state.commit(Change(notes={KEEP: (kept := state.epoch)}))

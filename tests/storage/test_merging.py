@@ -82,7 +82,7 @@ def test_a_thousand_ticks_are_written_less_than_three_times() -> None:
     assert most <= 28
 
 
-def test_what_has_cancelled_is_merged_away(store: Store) -> None:
+def test_merges_drop_rows_of_weight_zero(store: Store) -> None:
     def merged_now(*rows: int) -> bool:
         segments = tuple(SegmentRef(0, "a", f"f{i}", count) for i, count in enumerate(rows))
         return large_merges(Manifest.before(1).after(Change(added=segments), 1)) == [segments]
@@ -92,7 +92,7 @@ def test_what_has_cancelled_is_merged_away(store: Store) -> None:
     assert not merged_now(40_000, 40_000, 40_000)
 
 
-def test_a_ranged_batch_is_filtered_and_what_is_written_is_not_ranged(root: str, store: Store) -> None:
+def test_merges_of_ranged_segments_write_whole_ones(root: str, store: Store) -> None:
     whole = batch_of(*((key, 1) for key in range(100)))
     ref, segment = store(whole, x=3)
     parts = partition(whole, [0], 3)

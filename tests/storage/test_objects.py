@@ -60,7 +60,7 @@ def test_of_sixteen_racing_writers_exactly_one_wins(s3: str) -> None:
     assert open_folder(s3).names("manifests") == [manifest_name(epoch).split("/")[1] for epoch in range(5)]
 
 
-def test_what_is_committed_is_there_when_opened_again_elsewhere(s3: str, tmp_path: Path) -> None:
+def test_commits_are_read_by_another_process(s3: str, tmp_path: Path) -> None:
     state = State.open(s3, shards=2)
     for key in range(4):
         append(state, key)
@@ -87,7 +87,7 @@ def test_the_older_writer_is_fenced_off(s3: str) -> None:
     assert keys_of(State.open(s3)) == [1, 3]
 
 
-def test_what_nothing_needs_goes(s3: str) -> None:
+def test_unneeded_objects_are_deleted(s3: str) -> None:
     state = State.open(s3, retain=0)
     dropped = append(state, 0)
     append(state, 1, drop=(dropped,))
@@ -95,8 +95,8 @@ def test_what_nothing_needs_goes(s3: str) -> None:
     append(state, 2)
     state.close()
     again = State.open(s3, retain=0)
-    found = again.folder.names("data")
-    assert dropped.file not in found and stray.name not in found
+    names = again.folder.names("data")
+    assert dropped.file not in names and stray.name not in names
     assert keys_of(again) == [1, 2]
 
 
@@ -124,7 +124,7 @@ def _write(url: str) -> FileRef:
     return write_file(url, ORIGIN, [Content("a", batch_of((1, 2), (3, 4)))], Dictionary.empty())
 
 
-def test_a_missing_object_is_found(s3: str, tmp_path: Path) -> None:
+def test_a_missing_object_is_detected(s3: str, tmp_path: Path) -> None:
     ref = _write(s3)
     _store(s3).delete(f"data/{ref.name}")
     _forget_copies(tmp_path)
@@ -133,7 +133,7 @@ def test_a_missing_object_is_found(s3: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 10, 64, -1])
-def test_a_truncated_object_is_found_and_not_kept(s3: str, tmp_path: Path, kept: int) -> None:
+def test_a_truncated_object_is_detected_and_its_copy_deleted(s3: str, tmp_path: Path, kept: int) -> None:
     ref = _write(s3)
     whole = bytes(_store(s3).get(f"data/{ref.name}").bytes())
     _store(s3).put(f"data/{ref.name}", whole[:kept])
@@ -148,7 +148,7 @@ def test_a_truncated_object_is_found_and_not_kept(s3: str, tmp_path: Path, kept:
 @pytest.mark.parametrize(
     ("position", "said"), [(3, "not a Deltic data file"), (20, "the header is damaged"), (70, "the directory is damaged")]
 )
-def test_a_damaged_object_is_found_and_not_kept(s3: str, tmp_path: Path, position: int, said: str) -> None:
+def test_a_damaged_object_is_detected_and_its_copy_deleted(s3: str, tmp_path: Path, position: int, said: str) -> None:
     ref = _write(s3)
     whole = bytes(_store(s3).get(f"data/{ref.name}").bytes())
     _store(s3).put(f"data/{ref.name}", whole[:position] + b"~" + whole[position + 1 :])
@@ -158,7 +158,7 @@ def test_a_damaged_object_is_found_and_not_kept(s3: str, tmp_path: Path, positio
     assert _copies(tmp_path) == []
 
 
-def test_a_damaged_block_is_found_and_its_copy_fetched_anew(s3: str, tmp_path: Path) -> None:
+def test_a_damaged_block_is_detected_and_its_copy_fetched_again(s3: str, tmp_path: Path) -> None:
     ref = _write(s3)
     (copy,) = _copies(tmp_path)
     block = DataFile(s3, ref).directory.segments[0].columns[0]
@@ -170,7 +170,7 @@ def test_a_damaged_block_is_found_and_its_copy_fetched_anew(s3: str, tmp_path: P
     assert copy.read_bytes() == whole
 
 
-def test_a_damaged_and_a_missing_manifest_are_found(s3: str) -> None:
+def test_a_damaged_and_a_missing_manifest_are_detected(s3: str) -> None:
     state = State.open(s3)
     for key in range(3):
         append(state, key)
@@ -192,7 +192,7 @@ def test_files_are_fetched_once(s3: str, tmp_path: Path) -> None:
     DataFile(s3, ref).verify()
 
 
-def test_copies_are_bounded_and_those_unused_longest_go(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_are_bounded_and_the_least_recently_used_are_deleted(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refs = [_write(s3) for _ in range(4)]
     for age, path in enumerate(sorted(_copies(tmp_path), key=lambda path: [ref.name for ref in refs].index(path.name))):
         os.utime(path, (1000 + age, 1000 + age))
@@ -207,7 +207,7 @@ def test_copies_are_bounded_and_those_unused_longest_go(s3: str, tmp_path: Path,
         DataFile(s3, ref).verify()
 
 
-def test_copies_are_made_by_several_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_are_made_concurrently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DELTIC_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("DELTIC_CACHE_BYTES", "5000")
 
@@ -229,7 +229,7 @@ def test_a_map_outlives_its_copy(s3: str, tmp_path: Path) -> None:
     assert as_rows(file.batch("a")) == [(1, 2), (3, 4)]
 
 
-def test_copies_are_the_users_own(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_are_private_to_the_user(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_folder(s3)
     assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
     (tmp_path / "cache").chmod(0o755)
@@ -259,7 +259,7 @@ def test_a_store_that_cannot_be_used_is_named(s3: str, monkeypatch: pytest.Monke
         State.open(s3)
 
 
-def test_places_where_no_state_can_be_kept(tmp_path: Path) -> None:
+def test_invalid_places_of_a_state(tmp_path: Path) -> None:
     with pytest.raises(
         StateError, match="unsupported state location ftp://host/x\nexpected: a folder, or a URL with file://, s3://, gs:// or az://"
     ):
@@ -270,7 +270,7 @@ def test_places_where_no_state_can_be_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "data/../../x", "", "data//x", ".hidden"])
-def test_no_name_leads_out_of_the_folder(tmp_path: Path, s3: str, name: str) -> None:
+def test_names_stay_within_the_folder(tmp_path: Path, s3: str, name: str) -> None:
     for folder in (open_folder(tmp_path), open_folder(s3)):
         with pytest.raises(CorruptState, match="invalid file name"):
             folder.read(name)

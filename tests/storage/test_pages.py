@@ -71,11 +71,11 @@ def test_opening_verifies_nothing_of_a_large_batch_and_a_probe_only_what_it_read
 
 @pytest.mark.parametrize("spread", [2**60, 40, 1])
 @pytest.mark.parametrize("reader", ["lookup", "probe", "first"])
-def test_what_a_reader_gives_is_right_or_an_error(root: str, spread: int, reader: str) -> None:
+def test_a_reader_returns_the_right_rows_or_raises(root: str, spread: int, reader: str) -> None:
     batch = large(2, spread=spread, nulls=5_000)
     random = np.random.default_rng(3)
     places = [block.offset + int(random.integers(block.size_bytes)) for block in blocks(root, written(root, batch)) for _ in range(4)]
-    found = 0
+    detected = 0
     for at in places:
         ref = written(root, batch)
         damage(root, ref, at)
@@ -85,10 +85,10 @@ def test_what_a_reader_gives_is_right_or_an_error(root: str, spread: int, reader
             try:
                 assert same(reader, spine, keys) == same(reader, good, keys)
             except CorruptState:
-                found += 1
+                detected += 1
         with pytest.raises(CorruptState, match="is damaged"):
             merge([spine.batches[0], batch])
-    assert found > 0
+    assert detected > 0
 
 
 def same(reader: str, spine: Spine, keys: list[np.ndarray]) -> list[list[int]]:
@@ -98,20 +98,20 @@ def same(reader: str, spine: Spine, keys: list[np.ndarray]) -> list[list[int]]:
     return [part.tolist() for part in (at, *columns, *weights)]
 
 
-def test_the_row_that_is_damaged_is_never_given(root: str) -> None:
+def test_a_damaged_row_is_never_returned(root: str) -> None:
     batch = large(4)
     row = 12_345
     for block in blocks(root, ref := written(root, batch))[:3]:
         ref = written(root, batch)
         damage(root, ref, block.offset + 8 * row)
         spine = Spine.over(2, 1, [DataFile(root, ref).batch("a")])
-        for _ in range(2):  # also when it is asked for again
+        for _ in range(2):  # also when it is read again
             with pytest.raises(CorruptState, match=r"is damaged \(bytes \d+ to \d+\)"):
                 lookup(spine, [batch.columns[0][[row]]], Counters())
         assert lookup(spine, [batch.columns[0][[row + 5_000]]], Counters())[0].tolist() == [1]
 
 
-def test_a_damaged_table_of_checksums_is_found(root: str) -> None:
+def test_a_damaged_table_of_checksums_is_detected(root: str) -> None:
     batch = large(5)
     for block in blocks(root, written(root, batch)):
         ref = written(root, batch)
@@ -131,19 +131,19 @@ def test_a_large_dictionary_is_verified_as_it_is_read(root: str) -> None:
     file = DataFile(root, written(root, large(7), dictionary))
     stored = file.dictionary()
     assert file.verified_bytes == 0
-    asked = np.array([ids[70], ids[70] + 1, ids[0] - 1, ids[-1] + 1])
-    here, at = stored.find(asked)
+    sought = np.array([ids[70], ids[70] + 1, ids[0] - 1, ids[-1] + 1])
+    here, at = stored.find(sought)
     assert here.tolist() == [True, False, False, False]
     assert stored.values.take(pa.array(at[here])).to_pylist() == [texts[70]]
     assert 0 < file.verified_bytes <= 8 * PAGE_BYTES
     assert stored.export().column(1).to_pylist() == texts
 
 
-def test_a_damaged_dictionary_gives_no_wrong_string_and_no_wrong_absence(root: str) -> None:
+def test_a_damaged_dictionary_never_answers_wrongly(root: str) -> None:
     dictionary, ids, texts = strings(2 * GUARDED_ROWS)
     random = np.random.default_rng(8)
     place = DataFile(root, written(root, large(7), dictionary)).directory.dictionary
-    found = 0
+    detected = 0
     for block in (place.ids, place.offsets, place.text):
         for _ in range(12):
             ref = written(root, large(7), dictionary)
@@ -155,7 +155,7 @@ def test_a_damaged_dictionary_gives_no_wrong_string_and_no_wrong_absence(root: s
                     assert here.tolist() == [True] and stored.values.take(pa.array(at)).to_pylist() == [texts[row]]
                     assert stored.find(ids[[row]] + 1)[0].tolist() == [ids[row] + 1 in ids[row + 1 : row + 2]]
                 except CorruptState:
-                    found += 1
+                    detected += 1
             with pytest.raises(CorruptState, match="is damaged"):
                 stored.export()
-    assert found > 0
+    assert detected > 0

@@ -43,7 +43,7 @@ def wait_for(condition: object) -> None:
         time.sleep(0.01)
 
 
-def test_every_retained_epoch_can_be_read_and_no_other(tmp_path: Path) -> None:
+def test_retained_epochs_alone_can_be_read(tmp_path: Path) -> None:
     state = State.open(tmp_path, retain=5, whole_every=3)
     for key in range(1, 21):
         replace(state, key)
@@ -82,7 +82,7 @@ def test_a_lease_keeps_its_epoch_and_all_after_it(tmp_path: Path) -> None:
         reader.manifest_at(2)
 
 
-def test_a_lease_outlives_the_writer_but_not_its_own_end(tmp_path: Path) -> None:
+def test_a_lease_holds_after_the_writer_ends_until_it_expires(tmp_path: Path) -> None:
     state = State.open(tmp_path, retain=0)
     replace(state, 1)
     reader = StateReader.open(tmp_path)
@@ -112,7 +112,7 @@ def test_leases_are_renewed_while_the_reader_lives(tmp_path: Path) -> None:
     assert oldest_leased(state.folder) is None
 
 
-def test_what_is_no_lease_keeps_nothing(tmp_path: Path) -> None:
+def test_invalid_leases_keep_nothing(tmp_path: Path) -> None:
     folder = open_folder(tmp_path)
     folder.put("leases/junk.json", b"[")
     folder.put("leases/endless.json", b'{"epoch": 1, "expires": Infinity}')
@@ -122,7 +122,7 @@ def test_what_is_no_lease_keeps_nothing(tmp_path: Path) -> None:
     assert folder.names("leases") == ["1.json", "2.json"]
 
 
-def test_what_others_leave_in_the_folder_of_leases_is_passed_over(tmp_path: Path) -> None:
+def test_foreign_files_in_the_folder_of_leases_are_ignored(tmp_path: Path) -> None:
     State.open(tmp_path).close()
     (tmp_path / "leases").mkdir()
     for name in (".nfs000000000123", "a b.json", ".1.json"):
@@ -134,7 +134,7 @@ def test_what_others_leave_in_the_folder_of_leases_is_passed_over(tmp_path: Path
     assert len(list(first)) == 1
 
 
-def test_a_writer_that_is_faster_than_the_lease_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_faster_than_the_lease_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = State.open(tmp_path, retain=0)
     replace(state, 1)
 
@@ -153,17 +153,17 @@ def test_a_writer_that_is_faster_than_the_lease_is_noticed(tmp_path: Path, monke
     assert not list((tmp_path / "leases").iterdir())
 
 
-def test_a_manifest_that_is_taken_away_before_it_is_read_is_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_manifest_deleted_before_it_is_read_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = State.open(tmp_path, retain=0, whole_every=0)
     replace(state, 1)
 
     def slowly(folder: StateFolder) -> list[int]:
         """As if the writer went on between the listing and the reading."""
-        found = epochs_in(folder)
+        epochs = epochs_in(folder)
         monkeypatch.setattr(reading, "committed_epochs", committed_epochs)
         replace(state, 2)
         state.sweep()
-        return found
+        return epochs
 
     monkeypatch.setattr(reading, "committed_epochs", slowly)
     with StateReader.open(tmp_path) as reader:
@@ -174,7 +174,7 @@ def test_a_manifest_that_is_taken_away_before_it_is_read_is_not_missed(tmp_path:
         StateReader.open(tmp_path)
 
 
-def test_readers_beside_a_busy_writer_always_find_their_files(tmp_path: Path) -> None:
+def test_readers_always_have_their_files_while_a_writer_is_busy(tmp_path: Path) -> None:
     state = State.open(tmp_path, retain=0, whole_every=4)
     replace(state, 1)
     done = threading.Event()
@@ -194,7 +194,7 @@ def test_readers_beside_a_busy_writer_always_find_their_files(tmp_path: Path) ->
         writer.join()
 
 
-def test_a_folder_that_is_no_state_is_named_and_left_alone(tmp_path: Path) -> None:
+def test_a_folder_without_a_state_is_named_and_not_changed(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "absent"):
         with pytest.raises(StateError) as caught:
             StateReader.open(place)

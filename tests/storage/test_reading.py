@@ -18,7 +18,7 @@ Store = Callable[..., tuple[FileRef, SegmentRef]]
 WIDTHS = {"a": (1, 1), "none": (2, 1)}
 
 
-def test_a_spine_has_the_batches_as_they_are() -> None:
+def test_a_spine_has_the_stored_batches() -> None:
     batches = [batch_of((i, 1), (100, 1)) for i in range(20)]
     spine = Spine.over(1, 1, [*batches, batch_of((5, 0))])
     assert spine.batches == tuple(batches)
@@ -26,7 +26,7 @@ def test_a_spine_has_the_batches_as_they_are() -> None:
     assert len(Spine.over(3, 2, []).scan(Counters())) == 0
 
 
-def test_arrangements_are_opened_when_asked_for_and_kept_while_unchanged(root: str, store: Store) -> None:
+def test_arrangements_are_opened_on_demand_and_kept_while_unchanged(root: str, store: Store) -> None:
     parts = [store(batch_of((1, 1), (2, 1)), x=1), store(batch_of((2, -1)), y=2)]
     refs, segments = {ref.name: ref for ref, _ in parts}, tuple(segment for _, segment in parts)
     files = OpenFiles(root)
@@ -45,16 +45,16 @@ def test_a_shard_scans_its_own_rows_of_a_ranged_segment_whatever_was_open_before
     files, refs = OpenFiles(root), {ref.name: ref}
     before: ShardArrangements | None = None
     for shards in (1, 2, 3):
-        found = []
+        keys_by_shard = []
         for shard in range(shards):
-            mine = replace(segment, shard=shard, ranged=int(shards > 1))
-            before = ShardArrangements(files, refs, {"a": (mine,)}, WIDTHS, before, {"a": Share(shard, shards, (0,))})
-            found.append([key for key, _ in as_rows(before["a"].scan(Counters()))])
-        assert sorted(key for keys in found for key in keys) == list(range(40))
-        assert all(found)
+            listed = replace(segment, shard=shard, ranged=int(shards > 1))
+            before = ShardArrangements(files, refs, {"a": (listed,)}, WIDTHS, before, {"a": Share(shard, shards, (0,))})
+            keys_by_shard.append([key for key, _ in as_rows(before["a"].scan(Counters()))])
+        assert sorted(key for keys in keys_by_shard for key in keys) == list(range(40))
+        assert all(keys_by_shard)
 
 
-def test_files_are_opened_once_until_they_are_let_go(root: str, store: Store) -> None:
+def test_files_are_opened_once_until_they_are_released(root: str, store: Store) -> None:
     (one, _), (other, _) = store(batch_of((1, 1))), store(batch_of((2, 1)))
     files = OpenFiles(root)
     opened = files[one]

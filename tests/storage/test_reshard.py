@@ -39,8 +39,8 @@ def hashed(keys: list[int], shards: int) -> list[list[int]]:
 def append(state: State, keys: list[int]) -> None:
     """One epoch with these rows in every arrangement, where they belong."""
     files, added = [], []
-    for shard, mine in enumerate(hashed(keys, state.manifest.shards)):
-        contents = [Content("a", _batch(mine))] if mine else []
+    for shard, own in enumerate(hashed(keys, state.manifest.shards)):
+        contents = [Content("a", _batch(own))] if own else []
         contents += [Content("home", _batch(keys))] if not shard else []
         contents += [Content("any", _batch(keys))] if shard == state.manifest.shards - 1 else []
         contents += [Content("every", _batch(keys))]
@@ -69,19 +69,19 @@ def merge_some(state: State, shard: int, arrangement: str, count: int) -> None:
 def content(state: State, arrangement: str) -> list[Counter[int]]:
     """The rows of each shard."""
     manifest = state.manifest
-    found = []
+    batches = []
     for shard_state in manifest.shard_states:
         rows: Counter[int] = Counter()
         for segment in shard_state.get(arrangement, ()):
             batch = DataFile(state.root, manifest.files[segment.file]).batch(arrangement)
             rows.update({key: weight for key, weight in as_rows(own_rows(batch, segment, SPREAD[arrangement], manifest.shards))})
-        found.append(rows)
-    return found
+        batches.append(rows)
+    return batches
 
 
 def check(state: State, keys: list[int]) -> None:
     shards = state.manifest.shards
-    assert content(state, "a") == [Counter(mine) for mine in hashed(keys, shards)]
+    assert content(state, "a") == [Counter(own) for own in hashed(keys, shards)]
     assert content(state, "home") == [Counter(keys), *([Counter[int]()] * (shards - 1))]
     assert sum(content(state, "any"), Counter[int]()) == Counter(keys)
     assert content(state, "every") == [Counter(keys)] * shards
@@ -97,7 +97,7 @@ STEP = st.one_of(
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 5), st.lists(STEP, max_size=12))
-def test_each_row_is_found_once_after_any_chain_of_reshards_and_merges(
+def test_each_row_occurs_once_after_any_sequence_of_reshards_and_merges(
     tmp_path_factory: pytest.TempPathFactory, shards: int, steps: list[tuple]
 ) -> None:
     root = tmp_path_factory.mktemp("state")
@@ -142,7 +142,7 @@ def test_half_as_many_shards_need_no_filter(tmp_path: Path) -> None:
     check(again, list(range(50)))
 
 
-def test_there_and_back_is_the_same() -> None:
+def test_resharding_back_restores_the_state() -> None:
     segments = tuple(SegmentRef(shard, "a", f"f{shard}", 5) for shard in range(3))
     manifest = Manifest.before(3).after(Change(added=segments, notes=NOTE), 1)
     there = resharded(manifest, 6)
@@ -152,7 +152,7 @@ def test_there_and_back_is_the_same() -> None:
     assert not any(segment.ranged for segment in back.segments())
 
 
-def test_a_file_stays_while_any_shard_lists_it(tmp_path: Path) -> None:
+def test_a_file_is_kept_while_any_shard_lists_it(tmp_path: Path) -> None:
     state = State.open(tmp_path, shards=1, facts=NOTE)
     append(state, list(range(50)))
     state.close()
@@ -168,7 +168,7 @@ def test_a_file_stays_while_any_shard_lists_it(tmp_path: Path) -> None:
     assert not (tmp_path / "data" / shared).exists()
 
 
-def test_what_every_shard_has_is_taken_from_the_first_one(tmp_path: Path) -> None:
+def test_replicated_segments_are_taken_from_the_first_shard(tmp_path: Path) -> None:
     state = State.open(tmp_path, shards=3, facts=NOTE)
     append(state, list(range(50)))
     written = [shard_state["every"][0].file for shard_state in state.manifest.shard_states]
@@ -182,7 +182,7 @@ def test_what_every_shard_has_is_taken_from_the_first_one(tmp_path: Path) -> Non
     assert [(tmp_path / "data" / name).exists() for name in written] == [True, False, False]
 
 
-def test_what_is_torn_is_merged_first(tmp_path: Path) -> None:
+def test_split_segments_are_merged_first(tmp_path: Path) -> None:
     state = State.open(tmp_path, shards=1, facts=NOTE)
     append(state, list(range(50)))
     state.close()

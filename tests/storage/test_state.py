@@ -41,8 +41,8 @@ def put(state: State, key: int, *, drop: tuple[SegmentRef, ...] = (), view: bool
 
 
 def keys(state: State) -> list[int]:
-    found = [as_rows(DataFile(state.root, state.manifest.files[s.file]).batch("a"))[0][0] for s in state.manifest.segments()]
-    return sorted(found)
+    keys = [as_rows(DataFile(state.root, state.manifest.files[s.file]).batch("a"))[0][0] for s in state.manifest.segments()]
+    return sorted(keys)
 
 
 def rewrite(path: Path, body: object) -> int:
@@ -55,7 +55,7 @@ def data(state: State) -> set[str]:
     return set(os.listdir(Path(state.root) / "data"))
 
 
-def test_what_is_committed_is_there_when_opened_again(tmp_path: Path) -> None:
+def test_commits_are_read_when_opened_again(tmp_path: Path) -> None:
     state = State.open(tmp_path, shards=2, facts={"seed": 5})
     for key in range(7):
         put(state, key)
@@ -91,7 +91,7 @@ def test_replaced_segments_and_removed_notes(tmp_path: Path) -> None:
     assert len(state.manifest.files) == 1
 
 
-def test_a_second_writer_is_refused_while_the_first_lives(tmp_path: Path) -> None:
+def test_a_second_writer_is_refused_while_the_first_is_open(tmp_path: Path) -> None:
     state = State.open(tmp_path)
     with pytest.raises(StateInUse, match=rf"in use by process {os.getpid()} on .*\n.*\nhelp: close the session that uses it,"):
         State.open(tmp_path)
@@ -99,7 +99,7 @@ def test_a_second_writer_is_refused_while_the_first_lives(tmp_path: Path) -> Non
     State.open(tmp_path).close()
 
 
-def test_the_lock_dies_with_its_holder(tmp_path: Path) -> None:
+def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
     program = (
         "import sys, time; from deltic.storage.state import State; s = State.open(sys.argv[1]); print('open', flush=True); time.sleep(60)"
     )
@@ -124,7 +124,7 @@ def test_the_older_writer_is_fenced_off(tmp_path: Path) -> None:
         put(old, 4)
 
 
-def test_a_commit_whose_answer_was_lost_is_known_as_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_whose_answer_was_lost_is_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = State.open(tmp_path)
     create = LocalFolder.create
     monkeypatch.setattr(LocalFolder, "create", lambda self, name, content: create(self, name, content) and False)
@@ -132,7 +132,7 @@ def test_a_commit_whose_answer_was_lost_is_known_as_ones_own(tmp_path: Path, mon
     assert state.epoch == 1
 
 
-def test_nothing_is_committed_by_a_commit_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_commit_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = State.open(tmp_path)
     put(state, 1)
 
@@ -191,7 +191,7 @@ def test_of_racing_processes_exactly_one_wins(tmp_path: Path) -> None:
     assert [sum(wins) for wins in zip(*won, strict=True)] == [1] * 20
 
 
-def test_another_number_of_shards_is_refused_where_nothing_says_how_rows_are_spread(tmp_path: Path) -> None:
+def test_resharding_requires_a_recorded_partition(tmp_path: Path) -> None:
     state = State.open(tmp_path, shards=2)
     put(state, 1)
     state.close()
@@ -207,7 +207,7 @@ def test_another_number_of_shards_is_refused_where_nothing_says_how_rows_are_spr
 
 
 @pytest.mark.parametrize("position", [0, 8, 40, -2, -1])
-def test_a_damaged_manifest_is_found(tmp_path: Path, position: int) -> None:
+def test_a_damaged_manifest_is_detected(tmp_path: Path, position: int) -> None:
     state = State.open(tmp_path)
     put(state, 1)
     state.close()
@@ -222,7 +222,7 @@ def test_a_damaged_manifest_is_found(tmp_path: Path, position: int) -> None:
         State.open(tmp_path)
 
 
-def test_a_missing_and_a_foreign_manifest_are_found(tmp_path: Path) -> None:
+def test_a_missing_and_a_foreign_manifest_are_detected(tmp_path: Path) -> None:
     state = State.open(tmp_path / "one")
     other = State.open(tmp_path / "other")
     for key in range(3):
@@ -239,12 +239,12 @@ def test_a_missing_and_a_foreign_manifest_are_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [*sorted(ENTRIES), ".DS_Store"])
-def test_what_may_be_there_before_the_first_epoch_is_nothing_else(tmp_path: Path, name: str) -> None:
+def test_a_new_state_accepts_only_its_own_files(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch() if name in ("lock", ".DS_Store") else (tmp_path / name).mkdir()
     State.open(tmp_path).close()
 
 
-def test_a_missing_data_file_is_found_when_the_state_is_opened(tmp_path: Path) -> None:
+def test_a_missing_data_file_is_detected_when_the_state_is_opened(tmp_path: Path) -> None:
     state = State.open(tmp_path)
     put(state, 1)
     state.close()
@@ -288,7 +288,7 @@ def test_the_first_version_can_be_read(tmp_path: Path) -> None:
     assert again.manifest.notes["last"] == 6 and len(again.manifest.notes["id"]) == 32
 
 
-def test_files_go_when_no_retained_epoch_names_them(tmp_path: Path) -> None:
+def test_files_that_no_retained_epoch_names_are_deleted(tmp_path: Path) -> None:
     state = State.open(tmp_path, retain=5)
     segment = put(state, 0)
     for key in range(1, 12):
@@ -300,7 +300,7 @@ def test_files_go_when_no_retained_epoch_names_them(tmp_path: Path) -> None:
     assert keys(State.open(tmp_path, retain=5)) == [11]
 
 
-def test_old_manifests_go_and_the_rest_can_be_read(tmp_path: Path) -> None:
+def test_old_manifests_are_deleted_and_the_rest_can_be_read(tmp_path: Path) -> None:
     state = State.open(tmp_path, retain=10, whole_every=7)
     for key in range(220):
         put(state, key)
@@ -317,7 +317,7 @@ def _stray(state: State, epoch_ahead: int = 0) -> FileRef:
     return write_file(state.root, origin, [Content("a", batch_of((9, 9)))], Dictionary.empty())
 
 
-def test_strays_of_failed_ticks_go_and_running_ticks_keep_theirs(tmp_path: Path) -> None:
+def test_files_of_failed_ticks_are_deleted_and_those_of_running_ticks_kept(tmp_path: Path) -> None:
     state = State.open(tmp_path)
     put(state, 1)
     stray, running = _stray(state), _stray(state, epoch_ahead=1)
@@ -343,7 +343,7 @@ def test_a_running_merge_keeps_its_inputs_and_its_output(tmp_path: Path) -> None
     assert not {first.file, output.name} & data(state)
 
 
-def test_a_views_change_stays_as_long_as_its_epoch(tmp_path: Path) -> None:
+def test_the_change_of_a_view_is_kept_with_its_epoch(tmp_path: Path) -> None:
     state = State.open(tmp_path, retain=3)
     ref = write_file(state.root, state.origin(0, 0), [Content("v", batch_of((1, 1)), role="change")], Dictionary.empty())
     state.commit(Change((ref,), views=(SegmentRef(0, "v", ref.name, 1),)))
@@ -425,7 +425,9 @@ def test_manifests_cost_in_proportion_to_the_changes_however_many_notes_there_ar
     )
 
 
-def test_a_commit_does_not_fail_by_garbage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_commit_succeeds_if_garbage_collection_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     state = State.open(tmp_path, retain=0)
     first = put(state, 1)
 
@@ -441,7 +443,7 @@ def test_a_commit_does_not_fail_by_garbage(tmp_path: Path, monkeypatch: pytest.M
     assert not {first.file, second.file} & data(state)
 
 
-def test_foreign_files_are_passed_over(tmp_path: Path) -> None:
+def test_foreign_files_are_ignored(tmp_path: Path) -> None:
     state = State.open(tmp_path)
     put(state, 1)
     state.close()

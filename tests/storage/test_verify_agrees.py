@@ -146,7 +146,7 @@ def test_all_manifests_are_lost(tmp_path: Path) -> None:
         State.open(folder)
 
 
-def test_what_only_garbage_needs_is_not_missed(tmp_path: Path) -> None:
+def test_missing_files_that_only_garbage_needs_are_no_finding(tmp_path: Path) -> None:
     folder = made(tmp_path / "state", retain=0, whole_every=0)
     stale = folder / manifest_name(0)
     stale.write_bytes(b"left over by a writer that was killed")
@@ -154,7 +154,7 @@ def test_what_only_garbage_needs_is_not_missed(tmp_path: Path) -> None:
     State.open(folder).close()
 
 
-def test_an_old_epoch_that_a_reader_holds_is_looked_after(tmp_path: Path) -> None:
+def test_an_old_epoch_that_a_reader_holds_is_verified(tmp_path: Path) -> None:
     folder = made(tmp_path / "state", retain=1, whole_every=2)
     with StateReader.open(folder) as reader:
         state = State.open(folder, retain=0, whole_every=2)
@@ -168,7 +168,7 @@ def test_an_old_epoch_that_a_reader_holds_is_looked_after(tmp_path: Path) -> Non
     assert findings(folder) == []
 
 
-def test_a_stray_manifest_is_told_at_once(tmp_path: Path) -> None:
+def test_a_stray_manifest_is_reported_at_once(tmp_path: Path) -> None:
     folder = made(tmp_path / "state", retain=100, whole_every=50)
     (folder / manifest_name(999_999_999_999)).write_bytes(b"{}")
     assert findings(folder) == [

@@ -65,15 +65,15 @@ class Checked:
     def tick(self, changes: Changes) -> dict[str, Relation]:
         """One tick of weighted rows; asserts that the views and their changes equal the oracle's, and returns the views."""
         after = {name: relation + Relation(changes.get(name, {}).items()) for name, relation in self.tables.items()}
-        before, wanted = self._views(self.tables), self._views(after)
+        before, expected = self._views(self.tables), self._views(after)
         self.session.apply({name: self._frame(name, rows) for name, rows in changes.items()})
         self.tables = after
-        for name, relation in wanted.items():
+        for name, relation in expected.items():
             view = self.session.view(name)
             assert _relation(view.rows()) == relation, name
             changed = [({k: v for k, v in row.items() if k != "_weight"}, row["_weight"]) for row in view.changes().to_pylist()]
             assert Relation((frozen(row), w) for row, w in changed) == relation - before[name], name
-        return wanted
+        return expected
 
     def failing(self, changes: Changes, error: type[EvaluationError], match: str) -> None:
         """Asserts that a tick fails, and changes nothing."""

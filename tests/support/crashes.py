@@ -40,10 +40,10 @@ class CommitRecord:
         if step in ("link:after", "put:after") and Path(path).parent.name == "manifests":
             self.linked = True
 
-    def allows(self, found: list[int]) -> bool:
-        if found == sorted(self.committed):
+    def allows(self, keys: list[int]) -> bool:
+        if keys == sorted(self.committed):
             return True
-        return self.linked and self.trying is not None and found == sorted([*self.committed, self.trying])
+        return self.linked and self.trying is not None and keys == sorted([*self.committed, self.trying])
 
 
 def live(root: Path | str, record: CommitRecord) -> None:
@@ -88,12 +88,12 @@ def defect_of(root: Path | str, record: CommitRecord) -> str | None:
 
 
 def _defect(state: State, record: CommitRecord) -> str | None:
-    if not record.allows(found := keys_of(state)):
-        return f"the state has {found}; {record}"
+    if not record.allows(keys := keys_of(state)):
+        return f"the state has {keys}; {record}"
     append(state, 99)
     state.sweep()
-    if keys_of(state) != [*found, 99]:
-        return f"a new commit turns {found} into {keys_of(state)}"
+    if keys_of(state) != [*keys, 99]:
+        return f"a new commit turns {keys} into {keys_of(state)}"
     staged = [path.name for path in Path(state.root).rglob("*.staged")] if state.folder.local else []
     strays = set(state.folder.names("data")) - set(state.manifest.files)
     return f"left over: {staged} {strays}" if staged or strays else None
@@ -183,7 +183,7 @@ class Disk:
         return self._names.get(folder, {})
 
     def _fewest(self, folder: str) -> dict[str, int | None]:
-        return {name: found for name, found in self._late(folder).items() if name in self._early(folder)}
+        return {name: item for name, item in self._late(folder).items() if name in self._early(folder)}
 
     def _most(self, folder: str) -> dict[str, int | None]:
         return {**self._late(folder), **self._early(folder)}

@@ -132,7 +132,7 @@ def _made(seed: int, rng: Random, views: Views) -> Case | None:
     values = min(len(domain(theme)), *(VALUES.get(shape, 4) for shape in shapes))
     arities = sorted({len(variables) for shape in shapes for variables in SHAPES[shape]})
     tables = {arity: [_source(rng, f"r{arity}{i}", theme, arity, values) for i in range(rng.choice((1, 1, 2, 3)))] for arity in arities}
-    sources = [source for mine in tables.values() for source in mine]
+    sources = [source for listed in tables.values() for source in listed]
     schemas = {source.table.name: source.table for source in sources}
     ticks = _ticks(rng, sources, values)
     after = applied(empty(schemas), ticks[0])
@@ -159,7 +159,7 @@ def _consumed(rng: Random, shapes: Sequence[str], tables: dict[int, list[Source]
     joins = [replace(join, rows=_size(join.plan, after)) for join in joins]
     if any(join.rows > CROWD for join in joins):
         return []
-    programs = _Consumers(rng, [source for mine in tables.values() for source in mine], joins)
+    programs = _Consumers(rng, [source for listed in tables.values() for source in listed], joins)
     plans = [programs.view().plan for _ in range(rng.randint(2, 3))]
     return [] if explodes(plans, after) else plans
 
@@ -245,7 +245,7 @@ def _columns(atoms: Sequence[_Atom]) -> list[tuple[str, int]]:
     """(variable, or '' for payload; position) of each column of the concatenated atoms."""
     widths = [len(atom.source.table.schema) for atom in atoms]
     names = [(*atom.variables, *[""] * (width - len(atom.variables))) for atom, width in zip(atoms, widths, strict=True)]
-    return [(name, i) for i, name in enumerate(name for mine in names for name in mine)]
+    return [(name, i) for i, name in enumerate(name for part in names for name in part)]
 
 
 def _joined(rng: Random, atoms: Sequence[_Atom], hint: Hint | None) -> tuple[Plan, list[Expr]]:

@@ -125,8 +125,8 @@ def run(engine: Engine, program: Case, outcomes: Sequence[Outcome], *, row_by_ro
             for name in program.views:
                 assert engine.change(name, result) == outcome[name] - before[name], f"{where}: change of {name}"
         for name in program.views:
-            found = engine.view(name)
-            assert found == outcome[name], f"{where}, {name}: more {found - outcome[name]}"
+            actual = engine.view(name)
+            assert actual == outcome[name], f"{where}, {name}: more {actual - outcome[name]}"
         before = outcome
 
 

@@ -31,8 +31,8 @@ def check(term: Any, rows: Sequence[tuple[Value, ...]], table: Table = table_of)
         with pytest.raises(EvaluationError) as caught:
             evaluate_columns(term.expr, columns_of(rows, table), len(rows))
         first = min(failed)
-        found = (type(caught.value), str(caught.value), row_of(caught.value))
-        assert found == (type(failed[first]), str(failed[first]), first), term.sql
+        actual = (type(caught.value), str(caught.value), row_of(caught.value))
+        assert actual == (type(failed[first]), str(failed[first]), first), term.sql
     good = [row for k, row in enumerate(rows) if k not in failed]
     result = evaluate_columns(term.expr, columns_of(good, table), len(good))
     assert isinstance(result, pa.Array) and result.type == term.expr.type.arrow, (term.sql, result.type)

@@ -94,7 +94,7 @@ def take_apart(path: Path) -> Parts:
     end = places.dictionary
     segments = [(*s.columns, *s.weights, *([s.index] if s.index else [])) for s in places.segments]
     blocks = [
-        [bytearray(content[b.offset : b.offset + b.size_bytes]) for b in found] for found in (*segments, (end.ids, end.offsets, end.text))
+        [bytearray(content[b.offset : b.offset + b.size_bytes]) for b in parts] for parts in (*segments, (end.ids, end.offsets, end.text))
     ]
     return Parts(json.loads(text), blocks)
 

@@ -70,11 +70,11 @@ class Broken:
 
     def check(self) -> None:
         """Asserts that the listed views are the expected ones, and equal the oracle."""
-        wanted = {name: evaluate(plan, self.tables()) for name, plan in self.session._definitions.catalog.plans().items()}
-        assert set(self.session.views) == set(wanted) and ("extra" in wanted) == self.extra
-        for name, relation in wanted.items():
-            found = Relation((tuple(row.values()), 1) for row in self.session.view(name).rows())
-            assert found == relation, f"{name} at epoch {self.session.epoch}"
+        expected = {name: evaluate(plan, self.tables()) for name, plan in self.session._definitions.catalog.plans().items()}
+        assert set(self.session.views) == set(expected) and ("extra" in expected) == self.extra
+        for name, relation in expected.items():
+            actual = Relation((tuple(row.values()), 1) for row in self.session.view(name).rows())
+            assert actual == relation, f"{name} at epoch {self.session.epoch}"
 
     def tables(self) -> dict[str, Relation]:
         return {table: Relation((row, 1) for row in content.values()) for table, content in self.content.items()}
@@ -136,13 +136,13 @@ def raising(kind: type[BaseException], line: int) -> Iterator[list[int]]:
 @cache
 def sheltered(file: str) -> frozenset[int]:
     """Lines of a source at which no exception is raised."""
-    found: set[int] = set()
+    lines: set[int] = set()
     for node in ast.walk(ast.parse(Path(file).read_text())):
         if isinstance(node, ast.With):
-            found.update(range(node.lineno, node.body[0].lineno))
+            lines.update(range(node.lineno, node.body[0].lineno))
         for statement in node.finalbody if isinstance(node, ast.Try) else ():
-            found.update(range(statement.lineno, (statement.end_lineno or 0) + 1))
-    return frozenset(found)
+            lines.update(range(statement.lineno, (statement.end_lineno or 0) + 1))
+    return frozenset(lines)
 
 
 def by_sigint(delay_s: float) -> Callable[[Callable[[], None]], bool]:

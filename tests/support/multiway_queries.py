@@ -50,7 +50,7 @@ class Query:
 
 @dataclass
 class Compiling:
-    """Arrangements as they are asked for: (relation, order of its columns) to port."""
+    """Arrangements in the order of requests: (relation, order of its columns) to port."""
 
     ports: dict[tuple[str, Order], int] = field(default_factory=dict)
 
@@ -188,12 +188,12 @@ class Running:
     def tick(self, changes: Mapping[str, ZSet]) -> Counter[tuple[Row, int]]:
         """The same, and they are real then."""
         batches = self.batches(changes)
-        found = self.said(self.operator, changes)
+        actual = self.said(self.operator, changes)
         for (relation, order), batch in zip(self.compiling.ports, batches, strict=True):
             self.state[f"{relation}:{[*order]}"] = self.state[f"{relation}:{[*order]}"].appended(batch)
         for relation, change in changes.items():
             self.content[relation] = summed(self.content[relation], change)
-        return found
+        return actual
 
 
 def summed(a: ZSet, b: ZSet) -> ZSet:

@@ -1,6 +1,6 @@
 """Test support: small random circuits with nested scopes, and their meaning, computed from scratch over dicts.
 
-Streams are Z-sets of pairs of small integers. The evaluator knows nothing of changes: a scope is iterated synchronously from empty, each
+Streams are Z-sets of pairs of small integers. The evaluator has no notion of changes: a scope is iterated synchronously from empty, each
 node computed from whole relations, until no feedback changes.
 """
 
@@ -133,14 +133,14 @@ def with_multiway(rng: random.Random, scope: Scope) -> Scope:
 
 def live(scope: Scope) -> set[int]:
     """The nodes that the export, a feedback or a delay depends on: others are left out of a scope, and cannot diverge."""
-    found: set[int] = set()
+    reached: set[int] = set()
     waiting = [scope.export, *(i for i, spec in enumerate(scope.nodes) if spec.kind in ("feedback", "delay"))]
     while waiting:
         at = waiting.pop()
-        if at not in found:
-            found.add(at)
+        if at not in reached:
+            reached.add(at)
             waiting += scope.nodes[at].inputs if scope.nodes[at].kind != "import" else []
-    return found
+    return reached
 
 
 def meaning(scope: Scope, given: list[ZSet], previous: list[ZSet] | None = None, nodes: set[int] | None = None) -> list[ZSet]:

@@ -111,8 +111,8 @@ def random_source(rng: Random, name: str, theme: Type) -> Source:
     domains = []
     for i, type in enumerate(types):
         values = domain(type, extreme=rng.random() < 0.3)
-        wanted = len(values) if key == (i,) else rng.randint(3, 4) if i == 0 else rng.randint(2, 6)
-        domains.append(_some(rng, values, wanted))
+        expected = len(values) if key == (i,) else rng.randint(3, 4) if i == 0 else rng.randint(2, 6)
+        domains.append(_some(rng, values, expected))
     fields = [Field(f"{name}{i}", type, i not in key and rng.random() < 0.6) for i, type in enumerate(types)]
     return Source(TableSchema(name, Schema(tuple(fields)), key), tuple(domains))
 
@@ -128,11 +128,11 @@ def random_graph(rng: Random, name: str, theme: Type) -> Source:
     return Source(TableSchema(name, Schema(tuple(fields))), tuple(domains))
 
 
-def _some(rng: Random, values: Sequence[Value], wanted: int) -> tuple[Value, ...]:
+def _some(rng: Random, values: Sequence[Value], expected: int) -> tuple[Value, ...]:
     """The first two, so that tables have values in common, and others."""
     rest = list(values[2:])
     rng.shuffle(rest)
-    return (*values[:2], *rest)[:wanted]
+    return (*values[:2], *rest)[:expected]
 
 
 def random_row(rng: Random, source: Source) -> Row:

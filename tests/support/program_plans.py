@@ -85,8 +85,8 @@ class Scalars:
 
     def column(self, source: Sized, fits: Callable[[Type], bool] = lambda _: True, *, but: int = -1) -> Scalar | None:
         """One of the columns whose type fits, if there is one."""
-        found = [i for i, field in enumerate(source.schema) if i != but and fits(field.type)]
-        return source.column(self.rng.choice(found)) if found else None
+        places = [i for i, field in enumerate(source.schema) if i != but and fits(field.type)]
+        return source.column(self.rng.choice(places)) if places else None
 
     def any(self, source: Sized, depth: int = 2) -> Scalar:
         """An expression of any type."""
@@ -113,36 +113,36 @@ class Scalars:
         return (made, size + 1) if holds(made.type, size + 1) else None
 
     def _text(self, source: Sized, depth: int) -> Scalar | None:
-        found = self.column(source, lambda type: type == STRING)
-        if found is None:
+        operand = self.column(source, lambda type: type == STRING)
+        if operand is None:
             return None
         match self.rng.choice(["upper", "lower", "concat", "length", "substring"]):
             case "concat":
-                return resolve("concat", [found[0], self.literal(STRING)[0]]), None
+                return resolve("concat", [operand[0], self.literal(STRING)[0]]), None
             case "length":
-                return resolve("length", [found[0]]), 10_000
+                return resolve("length", [operand[0]]), 10_000
             case "substring":
-                return resolve("substring", [found[0], Literal(1, INT), Literal(self.rng.randint(0, 3), INT)]), None
+                return resolve("substring", [operand[0], Literal(1, INT), Literal(self.rng.randint(0, 3), INT)]), None
             case name:
-                return resolve(name, [found[0]]), None
+                return resolve(name, [operand[0]]), None
 
     def _widened(self, source: Sized, depth: int) -> Scalar | None:
-        found = self.column(source, lambda type: type.is_integer)
-        if found is None:
+        operand = self.column(source, lambda type: type.is_integer)
+        if operand is None:
             return None
         type = self.rng.choice([BIGINT, DOUBLE, STRING])
-        return cast(found[0], type), found[1] if type == BIGINT else None
+        return cast(operand[0], type), operand[1] if type == BIGINT else None
 
     def _coalesced(self, source: Sized, depth: int) -> Scalar:
-        found = self.column(source) or self.literal(INT)
-        other, size = self.literal(found[0].type)
-        return resolve("coalesce", [found[0], other]), None if found[1] is None or size is None else max(found[1], size)
+        operand = self.column(source) or self.literal(INT)
+        other, size = self.literal(operand[0].type)
+        return resolve("coalesce", [operand[0], other]), None if operand[1] is None or size is None else max(operand[1], size)
 
     def _chosen(self, source: Sized, depth: int) -> Scalar:
-        found = self.column(source) or self.literal(INT)
-        other, size = self.literal(found[0].type)
-        chosen = case([(self.predicate(source, depth), found[0])], self.rng.choice([None, other]))
-        return chosen, None if found[1] is None or size is None else max(found[1], size)
+        operand = self.column(source) or self.literal(INT)
+        other, size = self.literal(operand[0].type)
+        chosen = case([(self.predicate(source, depth), operand[0])], self.rng.choice([None, other]))
+        return chosen, None if operand[1] is None or size is None else max(operand[1], size)
 
     def _truth(self, source: Sized, depth: int) -> Scalar:
         return self.predicate(source, depth), None
@@ -157,10 +157,10 @@ class Scalars:
             return resolve(function, [self.predicate(source, depth - 1), self.predicate(source, depth - 1)])
         if depth and roll < 0.35:
             return resolve("not", [self.selective(source)])
-        found = self.column(source)
-        if found is None:
+        operand = self.column(source)
+        if operand is None:
             return Literal(True, BOOLEAN)
-        expr, _ = found
+        expr, _ = operand
         assert isinstance(expr, Column)
         if expr.type == BOOLEAN and roll < 0.7:
             return expr
@@ -348,10 +348,10 @@ class Programs:
 
     def _total(self, source: Sized, function: str, distinct: bool, where: Expr | None) -> tuple[AggregateCall, Bound] | None:
         """SUM or AVG of a number, where the type of the sum holds many of them."""
-        found = self.scalars.column(source, lambda type: type.is_numeric)
-        if found is None:
+        operand = self.scalars.column(source, lambda type: type.is_numeric)
+        if operand is None:
             return None
-        expr, size = found
+        expr, size = operand
         type, summed = (aggregate_function(name).rule(name, [expr.type], None).result for name in (function, "sum"))
         if size is not None and not (holds(summed, size * MANY) and holds(type, size)):
             return None
@@ -363,16 +363,16 @@ class Programs:
         """One of all aggregates but those whose sums could leave their type, over arguments that it accepts; None if none were found."""
         function = self.rng.choice([f for f in built_in() if f.name not in ("count", "sum", "avg")])
         for _ in range(8):
-            found = [self._argument(source, function, i) for i in range(function.parameters[0])]
-            types = [expr.type for expr, _ in found]
+            operands = [self._argument(source, function, i) for i in range(function.parameters[0])]
+            types = [expr.type for expr, _ in operands]
             try:
                 signature = function.rule(function.name, types, None)
             except TypeMismatch:
                 continue
             if any(type == STRING != target for type, target in zip(types, signature.arguments, strict=True)):
                 continue  # what is no number would fail
-            arguments = tuple(cast(expr, type) for (expr, _), type in zip(found, signature.arguments, strict=True))
-            size = found[0][1]
+            arguments = tuple(cast(expr, type) for (expr, _), type in zip(operands, signature.arguments, strict=True))
+            size = operands[0][1]
             if signature.result.is_nested:
                 return None  # the programs have no values of these types
             if signature.result == BIGINT and not signature.nullable:

@@ -54,9 +54,9 @@ class RecursivePrograms(Programs):
     def view(self) -> Sized:
         """A recursion, or one or two operators over it."""
         depth = self.rng.choice([0, 0, 1, 1, 2])
-        found = self.recursion(self.nest, [])
-        self.made.append(found)
-        self._forced = [found]
+        recursion = self.recursion(self.nest, [])
+        self.made.append(recursion)
+        self._forced = [recursion]
         return self.relation(depth)
 
     def leaf(self, sharing: bool) -> Sized:
@@ -94,12 +94,12 @@ class RecursivePrograms(Programs):
 
     def few(self) -> Sized:
         """A few base rows, mostly of the graph."""
-        found = self.graph if self.rng.random() < 0.7 else self.closed()
+        relation = self.graph if self.rng.random() < 0.7 else self.closed()
         if self.rng.random() < 0.3:
-            return found
-        node = found.column(0)[0]
+            return relation
+        node = relation.column(0)[0]
         chosen = [Literal(value, node.type) for value in domain(node.type)[: self.rng.randint(1, 3)]]
-        return Sized(Filter(found.plan, resolve("in", [node, *chosen])), found.bounds, found.rows * 0.5)
+        return Sized(Filter(relation.plan, resolve("in", [node, *chosen])), relation.bounds, relation.rows * 0.5)
 
     def _set(self, base: Sized, own: Sized, inside: list[Sized], nest: int) -> Sized:
         steps = [self._step(base, own, inside) for _ in range(self.rng.choice([1, 1, 2]))]
@@ -173,8 +173,8 @@ class RecursivePrograms(Programs):
         """From each row to greater ones: an ascending path through rows of a table."""
         first, name = self.few(), self._name()
         source = self.graph if self.rng.random() < 0.8 else self.rng.choice(self.tables)
-        wanted = [1] if source is self.graph else range(len(source.schema))
-        pairs = [(i, j) for i, f in enumerate(first.schema) for j in wanted if f.type == source.schema[j].type]
+        expected = [1] if source is self.graph else range(len(source.schema))
+        pairs = [(i, j) for i, f in enumerate(first.schema) for j in expected if f.type == source.schema[j].type]
         if not pairs:
             return self.bag()
         i, j = self.rng.choice(pairs)
@@ -211,8 +211,8 @@ class RecursivePrograms(Programs):
             own = relations[name]
             key = self._edge(own, source)
             rows = Sized(Join(own.plan, source.plan, "inner", key), own.bounds + source.bounds, 0)
-            found = [at for at in self._of_type(rows, base, 0) if at > 1]
-            step = self._projected(rows, [rows.column(found[-1] if found else 0), self._worse(function, base, rows)])
+            places = [at for at in self._of_type(rows, base, 0) if at > 1]
+            step = self._projected(rows, [rows.column(places[-1] if places else 0), self._worse(function, base, rows)])
             union = Union((base.plan, step.plan))
             value = reference(union.schema, 1)
             call = AggregateCall(function, (value,), value.type, True)
@@ -220,8 +220,8 @@ class RecursivePrograms(Programs):
             plan = Aggregate(union, ((names[0], reference(union.schema, 0)),), ((names[1], call),))
             return {name: Sized(plan, _widest([base, step]), base.rows * 2)}
 
-        found = self._settled({name: base}, bodies)
-        return found if _is_monotone(found.plan) else self.extreme()
+        recursion = self._settled({name: base}, bodies)
+        return recursion if _is_monotone(recursion.plan) else self.extreme()
 
     def _edge(self, own: Sized, source: Sized) -> tuple[tuple[Expr, Expr], ...]:
         """From the relation's first column to the first one of its type in the source."""
@@ -231,8 +231,8 @@ class RecursivePrograms(Programs):
         return source.column(self.rng.randrange(len(source.schema)))
 
     @staticmethod
-    def _of_type(source: Sized, wanted: Sized, at: int) -> list[int]:
-        return [i for i, field in enumerate(source.schema) if field.type == wanted.schema[at].type]
+    def _of_type(source: Sized, expected: Sized, at: int) -> list[int]:
+        return [i for i, field in enumerate(source.schema) if field.type == expected.schema[at].type]
 
     def _worse(self, function: str, base: Sized, rows: Sized) -> Scalar:
         """A value that is not better than its origin, or one of a finite set."""
@@ -255,12 +255,12 @@ class RecursivePrograms(Programs):
             chosen[0] = 0
         return self._projected(source, [source.column(i) for i in dict.fromkeys(chosen)])
 
-    def _fitted(self, source: Sized, wanted: Sized, *, in_order: bool = False) -> Sized:
+    def _fitted(self, source: Sized, expected: Sized, *, in_order: bool = False) -> Sized:
         """Columns of the types wanted, each in its own place where `in_order` and they fit; constants where it has none."""
         columns = []
-        for at, field in enumerate(wanted.schema):
-            found = self._of_type(source, wanted, at)
-            place = at if in_order and at in found else self.rng.choice(found) if found else None
+        for at, field in enumerate(expected.schema):
+            places = self._of_type(source, expected, at)
+            place = at if in_order and at in places else self.rng.choice(places) if places else None
             columns.append(self.scalars.literal(field.type) if place is None else source.column(place))
         return self._projected(source, columns)
 

@@ -278,11 +278,11 @@ def nest(plan: Plan) -> int:
 
 def _shown(program: Case, outcomes: Sequence[Outcome]) -> set[str]:
     """Kinds of operators that have rows after the load, or at the end."""
-    found: set[str] = set()
+    kinds: set[str] = set()
     tables = empty(program.tables)
     for i, (tick, now) in enumerate(zip(program.ticks, outcomes, strict=True)):
         tables = applied(tables, tick) if isinstance(now, dict) else tables
         if i in (0, len(outcomes) - 1):
             closed = (n for plan in program.views.values() for n in nodes(plan) if not references(n))
-            found |= {kind_of(n) for n in closed if kind_of(n) not in found and evaluate(n, tables)}
-    return found
+            kinds |= {kind_of(n) for n in closed if kind_of(n) not in kinds and evaluate(n, tables)}
+    return kinds

@@ -19,7 +19,7 @@ Content = Mapping[tuple[Any, ...], int]
 
 
 class Ticking:
-    """Outputs over the tables edges and marks, of pairs. seen: rows that the oracle expected; gone: how many of them it retracted."""
+    """Outputs over the tables edges and marks, of pairs. seen: rows that the oracle expected; retracted: how many of them it removed."""
 
     def __init__(self, builds: Mapping[str, Build], session: deltic.Session) -> None:
         self.circuit = deltic.Circuit()
@@ -29,7 +29,7 @@ class Ticking:
         self.tables: dict[str, Relation] = {"edges": Relation(), "marks": Relation()}
         self.moments: list[Moment] = []
         self.before: dict[str, Relation] = {}
-        self.seen = self.gone = 0
+        self.seen = self.retracted = 0
         self.open(session)
         self.check()
 
@@ -53,10 +53,10 @@ class Ticking:
         moment = Moment(dict(self.tables), self.session.now, self.session.epoch)
         for name, plan in self.circuit.outputs.items():
             expected = evaluate(plan, moment.tables, now=moment.now, epoch=moment.epoch, past=self.moments)
-            found = Relation((tuple(row.values()), 1) for row in self.session.view(name).rows())
-            assert found == expected, name
+            actual = Relation((tuple(row.values()), 1) for row in self.session.view(name).rows())
+            assert actual == expected, name
             self.seen += len(expected)
-            self.gone += sum(weight < 0 for _, weight in (expected - self.before.get(name, Relation())).pairs())
+            self.retracted += sum(weight < 0 for _, weight in (expected - self.before.get(name, Relation())).pairs())
             self.before[name] = expected
         self.moments.append(moment)
 

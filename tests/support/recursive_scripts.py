@@ -57,7 +57,7 @@ PARITY = """
     CREATE MATERIALIZED VIEW odd AS SELECT s.b AS n FROM even JOIN steps s ON s.a = even.n;
     CREATE MATERIALIZED VIEW neither AS
         SELECT b AS n FROM steps WHERE b NOT IN (SELECT n FROM even) AND NOT EXISTS (SELECT 1 FROM odd WHERE odd.n = steps.b);
-    CREATE MATERIALIZED VIEW behind AS
+    CREATE MATERIALIZED VIEW above AS
         WITH RECURSIVE f (n) AS (
             SELECT n FROM neither UNION SELECT s.b FROM f JOIN steps s ON s.a = f.n WHERE s.b NOT IN (SELECT n FROM odd)
         )

@@ -76,11 +76,11 @@ class Shop:
 
     def summed(self, sink: str = "spend") -> Counter[Row]:
         """The sum of the changes that a sink has received."""
-        found: Counter[Row] = Counter()
+        totals: Counter[Row] = Counter()
         for path in self.delivered(sink):
             for *row, weight in _rows(pq.read_table(path).drop_columns(["_epoch"])):
-                found[tuple(row)] += weight
-        return +found
+                totals[tuple(row)] += weight
+        return +totals
 
     def delivered(self, sink: str = "spend") -> list[Path]:
         """The files of a sink of changes, in order of epoch."""
@@ -94,7 +94,7 @@ class Shop:
     def letters(self) -> Counter[tuple[str, int]]:
         """File and row of the dead letters."""
         lines = [line for path in (self.made / "letters").glob("letters-*") for line in path.read_text().splitlines()]
-        return Counter((Path(found["file"]).name, found["row"]) for found in map(json.loads, lines))
+        return Counter((Path(letter["file"]).name, letter["row"]) for letter in map(json.loads, lines))
 
 
 def views(pipeline: Pipeline) -> dict[str, Counter[Row]]:

@@ -10,8 +10,8 @@ from linear_queries import linear_queries
 
 def queries() -> list[str]:
     """All of them, each once."""
-    found = (*_lines(EXPRESSIONS, "SELECT id, {} AS r FROM t"), *_lines(PREDICATES, "SELECT id FROM t WHERE {}"), *_lines(QUERIES, "{}"))
-    return list(dict.fromkeys((*found, *_joins(), *_set_operations(), *_subqueries(), *_aggregates(), *linear_queries())))
+    plain = (*_lines(EXPRESSIONS, "SELECT id, {} AS r FROM t"), *_lines(PREDICATES, "SELECT id FROM t WHERE {}"), *_lines(QUERIES, "{}"))
+    return list(dict.fromkeys((*plain, *_joins(), *_set_operations(), *_subqueries(), *_aggregates(), *linear_queries())))
 
 
 def _lines(text: str, form: str) -> Iterator[str]:

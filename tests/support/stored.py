@@ -40,9 +40,9 @@ def append(state: State, key: int, *, drop: tuple[SegmentRef, ...] = ()) -> Segm
 
 def keys_of(state: State) -> list[int]:
     """The rows of arrangement a, every file read and verified anew."""
-    found = []
+    keys = []
     for segment in state.manifest.segments():
         file = DataFile(state.root, state.manifest.files[segment.file])
         file.verify()
-        found += [row[0] for row in as_rows(file.batch("a"))]
-    return sorted(found)
+        keys += [row[0] for row in as_rows(file.batch("a"))]
+    return sorted(keys)

@@ -64,9 +64,9 @@ class Timed:
     def check(self) -> None:
         table = Relation((tuple(row.values()), 1) for row in self.rows.values())
         for name, plan in self.plans.items():
-            wanted = evaluate(plan, {"r": table}, now=self.session.now)
-            assert Relation((tuple(row.values()), 1) for row in self.session.view(name).rows()) == wanted, name
-            self.seen += len(wanted)
+            expected = evaluate(plan, {"r": table}, now=self.session.now)
+            assert Relation((tuple(row.values()), 1) for row in self.session.view(name).rows()) == expected, name
+            self.seen += len(expected)
 
     def step(self, rng: random.Random) -> None:
         """Some rows come, change or go; then it is later, or only one of the two."""

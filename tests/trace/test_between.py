@@ -96,9 +96,9 @@ def test_a_guard_verifies_the_first_rows_after_a_word(kind: str) -> None:
     for count in (1, 40, 6 * PAGE_WORDS):
         whole = batch_of([(word, 1) for word, _ in random_rows(rng, kind, count)])
         for after, _ in ranges(rng, whole.columns[0][:: max(1, len(whole) // 9)].tolist()):
-            verified, wanted = Verified(whole), rng.choice((1, 1, 5, 5000))
-            start, end = verified.guard.after(after, wanted)
-            inside = np.flatnonzero(whole.columns[0] > after)[:wanted]
+            verified, expected = Verified(whole), rng.choice((1, 1, 5, 5000))
+            start, end = verified.guard.after(after, expected)
+            inside = np.flatnonzero(whole.columns[0] > after)[:expected]
             assert not len(inside) or start <= inside[0] <= inside[-1] < end
             assert np.array_equal(verified.columns[0][start:end], whole.columns[0][start:end])
 

@@ -37,19 +37,19 @@ def random_spine(rng: np.random.Generator, columns: int, weights: int, rows: lis
 def wanted_of(rng: random.Random, spines: list[Spine], leaves: list[bool], summed: bool) -> list[Measured]:
     if not any(leaves):
         return []
-    wanted: list[Measured] = []
+    expected: list[Measured] = []
     for _ in range(rng.randint(1, 3)):
         factors = [rng.randrange(spine.weights) if leaf else -1 for spine, leaf in zip(spines, leaves, strict=True)]
         kinds = rng.choice(((PLAIN,), (HIGH, LOW))) if summed else (PLAIN,)
-        wanted += [(kind, *factors) for kind in kinds]
-    return wanted
+        expected += [(kind, *factors) for kind in kinds]
+    return expected
 
 
-def joined(result: Extended, wanted: list[Measured]) -> list[list[int]]:
+def joined(result: Extended, expected: list[Measured]) -> list[list[int]]:
     """The weights, limbs joined."""
     weights = [weight.tolist() for weight in result.weights]
     out = []
-    for place, (kind, *_) in enumerate(wanted):
+    for place, (kind, *_) in enumerate(expected):
         if kind == LOW:
             out.append([(high << 32) + low for high, low in zip(weights[place - 1], weights[place], strict=True)])
         elif kind != HIGH:
@@ -57,9 +57,9 @@ def joined(result: Extended, wanted: list[Measured]) -> list[list[int]]:
     return out
 
 
-def by_prefix(result: Extended, wanted: list[Measured]) -> dict[int, tuple[int, ...]]:
+def by_prefix(result: Extended, expected: list[Measured]) -> dict[int, tuple[int, ...]]:
     """The weights of each prefix; limbs may cancel though neither is 0."""
-    rows = zip(result.source.tolist(), zip(*joined(result, wanted), strict=True), strict=True)
+    rows = zip(result.source.tolist(), zip(*joined(result, expected), strict=True), strict=True)
     return {source: weights for source, weights in rows if any(weights)}
 
 
@@ -77,17 +77,17 @@ def check(seed: int, rows: list[int], domain: int) -> int:
         )
     leaves = [len(key) + 1 == spine.columns for spine, key in zip(spines, keys, strict=True)]
     summed = all(leaves) and rng.random() < 0.5
-    wanted = wanted_of(rng, spines, leaves, summed)
+    expected = wanted_of(rng, spines, leaves, summed)
     changes = [consolidate(random_spine(numbers, s.columns, s.weights, [5], domain).scan(Counters())) for s in spines]
     directories = Directories(list(zip(spines, changes, strict=True)))
     versions = [rng.choice(pair) for pair in directories.versions]
-    result = extend(directories, versions, keys, n, wanted, summed, Counters())
-    naive = propose.extend(directories, versions, keys, n, wanted, summed, Counters())
+    result = extend(directories, versions, keys, n, expected, summed, Counters())
+    naive = propose.extend(directories, versions, keys, n, expected, summed, Counters())
     if summed:
-        assert by_prefix(result, wanted) == by_prefix(naive, wanted), f"seed {seed}"
+        assert by_prefix(result, expected) == by_prefix(naive, expected), f"seed {seed}"
     else:
         assert (result.source.tolist(), result.words.tolist()) == (naive.source.tolist(), naive.words.tolist()), f"seed {seed}"
-        assert joined(result, wanted) == joined(naive, wanted)
+        assert joined(result, expected) == joined(naive, expected)
     return len(result.source)
 
 

@@ -56,12 +56,12 @@ def test_interning_is_a_bijection(parts: list[Texts], seed: int) -> None:
 @given(lists, st.integers(0, 30), st.integers(0, 30))
 def test_every_arrow_form_has_the_same_ids(values: Texts, start: int, length: int) -> None:
     plain = pa.array(values, pa.string()).slice(start, length)
-    wanted = string_table(3).intern(plain).tolist()
+    expected = string_table(3).intern(plain).tolist()
     forms = [plain.cast(kind) for kind in (pa.large_string(), pa.binary(), pa.large_binary(), pa.string_view())]
     forms += [plain.dictionary_encode(), pa.array(values, pa.string()).dictionary_encode().slice(start, length)]
     for form in forms:
-        assert string_table(3).intern(form).tolist() == wanted
-    assert string_table(3).decode(np.array(wanted, np.int64)[:0]).to_pylist() == []
+        assert string_table(3).intern(form).tolist() == expected
+    assert string_table(3).decode(np.array(expected, np.int64)[:0]).to_pylist() == []
 
 
 def test_a_dictionary_with_null_among_its_values() -> None:

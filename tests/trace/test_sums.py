@@ -131,10 +131,10 @@ def test_a_sum_is_correctly_rounded(values: Terms) -> None:
 @given(st.lists(finite, max_size=40))
 def test_equal_to_fsum(values: list[float]) -> None:
     try:
-        wanted = math.fsum(values)
+        expected = math.fsum(values)
     except OverflowError:
         assume(False)
-    assert rounded([(x, 1) for x in values]) == wanted
+    assert rounded([(x, 1) for x in values]) == expected
 
 
 @LAW
@@ -167,8 +167,8 @@ def test_order_does_not_matter_and_deletions_cancel(values: Terms, random: objec
         ([], 0.0),
     ],
 )
-def test_nan_and_infinities_are_counted(values: Terms, wanted: float) -> None:
-    assert struct.pack("d", rounded(values)) == struct.pack("d", wanted)
+def test_nan_and_infinities_are_counted(values: Terms, expected: float) -> None:
+    assert struct.pack("d", rounded(values)) == struct.pack("d", expected)
 
 
 def test_positions_of_nan_and_infinities() -> None:
@@ -216,8 +216,8 @@ def test_normalising_keeps_the_number_and_makes_limbs_small(rows: list[tuple[int
 @given(st.lists(extremes, max_size=10))
 def test_limbs_of_any_size_round_as_their_sum(limbs: list[int]) -> None:
     positions = np.arange(len(limbs)) % 3 + 2
-    wanted = sum((d * Fraction(2) ** (32 * int(p)) for p, d in zip(positions, limbs, strict=True)), Fraction(0))
-    assert round_limbs(np.array([0, len(limbs)]), positions, np.array(limbs, np.int64)).tolist() == [nearest(wanted)]
+    expected = sum((d * Fraction(2) ** (32 * int(p)) for p, d in zip(positions, limbs, strict=True)), Fraction(0))
+    assert round_limbs(np.array([0, len(limbs)]), positions, np.array(limbs, np.int64)).tolist() == [nearest(expected)]
 
 
 @LAW
@@ -228,9 +228,9 @@ def test_sums_of_bigint(rows: list[tuple[int, int]]) -> None:
     assert all(0 <= d < 2**32 for d in low.tolist())
     w = np.array([w for _, w in rows], np.int64)
     number, overflow = join64(*(np.array([int((limb * w).sum())], np.int64) for limb in (high, low)))
-    wanted = sum(x * w for x, w in rows)
-    assert overflow.tolist() == [not -WORD <= wanted < WORD]
-    assert overflow[0] or number.tolist() == [wanted]
+    expected = sum(x * w for x, w in rows)
+    assert overflow.tolist() == [not -WORD <= expected < WORD]
+    assert overflow[0] or number.tolist() == [expected]
 
 
 @LAW
@@ -242,9 +242,9 @@ def test_sums_of_bigint(rows: list[tuple[int, int]]) -> None:
 @example(-(2**31), -1)
 def test_join64_of_any_limbs(high: int, low: int) -> None:
     number, overflow = join64(np.array([high]), np.array([low]))
-    wanted = (high << 32) + low
-    assert overflow.tolist() == [not -WORD <= wanted < WORD]
-    assert overflow[0] or number.tolist() == [wanted]
+    expected = (high << 32) + low
+    assert overflow.tolist() == [not -WORD <= expected < WORD]
+    assert overflow[0] or number.tolist() == [expected]
 
 
 def as_decimal(number: int, scale: int) -> Decimal:
@@ -266,12 +266,12 @@ def test_sums_of_decimals(precision: int, data: st.DataObject) -> None:
     limbs = decimal_limbs(array)
     assert len(limbs) == (2 if precision <= 18 else 4)
     sums = [np.array([int((limb * np.array(w, np.int64)).sum())], np.int64) for limb in limbs]
-    wanted = sum(n * k for n, k in zip(numbers, w, strict=True))
+    expected = sum(n * k for n, k in zip(numbers, w, strict=True))
     for result in {precision, min(38, precision + 10), 38}:
         value, overflow = join_decimal(sums, decimal(result, 1))
         assert value.type == pa.decimal128(result, 1)
-        assert overflow.tolist() == [abs(wanted) >= 10**result]
-        assert value.to_pylist() == [Decimal(0) if overflow[0] else as_decimal(wanted, 1)]
+        assert overflow.tolist() == [abs(expected) >= 10**result]
+        assert value.to_pylist() == [Decimal(0) if overflow[0] else as_decimal(expected, 1)]
 
 
 @LAW
@@ -280,10 +280,10 @@ def test_sums_of_decimals(precision: int, data: st.DataObject) -> None:
 @example([-WORD] * 4, 4)
 @example([0, 0, 0, 0], 4)
 def test_decimals_from_any_limbs(limbs: list[int], count: int) -> None:
-    wanted = sum(d << (32 * i) for i, d in enumerate(reversed(limbs[:count])))
+    expected = sum(d << (32 * i) for i, d in enumerate(reversed(limbs[:count])))
     value, overflow = join_decimal([np.array([d]) for d in limbs[:count]], decimal(38, 0))
-    assert overflow.tolist() == [abs(wanted) >= 10**38]
-    assert value.to_pylist() == [Decimal(0) if overflow[0] else as_decimal(wanted, 0)]
+    assert overflow.tolist() == [abs(expected) >= 10**38]
+    assert value.to_pylist() == [Decimal(0) if overflow[0] else as_decimal(expected, 0)]
 
 
 def half_up(number: Fraction) -> int:
@@ -318,9 +318,9 @@ def test_averages_of_decimals(precision: int, data: st.DataObject) -> None:
     count = data.draw(counts)
     number = data.draw(up_to(min(38, precision + 10)))
     result = (min(38, precision + 4), min(38, scale + 4))
-    wanted = average(number, count, scale, result[1])
+    expected = average(number, count, scale, result[1])
     quotient = divided(number, count, scale, result)
-    assert quotient == (as_decimal(wanted, result[1]) if abs(wanted) < 10 ** result[0] else None)
+    assert quotient == (as_decimal(expected, result[1]) if abs(expected) < 10 ** result[0] else None)
 
 
 @pytest.mark.parametrize(
@@ -336,8 +336,8 @@ def test_averages_of_decimals(precision: int, data: st.DataObject) -> None:
         (10**38, 10, 0, (38, 4), None),
     ],
 )
-def test_averages_round_half_up_twice(number: int, count: int, scale: int, result: tuple[int, int], wanted: str | None) -> None:
-    assert divided(number, count, scale, result) == (None if wanted is None else Decimal(wanted))
+def test_averages_round_half_up_twice(number: int, count: int, scale: int, result: tuple[int, int], expected: str | None) -> None:
+    assert divided(number, count, scale, result) == (None if expected is None else Decimal(expected))
 
 
 def test_averages_of_two_limbs_of_groups_without_rows_and_of_negative_counts() -> None:

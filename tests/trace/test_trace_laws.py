@@ -220,8 +220,8 @@ def test_lookup_and_probe_equal_a_scan(table: Table, width: int, strangers: list
     for i, key in enumerate(sought):
         matches = [weight for row, weight in records if row[:width] == key]
         assert [int(s[i]) for s in sums] == [sum(w[j] for w in matches) for j in range(weights)]
-    wanted = list(range(columns))[::-1]
-    source, matches, row_weights = probe(spine, keys, wanted, counters)
+    expected = list(range(columns))[::-1]
+    source, matches, row_weights = probe(spine, keys, expected, counters)
     got = sorted(zip(source.tolist(), listed(Rows(matches, row_weights)), strict=True))
     want = sorted((i, (row[::-1], weight)) for i, key in enumerate(sought) for row, weight in records if row[:width] == key)
     assert got == want

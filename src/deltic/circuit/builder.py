@@ -62,19 +62,19 @@ class CircuitBuilder:
         kind: NodeKind = NodeKind.OPERATOR,
         owns: str | None = None,
         reads: Iterable[str] = (),
-        meaning: str | None = None,
+        relation: str | None = None,
         content: str | None = None,
     ) -> int:
         """The id of the node: a new one, or that of an equal node added before.
 
-        meaning: its fingerprint and content, if these must not depend on how its inputs are spread over the shards. content: its content
+        relation: its fingerprint and content, if these must not depend on how its inputs are spread over the shards. content: its content
         alone, if the operator has details that do not belong to it, such as which of two arrangements it reads.
         """
         text = canonical(operator)
-        identity = owns or meaning or self.digest(text, *(self.nodes[i].fingerprint for i in inputs))
+        identity = owns or relation or self.digest(text, *(self.nodes[i].fingerprint for i in inputs))
         if identity in self._known:
             return self._known[identity]
-        content = meaning or content or self._content(operator, text, inputs, owns)
+        content = relation or content or self._content(operator, text, inputs, owns)
         path = (len(self.nodes),)
         inner: tuple[str, ...] = ()
         if isinstance(operator, Child):

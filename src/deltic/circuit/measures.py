@@ -1,4 +1,4 @@
-"""Linear aggregates as weights: the sums behind SUM, COUNT, AVG and others.
+"""Linear aggregates as weights: the sums of SUM, COUNT, AVG and others.
 
 A measure maps a row to a few int64 words. w · measure is linear in the weight w, so sums travel as weights through joins, merges and
 shards (the ring of factorised IVM; F-IVM, Nikolic and Olteanu 2018). Wide numbers are split into limbs of 32 bits, which gives sums

@@ -5,7 +5,7 @@ A row has one weight, the table's words in the user's column order, and then two
 - op: the kind of change, a code of `deltic.schema.Op`;
 - ordinal: its position among the tick's changes, which orders the changes of a key and identifies the row in errors; or UNORDERED.
 
-They are sent to the table's shard as plain Rows. Only this module knows the position of the two words.
+They are sent to the table's shard as plain Rows. Only this module depends on the positions of the two words.
 """
 
 from __future__ import annotations

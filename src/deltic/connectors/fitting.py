@@ -150,7 +150,7 @@ def cast(part: pa.ChunkedArray[Any], target: Type) -> pa.ChunkedArray[Any]:
     """Raises ArrowInvalid if a value is lost."""
     source, arrow_type = part.type, target.arrow
     if target.is_decimal and pa.types.is_integer(source):
-        return part.cast(pa.decimal256(76, target.scale)).cast(arrow_type)  # from int64 Arrow wants room for 19 digits first
+        return part.cast(pa.decimal256(76, target.scale)).cast(arrow_type)  # from int64, Arrow requires room for 19 digits first
     if target.name == "STRUCT":
         return pa.chunked_array([_struct(chunk, target) for chunk in part.chunks], arrow_type)
     return part.cast(arrow_type)

@@ -1,6 +1,6 @@
 """Scalar expressions: frozen, typed, data only.
 
-An expression is complete when it is created: every node knows its type and whether it can be NULL, and function calls are resolved
+An expression is complete when it is created: every node has its type and whether it can be NULL, and function calls are resolved
 (expr/registry.py) with their arguments already cast to the function's parameter types. Columns are positions in the input row.
 A span is the place of the expression in the user's text; it takes no part in equality or hashing.
 """

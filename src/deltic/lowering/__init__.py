@@ -1,4 +1,4 @@
-"""Plans to dataflows: the only room that knows both."""
+"""Plans to dataflows: the only package that depends on both."""
 
 from __future__ import annotations
 

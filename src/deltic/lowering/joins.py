@@ -26,11 +26,11 @@ from deltic.trace.encoding import words_of
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a join: the arrangement, and for each payload field its words there. meaning: a hash of its rows by key."""
+    """One side of a join: the arrangement, and for each payload field its words there. content: the identity of its rows by key."""
 
     arranged: Arranged
     payload: tuple[tuple[int, ...], ...]
-    meaning: str
+    content: str
 
 
 def lower_join(lowering: PlanLowering, plan: Join) -> int:
@@ -75,11 +75,11 @@ def side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payload: Seq
         places.append(place)
     fields = [*key_fields, *(Field(f"p{i}", e.type, e.nullable) for i, e in enumerate(extra))]
     mapped = lowering.streams.map(stream, [*map(normalized, keys), *extra], Schema(tuple(fields)), is_not_null(keys))
-    meaning = meaning_of(lowering, mapped, places)
-    return table_side(lowering, stream, keys, payload, meaning) or arranged_by_key(lowering, mapped, keys, places)
+    content = content_of(lowering, mapped, places)
+    return table_side(lowering, stream, keys, payload, content) or arranged_by_key(lowering, mapped, keys, places)
 
 
-def meaning_of(lowering: PlanLowering, mapped: int, places: Sequence[int]) -> str:
+def content_of(lowering: PlanLowering, mapped: int, places: Sequence[int]) -> str:
     """A hash of a side's rows: the fields `places` of a stream whose first fields are the keys."""
     return lowering.streams.builder.digest(lowering.streams.builder.nodes[mapped].content, tuple(places))
 
@@ -88,10 +88,10 @@ def arranged_by_key(lowering: PlanLowering, mapped: int, keys: Sequence[Expr], p
     width = lowering.streams.shape(mapped).layout.slices[len(keys) - 1].stop
     route = () if list(keys) == [ZERO] else tuple(range(width))
     arranged = lowering.streams.arrange(lowering.streams.exchange(mapped, route), len(keys))
-    return Side(arranged, tuple(arranged.fields[p] for p in places), meaning_of(lowering, mapped, places))
+    return Side(arranged, tuple(arranged.fields[p] for p in places), content_of(lowering, mapped, places))
 
 
-def table_side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payload: Sequence[Expr], meaning: str) -> Side | None:
+def table_side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payload: Sequence[Expr], content: str) -> Side | None:
     """The table's own arrangement, if it is partitioned by the keys or, on a single shard, sorted by them first; else None.
 
     It is sorted by the primary key, then by the other columns. The join must read plain columns that identify rows: with fewer columns,
@@ -115,7 +115,7 @@ def table_side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payloa
         arranged = replace(arranged, partition=tuple(range(arranged.key)))
     elif arranged.partition != tuple(range(arranged.key)):
         return None
-    return Side(arranged, tuple(arranged.fields[fields[e.index]] for e in payload if isinstance(e, Column)), meaning)
+    return Side(arranged, tuple(arranged.fields[fields[e.index]] for e in payload if isinstance(e, Column)), content)
 
 
 def _same_words(expr: Expr, keys: Sequence[Expr]) -> int | None:
@@ -144,7 +144,7 @@ def joined(
     operator = JoinOperator(a.id, b.id, a.key, ((a.width, a.weights), (b.width, b.weights)), output, weights, limbs)
     partition = _joined_partition(a.partition, output)
     builder, shape = lowering.streams.builder, Shape(schema, len(weights))
-    content = builder.digest("join", left.meaning, right.meaning, a.key, tuple(order), shape, weights, limbs)
+    content = builder.digest("join", left.content, right.content, a.key, tuple(order), shape, weights, limbs)
     return builder.add(operator, (a.node, b.node), shape, partition, reads=(a.id, b.id), content=content)
 
 
@@ -205,7 +205,7 @@ def _semi_keyed(lowering: PlanLowering, left: Side, right: Side, schema: Schema,
     operator = SemiJoin(a.id, b.id, a.key, a.width, b.width, output, anti)
     partition = _joined_partition(a.partition, tuple((0, w) for w in output))
     builder = lowering.streams.builder
-    content = builder.digest("semijoin", left.meaning, right.meaning, a.key, anti)
+    content = builder.digest("semijoin", left.content, right.content, a.key, anti)
     return builder.add(operator, (a.node, b.node), Shape(schema), partition, reads=(a.id, b.id), content=content)
 
 
@@ -223,7 +223,7 @@ def _semi_whole(lowering: PlanLowering, left: int, matches: int, anti: bool) -> 
 
 def _whole(lowering: PlanLowering, arranged: Arranged) -> Side:
     """The arrangement as a side whose keys are all of its fields."""
-    return Side(arranged, arranged.fields, meaning_of(lowering, arranged.node, range(len(arranged.fields))))
+    return Side(arranged, arranged.fields, content_of(lowering, arranged.node, range(len(arranged.fields))))
 
 
 def _semi_scoped(lowering: PlanLowering, left: int, kept: Side, present: int, anti: bool) -> int:

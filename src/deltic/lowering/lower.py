@@ -122,11 +122,11 @@ class Lowering:
         """The stream of the plan's changes, laid out by its schema."""
         return self.once(plan, lambda: self._lower(plan))
 
-    def once(self, meaning: Hashable, make: Callable[[], int]) -> int:
-        """The stream with this meaning; `make` adds it on the first call."""
-        if meaning not in self._known:
-            self._known[meaning] = make()
-        return self._known[meaning]
+    def once(self, key: Hashable, make: Callable[[], int]) -> int:
+        """The stream under this key; `make` adds it on the first call."""
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
 
     def _lower(self, plan: Plan) -> int:
         match plan:
@@ -292,7 +292,7 @@ class Lowering:
         return node
 
     def seed(self, plan: Recursion) -> str:
-        """The identity of its scope's state: a hash of its meaning and columns, without its limit and the names of its relations.
+        """The identity of its scope's state: a hash of its plan and columns, without its limit and the names of its relations.
 
         Recursions that differ only in these do not share a scope: the second gets its own identity.
         """

@@ -143,10 +143,10 @@ class _Joining:
         placed = () if steady or self.cube is None else tuple(map(self._placements, arranged))
         operator = MultiwayJoinOperator(self._rules(arranged), cube=self.cube, placed=placed)
         unspread = {index: replace(arranged[index], id=builder.nodes[stream].content) for index, stream in streams.items()}
-        meaning = builder.digest("multiway join", steady, *self._rules(unspread))
+        relation = builder.digest("multiway join", steady, *self._rules(unspread))
         inputs, reads = tuple(port.node for port in ports), tuple(port.id for port in ports)
         shape = Shape(self.schema, 1 + len(self.summed))  # the partition is None on a single shard too, so that readers have the same ids
-        return builder.add(operator, inputs, shape, None, reads=reads, meaning=meaning)
+        return builder.add(operator, inputs, shape, None, reads=reads, relation=relation)
 
     def _fields(self) -> dict[int, Field]:
         """The field of each variable; shared variables are not nullable."""

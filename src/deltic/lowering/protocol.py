@@ -31,8 +31,8 @@ class PlanLowering(Protocol):
         """The stream of the plan's changes, laid out by its schema."""
         ...
 
-    def once(self, meaning: Hashable, make: Callable[[], int]) -> int:
-        """The stream with this meaning; `make` adds it on the first call."""
+    def once(self, key: Hashable, make: Callable[[], int]) -> int:
+        """The stream under this key; `make` adds it on the first call."""
         ...
 
     def distinct(self, stream: int) -> int:

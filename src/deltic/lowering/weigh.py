@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from deltic.aggregates.definition import Measure
 from deltic.expr.nodes import Column, Expr
-from deltic.lowering.joins import Side, arranged_by_key, joined, meaning_of, table_side, with_ordered_keys
+from deltic.lowering.joins import Side, arranged_by_key, content_of, joined, table_side, with_ordered_keys
 from deltic.lowering.multiway import weigh_multiway_join
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import is_not_null, normalized
@@ -78,7 +78,7 @@ def _weigh_side(lowering: PlanLowering, plan: Join, side: int, weighing: Weighin
     places = range(len(keys), len(fields))
     shared = None
     if not measures and not present:
-        shared = table_side(lowering, lowering.relation(below), keys, groups, meaning_of(lowering, stream, places))
+        shared = table_side(lowering, lowering.relation(below), keys, groups, content_of(lowering, stream, places))
     return shared or arranged_by_key(lowering, stream, keys, places)
 
 

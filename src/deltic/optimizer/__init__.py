@@ -6,7 +6,7 @@ changes nothing. All rules satisfy these laws, which are tested on random plans:
 - the result fails only where the written plan fails: no expression that can fail (expr/failing.py) moves ahead of the filter or join that
   guards it. Unused expressions may be dropped, and their failures with them.
 When a plan has settled, its joins are formed into multiway joins by the keys that they have then, and it settles again.
-Linear aggregates are pushed below joins in lowering, which knows the sums that a weight can hold.
+Linear aggregates are pushed below joins in lowering, where the sums that a weight can hold are defined.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Views at past epochs, read from the retained manifests of the state; a session knows its last epoch alone."""
+"""Views at past epochs, read from the retained manifests of the state; a session reads its last epoch alone."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Dead letters: rows that are not valid changes, written where their tables say, once the tick that skipped them is committed.
 
-They are staged before the commit, which notes their epoch and writer. So after a crash the next process knows which staged letters are
+They are staged before the commit, which notes their epoch and writer. So after a crash the next process can tell which staged letters are
 real, and deletes the others: it will read their rows again.
 """
 

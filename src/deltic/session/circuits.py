@@ -67,7 +67,7 @@ def _check_same(name: str, table: TableSchema, known: TableSchema) -> None:
         raise CircuitError(
             f"the input {name} has the columns ({_columns(table)}), and table {known.name} has ({_columns(known)})",
             expected="the columns and the key of the table",
-            remedy=f"deltic.Circuit(program) or deltic.Circuit(session) knows the columns of {known.name}: leave out the schema",
+            remedy=f"deltic.Circuit(program) or deltic.Circuit(session) has the columns of {known.name}: leave out the schema",
         )
 
 

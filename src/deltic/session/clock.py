@@ -50,8 +50,8 @@ class SessionClock:
 
     def notes_of_definitions(self, marks: Marks, known: Notes, circuit: Dataflow, dropped: Collection[str]) -> Notes:
         """For the installation of a circuit that drops these tables. Raises ClockError if a view reads now() and there is no time."""
-        gone = {name.lower() for name in dropped}
-        recorded = {table: entry for table, entry in marks.recorded(known).items() if table not in gone}
+        removed = {name.lower() for name in dropped}
+        recorded = {table: entry for table, entry in marks.recorded(known).items() if table not in removed}
         notes = self._first_time(marks, known, circuit)
         return notes if recorded == known.get(WATERMARKS, {}) else {**notes, WATERMARKS: recorded or None}
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 PIPELINE_RETAINS: Final = 100
-"""How many past epochs a pipeline keeps readable by default: its sinks are brought up to date from them."""
+"""How many past epochs a pipeline keeps readable by default: its sinks are updated from them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

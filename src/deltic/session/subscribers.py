@@ -36,7 +36,7 @@ class Subscription:
 
 
 class _Commit:
-    """The calls of one commit, and the commit after it. started: how many of the calls have begun."""
+    """The calls of one commit, and the commit after it. started: how many of the calls have started."""
 
     __slots__ = ("calls", "epoch", "following", "started")
 

@@ -47,7 +47,7 @@ class StateReader:
                 return cls(folder, None, _manifest(folder, chosen))
             lease = Lease(folder, chosen, lease_s)
             try:
-                # A writer that dropped the epoch meanwhile may have missed the lease; one that drops it from now on sees the lease.
+                # A writer that dropped the epoch meanwhile may not have seen the lease; one that drops it from now on sees it.
                 newest = _newest(folder)
                 if epoch is not None or chosen >= newest.oldest:
                     _check(folder, chosen, newest)

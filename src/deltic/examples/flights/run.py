@@ -1,6 +1,6 @@
 """The demo from end to end: read, replay, show, compare.
 
-The engine knows nothing of the demo: the session gets the script and change frames, like any user's.
+The engine has no code for the demo: the session gets the script and change frames, like any user's.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def encoded(array: pa.Array) -> tuple[pa.Array, np.ndarray]:
 
 
 def _encoded_nested(array: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """Told apart by their bytes."""
+    """Distinguished by their bytes."""
     indices = to_bytes(array, type_of(array.type)).dictionary_encode().indices
     codes = np.asarray(indices.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
     valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))

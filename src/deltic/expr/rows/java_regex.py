@@ -117,7 +117,7 @@ def _unquoted(pattern: str) -> str:
 
 @dataclass(slots=True)
 class _Translator:
-    """One pass over a pattern. flags: those that hold at `position`. groups: how many have begun. closed: those that have ended."""
+    """One pass over a pattern. flags: those that hold at `position`. groups: how many have opened. closed: those that have closed."""
 
     pattern: str
     position: int = 0

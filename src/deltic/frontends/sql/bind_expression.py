@@ -1,6 +1,6 @@
 """Scalar expressions of the tree into typed ones, over the rows of a scope.
 
-Types are brought together by expr (resolve, cast, case); here names are found and Spark's forms are taken apart. Subqueries do not
+Expr (resolve, cast, case) finds common types; this module resolves names and rewrites Spark's forms. Subqueries do not
 come here: bind_query takes them out of WHERE and HAVING first, and one that is left stands where it cannot be answered.
 """
 

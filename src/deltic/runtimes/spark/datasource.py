@@ -2,7 +2,7 @@
 
 `load` fixes the epoch of a DataFrame. Spark requests the columns without saying whether it will stream, so a stream needs the option
 `changes`; and it does not tell a Python data source which columns a query needs, so the option `columns` names those to decode. Each
-process that reads takes a lease and lets it expire, since none of them knows which task is the last.
+process that reads takes a lease and lets it expire, since no task can tell whether it is the last.
 """
 
 from __future__ import annotations
