@@ -54,16 +54,15 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several workers, tests that need Spark are two groups, each with a session of its own. --part leaves out the other parts.
+    """With several workers, tests that need Spark are one group, which shares a session. --part leaves out the other parts.
 
-    Laws with Hypothesis are in both suites: the fast one tries few examples, and always the same. What reads views by the data source is a
-    group, and without workers comes last: Spark ends Python workers that are idle for a minute, and has one for each step of such a read.
+    Laws with Hypothesis are in both suites: the fast one tries few examples, and always the same. What reads views by the data source comes
+    last: Spark ends Python workers that are idle for a minute, and has one for each step of such a read.
     """
     items.sort(key=lambda item: item.get_closest_marker("spark") is not None and item.nodeid.startswith(READ_BY_DATA_SOURCE))
     for item in items:
         if item.get_closest_marker("spark"):
-            reads = item.nodeid.startswith(READ_BY_DATA_SOURCE)
-            item.add_marker(pytest.mark.xdist_group("spark data source" if reads else "spark"))
+            item.add_marker(pytest.mark.xdist_group("spark"))
         if config.option.markexpr == "slow" and isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
             item.add_marker(pytest.mark.slow)
     if (part := config.getoption("--part")) is not None:
