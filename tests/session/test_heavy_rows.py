@@ -39,6 +39,6 @@ def test_rows_that_are_too_many_to_list_are_an_error(
 
 def test_a_weight_overflow_names_the_row_and_the_tick_has_not_happened(session: deltic.Session) -> None:
     session.apply({"t": [{"a": 1, "_weight": 2**63 - 1}]})
-    with pytest.raises(WeightOverflow, match=r"a=1"):
+    with pytest.raises(WeightOverflow, match=r"weight overflow in view n, values \(1\)"):
         session.apply({"t": [{"a": 1, "_weight": 1}, {"a": 2, "_weight": 1}]})
     assert session.view("n").rows() == [{"a": 1, "n": 2**63 - 1}]

@@ -225,3 +225,7 @@ class Dataflow:
                 needed.update(node.inputs)
                 needed.update(owners[name] for name in node.reads)
         return frozenset(needed)
+
+    def dependents(self, node: Node) -> list[str]:
+        """The views that depend on the node, sorted. O(views · nodes)."""
+        return sorted(name for name, arrangement in self.views.items() if node.id in self.upstream(frozenset((arrangement,))))

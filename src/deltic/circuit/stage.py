@@ -17,7 +17,7 @@ from deltic.circuit.decoded_change import DecodedChange
 from deltic.circuit.nodes import Dataflow, Level, Node, NodeKind, Port
 from deltic.circuit.operator import Context, Delta, Tick
 from deltic.circuit.operators.linear import Exchange
-from deltic.circuit.overflow import named_overflow
+from deltic.circuit.overflow import overflow_outside
 from deltic.errors import DataError, DelticError, EvaluationError, Span, WeightOverflow
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
@@ -113,8 +113,7 @@ def _run_nodes(circuit: Dataflow, level: Level, context: Context, arrived: Mappi
         except WeightOverflow as error:
             if circuit.nodes[node.id].kind is NodeKind.CHILD:
                 raise
-            sources = [circuit.nodes[i] for i in node.inputs] or [circuit.nodes[node.id]]
-            raise named_overflow(circuit.nodes[node.id], sources, inputs, context.strings) from error
+            raise overflow_outside(circuit, circuit.nodes[node.id], inputs, context.strings) from error
         if node.id in level.shared:
             context.decoded.setdefault(id(output), DecodedChange())
         counters.seconds = perf_counter() - start

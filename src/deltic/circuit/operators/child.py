@@ -20,7 +20,7 @@ from deltic.circuit.operators.arrange import check_sums
 from deltic.circuit.operators.feedback import Feedback, Import
 from deltic.circuit.operators.inspect import InspectOperator
 from deltic.circuit.operators.loop import Loop, find_loop
-from deltic.circuit.overflow import named_overflow
+from deltic.circuit.overflow import overflow_within
 from deltic.circuit.scopes import Nest, divergence
 from deltic.errors import Divergence, WeightOverflow
 from deltic.trace.batch import Batch
@@ -124,7 +124,10 @@ class Child:
     def iterate(self, inputs: Sequence[Delta], nest: Nest) -> Delta:
         """Runs to the fixed point at the clock's time, and returns the sum of the exported changes."""
         if self.loop is not None and self.loop.applies(nest):
-            return self.loop.run(inputs, self.limit, nest)
+            try:
+                return self.loop.run(inputs, self.limit, nest)
+            except WeightOverflow as error:
+                raise overflow_within(self._relations(), (), (), nest.strings) from error
         clock, time, depth = nest.clock, nest.time, len(nest.clock.time)
         delayed: dict[int, Delta] = {}
         exported: list[Rows] = []
@@ -178,7 +181,7 @@ class Child:
             output = node.operator.step(inputs, nest)
         except WeightOverflow as error:
             sources = [self.nodes[i] for i in node.inputs] or [node]
-            raise named_overflow(node, sources, inputs, nest.strings, self._relations()) from error
+            raise overflow_within(self._relations(), sources, inputs, nest.strings) from error
         counters.seconds += perf_counter() - start
         counters.rows_in += sum(map(len, inputs))
         counters.rows_out += len(output)
@@ -189,7 +192,7 @@ class Child:
         try:
             return consolidate(values[node])
         except WeightOverflow as error:
-            raise named_overflow(self.nodes[node], [self.nodes[node]], [values[node]], nest.strings, self._relations()) from error
+            raise overflow_within(self._relations(), [self.nodes[node]], [values[node]], nest.strings) from error
 
     def _relations(self) -> list[str]:
         """The names of the recursive relations that have one."""
