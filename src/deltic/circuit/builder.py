@@ -12,6 +12,7 @@ from typing import Any
 
 from deltic.circuit.nodes import ArrangementSpec, Dataflow, Level, Node, NodeKind, Port, Shape
 from deltic.circuit.operator import Operator
+from deltic.circuit.operators.accumulate import AccumulateOperator
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.child import Child
 from deltic.circuit.operators.inspect import InspectOperator
@@ -23,7 +24,7 @@ from deltic.circuit.operators.table import StreamInput, TableInput
 from deltic.circuit.pending import PendingRows
 from deltic.schema import Field, TableSchema, Type
 
-NAMED = (TableSchema, ReduceOperator, InspectOperator)
+NAMED = (TableSchema, ReduceOperator, AccumulateOperator, InspectOperator)
 """Classes in whose ids the names of columns count."""
 
 STATE_NAMES = {"PrefixFilter": "Filter", "RuleAtom": "Atom", "SumSource": "Source"}
@@ -150,6 +151,8 @@ def _streams(operator: Operator, reads_stream: bool) -> tuple[bool, bool]:
     """(whether a node is a stream, whether what it appends is gone after the tick)."""
     if isinstance(operator, OverTicksOperator):
         return reads_stream and operator.function == "delay", False
+    if isinstance(operator, AccumulateOperator):
+        return False, False
     is_stream = reads_stream or isinstance(operator, StreamInput)
     return is_stream, is_stream
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from deltic.circuit.builder import CircuitBuilder
 from deltic.circuit.nodes import ArrangementSpec, Node, NodeKind, Shape
 from deltic.circuit.operator import Operator
+from deltic.circuit.operators.accumulate import AccumulateOperator
 from deltic.circuit.operators.aggregate import AggregateOperator
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.child import ITERATION_LIMIT, Child
@@ -179,7 +180,7 @@ def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operato
             return NestedReduce(operator, depth, key, ((operator.arrangement, operator.width, 1),), len(operator.output))
         case AggregateOperator():
             return _nested_aggregate(operator, depth)
-        case SemiJoin() | Exchange() | TableInput() | OverTicksOperator() | ReduceOperator() | WeightedOperator():
+        case SemiJoin() | Exchange() | TableInput() | OverTicksOperator() | ReduceOperator() | AccumulateOperator() | WeightedOperator():
             raise AssertionError(f"{operator.name} has no form in scopes")
         case _:
             return operator

@@ -49,6 +49,20 @@ def rows_of_reduction(function: UserFunction, schema: Schema, group: Iterable[tu
     return [tuple(checked_value(column, element_of(column, row)) for column in columns) for row in rows]
 
 
+def accumulated(
+    function: UserFunction, schema: Schema, before: tuple[Value, ...] | None, group: Iterable[tuple[tuple[Value, ...], int]]
+) -> tuple[Value, ...] | None:
+    """The accumulator, of `schema`, after a tick's (row, weight) pairs of a key; None if the function drops it. Raises EvaluationError.
+
+    before: the accumulator before the tick, if there is one.
+    """
+    columns = [PythonFunction(function, (), i, field.type, field.nullable) for i, field in enumerate(schema)]
+    names = function.parameters[0]
+    held = None if before is None else before[0] if names is None else row_class(names)(*before)
+    result = call_function(columns[0], [held, weighted_rows(function, group)])
+    return None if result is None else tuple(checked_value(column, element_of(column, result)) for column in columns)
+
+
 def inspect_rows(function: UserFunction, change: Iterable[tuple[tuple[Value, ...], int]]) -> None:
     """Calls the function with the (row, weight) pairs of a change. Raises EvaluationError if it raises."""
     call_function(PythonFunction(function, (), 0, BOOLEAN, True), [weighted_rows(function, change)])
@@ -56,7 +70,7 @@ def inspect_rows(function: UserFunction, change: Iterable[tuple[tuple[Value, ...
 
 def weighted_rows(function: UserFunction, rows: Iterable[tuple[tuple[Value, ...], int]]) -> tuple[tuple[Any, int], ...]:
     """The argument of a function of a whole relation: (row, weight) pairs, sorted by row; each row is a named tuple."""
-    (names,) = function.parameters
+    names = function.parameters[-1]
     assert names is not None
     row = row_class(names)
     ordered = sorted(rows, key=lambda pair: tuple(total_key(value) for value in pair[0]))

@@ -26,13 +26,14 @@ from deltic.lowering.keys import unique_key
 from deltic.lowering.multiway import lower_multiway_join
 from deltic.lowering.over_ticks import lower_over_ticks, lower_weighted
 from deltic.lowering.passing import spread_by
-from deltic.lowering.reduce import lower_reduce
+from deltic.lowering.reduce import lower_accumulate, lower_reduce
 from deltic.lowering.scopes import ScopeStreams
 from deltic.lowering.streams import Arranged, Streams, normalized
 from deltic.lowering.temporal import lower_temporal_filter
 from deltic.plan.columns import columns_of_all, reference, remap
 from deltic.plan.fingerprint import Nest, column_names, fingerprint
 from deltic.plan.nodes import (
+    Accumulate,
     Aggregate,
     Distinct,
     Filter,
@@ -162,6 +163,8 @@ class Lowering:
                 return self._multiset(plan)
             case TemporalFilter():
                 return lower_temporal_filter(self, plan)
+            case Accumulate():
+                return lower_accumulate(self, plan)
             case Reduce():
                 return lower_reduce(self, plan)
             case OverTicks():

@@ -25,12 +25,13 @@ from typing import Final, assert_never
 from deltic.expr.failures import GROWTH, SAMPLES, diverged, negative_weight, no_clock
 from deltic.expr.interpreter import evaluate as value_of
 from deltic.expr.nodes import Expr, Value
-from deltic.expr.python import rows_of_reduction
+from deltic.expr.python import accumulated, rows_of_reduction
 from deltic.expr.rows.elements import elements
 from deltic.expr.rows.ordering import order_key, total_key
 from deltic.expr.table_functions import rows_of_table_function
 from deltic.plan.aggregates import aggregate_value
 from deltic.plan.nodes import (
+    Accumulate,
     Aggregate,
     Distinct,
     Filter,
@@ -157,6 +158,8 @@ def _evaluate(plan: Plan, world: _World) -> Relation:
         case TemporalFilter():
             now = world.moment.now
             return Relation((row, weight) for row, weight in _evaluate(plan.input, world).pairs() if _is_current(plan, row, now))
+        case Accumulate():
+            return _accumulated(plan, world)
         case Reduce():
             return Relation(_reduced(plan, _evaluate(plan.input, world)))
         case OverTicks():
@@ -219,13 +222,34 @@ def _over_ticks(plan: OverTicks, world: _World) -> Relation:
 
 def _reduced(plan: Reduce, relation: Relation) -> Iterator[Pair]:
     """The function's rows for each group."""
+    for key, members in _groups(plan, relation).values():
+        for reduced in rows_of_reduction(plan.function, plan.returned, members.pairs()):
+            yield (*key, *reduced), 1
+
+
+def _groups(plan: Reduce, relation: Relation) -> dict[Hashable, tuple[Row, Relation]]:
+    """The key and the values of each group."""
     groups: dict[Hashable, tuple[Row, list[Pair]]] = {}
     for row, weight in relation.pairs():
         key = tuple(normal(value_of(expr, row)) for _, expr in plan.keys)
         groups.setdefault(key_of(key), (key, []))[1].append((tuple(row[i] for i in plan.values), weight))
-    for key, members in groups.values():
-        for reduced in rows_of_reduction(plan.function, plan.returned, Relation(members).pairs()):
-            yield (*key, *reduced), 1
+    return {key_of(key): (key, Relation(members)) for key, members in groups.values()}
+
+
+def _accumulated(plan: Accumulate, world: _World) -> Relation:
+    """The accumulators after the tick: those of the tick before, and for each key of the stream the next one."""
+    before = world.before(plan.input)
+    held = Relation() if before is None else _accumulated(plan, before)
+    width = len(plan.keys)
+    rows = {key_of(row[:width]): row for row, _ in held.pairs()}
+    for key, (values, members) in _groups(plan, _evaluate(plan.input, world)).items():
+        if not members:
+            continue
+        old = rows.pop(key, None)
+        after = accumulated(plan.function, plan.returned, None if old is None else old[width:], members.pairs())
+        if after is not None:
+            rows[key] = (*values, *after)
+    return Relation((row, 1) for row in rows.values())
 
 
 def _elements(plan: FlatMap, row: Row) -> Iterator[Pair]:

@@ -446,6 +446,15 @@ class Reduce(PlanNode):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Accumulate(Reduce):
+    """A relation of one row for each key: the key and an accumulator, which a user's function folds over the ticks of a stream.
+
+    In each tick it is called for the keys that the stream has, in no order, with the key's accumulator before and a tuple of (row, weight),
+    sorted as in Reduce; it returns the new accumulator. An accumulator is a tuple, or a value if `returned` has one column; None is none.
+    """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class OverTicks(PlanNode):
     """The relation in other ticks. Tick 0 is the one in which the node was created.
 

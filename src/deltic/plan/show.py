@@ -153,7 +153,8 @@ def show_node(plan: Plan) -> str:
             groups = f" of each {', '.join(map(show_expr, plan.keys))}" if plan.keys else ""
             return f"TopK {plan.limit}{groups} by {terms}"
         case Reduce():
-            return f"Reduce{f' by {_columns(plan.keys)}' if plan.keys else ''}: {', '.join(plan.returned.names)} := {plan.function.name}"
+            by = f" by {_columns(plan.keys)}" if plan.keys else ""
+            return f"{type(plan).__name__}{by}: {', '.join(plan.returned.names)} := {plan.function.name}"
         case OverTicks():
             return f"{plan.function.capitalize()}{f' as {plan.name}' if plan.name else ''}"
         case Weighted():

@@ -23,6 +23,7 @@ from deltic.expr.nodes import Literal
 from deltic.plan.columns import columns_of_all, reference, remap
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
+    Accumulate,
     Aggregate,
     Filter,
     FlatMap,
@@ -108,6 +109,8 @@ def _checked(plan: Plan, negative: frozenset[str]) -> Plan:
             return _narrowed(plan, refusing[0], negative) if refusing and may_be_negative(plan.input, negative) else plan
         case TopK():
             return replace(plan, input=_multiset(plan.input, "the rows that ORDER BY … LIMIT reads", negative))
+        case Accumulate():
+            return plan
         case Reduce():
             return replace(plan, input=_multiset(plan.input, f"the rows that {plan.function.name} reads", negative))
         case Join() | MultiwayJoin() if references(plan):

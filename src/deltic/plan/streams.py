@@ -2,7 +2,7 @@
 
 A stream is a multiset that holds the rows of the current tick and is then empty, without retractions. What reads a stream is a stream, so
 it costs nothing between ticks: a row that was joined is not joined again when the relation changes later. Only `current`, the stream as a
-relation that loses its rows in the next tick, and `integrate`, all rows so far, make relations of streams.
+relation that loses its rows in the next tick, `integrate`, all rows so far, and accumulators make relations of streams.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 from deltic.errors import Span, Unsupported
 from deltic.plan.node import once_per_node
-from deltic.plan.nodes import Join, MultiwayJoin, OverTicks, Plan, Recursion, SetOperation, Table, Union, inputs
+from deltic.plan.nodes import Accumulate, Join, MultiwayJoin, OverTicks, Plan, Recursion, SetOperation, Table, Union, inputs
 from deltic.plan.walk import nodes
 from deltic.schema import StreamSchema
 
@@ -24,7 +24,7 @@ def is_stream(plan: Plan) -> bool:
     match plan:
         case Table():
             return isinstance(plan.table, StreamSchema)
-        case OverTicks(function="integrate" | "current"):
+        case OverTicks(function="integrate" | "current") | Accumulate():
             return False
         case _:
             return any(map(is_stream, inputs(plan)))
@@ -46,6 +46,8 @@ def check_streams(plan: Plan) -> None:
                 _refuse("EXCEPT or INTERSECT of a stream", node, f"use {_AS_RELATION}")
             case OverTicks(function="delta0" | "stamp") if is_stream(node.input):
                 _refuse(f"{node.function} of a stream", node, "use it on a relation")
+            case Accumulate() if not is_stream(node.input):
+                _refuse("stream_aggregate of a relation, which keeps its rows", node, "use aggregate")
             case OverTicks(function="current") if not is_stream(node.input):
                 _refuse("current() of a relation, which is a relation already", node, "leave it out")
 

@@ -15,13 +15,14 @@ from deltic.expr.nodes import Column, Expr, PythonFunction
 from deltic.frontends.python.functions import column_at, taking, unknown_column, user_function
 from deltic.frontends.python.generated import generated
 from deltic.frontends.python.linear import WEIGHT, bounded, composed, composed_batches, updated, updates, with_update
-from deltic.frontends.python.projection import Argument, all_columns, computed_columns, listed, named, projected
+from deltic.frontends.python.projection import Argument, all_columns, computed_columns, folded, listed, named, projected
 from deltic.frontends.python.query import CONDITION, INPUT, ORDER, queried, quoted, selected, text_of
 from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.ticks import OverTime
 from deltic.frontends.python.trace import distinct_change, earlier, stamped, untimed
 from deltic.frontends.sql import Form
 from deltic.plan.nodes import (
+    Accumulate,
     Distinct,
     Filter,
     FlatMap,
@@ -341,6 +342,21 @@ class IndexedStream(OverTime):
         if function is not None or schema is not None:
             return self._reduced(function, schema, aggregates)
         return self.by_sql(aggregates)
+
+    def stream_aggregate(self, function: Callable[..., Any], *, schema: Columns, init: Any = None) -> Stream:
+        """The key's columns and an accumulator of `schema` for each key of a stream, folded over its ticks: a relation.
+
+        In each tick the function is called for the keys of the tick's rows, with the key's accumulator and a tuple of (row, weight). It
+        returns the next accumulator, or None, which drops the key. An accumulator is a tuple, or a value if `schema` has one column;
+        `init` is that of a new key. Costs O(rows of the tick); no rows are kept.
+        """
+        result = schema_of(schema)
+        names = tuple(self.plan.schema[i].name for i in self.values)
+        folding = folded(taking(function, "accumulator", "group"), init)
+        one = len(result) == 1
+        step = user_function(folding, (None if one else result.names, names), 0 if one else len(result))
+        keys = tuple((self.plan.schema[i].name, column_at(self.plan.schema, i)) for i in self.keys)
+        return Stream(Accumulate(self.plan, keys, self.values, step, result))
 
     def count(self, name: str = "count") -> Stream:
         """The number of rows of each key."""
