@@ -12,6 +12,7 @@ from enum import IntEnum
 
 import pyarrow as pa
 
+from deltic.errors import UnknownName
 from deltic.types import (
     BIGINT,
     BINARY,
@@ -55,8 +56,16 @@ __all__ = [
     "TableSchema",
     "Type",
     "decimal",
+    "folded",
     "outside_calendar",
 ]
+
+
+def folded(name: object, kind: str) -> str:
+    """A user's name of a table, view or column, in lower case: names are case-insensitive. Raises UnknownName if it is not a string."""
+    if not isinstance(name, str):
+        raise UnknownName(f"invalid name {name!r} of a {kind}", expected="a string")
+    return name.lower()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from deltic.connectors.fitting import check_calendar, check_lengths, check_nulls, fit
 from deltic.connectors.recognise import Column, Columns, columns_of
 from deltic.errors import FrameError
+from deltic.purity import shown
 from deltic.schema import BIGINT, STRING, Field, Op, Schema, TableSchema, Type
 
 OP: Final = "_op"
@@ -98,6 +99,8 @@ def change_frame(frame: Any, table: TableSchema, sequence: str | None = None) ->
     sequence: a column, of the table or not, by which the changes are ordered; ties keep the frame's order.
     Raises FrameError, ConstraintViolation.
     """
+    if not isinstance(sequence, str | None):
+        raise FrameError(f"{_where(table)}: invalid sequence {shown(sequence)}", expected="the name of a column")
     if sequence is None and isinstance(frame, pa.Table) and _fits(frame.schema, table) == "weighted":
         batches = frame.to_batches()
         if len(batches) == 1 and not batches[0].column(len(table.schema)).null_count:

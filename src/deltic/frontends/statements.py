@@ -50,6 +50,14 @@ class Relations(Protocol):
         """The names of all tables and views, for suggestions."""
 
 
+class Defining(Protocol):
+    """What a circuit can be over: a program or a session."""
+
+    @property
+    def _relations(self) -> Relations:
+        """Its tables and views now."""
+
+
 class Namespace(Relations, Protocol):
     """The tables, views and functions that a query can name."""
 

@@ -13,6 +13,7 @@ from deltic.circuit.nodes import ArrangementSpec, Dataflow
 from deltic.circuit.operator import Tick
 from deltic.circuit.operators.table import TableInput
 from deltic.errors import DataError, StateError
+from deltic.purity import shown
 from deltic.schema import Field, StreamSchema, TableSchema
 from deltic.storage.program import (
     CLOCK,
@@ -28,7 +29,9 @@ Notes = Mapping[str, Json]
 
 
 def checked(notes: Notes) -> Notes:
-    """Notes from users. Raises DataError if a name is reserved or a value is not JSON."""
+    """Notes from users. Raises DataError if a name is reserved or not a string, or a value is not JSON."""
+    if not isinstance(notes, Mapping) or not all(isinstance(name, str) for name in notes):
+        raise DataError(f"invalid notes {shown(notes)}", expected="a dict of values by names, which are strings")
     for name, note in notes.items():
         if name in PROGRAM_NOTES:
             raise DataError(

@@ -10,7 +10,7 @@ from deltic.errors import StateError
 from deltic.runtimes.stored_view import StoredView
 from deltic.storage.leases import LEASE_S
 from deltic.storage.program import ProgramDescription
-from deltic.storage.reader import StateReader
+from deltic.storage.reader import StateReader, checked_epoch
 
 
 class ReadOnlyState:
@@ -63,7 +63,7 @@ class ReadOnlyState:
         Raises UnknownName if there is no such view then, StateError if the epoch cannot be read.
         """
         self._check_open()
-        return StoredView(self._reader(self.epoch if epoch is None else epoch), name)
+        return StoredView(self._reader(self.epoch if epoch is None else checked_epoch(epoch)), name)
 
     def close(self) -> None:
         """Releases the files. Closing again has no effect."""

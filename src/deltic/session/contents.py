@@ -8,7 +8,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from deltic.errors import ClosedError, CorruptState
+from deltic.errors import ClosedError, CorruptState, SubscriberError
+from deltic.purity import shown
 from deltic.runtimes import Runtime
 from deltic.session.definitions import Definitions, Stored, definitions_of
 from deltic.session.subscribers import Subscriber, Subscribers
@@ -96,6 +97,8 @@ class Contents:
 
     def subscribe(self, view: str, callback: Subscriber) -> Callable[[], None]:
         """Returns a function that ends the subscription."""
+        if not callable(callback):
+            raise SubscriberError(f"invalid subscriber {shown(callback)} of view {view}: expected a function of a pyarrow.Table")
         with self._lock:
             self.stored(view)
             return self.subscribers.add(view, callback, self._runtime.epoch).end

@@ -11,6 +11,7 @@ from deltic.errors import SetupError
 from deltic.runtimes import RETAINED_EPOCHS
 from deltic.session.clock import Clock, checked_clock
 from deltic.session.watermark import Watermark
+from deltic.storage.folder import location
 from deltic.storage.manifest import MOST_SHARDS
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ def _folder(state: object) -> str | None:
     """The option `state` as text."""
     if state is None:
         return None
-    path = os.fspath(state) if isinstance(state, os.PathLike) else state
-    if not isinstance(path, str) or not path or "\0" in path:
+    if (path := location(state)) is None:
         raise _invalid("state", state, "the path of a folder, a URL of one in an object store, or None to keep the state in memory")
     return path
 

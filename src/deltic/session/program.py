@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,8 @@ from deltic.errors import CircuitError, QueryError, SyntaxFailure
 from deltic.frontends.python import UDF, Circuit
 from deltic.frontends.sql import parse_script
 from deltic.frontends.sql.user_functions import check_name
-from deltic.frontends.statements import CreateFunction, ScalarFunction, Statement
-from deltic.plan.nodes import Plan
-from deltic.schema import TableSchema
+from deltic.frontends.statements import CreateFunction, Statement
+from deltic.purity import shown
 from deltic.session.catalog import Catalog
 from deltic.session.circuits import circuit_statements
 from deltic.session.collector import collector_paused
@@ -38,6 +37,8 @@ class SqlText:
             raise SyntaxFailure(f"{os.fspath(path)}: byte {error.start} is not UTF-8", expected="a script in UTF-8") from error
         except OSError as error:
             raise QueryError(f"cannot read {os.fspath(path)}: {error.strerror}", expected="a file of SQL") from error
+        except ValueError as error:  # of a path that no file system can have
+            raise QueryError(f"invalid path {os.fspath(path)!r}: {error}", expected="a file of SQL") from error
 
 
 Part: TypeAlias = SqlText | Circuit | UDF
@@ -62,6 +63,8 @@ class Program:
         """The program itself; of text, that of the SQL script, which errors call `name`."""
         if isinstance(program, Program):
             return program
+        if not isinstance(program, str):
+            raise CircuitError(f"invalid program {shown(program)}", expected="a deltic.Program, or SQL as a string")
         bound = cls.__new__(cls)
         bound._bind((SqlText(program, name),))
         return bound
@@ -79,17 +82,10 @@ class Program:
         """What it defines."""
         return self._catalog
 
-    def relation(self, name: str) -> TableSchema | Plan | None:
-        """A table by its schema, a view by its plan, None where there is neither."""
-        return self._catalog.relation(name)
-
-    def names(self) -> tuple[str, ...]:
-        """Its tables and views."""
-        return self._catalog.names()
-
-    def functions(self) -> Mapping[str, ScalarFunction]:
-        """Its functions, by their names in lower case."""
-        return self._catalog.functions()
+    @property
+    def _relations(self) -> Catalog:
+        """What `deltic.Circuit(program)` reads."""
+        return self._catalog
 
     def __eq__(self, other: object) -> bool:
         return self._parts == other._parts if isinstance(other, Program) else NotImplemented

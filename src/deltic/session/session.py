@@ -16,16 +16,16 @@ from weakref import WeakSet
 from deltic.connectors.connector import SourceSpec
 from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
-from deltic.errors import CatalogError, CircuitError, UnknownName
+from deltic.errors import CatalogError, CircuitError, FrameError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.python import UDF, Circuit, check_unchanged
 from deltic.frontends.sql import parse_script
 from deltic.kernels import prepare
-from deltic.plan.nodes import Plan
+from deltic.purity import shown
 from deltic.runtimes import RETAINED_EPOCHS, TickResult
 from deltic.runtimes.distributed import Distributed
 from deltic.runtimes.program import checked
-from deltic.schema import TableSchema
+from deltic.schema import TableSchema, folded
 from deltic.session.catalog import Catalog, SinkDefinition
 from deltic.session.circuit_nodes import CircuitNode, circuit_nodes
 from deltic.session.circuits import circuit_statements
@@ -172,11 +172,13 @@ class Session:
         tick, such as how far a source was read; None removes one.
         """
         self._contents.check_open()
+        if not isinstance(changes, Mapping):
+            raise FrameError(f"invalid changes {shown(changes)}", expected="a dict of change frames by table")
         pending = self._gather()
         distributed: dict[str, Distributed] = {}
         for name, frame in changes.items():
             table = self.table(name)
-            column = sequence if sequence is None or isinstance(sequence, str) else sequence.get(name)
+            column = sequence.get(name) if isinstance(sequence, Mapping) else sequence
             if self.spark is not None and is_spark(frame):
                 distributed[table.name] = spark_changes(frame, table, column)
             elif self.spark is not None and isinstance(frame, Distributed):
@@ -225,7 +227,7 @@ class Session:
 
     def view(self, name: str) -> View:
         """A materialized view by its name."""
-        definition = self._catalog.views.get(name.lower())
+        definition = self._catalog.views.get(folded(name, "view"))
         if definition is None:
             expected = f"one of {', '.join(self.views)}" if self.views else "a view created by CREATE MATERIALIZED VIEW"
             table = self._catalog.tables.get(name.lower())
@@ -235,17 +237,9 @@ class Session:
             raise CatalogError(f"view {definition.name} is not materialized", remedy="CREATE MATERIALIZED VIEW keeps a view's content")
         return View(self._contents, definition.name, self.spark)
 
-    def relation(self, name: str) -> TableSchema | Plan | None:
-        """A table by its schema, a view by its plan, None if there is neither: what `deltic.Circuit(session)` reads."""
-        return self._catalog.relation(name)
-
-    def names(self) -> tuple[str, ...]:
-        """All tables and views, those that are not materialized too."""
-        return self._catalog.names()
-
     def table(self, name: str) -> TableSchema:
         """A table's schema by its name."""
-        table = self._catalog.tables.get(name.lower())
+        table = self._catalog.tables.get(folded(name, "table"))
         if table is None:
             raise unknown_table(name, self.tables)
         return table
@@ -353,6 +347,11 @@ class Session:
     @property
     def _catalog(self) -> Catalog:
         return self._definitions.catalog
+
+    @property
+    def _relations(self) -> Catalog:
+        """What `deltic.Circuit(session)` reads."""
+        return self._catalog
 
     def _undeclared(self) -> frozenset[str]:
         """The tables of the state, in lower case, that no definition of this session declares."""

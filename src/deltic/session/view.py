@@ -16,6 +16,7 @@ from deltic.schema import Field, Schema
 from deltic.session.contents import Contents
 from deltic.session.definitions import Stored
 from deltic.session.subscribers import Subscriber
+from deltic.storage.reader import checked_epoch
 from deltic.trace.batch import Batch
 from deltic.trace.counters import Counters
 from deltic.trace.encoding import encode
@@ -71,7 +72,7 @@ class View(ReadableView):
 
     def changes(self, epoch: int | None = None) -> pa.Table:
         """See ReadableView."""
-        return self._contents.change(self.name) if epoch is None else self._contents.change_at(self.name, epoch)
+        return self._contents.change(self.name) if epoch is None else self._contents.change_at(self.name, checked_epoch(epoch))
 
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
         """Calls `callback(changes)` after each commit that changes the view. Returns a function that ends the subscription."""

@@ -17,6 +17,7 @@ from deltic.circuit.pending import PendingRows
 from deltic.errors import ClockError, SetupError, did_you_mean
 from deltic.frontends.sql import DELAY_FORM
 from deltic.frontends.sql import delay_us as parsed_us
+from deltic.purity import shown
 from deltic.runtimes import Runtime
 from deltic.runtimes.distributed import Distributed
 from deltic.schema import TIMESTAMP, TableSchema
@@ -38,6 +39,11 @@ class Watermark:
     table: str
     column: str
     delay: timedelta | str = timedelta()
+
+    def __post_init__(self) -> None:
+        for name in (self.table, self.column):
+            if not isinstance(name, str):
+                raise SetupError(f"invalid name {shown(name)} in a watermark", expected="the names of a table and of a column")
 
     @property
     def delay_us(self) -> int:

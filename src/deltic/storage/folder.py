@@ -11,10 +11,12 @@ from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlsplit
 
 from deltic.errors import StateError
+from deltic.purity import shown
 from deltic.storage.local import LocalFolder
 from deltic.storage.objects import ObjectFolder
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+LOCATION: Final = "the path of a folder, or a URL with file://, s3://, gs:// or az://"
 _OBJECT_STORES: Final = ("s3", "gs", "az")
 
 
@@ -75,9 +77,23 @@ class StateFolder(Protocol):
         """Drops a damaged local copy; the file itself is unchanged."""
 
 
+def location(place: object) -> str | None:
+    """The path or URL as text; None if it is neither, or no file system can have it: without text, with a NUL or a lone surrogate."""
+    path = os.fspath(place) if isinstance(place, os.PathLike) else place
+    if not isinstance(path, str) or not path or "\0" in path:
+        return None
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return None
+    return path
+
+
 def open_folder(root: str | os.PathLike[str]) -> StateFolder:
     """The folder at a path, or at a URL: file://, s3://, gs:// or az://. It need not exist. Raises StateError."""
-    place = os.fspath(root)
+    place = location(root)
+    if place is None:
+        raise StateError(f"invalid state location {shown(root)}", expected=LOCATION)
     if not _URL.match(place):
         return LocalFolder(Path(place))
     url = urlsplit(place)
@@ -85,7 +101,7 @@ def open_folder(root: str | os.PathLike[str]) -> StateFolder:
         return LocalFolder(Path(unquote(url.path)))
     if url.scheme in _OBJECT_STORES:
         return ObjectFolder(place.rstrip("/"))
-    raise StateError(f"unsupported state location {place}", expected="a folder, or a URL with file://, s3://, gs:// or az://")
+    raise StateError(f"unsupported state location {place}", expected=LOCATION)
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from deltic.errors import DelticError, UnknownName
-from deltic.schema import Field, Schema, Type
+from deltic.schema import Field, Schema, Type, folded
 from deltic.storage.parsing import Json, Malformed, count, counts, items, mapping, member, reading, string, truth
 from deltic.trace.encoding import Layout
 from deltic.trace.identity import Identity
@@ -191,7 +191,7 @@ class ProgramDescription:
     def view(self, name: str) -> tuple[str, ViewDescription]:
         """(the view's name as defined, the view), by a name in any case. Raises UnknownName, which lists the views."""
         known = {view.lower(): view for view in self.views}
-        if (defined := known.get(name.lower())) is not None:
+        if (defined := known.get(folded(name, "view"))) is not None:
             return defined, self.views[defined]
         near = get_close_matches(name.lower(), known, 1)
         raise UnknownName(

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from deltic.errors import CorruptState, StateError
+from deltic.purity import shown
 from deltic.storage.folder import StateFolder, open_folder
 from deltic.storage.history import chain, committed_epochs, epochs_in, folded, stored_manifest
 from deltic.storage.leases import LEASE_S, Lease
@@ -19,6 +20,13 @@ def no_state(root: str) -> StateError:
     return StateError(
         f"{root} is not a state folder", expected=f"a folder that contains {MANIFESTS}/", remedy="pass the folder that was used as state"
     )
+
+
+def checked_epoch(epoch: object) -> int:
+    """An epoch from a user. Raises StateError if it is not an integer."""
+    if not isinstance(epoch, int) or isinstance(epoch, bool):
+        raise StateError(f"invalid epoch {shown(epoch)}", expected="an integer, or None for the last epoch")
+    return epoch
 
 
 class StateReader:
@@ -41,7 +49,7 @@ class StateReader:
         folder = open_folder(root)
         while True:
             newest = _newest(folder)
-            chosen = newest.epoch if epoch is None else epoch
+            chosen = newest.epoch if epoch is None else checked_epoch(epoch)
             _check(folder, chosen, newest)
             if lease_s is None:
                 return cls(folder, None, _manifest(folder, chosen))
@@ -72,7 +80,7 @@ class StateReader:
 
     def manifest_at(self, epoch: int) -> Manifest:
         """The state after another epoch. Raises StateError if it is not retained. The lease keeps no epoch before its own."""
-        if epoch == self.epoch:
+        if checked_epoch(epoch) == self.epoch:
             return self.manifest
         if self._lease is None or epoch < self._lease.epoch:
             _check(self.folder, epoch, _newest(self.folder))

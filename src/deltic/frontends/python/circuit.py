@@ -20,11 +20,12 @@ from typing import Any, Literal, overload
 from deltic.errors import CircuitError, UnknownName, did_you_mean
 from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.stream import Stream, expected
-from deltic.frontends.statements import Relations
+from deltic.frontends.statements import Defining
 from deltic.plan.monotone import check_monotone
 from deltic.plan.nodes import ITERATION_LIMIT, Plan, Recursion, Reference, Table, references
 from deltic.plan.recursion import has_base
 from deltic.plan.signs import as_view
+from deltic.purity import shown
 from deltic.schema import Field, Schema, StreamSchema, TableSchema
 
 
@@ -34,7 +35,9 @@ class Circuit:
     over: a Program or a Session, whose tables and views are read by name, without a schema. views: the views that are read, by name.
     """
 
-    def __init__(self, over: Relations | None = None) -> None:
+    def __init__(self, over: Defining | None = None) -> None:
+        if over is not None and not hasattr(over, "_relations"):
+            raise CircuitError(f"invalid argument {shown(over)} of a circuit", expected="a deltic.Program, a deltic.Session, or nothing")
         self._over = over
         self.inputs: dict[str, TableSchema] = {}
         self.views: dict[str, Schema] = {}
@@ -178,9 +181,9 @@ class Circuit:
                 f"{kind} {name} has no schema",
                 expected="schema={…}, unless the circuit is over a program or a session, as deltic.Circuit(program) is",
             )
-        known = self._over.relation(name)
+        known = self._over._relations.relation(name)
         if known is None:
-            raise UnknownName(f"there is no {kind} {name}", remedy=did_you_mean(name, self._over.names()))
+            raise UnknownName(f"there is no {kind} {name}", remedy=did_you_mean(name, self._over._relations.names()))
         if isinstance(known, TableSchema) != (kind == "table"):
             other = "view" if kind == "table" else "input"
             raise CircuitError(f"{name} is not a {kind}", remedy=f"circuit.{other}({name!r})")

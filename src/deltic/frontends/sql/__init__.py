@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltic.errors import Span, SyntaxFailure
+from deltic.errors import QueryError, Span, SyntaxFailure
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_query import bind_tree
 from deltic.frontends.sql.bind_recursive import no_base
@@ -38,6 +38,7 @@ from deltic.frontends.statements import (
 )
 from deltic.plan.nodes import Plan
 from deltic.plan.signs import as_view
+from deltic.purity import shown
 
 __all__ = [
     "DELAY_FORM",
@@ -67,6 +68,8 @@ def parse_script(text: str, name: str, catalog: Namespace) -> Iterator[Statement
     name: the script's name in messages. All statements are parsed, and unsupported ones refused, before the first is yielded. Raises
     subclasses of QueryError, with the place.
     """
+    if not isinstance(text, str):
+        raise QueryError(f"invalid script {shown(text)}", expected="SQL as a string")
     with shallow(None):
         parsed = parse(text, name)
     return (_statement(one, catalog) for one in parsed)
