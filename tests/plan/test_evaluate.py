@@ -15,7 +15,6 @@ from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
-    AggregateFunction,
     Distinct,
     Filter,
     Join,
@@ -126,13 +125,11 @@ def test_not_in_looks_only_at_rows_that_satisfy_the_residual() -> None:
     assert run(plan, [(1,), (2,), (None,)], [(1, True), (None, False), (2, None)]) == {(2,): 1}
 
 
-def call(
-    function: AggregateFunction, *arguments: Expr, type: Type = BIGINT, distinct: bool = False, where: Expr | None = None
-) -> AggregateCall:
+def call(function: str, *arguments: Expr, type: Type = BIGINT, distinct: bool = False, where: Expr | None = None) -> AggregateCall:
     return AggregateCall(function, arguments, type, function != "count", distinct, where)
 
 
-def one(type: Type, values: list[Value] | dict[Value, int], function: AggregateFunction, result: Type, *, distinct: bool = False) -> Value:
+def one(type: Type, values: list[Value] | dict[Value, int], function: str, result: Type, *, distinct: bool = False) -> Value:
     """The value of a global aggregate over a column."""
     table = relation_of(type)
     plan = Aggregate(table, (), (("x", call(function, column(table, 0), type=result, distinct=distinct)),))

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 
@@ -18,6 +19,8 @@ from deltic.connectors.sink import Mode, Owner, Sink
 from deltic.connectors.source import Json, Offsets, Source, SourceBatch
 from deltic.errors import DelticError, SinkError, SourceError, Span
 from deltic.schema import TableSchema
+
+Spec = TypeVar("Spec", SourceSpec, SinkSpec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,10 @@ class ConnectorGuard:
 
 
 @dataclass(frozen=True, slots=True)
-class GuardedSourceSpec:
-    """A SourceSpec of another package."""
+class _GuardedSpec(Generic[Spec]):
+    """What the specs of sources and sinks have in common."""
 
-    spec: SourceSpec
+    spec: Spec
     guard: ConnectorGuard
 
     @property
@@ -61,6 +64,19 @@ class GuardedSourceSpec:
     def span(self) -> Span:
         return self.spec.span
 
+    def describe(self) -> str:
+        with self.guard.doing("describe itself"):
+            return self.spec.describe()
+
+    def facts(self) -> dict[str, Json]:
+        with self.guard.doing("describe itself"):
+            return self.spec.facts()
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedSourceSpec(_GuardedSpec[SourceSpec]):
+    """A SourceSpec of another package."""
+
     @property
     def dead_letter_path(self) -> str | None:
         with self.guard.doing("name its dead letter path"):
@@ -69,14 +85,6 @@ class GuardedSourceSpec:
     @property
     def dead_letter_span(self) -> Span | None:
         return self.spec.dead_letter_span
-
-    def describe(self) -> str:
-        with self.guard.doing("describe itself"):
-            return self.spec.describe()
-
-    def facts(self) -> dict[str, Json]:
-        with self.guard.doing("describe itself"):
-            return self.spec.facts()
 
     def open(self, table: TableSchema, base: Path) -> Source:
         with self.guard.doing(f"open {self.location}"):
@@ -121,33 +129,13 @@ class GuardedSource:
 
 
 @dataclass(frozen=True, slots=True)
-class GuardedSinkSpec:
+class GuardedSinkSpec(_GuardedSpec[SinkSpec]):
     """A SinkSpec of another package."""
-
-    spec: SinkSpec
-    guard: ConnectorGuard
-
-    @property
-    def location(self) -> str:
-        with self.guard.doing("name its location"):
-            return self.spec.location
-
-    @property
-    def span(self) -> Span:
-        return self.spec.span
 
     @property
     def mode(self) -> Mode:
         with self.guard.doing("name its mode"):
             return self.spec.mode
-
-    def describe(self) -> str:
-        with self.guard.doing("describe itself"):
-            return self.spec.describe()
-
-    def facts(self) -> dict[str, Json]:
-        with self.guard.doing("describe itself"):
-            return self.spec.facts()
 
     def open(self, owner: Owner, base: Path) -> Sink:
         with self.guard.doing(f"open {self.location}"):

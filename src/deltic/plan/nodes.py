@@ -5,31 +5,64 @@ A relation is a Z-set: rows with weights. Weights are positive, except between o
 
 Every node asserts that its parts fit; front ends report users' errors before they create nodes. Columns are referred to by position, not by
 name: an expression of a node reads the columns of its input and, in a join, the columns of (left, right) concatenated.
+
+Joins, aggregates and table functions have modules of their own (plan/join_nodes.py and the like), and are exported here.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import Final
 from typing import Literal as OneOf
 
-from deltic.aggregates import AggregateFunction, Signature, aggregate_function
-from deltic.aggregates.definition import Direction
 from deltic.errors import Span
-from deltic.expr.nodes import Expr, Literal, UserFunction, Value
+from deltic.expr.nodes import Expr, UserFunction, Value
+from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
+from deltic.plan.join_nodes import Hint, HintKind, Join, JoinKind, MultiwayJoin, is_word
 from deltic.plan.node import PlanNode, computed, once_per_node
-from deltic.schema import BIGINT, BOOLEAN, DATE, INT, NULL, STRING, TIMESTAMP, Field, Schema, TableSchema, Type
+from deltic.plan.table_function_nodes import FlatMap, Generate, TableFunction
+from deltic.schema import BIGINT, BOOLEAN, TIMESTAMP, Field, Schema, TableSchema, Type
 
-JoinKind = OneOf["inner", "left", "right", "full", "semi", "anti", "not_in"]
-HintKind = OneOf["multiway", "binary"]
+__all__ = [
+    "ITERATION_LIMIT",
+    "Aggregate",
+    "AggregateCall",
+    "Bound",
+    "Distinct",
+    "Filter",
+    "FlatMap",
+    "Generate",
+    "Hint",
+    "HintKind",
+    "Inspect",
+    "Join",
+    "JoinKind",
+    "Multiset",
+    "MultiwayJoin",
+    "Order",
+    "OverTicks",
+    "Plan",
+    "Project",
+    "Recursion",
+    "Reduce",
+    "Reference",
+    "SetKind",
+    "SetOperation",
+    "Table",
+    "TableFunction",
+    "TemporalFilter",
+    "TickFunction",
+    "TopK",
+    "Union",
+    "Values",
+    "Weighted",
+    "inputs",
+    "is_word",
+    "references",
+]
+
 SetKind = OneOf["except", "except_all", "intersect", "intersect_all"]
-TableFunction = OneOf["array", "elements", "sequence", "generate_series", "split", "repeat_row"]
 TickFunction = OneOf["delay", "integrate", "delta0", "stamp", "current"]
-
-WORD_DIGITS: Final = 18
-"""Digits of the widest DECIMAL that is one word."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,170 +114,6 @@ class Filter(PlanNode):
     @computed
     def schema(self) -> Schema:
         return self.input.schema
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """Requests that an inner join be computed as part of one multiway join with those around it, or as a binary join."""
-
-    kind: HintKind
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Join(PlanNode):
-    """An equality join with an optional residual condition over (left, right).
-
-    keys: pairs (expression over left, expression over right) of equal types; a NULL key matches nothing. () is a cross join.
-    residual: must also be TRUE for two rows to match.
-    kind: semi and anti keep left rows with, or without, a match and have left's schema. `not_in` is NOT IN: `value` is the pair
-    (left value, right value), and a left row stays iff no right row has its keys, or its value is not NULL and none of the right rows with
-    its keys has a NULL or an equal value.
-    A left row has a match if the weights of the matching right rows add up to more than 0.
-    """
-
-    left: Plan
-    right: Plan
-    kind: JoinKind
-    keys: tuple[tuple[Expr, Expr], ...] = ()
-    residual: Expr | None = None
-    value: tuple[Expr, Expr] | None = None
-    hint: Hint | None = None
-
-    def __post_init__(self) -> None:
-        assert all(a.type == b.type for a, b in self.keys)
-        assert self.residual is None or self.residual.type == BOOLEAN
-        assert (self.value is not None) == (self.kind == "not_in")
-        assert self.hint is None or self.kind == "inner"
-
-    @computed
-    def schema(self) -> Schema:
-        if self.kind in ("semi", "anti", "not_in"):
-            return self.left.schema
-        left = _nullable(self.left.schema) if self.kind in ("right", "full") else self.left.schema
-        right = _nullable(self.right.schema) if self.kind in ("left", "full") else self.right.schema
-        return Schema(left.fields + right.fields)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MultiwayJoin(PlanNode):
-    """The inner join of several relations by shared variables, over their concatenated columns. Weights multiply.
-
-    variables: for each input, the number of the variable of each column, from 0 in order of appearance. Columns of one variable must be
-    equal, and if there are several, not NULL and not -0.0. The columns of one input have different variables.
-    output: the columns of the result, ascending. condition: over all columns; must also be TRUE. It cannot fail.
-    """
-
-    inputs: tuple[Plan, ...]
-    variables: tuple[tuple[int, ...], ...]
-    output: tuple[int, ...]
-    condition: Expr | None = None
-
-    def __post_init__(self) -> None:
-        assert [len(part.schema) for part in self.inputs] == [len(numbers) for numbers in self.variables]
-        assert all(len(set(numbers)) == len(numbers) for numbers in self.variables)
-        flat = [variable for numbers in self.variables for variable in numbers]
-        assert list(dict.fromkeys(flat)) == list(range(len(set(flat))))
-        types: dict[int, set[Type]] = {}
-        for variable, column in zip(flat, self.columns, strict=True):
-            types.setdefault(variable, set()).add(column.type)
-        assert all(len(types[variable]) == 1 and all(map(is_word, types[variable])) for variable in self.shared)
-        assert list(self.output) == sorted(set(self.output))
-        assert self.condition is None or self.condition.type == BOOLEAN
-
-    @computed
-    def columns(self) -> Schema:
-        """The columns of all inputs, concatenated."""
-        return Schema(tuple(column for part in self.inputs for column in part.schema))
-
-    @computed
-    def flat(self) -> tuple[int, ...]:
-        """The variable of each column."""
-        return tuple(variable for numbers in self.variables for variable in numbers)
-
-    @computed
-    def shared(self) -> tuple[int, ...]:
-        """The variables that occur in several inputs, ascending."""
-        return tuple(sorted(variable for variable, count in Counter(self.flat).items() if count > 1))
-
-    @computed
-    def starts(self) -> tuple[int, ...]:
-        """For each input the position of its first column."""
-        return (0, *accumulate(len(numbers) for numbers in self.variables[:-1]))
-
-    @computed
-    def schema(self) -> Schema:
-        columns = self.columns
-        return Schema(tuple(columns[i] for i in self.output))
-
-
-def is_word(type_: Type) -> bool:
-    """Whether values of the type, except NULL and -0.0, are single words, equal iff the values are: required of shared variables."""
-    return not (type_ == NULL or (type_.is_decimal and type_.precision > WORD_DIGITS))
-
-
-@dataclass(frozen=True, slots=True)
-class AggregateCall:
-    """One aggregate of a GROUP BY. COUNT(*) has no `arguments`; COUNT(DISTINCT a, b) has several.
-
-    function: the name of a registered aggregate (deltic.aggregates).
-    filter: FILTER (WHERE …): only rows on which it is TRUE count.
-    directions: of the terms of WITHIN GROUP (ORDER BY …), which are the last arguments, or the first one.
-    type: the result's type (Spark's); nullable: whether a group can yield NULL.
-    """
-
-    function: str
-    arguments: tuple[Expr, ...]
-    type: Type
-    nullable: bool
-    distinct: bool = False
-    filter: Expr | None = None
-    span: Span | None = field(default=None, compare=False, repr=False)
-    directions: tuple[Direction, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.definition.always_distinct:
-            object.__setattr__(self, "distinct", True)
-
-    @property
-    def written(self) -> int:
-        """The number of arguments without those that sort the rows."""
-        within = aggregate_function(self.function).within
-        return len(self.arguments) - (len(self.directions) if within == "rows" else 0)
-
-    @property
-    def definition(self) -> AggregateFunction:
-        return aggregate_function(self.function).of(self.written)
-
-    @property
-    def signature(self) -> Signature:
-        return Signature(tuple(argument.type for argument in self.arguments), self.type, self.nullable, self.directions)
-
-    @property
-    def required(self) -> tuple[Expr, ...]:
-        """The arguments that must not be NULL for a row to count."""
-        optional = self.definition.optional
-        return tuple(argument for i, argument in enumerate(self.arguments[: self.written]) if i not in optional)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Aggregate(PlanNode):
-    """GROUP BY: output columns are the keys, then the aggregates. Without keys there is exactly one row.
-
-    A group exists if its weights do not add up to 0. A COUNT may be negative; a SUM or AVG is NULL over a count of 0. MIN and MAX accept no
-    negative weights. DISTINCT arguments are those whose weights add up to more than 0.
-
-    NULL is a key like any other; -0.0 and 0.0 are one key, 0.0; all NaN are one key.
-    """
-
-    input: Plan
-    keys: tuple[tuple[str, Expr], ...]
-    aggregates: tuple[tuple[str, AggregateCall], ...]
-
-    @computed
-    def schema(self) -> Schema:
-        keys = tuple(Field(name, e.type, e.nullable) for name, e in self.keys)
-        return Schema(keys + tuple(Field(name, a.type, a.nullable) for name, a in self.aggregates))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -330,86 +199,6 @@ class Reference(PlanNode):
     name: str
     schema: Schema
     span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FlatMap(PlanNode):
-    """Each row once for each element that `function` returns for `arguments` on it, followed by the element.
-
-    array: the arguments, all of one type. sequence (start, stop[, step]): Spark's, of an integer type, or of DATEs with a step in days;
-    the default step is 1 towards the stop. generate_series: the same, but the default step is 1, and a step that leads away from the stop
-    returns nothing. split (text, delimiter, limit): the last two constant; a limit of 0 or less is none. repeat_row (count): no element;
-    multiplies the row's weight by the count, which may be negative. If an argument is NULL (except for array) there is no element.
-
-    names: those of the output columns after the input's: the position (INT, from 0) if `position`, and the element. outer: a row without an
-    element stays, with NULL in these columns.
-    """
-
-    input: Plan
-    function: TableFunction
-    arguments: tuple[Expr, ...]
-    names: tuple[str, ...]
-    position: bool = False
-    outer: bool = False
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        elements = self.function != "repeat_row"
-        assert len(self.names) == elements + self.position
-        assert elements or not (self.position or self.outer)
-        types = tuple(argument.type for argument in self.arguments)
-        match self.function:
-            case "array":
-                assert types and len(set(types)) == 1
-            case "elements":
-                assert len(types) == 1 and types[0].name in ("ARRAY", "MAP")
-            case "sequence" | "generate_series":
-                start = types[0]
-                assert types[1] == start and (start == DATE or start.is_integer)
-                assert types[2:] in ((), (INT if start == DATE else start,))
-            case "split":
-                assert types == (STRING, STRING, INT) and all(isinstance(argument, Literal) for argument in self.arguments[1:])
-            case "repeat_row":
-                assert types == (BIGINT,)
-
-    @computed
-    def returned(self) -> tuple[Field, ...]:
-        """The output columns after the input's."""
-        if self.function == "repeat_row":
-            return ()
-        null = self.outer or (self.function == "array" and any(argument.nullable for argument in self.arguments))
-        null = null or (self.function == "elements" and self.arguments[0].type.name == "ARRAY")
-        position = (Field(self.names[0], INT, self.outer),) if self.position else ()
-        type = self.arguments[0].type.entries.parts[0].type if self.function == "elements" else self.arguments[0].type
-        return (*position, Field(self.names[-1], type, null))
-
-    @computed
-    def schema(self) -> Schema:
-        return Schema(self.input.schema.fields + self.returned)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Generate(PlanNode):
-    """The rows that a user's table function returns for each row, with the weight of that row.
-
-    function: takes a row or, on batches, a record batch (expr/table_functions.py). It is called once for each row, whatever its weight.
-    returned: its columns. weighted: the last of them, a BIGINT NOT NULL, is a factor of the row's weight instead of a column;
-    it may be negative.
-    """
-
-    input: Plan
-    function: UserFunction
-    returned: Schema
-    weighted: bool = False
-
-    def __post_init__(self) -> None:
-        (names,) = self.function.parameters
-        assert names is not None and len(names) == len(self.input.schema)
-        assert not self.weighted or (self.returned[-1].type == BIGINT and not self.returned[-1].nullable)
-
-    @computed
-    def schema(self) -> Schema:
-        return Schema(self.returned.fields[:-1]) if self.weighted else self.returned
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -613,7 +402,3 @@ def references(plan: Plan) -> frozenset[tuple[str, Schema]]:
 
 def _kinds(schema: Schema) -> list[tuple[Type, bool]]:
     return [(field.type, field.nullable) for field in schema]
-
-
-def _nullable(schema: Schema) -> Schema:
-    return Schema(tuple(Field(f.name, f.type, True) for f in schema))
