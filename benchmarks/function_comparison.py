@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 
 from benchmarks.function_samples import SCHEMA, Row
 from deltic.errors import EvaluationError, QueryError
@@ -89,7 +90,7 @@ def differences(terms: Sequence[Term], rows: Sequence[Row], ask: Ask) -> Iterato
     outcomes = [[outcome(term.expr, row) for row in rows] for term in terms]
     try:
         answer = _answer([_guarded(term, values) for term, values in zip(terms, outcomes, strict=True)], ask)
-    except Exception:
+    except PySparkException:
         for term, values in zip(terms, outcomes, strict=True):
             yield from _alone(term, values, rows, ask)
     else:
@@ -115,7 +116,7 @@ def _answer(texts: Sequence[str], ask: Ask) -> pa.Table:
 def _alone(term: Term, outcomes: Sequence[Value | EvaluationError], rows: Sequence[Row], ask: Ask) -> Iterator[tuple[Term, str]]:
     try:
         answer = _answer([_guarded(term, outcomes)], ask)
-    except Exception as error:
+    except PySparkException as error:
         yield term, f"{term.sql}: Spark says {str(error).strip().splitlines()[0][:300]}"
     else:
         yield from ((term, words) for words in _compared(term, outcomes, rows, answer.column("c0")))
@@ -135,7 +136,7 @@ def _errors(term: Term, outcomes: Sequence[Value | EvaluationError], rows: Seque
     for k in random.Random(term.sql).sample(failing, min(SAMPLED_ERRORS, len(failing))):
         try:
             spark_values = ask(f"SELECT {term.sql} AS c FROM samples WHERE row = {k}").column("c")
-        except Exception:
+        except PySparkException:
             continue
         yield f"{term.sql}: Spark {spark_values.to_pylist()}, ours {outcomes[k]!r} at {_inputs(term, rows[k])}"
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltic import canonical_rows
 from deltic.types import Type
 
 Bytes = npt.NDArray[np.uint8]
@@ -40,6 +41,8 @@ class Damaged(ValueError):
 
 def to_bytes(array: pa.Array, type: Type) -> pa.BinaryArray:
     """The bytes of each value of a nested type, NULL where it is NULL. array: of `type.arrow`. O(bytes)."""
+    if len(array) <= canonical_rows.FEW and array.type == type.arrow and canonical_rows.is_plain(type):
+        return canonical_rows.to_bytes(array, type)
     plain = key_bytes(array, type)
     if not type.has_zeros:
         return plain
@@ -54,6 +57,11 @@ def key_bytes(array: pa.Array, type: Type) -> pa.BinaryArray:
 
 def from_bytes(values: pa.Array, type: Type) -> pa.Array:
     """The values, of `type.arrow`. Raises Damaged. O(bytes · log bytes), and a pass for each element of the longest ARRAY or MAP."""
+    if len(values) <= canonical_rows.FEW and canonical_rows.is_plain(type):
+        try:
+            return canonical_rows.from_bytes(values, type)
+        except (IndexError, ValueError, AttributeError) as error:
+            raise Damaged(f"the bytes of a {type.sql} are not one: {error}") from None
     return _read(values, type, last=True)
 
 

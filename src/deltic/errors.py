@@ -294,13 +294,18 @@ class TaskFailed(DelticError):
     code = "DELTIC-7001"
 
 
+def most_like(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that is most like `name`, whose case does not count; None if none is."""
+    lowered = {candidate.lower(): candidate for candidate in reversed(list(candidates))}
+    close = difflib.get_close_matches(name.lower(), list(lowered), 1, 0.6)
+    return lowered[close[0]] if close else None
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """A remedy naming the candidate that is most like `name`, or all of them where they are few."""
     known = list(dict.fromkeys(candidates))
-    lowered = {candidate.lower(): candidate for candidate in reversed(known)}
-    close = difflib.get_close_matches(name.lower(), list(lowered), 1, 0.6)
-    if close:
-        return f"did you mean {lowered[close[0]]!r}?"
+    if (close := most_like(name, known)) is not None:
+        return f"did you mean {close!r}?"
     if len(known) == 1:
         return f"there is only {known[0]}"
     return f"there are {', '.join(known)}" if 0 < len(known) <= 12 else None

@@ -17,6 +17,7 @@ pytest.importorskip("pyspark")
 import deltic
 from deltic.errors import SetupError, TaskFailed
 from deltic.runtimes.spark.failures import explain_failure
+from deltic.runtimes.spark.task import DIFFERENT_CODE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +83,16 @@ def test_other_reports_are_unchanged() -> None:
 def test_a_missing_package_is_a_setup_error() -> None:
     error = explain_failure("pyspark.errors.PythonException: …\nModuleNotFoundError: No module named 'deltic'")
     assert isinstance(error, SetupError) and "PYSPARK_PYTHON" in str(error)
+
+
+def test_another_version_of_deltic_is_one_error() -> None:
+    report = REPORT.format(times="4 times", reason=RAISED.format(error=f"RuntimeError: {DIFFERENT_CODE}: Can't get attribute 'Listing'"))
+    error = explain_failure(report)
+    assert isinstance(error, SetupError)
+    assert str(error).splitlines() == [
+        "[DELTIC-7000] Spark's workers have another version of Deltic than this program; nothing was committed",
+        "help: install the same version on the workers as here, in the Python that PYSPARK_PYTHON names",
+    ]
 
 
 def test_a_module_that_the_workers_lack_is_named() -> None:
@@ -164,3 +175,11 @@ def test_workers_without_deltic_are_named_before_the_first_tick(
     first, second = str(raised.value).splitlines()
     assert first.startswith("[DELTIC-7000] Spark's workers run ") and first.endswith("which cannot import Deltic: No module named 'deltic'")
     assert second.startswith("help: set PYSPARK_PYTHON")
+
+
+@pytest.mark.spark
+def test_workers_with_another_version_are_named(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltic.runtimes.spark.failures.own_version", lambda: "0.0.7")
+    monkeypatch.setattr("deltic.runtimes.spark.failures._checked", WeakSet())
+    with pytest.raises(SetupError, match=r"Spark's workers have Deltic \S+, and this program has 0\.0\.7\nhelp: install the same version"):
+        deltic.Session(spark=spark)

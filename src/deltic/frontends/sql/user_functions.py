@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from deltic.aggregates import is_aggregate
-from deltic.errors import CatalogError, QueryError, Span, Unsupported
+from deltic.errors import CatalogError, QueryError, Span, UnknownName, Unsupported, most_like
 from deltic.expr import Column, known_functions
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_aggregate import UNSUPPORTED, aggregate_of
@@ -48,9 +48,13 @@ def create_function(node: tree.FunctionDefinition, namespace: Namespace) -> Crea
 
 def check_name(name: str, span: Span | None) -> None:
     """Raises CatalogError for the name of a builtin function."""
-    lower = name.lower()
-    if lower in known_functions() or lower in _OTHERS or is_aggregate(lower) or lower in UNSUPPORTED:
+    if is_builtin(name.lower()):
         raise CatalogError(f"{name} is a builtin function", span=span, remedy="give the function another name")
+
+
+def is_builtin(lower: str) -> bool:
+    """Whether the name, in lower case, is of a function of Spark's that is known here, supported or not."""
+    return lower in known_functions() or lower in _OTHERS or is_aggregate(lower) or lower in UNSUPPORTED
 
 
 def _parameters(node: tree.FunctionDefinition) -> tuple[BodyParameter, ...]:
@@ -83,7 +87,19 @@ def _marked(node: Any, known: Mapping[str, ScalarFunction], used: set[str]) -> A
         if (new := _marked(old, known, used)) is not old:
             changed[field.name] = new
     found = replace(node, **changed) if changed else node
-    return _called(found, known, used) if isinstance(found, tree.FunctionCall) and found.name in known else found
+    if not isinstance(found, tree.FunctionCall):
+        return found
+    if found.name not in known:
+        _check_known(found, known)
+        return found
+    return _called(found, known, used)
+
+
+def _check_known(call: tree.FunctionCall, known: Mapping[str, ScalarFunction]) -> None:
+    """Raises UnknownName for a name that is most like that of a user's function; other unknown names are found where they are bound."""
+    users = [function.name for function in known.values()]
+    if not is_builtin(call.name) and (like := most_like(call.name, [*users, *known_functions()])) in users:
+        raise UnknownName(f"there is no function {call.name}", span=call.span, remedy=f"did you mean {like!r}?")
 
 
 def _called(call: tree.FunctionCall, known: Mapping[str, ScalarFunction], used: set[str]) -> tree.DefinedCall:

@@ -15,10 +15,12 @@ from pyspark.sql import SparkSession
 
 from deltic.errors import DelticError, SetupError, TaskFailed
 from deltic.runtimes.spark import worker
+from deltic.runtimes.spark.task import DIFFERENT_CODE
 
 T = TypeVar("T")
 
 _SET_PYTHON: Final = "set PYSPARK_PYTHON to a Python that has Deltic, such as sys.executable here, before the Spark session is created"
+_SAME_VERSION: Final = "install the same version on the workers as here, in the Python that PYSPARK_PYTHON names"
 _ABORTED: Final = re.compile(r"Job aborted due to stage failure: (?P<task>Task \S+ in stage \S+) failed (?P<times>\d+) times?")
 _REASON: Final = re.compile(r"most recent failure: Lost task .*? \((?P<host>\S+) executor (?P<executor>\S+?)\): (?P<reason>[^\n]*)")
 _DIED: Final = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure|Python worker failed to connect back")
@@ -32,18 +34,28 @@ _checked: WeakSet[SparkSession] = WeakSet()
 
 
 def check_workers(spark: SparkSession) -> None:
-    """Raises SetupError if the workers' Python cannot import Deltic. One job of one task, once for each Spark session."""
+    """Raises SetupError if the workers' Python cannot import Deltic, or has another version of it.
+
+    One job of one task, once for each Spark session.
+    """
     if spark in _checked:
         return
     cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]
     try:
-        frame = spark.range(1, numPartitions=1).mapInArrow(worker.introduce, "python string, problem string")
-        ((python, problem),) = run_job(frame.collect)
+        frame = spark.range(1, numPartitions=1).mapInArrow(worker.introduce, "python string, version string, problem string")
+        ((python, version, problem),) = run_job(frame.collect)
     finally:
         cloudpickle.unregister_pickle_by_value(worker)  # type: ignore[no-untyped-call]
     if problem:
         raise SetupError(f"Spark's workers run {python}, which cannot import Deltic: {problem}", remedy=_SET_PYTHON)
+    if version != (own := own_version()):
+        raise SetupError(f"Spark's workers have Deltic {version}, and this program has {own}", remedy=_SAME_VERSION)
     _checked.add(spark)
+
+
+def own_version() -> str:
+    """The version of this process."""
+    return worker.version()
 
 
 def run_job(action: Callable[[], T]) -> T:
@@ -68,6 +80,8 @@ def explain_failure(report: str) -> DelticError | None:
     if missing := _NO_MODULE.search(report):
         message = f"Spark's workers cannot import module {missing['module']}, which the program's functions need; nothing was committed"
         return SetupError(message, remedy=_SEND_MODULE)
+    if DIFFERENT_CODE in report:
+        return SetupError("Spark's workers have another version of Deltic than this program; nothing was committed", remedy=_SAME_VERSION)
     aborted = _ABORTED.search(report)
     if aborted is None:
         return None

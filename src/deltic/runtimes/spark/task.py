@@ -53,6 +53,8 @@ from deltic.trace.merge import merge
 from deltic.trace.rows import Rows
 from deltic.trace.strings import CollidingStrings, StringTable
 
+DIFFERENT_CODE: Final = "this worker's Deltic lacks a part of the circuit"
+"""What a task reports that has another version of Deltic than the driver."""
 INLINE_BYTES: Final = 1 << 16
 """Changes of views, and new strings, up to this size are sent to the driver; it reads larger ones from their file."""
 
@@ -127,7 +129,10 @@ class _Warm:
     def circuit(self, program: PickledCircuit) -> Dataflow:
         if program.digest not in self.circuits:
             self.circuits.clear()
-            self.circuits[program.digest] = cloudpickle.loads(program.pickled)
+            try:
+                self.circuits[program.digest] = cloudpickle.loads(program.pickled)
+            except AttributeError as error:
+                raise RuntimeError(f"{DIFFERENT_CODE}: {error}") from error
         return self.circuits[program.digest]
 
     def arrangements(self, assignment: Assignment, circuit: Dataflow, shard: int, shards: int, level: int) -> ShardArrangements:

@@ -10,12 +10,17 @@ import pyarrow as pa
 
 
 def introduce(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One row: the interpreter, and why Deltic cannot be imported in it, or the empty string."""
+    """One row: the interpreter, its version of Deltic, and why that cannot be imported; the one or the other is the empty string."""
     for _ in batches:
         pass
+    found = problem = ""
     try:
-        importlib.import_module("deltic")
-        problem = ""
+        found = version()
     except ImportError as error:
         problem = str(error)
-    yield pa.record_batch([pa.array([sys.executable]), pa.array([problem])], ["python", "problem"])
+    yield pa.record_batch([pa.array([sys.executable]), pa.array([found]), pa.array([problem])], ["python", "version", "problem"])
+
+
+def version() -> str:
+    """The version of the Deltic that this Python imports."""
+    return str(importlib.import_module("deltic").__version__)
