@@ -143,7 +143,12 @@ def read(path: Path) -> bytes | None:
 
 def open_regular(path: Path, flags: int) -> int:
     """Opens a regular file; refuses symbolic links, pipes and devices without blocking. Raises OSError."""
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP and path.is_symlink():  # the system's text speaks of too many levels of links
+            raise OSError(errno.ELOOP, f"{path.name} is a symbolic link", str(path)) from None
+        raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, f"{path.name} is not a regular file", str(path))

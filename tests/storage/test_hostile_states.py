@@ -265,9 +265,11 @@ def test_only_regular_files_are_opened(folder: Path, tmp_path: Path, place: str,
             path.symlink_to(tmp_path / "precious")
         case "folder":
             path.mkdir()
-    with pytest.raises(StateError):
+    with pytest.raises(StateError) as caught:
         state = State.open(folder)
         DataFile(state.root, next(iter(state.manifest.files.values())))
+    assert "levels of symbolic links" not in str(caught.value)
+    assert (f"{path.name} is a symbolic link" in str(caught.value)) is (kind == "link")
     assert (tmp_path / "precious").read_text() == "precious"
 
 
