@@ -146,10 +146,10 @@ def test_next_due_is_the_least_of_the_existing_rows(shards: int) -> None:
     with deltic.Session(shards=shards) as session:
         session.advance_to(start)
         session.sql("CREATE TABLE t (id BIGINT PRIMARY KEY, at TIMESTAMP)")
-        assert session.next_due is None and not session.reads_time
+        assert session.next_due is None and not session._reads_time
         session.sql("CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE at <= now(); CREATE MATERIALIZED VIEW w AS SELECT id FROM t")
         session.apply({"t": [{"id": id, "at": start + timedelta(hours=id), "_op": "insert"} for id in range(-5, 50)]})
-        assert session.next_due == start + timedelta(hours=1) and session.reads_time
+        assert session.next_due == start + timedelta(hours=1) and session._reads_time
         with session.transaction() as tx:
             tx.delete("t", list(range(1, 20)))
         assert session.next_due == start + timedelta(hours=20)

@@ -51,8 +51,8 @@ def test_state_moves_between_engines_and_numbers_of_shards(spark: SparkSession, 
         for turn, (engine, shards) in enumerate(turns):
             with deltic.Session(spark=engine, state=str(tmp_path), shards=shards) as session:
                 session.sql(SCRIPT)
-                known = known or session.state_id
-                assert session.state_id == known
+                known = known or session._state_id
+                assert session._state_id == known
                 for one in (session, expected):
                     with one.transaction() as tx:
                         tx.insert("sales", [{"id": i, "shop": f"shop {i % 5}", "amount": i} for i in range(20 * turn, 20 * turn + 20)])

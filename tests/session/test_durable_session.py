@@ -62,12 +62,12 @@ def test_a_session_resumes_where_the_last_one_left_off(state: str, shards: int |
         other.sql(SCRIPT)
         insert(other, *range(200))
         assert content(session) == content(other)
-        epoch, known = session.epoch, session.state_id
+        epoch, known = session.epoch, session._state_id
     with deltic.Session(state=state, shards=shards) as session, deltic.Session() as other:
         session.sql(SCRIPT)
         other.sql(SCRIPT)
         insert(other, *range(200))
-        assert session.state_id == known
+        assert session._state_id == known
         assert session.epoch >= epoch
         for one in (session, other):
             with one.transaction() as tx:
@@ -275,7 +275,7 @@ def test_a_stored_view_is_read_without_a_session(tmp_path: Path, shards: int) ->
                 whole = session.view(view).to_arrow().sort_by(order)
                 assert stored.schema == session.view(view).schema
                 assert stored.to_arrow().sort_by(order).equals(whole)
-                parts = [weights for home in stored.layout.homes(None, shards) for _, weights, _ in stored.scan(home)]
+                parts = [weights for home in stored._layout.homes(None, shards) for _, weights, _ in stored._scan(home)]
                 assert sum(int(weights.sum()) for weights in parts) == whole.num_rows
                 assert stored.changes().sort_by(order).equals(session.view(view).changes().sort_by(order))
                 assert stored.changes(session.epoch - 1).num_rows == 0

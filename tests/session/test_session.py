@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -386,21 +387,43 @@ def test_the_public_attributes_of_a_session(session: deltic.Session) -> None:
         "next_due",
         "notes",
         "now",
-        "of",
         "program",
-        "reads_time",
         "register",
         "sinks",
         "sources",
         "spark",
         "sql",
-        "state_id",
         "table",
         "tables",
         "transaction",
         "view",
         "views",
     ]
+
+
+READS = ["changes", "key_columns", "lookup", "name", "rows", "schema", "to_arrow", "to_pandas", "to_polars"]
+
+
+def public(value: object) -> list[str]:
+    return [name for name in dir(value) if not name.startswith("_")]
+
+
+def test_the_public_attributes_of_views(tmp_path: Path) -> None:
+    with deltic.Session(state=tmp_path) as session:
+        session.sql("CREATE TABLE t (a BIGINT); CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
+        assert public(session.view("v")) == sorted([*READS, "subscribe", "to_spark"])
+        with deltic.open(tmp_path) as handle:
+            assert public(handle) == ["close", "epoch", "epochs", "program", "root", "tables", "view", "views"]
+            assert public(handle.view("v")) == sorted([*READS, "epoch"])
+
+
+@pytest.mark.parametrize("name", [name for name in deltic.__all__ if isinstance(getattr(deltic, name), type)])
+def test_public_attributes_are_documented(name: str) -> None:
+    """docs/api.md is generated from docstrings."""
+    kind = getattr(deltic, name)
+    members = {member: getattr(kind, member) for member in public(kind)}
+    assert kind.__doc__
+    assert not [member for member, value in members.items() if (callable(value) or isinstance(value, property)) and not value.__doc__]
 
 
 def test_a_primary_key_ignores_the_sign_of_zero(session: deltic.Session) -> None:

@@ -57,7 +57,7 @@ class BoundProgram:
             {name: session.table(name) for name in session.tables},
             session.sources,
             session.sinks,
-            {view.name: (view.arrangement, view.schema) for view in views},
+            {view.name: (view._arrangement, view.schema) for view in views},
             ProgramDescription.of(session.notes).tables,
         )
 

@@ -77,7 +77,7 @@ class Delivery:
 
     def _opened(self, outlet: Outlet, known: SinkOffset | None, following: int) -> SinkOffset:
         """The offset of the sink. If the sink or its view is new, its first delivery is that of the epoch `following`."""
-        arrangement = self._session.view(outlet.view).arrangement
+        arrangement = self._session.view(outlet.view)._arrangement
         view = outlet.view.lower()
         if known is None or known.view != view:
             if not outlet.snapshot:

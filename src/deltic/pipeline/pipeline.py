@@ -80,7 +80,7 @@ class Pipeline:
         bound = BoundProgram.bind(program, base)
         if options.folder is not None:
             bound.check_new(options.folder)
-        self.session = Session.of(options)
+        self.session = Session._of(options)
         try:
             notes = self.session.notes
             bound.check(notes)
@@ -106,7 +106,7 @@ class Pipeline:
         self._lock, self._stopping, self._idle = RLock(), Event(), True
         self._feeds = [bound.feed(session.table(name), rows_per_tick or ROWS_PER_TICK) for name in session.sources]
         self._letters = DeadLetters(bound.letter_paths(), session.notes)
-        self._delivery = Delivery(session, bound.outlets(session.state_id), History(session, state))
+        self._delivery = Delivery(session, bound.outlets(session._state_id), History(session, state))
         self._delivery.begin()
         self._restore()
 

@@ -29,7 +29,7 @@ from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable
 
 BATCH_ROWS: Final = 1 << 16
-"""The maximum number of rows that `scan` yields at once."""
+"""The maximum number of rows that `_scan` yields at once."""
 
 
 class StoredView(ReadableView):
@@ -37,9 +37,9 @@ class StoredView(ReadableView):
 
     def __init__(self, reader: StateReader, view: str) -> None:
         self._reader, self._files = reader, OpenFiles(reader.root)
-        self.layout = ViewLayout.of(reader.manifest.program, view)
-        self.name = self.layout.name
-        self._columns = Reader(self.layout.stored, self.layout.order)
+        self._layout = ViewLayout.of(reader.manifest.program, view)
+        self.name = self._layout.name
+        self._columns = Reader(self._layout.stored, self._layout.order)
 
     @property
     def epoch(self) -> int:
@@ -47,7 +47,7 @@ class StoredView(ReadableView):
         return self._reader.epoch
 
     @property
-    def shards(self) -> int:
+    def _shards(self) -> int:
         """The number of shards of the state."""
         return self._reader.manifest.shards
 
@@ -58,17 +58,17 @@ class StoredView(ReadableView):
 
     @property
     def _leading(self) -> tuple[Field, ...]:
-        return self.layout.leading
+        return self._layout.leading
 
     def to_arrow(self) -> pa.Table:
         """The content; a row of weight w occurs w times. O(rows)."""
-        return self._columns.content(*self._content(range(self.shards)))
+        return self._columns.content(*self._content(range(self._shards)))
 
     def lookup(self, key: Any) -> list[dict[str, Any]]:
         """See ReadableView."""
         values = self._key_values(key)
         matches = []
-        for shards in self.layout.homes([values], self.shards):
+        for shards in self._layout.homes([values], self._shards):
             batch, strings = self._content(shards, [values])
             matches += listed(self._columns.table(copied(batch.columns, batch.weights[0]), strings))
         return matches
@@ -81,12 +81,12 @@ class StoredView(ReadableView):
 
     def _changes(self, manifest: Manifest, shards: Sequence[int]) -> tuple[list[Batch], list[Dictionary]]:
         """The changes of the view on some shards in the manifest's epoch, and the dictionaries of their files."""
-        segments = [s for s in manifest.views if s.arrangement == self.layout.arrangement and s.shard in shards]
+        segments = [s for s in manifest.views if s.arrangement == self._layout.arrangement and s.shard in shards]
         files = [self._files[manifest.files[s.file]] for s in segments]
-        changes = [shaped(file.change(self.layout.arrangement), self.layout.widths, file.name) for file in files]
+        changes = [shaped(file.change(self._layout.arrangement), self._layout.widths, file.name) for file in files]
         return changes, [file.dictionary() for file in files]
 
-    def scan(
+    def _scan(
         self, shards: Sequence[int], keys: Sequence[Key] | None = None
     ) -> Iterator[tuple[Sequence[np.ndarray], np.ndarray, StringTable]]:
         """(words, weights, strings) of the rows of shards, in pieces. keys: those to look up; None reads all rows."""
@@ -96,28 +96,28 @@ class StoredView(ReadableView):
             yield [c[cut] for c in batch.columns], batch.weights[0][cut], strings
 
     def _content(self, shards: Sequence[int], keys: Sequence[Key] | None = None) -> tuple[Batch, StringTable]:
-        arrangement, manifest = self.layout.arrangement, self._reader.manifest
-        if self.layout.ephemeral:
+        arrangement, manifest = self._layout.arrangement, self._reader.manifest
+        if self._layout.ephemeral:
             return self._content_of_stream(manifest, shards, keys)
         opened = [self._arrangements(manifest, shard) for shard in shards]
         names = sorted({name for arrangements in opened for name in arrangements.names(arrangement)}, reverse=True)
-        strings = file_strings(self.layout.identity, [self._files[manifest.files[name]].dictionary() for name in names])
+        strings = file_strings(self._layout.identity, [self._files[manifest.files[name]].dictionary() for name in names])
         spines = [arrangements[arrangement] for arrangements in opened]
         if keys is None:
             return merge([spine.scan(Counters()).verified() for spine in spines]), strings
-        return rows_under(spines, self.layout.key_words(keys, strings), self.layout.widths[0]), strings
+        return rows_under(spines, self._layout.key_words(keys, strings), self._layout.widths[0]), strings
 
     def _content_of_stream(self, manifest: Manifest, shards: Sequence[int], keys: Sequence[Key] | None) -> tuple[Batch, StringTable]:
         changes, dictionaries = self._changes(manifest, shards)
-        strings = file_strings(self.layout.identity, dictionaries)
-        content = merge(changes) if changes else Batch.empty(*self.layout.widths)
+        strings = file_strings(self._layout.identity, dictionaries)
+        content = merge(changes) if changes else Batch.empty(*self._layout.widths)
         if keys is None:
             return content, strings
-        return rows_under([Spine.of(content)], self.layout.key_words(keys, strings), self.layout.widths[0]), strings
+        return rows_under([Spine.of(content)], self._layout.key_words(keys, strings), self._layout.widths[0]), strings
 
     def _arrangements(self, manifest: Manifest, shard: int) -> ShardArrangements:
         """The arrangements of a shard; files from before a resharding also contain rows of others."""
-        layout = self.layout
+        layout = self._layout
         shares = {layout.arrangement: Share(shard, manifest.shards, layout.partition)} if layout.partition else {}
         return ShardArrangements(
             self._files, manifest.files, manifest.shard_states[shard], {layout.arrangement: layout.widths}, shares=shares

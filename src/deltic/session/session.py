@@ -84,7 +84,7 @@ class Session:
         )
 
     @classmethod
-    def of(cls, options: RunOptions) -> Self:
+    def _of(cls, options: RunOptions) -> Self:
         """A session with these options."""
         session = cls.__new__(cls)
         session._open(options)
@@ -246,6 +246,7 @@ class Session:
 
     @property
     def tables(self) -> tuple[str, ...]:
+        """Names of the tables."""
         return tuple(t.name for t in self._catalog.tables.values())
 
     @property
@@ -270,7 +271,7 @@ class Session:
 
     @property
     def notes(self) -> Mapping[str, Any]:
-        """The notes of the last commit, Deltic's own among them."""
+        """The notes that `apply` and `program` have committed, by name, and Deltic's own."""
         return self._runtime.notes
 
     @property
@@ -284,7 +285,7 @@ class Session:
         return self._clock.kind(self._definitions.marks)
 
     @property
-    def reads_time(self) -> bool:
+    def _reads_time(self) -> bool:
         """Whether a view depends on now()."""
         return is_temporal(self._definitions.circuit)
 
@@ -296,7 +297,7 @@ class Session:
             return self._clock.next_due(self._runtime.committed)
 
     @property
-    def state_id(self) -> str:
+    def _state_id(self) -> str:
         """The id of the state, which it keeps when its folder is moved."""
         state_id = self._runtime.committed.program.id
         assert state_id is not None

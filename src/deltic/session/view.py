@@ -36,7 +36,7 @@ class View(ReadableView):
         self._contents, self.name, self._spark = contents, name, spark
 
     @property
-    def arrangement(self) -> str:
+    def _arrangement(self) -> str:
         """The id of the view's arrangement, in the state too. A view of another meaning has another id."""
         return self._contents.stored(self.name).spec.id
 

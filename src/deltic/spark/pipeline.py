@@ -187,7 +187,7 @@ class StreamingPipeline:
 
     def _waits(self) -> bool:
         """Whether rows may become due while no batch arrives."""
-        return self.session.clock == "wall" and self.session.reads_time
+        return self.session.clock == "wall" and self.session._reads_time
 
     @property
     def recentProgress(self) -> list[Progress]:

@@ -52,6 +52,7 @@ class UDF:
 
     @property
     def name(self) -> str:
+        """The name by which SQL calls it."""
         return self.scalar.name
 
     @property

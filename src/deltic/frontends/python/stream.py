@@ -52,6 +52,7 @@ class Stream(OverTime):
 
     @property
     def schema(self) -> Schema:
+        """Its columns."""
         return self.plan.schema
 
     def sql(self, query: str) -> Stream:

@@ -139,9 +139,9 @@ class ViewReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         with leaving(StateReader.open(self._options.root, self._options.epoch)) as reader:
             view = StoredView(reader, self._options.view)
-            _checked(view.layout, self._schema)
-            lookups = keys(self._filters, view.layout.leading)
-            return [InputPartition((reader.epoch, shards, lookups)) for shards in view.layout.homes(lookups, view.shards)]
+            _checked(view._layout, self._schema)
+            lookups = keys(self._filters, view._layout.leading)
+            return [InputPartition((reader.epoch, shards, lookups)) for shards in view._layout.homes(lookups, view._shards)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:  # Spark's own partition if there is no other
@@ -149,12 +149,12 @@ class ViewReader(DataSourceReader):
         epoch, shards, lookups = partition.value
         with leaving(StateReader.open(self._options.root, epoch)) as reader:
             view = StoredView(reader, self._options.view)
-            arrow = _arrow(self._schema, view.layout.schema)
-            names = {*arrow.names, *columns_of(self._filters, view.layout.schema)}
-            for words, weights, strings in view.scan(shards, lookups):
+            arrow = _arrow(self._schema, view._layout.schema)
+            names = {*arrow.names, *columns_of(self._filters, view._layout.schema)}
+            for words, weights, strings in view._scan(shards, lookups):
                 copies = copied(words, weights)
-                table = view.layout.decoded(copies, names, strings)
-                yield from _batches(passing(table, self._filters, view.layout.schema), arrow)
+                table = view._layout.decoded(copies, names, strings)
+                yield from _batches(passing(table, self._filters, view._layout.schema), arrow)
 
 
 class FilteredReader(ViewReader):

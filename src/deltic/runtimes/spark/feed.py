@@ -171,7 +171,7 @@ def _rows(root: str, piece: Piece) -> Iterator[tuple[Sequence[np.ndarray], np.nd
     if not piece.files:
         reader = StateReader.open(root, piece.at)
         try:
-            yield from StoredView(reader, piece.view.name).scan(piece.shards)
+            yield from StoredView(reader, piece.view.name)._scan(piece.shards)
         finally:
             reader.leave()
         return
