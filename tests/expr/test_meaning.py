@@ -262,6 +262,7 @@ VALUES = [
     (add_interval(of(NOON, TIMESTAMP), -2, 0, 0), datetime.datetime(2019, 11, 30, 12, tzinfo=datetime.UTC)),
     (resolve("locate", [text("a"), of(None, STRING), of(None, INT)]), 0), (resolve("unix_timestamp", [of(NOON, TIMESTAMP)]), 1580472000),
     (resolve("greatest", [integer(1), of(None, INT), of(2, BIGINT)]), 2), (resolve("normalize", [of(-0.0, DOUBLE)]), 0.0),
+    (resolve("widened", [text("a")]), "a"), (resolve("widened", [of(None, INT)]), None),
 ]  # fmt: skip
 
 

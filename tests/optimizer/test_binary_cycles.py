@@ -22,17 +22,17 @@ from engines import embedded
 from random_joins import ALL, NOW, SEEN_THROUGH, TABLES, Wrapping, conditioned, permuted, random_atoms, random_join, random_tables, timed
 
 SEEDS = range(150)
-TIMED = (28, 71)
+TIMED = (22, 49)
 
 
 def is_cyclic(atoms: list[str]) -> bool:
     return bool(cyclic_core([frozenset(map(ord, atom)) for atom in atoms]))
 
 
-def of_seed(seed: int, wrappings: tuple[Wrapping, ...]) -> tuple[list[str], Plan, Plan]:
+def of_seed(seed: int, wrappings: tuple[Wrapping, ...], *, loose: bool = False) -> tuple[list[str], Plan, Plan]:
     rng = random.Random(seed)
     atoms = random_atoms(rng)
-    plan = random_join(rng, atoms, wrappings)
+    plan = random_join(rng, atoms, wrappings, loose=loose)
     return atoms, plan, optimize(plan)
 
 
@@ -50,10 +50,11 @@ def test_a_cycle_is_a_multiway_join_through_filters_of_all_kinds_and_beside_othe
     assert len(SEEDS) / 4 < cyclic < len(SEEDS) * 3 / 4
 
 
-def test_a_cycle_is_a_multiway_join_or_there_is_a_note_why_not() -> None:
+@pytest.mark.parametrize(("wrappings", "loose"), [(ALL, False), (ALL, True), ((), True)])
+def test_a_cycle_is_a_multiway_join_or_there_is_a_note_why_not(wrappings: tuple[Wrapping, ...], loose: bool) -> None:
     noted = 0
     for seed in SEEDS:
-        atoms, plan, after = of_seed(seed, ALL)
+        atoms, plan, after = of_seed(seed, wrappings, loose=loose)
         if is_cyclic(atoms):
             notes = list(binary_cycles(after))
             noted += bool(notes)
@@ -65,7 +66,7 @@ def test_a_cycle_is_a_multiway_join_or_there_is_a_note_why_not() -> None:
 def test_a_formed_join_means_the_same_and_fails_nowhere_else(first: int) -> None:
     meant = 0
     for seed in range(first, first + 50):
-        _, plan, after = of_seed(seed, ALL)
+        _, plan, after = of_seed(seed, ALL, loose=seed % 2 == 1)
         tables = random_tables(random.Random(seed))
         try:
             before = evaluate(plan, tables, now=NOW)
@@ -117,4 +118,42 @@ def test_a_temporal_condition_over_two_sides_of_a_triangle_stores_no_paths() -> 
 def test_explain_says_why_a_cycle_stays_binary() -> None:
     with deltic.Session(clock="wall") as session:
         session.sql(TRIANGLE.replace("FROM e x, e y, e z", "FROM e x JOIN e y ON x.d = y.s LEFT JOIN e o ON o.s = x.s JOIN e z"))
-        assert "joins that form a cycle stay binary: an outer join is between two of them" in str(session.explain())
+        assert "joins that form a cycle stay binary: an outer join is one of them or between them" in str(session.explain())
+
+
+EDGES = "CREATE TABLE e (a BIGINT NOT NULL, b BIGINT NOT NULL); CREATE TABLE n (a BIGINT, b BIGINT);"
+CLOSED = {
+    "null-safe": "e x JOIN e y ON x.b = y.a JOIN e z ON z.a = x.a AND z.b <=> y.b",
+    "null-safe of one side": "e x JOIN e y ON x.b = y.a JOIN n z ON z.a = x.a AND z.b <=> y.b",
+    "left": "e x LEFT JOIN e y ON x.b = y.a JOIN e z ON z.a = x.a AND z.b = y.b",
+    "right": "e y RIGHT JOIN e x ON x.b = y.a JOIN e z ON z.a = x.a AND z.b = y.b",
+    "full": "e x FULL JOIN e y ON x.b = y.a JOIN e z ON z.a = x.a AND z.b = y.b",
+    "where": "e x LEFT JOIN e y ON x.b = y.a LEFT JOIN e z ON z.a = x.a AND z.b = y.b WHERE z.b > 0",
+}
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_a_cycle_through_an_equivalent_of_inner_equijoins_stores_no_paths(name: str) -> None:
+    with deltic.Session() as session:
+        session.sql(f"{EDGES} CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM {CLOSED[name]};")
+        edges = [{"a": i, "b": 0} for i in range(1, 60)] + [{"a": 0, "b": i} for i in range(1, 60)] + [{"a": 1, "b": 2}]
+        session.apply({t: [{**edge, "_op": "insert"} for edge in edges] for t in ("e", "n")})
+        text = str(session.explain())
+        assert "multiway join" in text and "stay binary" not in text, text
+        stored = sum(node.state_rows for node in session.explain().operators)
+        assert 0 < stored < 1000, f"{stored} rows for 119 edges with 3,481 paths\n{text}"
+
+
+NOTED = {
+    "e x JOIN e y ON x.b = y.a LEFT JOIN e z ON z.a = x.a AND z.b = y.b": "an outer join is one of them or between them",
+    "e x JOIN e y ON x.b = y.a FULL JOIN e z ON z.a = x.a AND z.b = y.b": "an outer join is one of them or between them",
+    "e x LEFT JOIN (e y JOIN e z ON y.b = z.b) ON x.a = z.a AND x.b = y.a": "an outer join is one of them or between them",
+    "n x JOIN n y ON x.b = y.a JOIN n z ON z.a = x.a AND z.b <=> y.b": "<=> compares values that can be NULL",
+}
+
+
+@pytest.mark.parametrize("joins", NOTED)
+def test_explain_names_the_outer_join_or_the_null_safe_comparison_of_a_cycle(joins: str) -> None:
+    with deltic.Session() as session:
+        session.sql(f"{EDGES} CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM {joins};")
+        assert f"joins that form a cycle stay binary: {NOTED[joins]}" in str(session.explain())

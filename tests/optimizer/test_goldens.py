@@ -95,6 +95,13 @@ def outer_join_conditions() -> Plan:
     return keep(Filter(join, where), 0, 6)
 
 
+def rejected_nulls() -> Plan:
+    """LEFT joins whose padded rows a key and a condition above drop: a column that was NULL by its type stays so in the result."""
+    first = Join(ORDERS, CUSTOMERS, "left", ((at(ORDERS, 1), at(CUSTOMERS, 0)),))
+    second = Join(first, CUSTOMERS, "left", ((at(first, 6), at(CUSTOMERS, 1)),))
+    return keep(Filter(second, resolve("greater", [at(second, 9), Literal(5, BIGINT)])), 0, 5, 9)
+
+
 def casts_behind_a_guard() -> Plan:
     """A cast that can fail stays above EXCEPT, the other conditions pass."""
     both = SetOperation(keep(ORDERS, 1, 3), keep(ORDERS, 0, 3), "except")
@@ -113,6 +120,7 @@ PLANS: tuple[Callable[[], Plan], ...] = (
     view_over_views,
     busiest,
     outer_join_conditions,
+    rejected_nulls,
     casts_behind_a_guard,
 )
 

@@ -1,7 +1,8 @@
 """Test support: random joins as a user may write them, of which it is known what their relations and variables are.
 
 An atom is a relation with a letter for each of its columns s and d; equal letters must be equal. `random_join` joins the atoms in any
-order and shape, with the equalities in ON or in a WHERE further up, and puts between and above them what its `wrappings` are.
+order and shape, with the equalities in ON or in a WHERE further up, and puts between and above them what its `wrappings` are. If it is
+`loose`, some equalities are `<=>` and some joins are outer joins, so that the relations need not form one conjunctive query.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from datetime import UTC, datetime, timedelta
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Expr, Literal
 from deltic.plan.columns import conjunction, reference
-from deltic.plan.nodes import Bound, Filter, FlatMap, Join, Plan, Project, Table, TemporalFilter
+from deltic.plan.nodes import Bound, Filter, FlatMap, Join, JoinKind, Plan, Project, Table, TemporalFilter
 from deltic.plan.relation import Relation, Row
 from deltic.schema import BIGINT, TIMESTAMP, Field, Schema, TableSchema
 
 NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)
 EDGE = Schema((Field("s", BIGINT), Field("d", BIGINT), Field("at", TIMESTAMP)))
-TABLES = {name: TableSchema(name, EDGE) for name in ("g", "h", "p")}
+SURE = Schema((Field("s", BIGINT, False), Field("d", BIGINT, False), Field("at", TIMESTAMP)))
+TABLES = {name: TableSchema(name, SURE if name == "n" else EDGE) for name in ("g", "h", "n", "p")}
+
+
+OUTER: tuple[JoinKind, ...] = ("left", "right", "full")
 
 
 @dataclass(frozen=True)
@@ -46,23 +51,23 @@ def random_atoms(rng: random.Random) -> list[str]:
     return ["".join(rng.sample(letters, 2)) for _ in range(rng.randint(3, 5))]
 
 
-def random_join(rng: random.Random, atoms: Sequence[str], wrappings: Sequence[Wrapping]) -> Plan:
+def random_join(rng: random.Random, atoms: Sequence[str], wrappings: Sequence[Wrapping], *, loose: bool = False) -> Plan:
     """The atoms joined, beside them sometimes a relation without variables."""
-    parts = [Part(Table(TABLES[rng.choice("gh")]), (*atom, None)) for atom in atoms]
+    parts = [Part(Table(TABLES[rng.choice("ghn")]), (*atom, None)) for atom in atoms]
     if rng.random() < 0.3:
         parts.append(Part(Table(TABLES["p"]), (None,) * 3))
     rng.shuffle(parts)
     while len(parts) > 1:
         left = parts.pop(0 if rng.random() < 0.6 else rng.randrange(len(parts)))
         right = parts.pop(rng.randrange(len(parts)))
-        part = _joined(rng, left, right)
+        part = _joined(rng, left, right, loose)
         while wrappings and rng.random() < 0.35:
             part = rng.choice(wrappings)(rng, part)
         parts.insert(0, part)
     return _filtered(parts[0]).plan
 
 
-def _joined(rng: random.Random, left: Part, right: Part) -> Part:
+def _joined(rng: random.Random, left: Part, right: Part, loose: bool) -> Part:
     """Every letter that both have is in a key, in ON, or waits for a WHERE."""
     width = len(left.letters)
     both = Schema((*left.plan.schema, *right.plan.schema))
@@ -75,10 +80,13 @@ def _joined(rng: random.Random, left: Part, right: Part) -> Part:
         if way < 0.6:
             keys.append((left.column(one), right.column(other)))
         elif way < 0.8:
-            conditions.append(resolve("equal", [reference(both, one), reference(both, other + width)]))
+            sides = [reference(both, one), reference(both, other + width)]
+            sure = not any(side.nullable for side in sides)
+            conditions.append(resolve("<=>" if (sure or loose) and rng.random() < 0.5 else "equal", sides))
         else:
             waiting.append((letter, one, other + width))
-    plan = Join(left.plan, right.plan, "inner", tuple(keys), conjunction(conditions) if conditions else None)
+    kind = rng.choice(OUTER) if loose and (keys or conditions) and rng.random() < 0.3 else "inner"
+    plan = Join(left.plan, right.plan, kind, tuple(keys), conjunction(conditions) if conditions else None)
     part = Part(plan, letters, tuple(waiting))
     return _filtered(part) if rng.random() < 0.3 else part
 
@@ -154,8 +162,9 @@ ALL: tuple[Wrapping, ...] = (*SEEN_THROUGH, computed, exploded, beside)
 def random_tables(rng: random.Random, rows: int = 9) -> Mapping[str, Relation]:
     """Few values, so that much is equal, and few of what can fail."""
 
-    def row() -> Row:
-        values = [rng.choice((1, 1, 2, 2, 3, 4, None)) for _ in range(2)]
+    def row(last: int | None) -> Row:
+        values = [rng.choice((1, 1, 2, 2, 3, 4, last)) for _ in range(2)]
         return (*values, NOW + rng.choice((-2, -1, 0, 1)) * timedelta(hours=1))
 
-    return {name: Relation((row(), rng.choice((1, 1, 2))) for _ in range(rows if name != "p" else 2)) for name in TABLES}
+    sizes = {name: 2 if name == "p" else rows for name in TABLES}
+    return {name: Relation((row(5 if name == "n" else None), rng.choice((1, 1, 2))) for _ in range(size)) for name, size in sizes.items()}

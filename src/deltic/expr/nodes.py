@@ -206,6 +206,8 @@ TRUE = Literal(True, BOOLEAN)
 
 CHAIN: Final = "chain"
 """The function of a long chain of operators (expr/functions/chains.py)."""
+WIDENED: Final = "widened"
+"""The function whose value is its argument, and may be NULL by its type: rewrites keep a schema with it."""
 CHAINS: Final = frozenset(("and", "or", "concat", "add"))
 """Functions of two or more arguments: a call of the same function as the leftmost argument is replaced by its arguments."""
 
@@ -227,6 +229,11 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (expr.argument,)
         case Case():
             return (*(part for branch in expr.branches for part in branch), expr.otherwise)
+
+
+def unwidened(expr: Expr) -> Expr:
+    """The expression without WIDENED around it."""
+    return expr.arguments[0] if isinstance(expr, Call) and expr.function == WIDENED else expr
 
 
 def columns_of(expr: Expr) -> frozenset[int]:

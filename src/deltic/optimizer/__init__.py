@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Final
 
 from deltic.optimizer.drop_distinct import drop_distinct
+from deltic.optimizer.form_inner_joins import form_inner_joins
 from deltic.optimizer.form_multiway_joins import form_multiway_joins
 from deltic.optimizer.merge_projections import merge_projections
 from deltic.optimizer.prune_columns import prune_columns
@@ -29,7 +30,15 @@ from deltic.schema import Type
 
 Rule = Callable[[Plan], Plan]
 
-RULES: Final[tuple[Rule, ...]] = (simplify, merge_projections, push_filters_down, push_time_down, drop_distinct, prune_columns)
+RULES: Final[tuple[Rule, ...]] = (
+    simplify,
+    merge_projections,
+    form_inner_joins,
+    push_filters_down,
+    push_time_down,
+    drop_distinct,
+    prune_columns,
+)
 ROUNDS: Final = 20  # each rule only moves down or removes; plans settle in a few rounds
 
 __all__ = ["ROUNDS", "RULES", "optimize"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deltic.expr.nodes import Column
+from deltic.expr.nodes import Column, unwidened
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, Recursion, SetOperation, Table, TemporalFilter, TopK
 from deltic.plan.signs import may_be_negative
@@ -65,7 +65,7 @@ def unique_key(plan: Plan) -> frozenset[int] | None:
 def _projected_key(plan: Project) -> frozenset[int] | None:
     """The input's key, if all of its columns are passed on."""
     key = unique_key(plan.input)
-    kept = {expr.index: i for i, (_, expr) in enumerate(plan.columns) if isinstance(expr, Column)}
+    kept = {own.index: i for i, (_, expr) in enumerate(plan.columns) if isinstance(own := unwidened(expr), Column)}
     return None if key is None or not key <= kept.keys() else frozenset(kept[i] for i in key)
 
 
@@ -95,7 +95,7 @@ def _is_normal(plan: Plan, index: int) -> bool:
         case Recursion():
             return _is_normal(plan.body(plan.result), index)
         case Project():
-            expr = plan.columns[index][1]
+            expr = unwidened(plan.columns[index][1])
             return isinstance(expr, Column) and _is_normal(plan.input, expr.index)
         case _:
             return False

@@ -1,5 +1,7 @@
 """Constant folding: expressions without columns, and NULL tests of NOT NULL expressions, are computed once, unless they fail.
 
+`<=>` of two NOT NULL expressions is `=`, which can be the key of a join.
+
 An expression that fails is kept, and fails on the rows that reach it. Shortcuts do not hide failures: `x AND FALSE` stays, since x may
 fail; `FALSE AND x` is FALSE, since x is never evaluated.
 """
@@ -12,8 +14,8 @@ from deltic.errors import EvaluationError
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.signature import flattened
 from deltic.expr.interpreter import evaluate
-from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Lambda, Literal, children, is_fixed, user_functions
-from deltic.plan.columns import map_children
+from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Lambda, Literal, children, is_fixed, unwidened, user_functions
+from deltic.plan.columns import conjunction, conjuncts, map_children
 
 
 def fold(expr: Expr) -> Expr:
@@ -27,10 +29,14 @@ def fold(expr: Expr) -> Expr:
     >>> show_expr(both), show_expr(fold(both))
     ('(true and b#0)', 'b#0')
     """
-    expr = map_children(expr, fold)
+    expr = map_children(expr, lambda part: unwidened(fold(part)))
     match expr:
         case Call() | Cast() if children(expr) and all(_is_known(part) for part in children(expr)):
             return _computed(expr)
+        case Call(function="widened", arguments=(argument,)) if argument.nullable:
+            return argument
+        case Call(function="same", arguments=(left, right)) if not (left.nullable or right.nullable):
+            return replace(expr, function="equal")
         case Call(function="and" | "or"):
             return _fold_logic(expr)
         case Call(function="is_null" | "is_not_null", arguments=(argument,)) if not argument.nullable and not can_fail(argument):
@@ -44,6 +50,17 @@ def fold(expr: Expr) -> Expr:
 def _is_known(part: Expr) -> bool:
     """A constant, or a lambda over constants and its parameters alone."""
     return isinstance(part, Literal | Constants) or (isinstance(part, Lambda) and is_fixed(part) and not any(user_functions(part)))
+
+
+def fold_condition(expr: Expr) -> Expr:
+    """The folded predicate, TRUE on the same rows: `<=>` is `=` there if one side is NOT NULL."""
+    parts = [
+        replace(part, function="equal", nullable=True)
+        if isinstance(part, Call) and part.function == "same" and not all(side.nullable for side in part.arguments)
+        else part
+        for part in conjuncts(fold(expr))
+    ]
+    return conjunction(parts)
 
 
 def _computed(expr: Expr) -> Expr:

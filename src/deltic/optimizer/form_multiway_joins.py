@@ -113,7 +113,7 @@ def _closes(plan: Plan) -> bool:
         case Filter() | TemporalFilter():
             return _closes(plan.input)
         case Join():
-            return plan.kind in ("inner", "semi")
+            return plan.kind not in ("anti", "not_in")
         case _:
             return False
 

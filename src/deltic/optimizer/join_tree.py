@@ -20,7 +20,7 @@ from typing import Final, NoReturn, assert_never
 from deltic.errors import Unsupported
 from deltic.expr.failing import can_fail
 from deltic.expr.functions import resolve
-from deltic.expr.nodes import Call, Expr, Literal, columns_of
+from deltic.expr.nodes import Call, Expr, Literal, columns_of, unwidened
 from deltic.optimizer.push_time_down import Bounds, map_bounds
 from deltic.plan.columns import conjuncts, reference, shift, substitute
 from deltic.plan.nodes import Filter, FlatMap, Hint, Join, Plan, Project, TemporalFilter, is_word
@@ -29,10 +29,11 @@ from deltic.schema import BOOLEAN, INT
 
 FALLIBLE: Final = "a condition can fail on rows that other joins or conditions leave out (compute it in a subquery of its relation)"
 COMPUTED: Final = "a column is computed between two of them (compute it in a subquery of its relation)"
-OUTER: Final = "an outer join is between two of them (join it last)"
+OUTER: Final = "an outer join is one of them or between them (use an inner join, or join it last)"
 SEMI: Final = "EXISTS and IN are joined separately (use a join with the DISTINCT relation instead)"
 ANTI: Final = "NOT EXISTS or NOT IN is between two of them (apply it last)"
 TABLE_FUNCTION: Final = "a table function is between two of them (apply it in a subquery of its relation)"
+NULL_SAFE: Final = "<=> compares values that can be NULL (use =, or declare the columns NOT NULL)"
 HINTED: Final = "a hint asks for it"
 
 Late = Expr | Bounds
@@ -112,12 +113,14 @@ class JoinTree:
         return [frozenset(c for c, members in enumerate(classes) if i in members) for i in range(len(self.leaves))]
 
     def with_all_equalities(self) -> JoinTree:
-        """With equalities among its conditions as variables too; one that can fail is an obstacle."""
+        """With equalities among its conditions as variables too; one that can fail, or that is TRUE of NULLs, is an obstacle."""
         sure, late = ([pair for part in parts if (pair := self._equality(part))] for parts in (self.conditions, self.late))
-        return replace(self, equal=(*self.equal, *sure, *late), obstacles=(*self.obstacles, *([FALLIBLE] if late else [])))
+        null_safe = any(self._equality(part) is not None and part.function == "same" for part in self.conditions if isinstance(part, Call))
+        obstacles = (*([FALLIBLE] if late else []), *([NULL_SAFE] if null_safe else []))
+        return replace(self, equal=(*self.equal, *sure, *late), obstacles=(*self.obstacles, *obstacles))
 
     def _equality(self, part: Late) -> tuple[Expr, Expr] | None:
-        if isinstance(part, Call) and part.function == "equal" and all(self.leaf_of(side) is not None for side in part.arguments):
+        if isinstance(part, Call) and part.function in ("equal", "same") and all(self.leaf_of(side) is not None for side in part.arguments):
             return part.arguments[0], part.arguments[1]
         return None
 
@@ -188,7 +191,7 @@ def _joined(plan: Join, left: JoinTree, right: JoinTree, obstacle: str | None = 
 
 def _key(expr: Expr) -> Expr:
     """The expression as a key: floats with -0.0 as 0.0."""
-    return resolve("normalize", [expr])
+    return resolve("normalize", [unwidened(expr)])
 
 
 def equality(one: Expr, other: Expr) -> Expr:
@@ -215,20 +218,18 @@ def _of_projection(plan: Project, below: JoinTree, beyond: bool) -> JoinTree | N
 
 
 def _past_join(plan: Join) -> JoinTree | None:
-    """A join that is not part of a tree, as one. In an outer join or NOT EXISTS the side that is not preserved is a leaf."""
+    """A join that is not part of a tree, as one. In NOT EXISTS the right side is a leaf."""
     left, right = (join_tree(side, beyond=True) or JoinTree.of(side) for side in (plan.left, plan.right))
     match plan.kind:
         case "inner":
             return _joined(plan, left, right, HINTED)
         case "semi":
-            return replace(_joined(plan, left, JoinTree.of(plan.right), SEMI), columns=left.columns)
-        case "left" | "anti" | "not_in":
-            whole = _joined(Join(plan.left, plan.right, "inner"), left, JoinTree.of(plan.right), OUTER if plan.kind == "left" else ANTI)
-            return replace(whole, columns=whole.columns[: len(plan.schema)])
-        case "right":
-            return _joined(Join(plan.left, plan.right, "inner"), JoinTree.of(plan.left), right, OUTER)
-        case "full":
-            return None
+            return replace(_joined(plan, left, right, SEMI), columns=left.columns)
+        case "anti" | "not_in":
+            whole = _joined(Join(plan.left, plan.right, "inner"), left, JoinTree.of(plan.right), ANTI)
+            return replace(whole, columns=left.columns)
+        case "left" | "right" | "full":
+            return _joined(plan, left, right, OUTER)
         case _:
             assert_never(plan.kind)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from deltic.expr.nodes import Column, Expr, Literal
-from deltic.optimizer.fold import fold
+from deltic.optimizer.fold import fold, fold_condition
 from deltic.plan.nodes import (
     Aggregate,
     Distinct,
@@ -55,7 +56,7 @@ def simplify(plan: Plan) -> Plan:
 
 
 def _simplify(plan: Plan) -> Plan:
-    plan = map_expressions(plan, _folded if isinstance(plan, Project | Aggregate | FlatMap | Reduce) else fold)
+    plan = map_expressions(plan, _fold_of(plan))
     if _is_surely_empty(plan) and not is_stream(plan):
         return Values((), plan.schema)
     match plan:
@@ -73,6 +74,12 @@ def _simplify(plan: Plan) -> Plan:
             return _read_alone(plan)
         case _:
             return plan
+
+
+def _fold_of(plan: Plan) -> Callable[[Expr], Expr]:
+    if isinstance(plan, Project | Aggregate | FlatMap | Reduce):
+        return _folded
+    return fold_condition if isinstance(plan, Filter) else fold
 
 
 def _folded(expr: Expr) -> Expr:

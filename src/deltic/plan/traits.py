@@ -6,12 +6,12 @@ Both are conservative: an expression is expensive unless known to be cheap, and 
 from __future__ import annotations
 
 from deltic.expr.failing import can_fail
-from deltic.expr.nodes import Call, Case, Cast, Column, Constants, Expr, Lambda, LambdaVariable, Literal, PythonFunction, children
+from deltic.expr.nodes import WIDENED, Call, Case, Cast, Column, Constants, Expr, Lambda, LambdaVariable, Literal, PythonFunction, children
 from deltic.expr.registry import FUNCTIONS
 
 
 def is_cheap(expr: Expr) -> bool:
-    """Whether the expression costs almost nothing and cannot fail: a column, a constant, a widening of a number.
+    """Whether the expression costs almost nothing and cannot fail: a column, a constant, a widening of a number or a type.
 
     >>> from deltic.schema import BIGINT, INT, STRING
     >>> number, text = Column(0, INT, True), Column(1, STRING, True)
@@ -23,6 +23,8 @@ def is_cheap(expr: Expr) -> bool:
             return True
         case Cast():
             return is_cheap(expr.argument) and expr.type.is_numeric and not can_fail(expr)
+        case Call():
+            return expr.function == WIDENED and is_cheap(expr.arguments[0])
         case _:
             return False
 

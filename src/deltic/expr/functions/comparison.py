@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import compare as arrays
 from deltic.expr.functions.operators import exact_operand
-from deltic.expr.functions.signature import ANY, TypeRule, any_nullable, check_count, takes
-from deltic.expr.nodes import Call, Column, Expr, Literal, Value
+from deltic.expr.functions.signature import ANY, TypeRule, any_nullable, check_count, first, takes
+from deltic.expr.nodes import WIDENED, Call, Column, Expr, Literal, Value
 from deltic.expr.registry import Function, Nulls, Rewrite, Typed, resolve
 from deltic.expr.rows.ordering import equal, normalized, order
 from deltic.expr.typing import cast, common_type, common_type_without_strings
@@ -189,6 +189,14 @@ FUNCTIONS: Final = (
         ignores_sign_of_zero=True,
         rows=lambda call, value: normalized(value),
         arrays=arrays.normalize,
+    ),
+    Function(
+        name=WIDENED,
+        named=False,
+        signature=takes([ANY], first, nullable="always"),
+        can_fail=False,
+        rows=lambda call, value: value,
+        arrays=lambda call, length, value: value,
     ),
     Function(
         name="greatest",
