@@ -60,9 +60,11 @@ class Term:
 
 
 def bound(function: str, sql: str) -> Term:
-    """The term of this SQL. Raises QueryError if Deltic refuses it."""
+    """The term of this SQL; an INTERVAL as text, since Python's Arrow does not have all of them. Raises QueryError if Deltic refuses it."""
     plan = bind_query(f"SELECT {sql} AS c FROM samples", "term", Samples())
     assert isinstance(plan, Project), plan
+    if plan.columns[0][1].type.is_interval:
+        return bound(function, f"CAST({sql} AS STRING)")
     return Term(function, sql, plan.columns[0][1])
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 import pyarrow as pa
 
@@ -18,6 +19,8 @@ from deltic.types import (
     BINARY,
     BOOLEAN,
     DATE,
+    DAY_TO_SECOND,
+    DAYS,
     DOUBLE,
     FLOAT,
     INT,
@@ -28,10 +31,11 @@ from deltic.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    YEAR_TO_MONTH,
     Field,
     Type,
     decimal,
-    outside_calendar,
+    interval,
 )
 
 __all__ = [
@@ -39,6 +43,8 @@ __all__ = [
     "BINARY",
     "BOOLEAN",
     "DATE",
+    "DAYS",
+    "DAY_TO_SECOND",
     "DOUBLE",
     "FLOAT",
     "INT",
@@ -49,6 +55,7 @@ __all__ = [
     "TIMESTAMP",
     "TIMESTAMP_NTZ",
     "TINYINT",
+    "YEAR_TO_MONTH",
     "Field",
     "Op",
     "Schema",
@@ -57,8 +64,12 @@ __all__ = [
     "Type",
     "decimal",
     "folded",
-    "outside_calendar",
+    "interval",
 ]
+
+
+TYPE: Final = "deltic.type"
+"""The metadata of an Arrow field with the name of its type."""
 
 
 def folded(name: object, kind: str) -> str:
@@ -101,7 +112,10 @@ class Schema:
 
     @property
     def arrow(self) -> pa.Schema:
-        return pa.schema([pa.field(f.name, f.type.arrow, f.nullable) for f in self.fields])
+        """With the name of an INTERVAL's type beside it, which Arrow's does not say."""
+        return pa.schema(
+            [pa.field(f.name, f.type.arrow, f.nullable, {TYPE: f.type.sql} if f.type.is_interval else None) for f in self.fields]
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,95 +1,23 @@
-"""Types: one record for each kind, with all that other rooms ask of it.
+"""Types, with all that other rooms ask of them.
 
 A type here is Spark's. What always holds: types are immutable values, equal when they mean the same, and `Type.parse` reads what
-`Type.sql` writes. How a kind looks in SQL, in Arrow, in Python, in words and in messages stands in its record (`KINDS`) and nowhere else;
+`Type.sql` writes. What all types of one name have in common stands in the record of their kind (kinds.py);
 trace/encoding.py makes words of it, expr/functions what can be computed with it.
 """
 
 from __future__ import annotations
 
-import datetime
-import decimal as decimals
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
-from typing import Literal as OneOf
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-Stored = OneOf["bits", "i1", "i2", "i4", "i8", "f4", "f8", "decimal", "bytes", "none"]
-"""What a value is in Arrow's buffer: a bit, a number of NumPy's dtype, 16 bytes of a DECIMAL; or bytes of any length, or nothing at all."""
+from deltic.kinds import DAY_TIME, KINDS, YEAR_MONTH, TypeKind, interval_word
 
-
-@dataclass(frozen=True, slots=True)
-class TypeKind:
-    """What all types of one name have in common.
-
-    words: how SQL calls it, Spark's own name first. arrow: the Arrow type of a column; None where it depends on the type's parameters.
-    stored: of a value in Arrow. A kind of `bytes` has values of any length: a value's word is the id of its bytes (trace/strings.py).
-    python: the classes whose values may be values of it. values: what it takes, for messages; None for numbers, which say their range.
-    zero: any value of it. ends: its first and last value, where it has a year.
-    """
-
-    words: tuple[str, ...]
-    arrow: pa.DataType | None
-    stored: Stored
-    python: tuple[type, ...]
-    values: str | None = None
-    zero: Any = 0
-    ends: tuple[Any, Any] | None = field(default=None, compare=False)
-
-    @property
-    def name(self) -> str:
-        return self.words[0]
-
-
-_LAST_MOMENT: Final = datetime.datetime.max.replace(tzinfo=datetime.UTC)
-_FIRST_MOMENT: Final = datetime.datetime.min.replace(tzinfo=datetime.UTC)
-_ALL: Final = (
-    TypeKind(("BOOLEAN",), pa.bool_(), "bits", (bool,), "true or false", False),
-    TypeKind(("TINYINT", "BYTE"), pa.int8(), "i1", (int,)),
-    TypeKind(("SMALLINT", "SHORT"), pa.int16(), "i2", (int,)),
-    TypeKind(("INT", "INTEGER"), pa.int32(), "i4", (int,)),
-    TypeKind(("BIGINT", "LONG"), pa.int64(), "i8", (int,)),
-    TypeKind(("FLOAT", "REAL"), pa.float32(), "f4", (float, int)),
-    TypeKind(("DOUBLE",), pa.float64(), "f8", (float, int)),
-    TypeKind(("DECIMAL", "DEC", "NUMERIC"), None, "decimal", (decimals.Decimal, int)),
-    TypeKind(("STRING",), pa.string(), "bytes", (str,), "text in UTF-8", ""),
-    TypeKind(("VARCHAR",), pa.string(), "bytes", (str,), "text of at most so many characters", ""),
-    TypeKind(("CHAR", "CHARACTER"), pa.string(), "bytes", (str,), "text of at most so many characters, filled with blanks", ""),
-    TypeKind(("BINARY",), pa.binary(), "bytes", (bytes, bytearray), "bytes", b""),
-    TypeKind(("DATE",), pa.date32(), "i4", (datetime.date,), "a date without a time", 0, (datetime.date.min, datetime.date.max)),
-    TypeKind(
-        ("TIMESTAMP", "TIMESTAMP_LTZ"),
-        pa.timestamp("us", tz="UTC"),
-        "i8",
-        (datetime.datetime,),
-        "a date with a time in whole microseconds, in UTC if it names no zone",
-        0,
-        (_FIRST_MOMENT, _LAST_MOMENT),
-    ),
-    TypeKind(
-        ("TIMESTAMP_NTZ", "TIMESTAMP WITHOUT TIME ZONE"),
-        pa.timestamp("us"),
-        "i8",
-        (datetime.datetime,),
-        "a date with a time in whole microseconds, without a zone",
-        0,
-        (datetime.datetime.min, datetime.datetime.max),
-    ),
-    TypeKind(("ARRAY",), None, "bytes", (list, tuple), "a list", []),
-    TypeKind(("MAP",), None, "bytes", (dict, list, tuple), "a dict, or pairs of keys and values", []),
-    TypeKind(("STRUCT",), None, "bytes", (dict, tuple), "a dict with its fields"),
-    TypeKind(("VOID",), pa.null(), "none", (), "nothing but NULL", None),
-)
-KINDS: Final[Mapping[str, TypeKind]] = MappingProxyType({kind.name: kind for kind in _ALL})
-"""By Spark's name."""
-KIND_WORDS: Final[Mapping[str, TypeKind]] = MappingProxyType({word: kind for kind in _ALL for word in kind.words if word != "VOID"})
-"""By what SQL calls it in the declaration of a column."""
 INTEGER_BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _EXACT_FLOAT: Final = {"FLOAT": 24, "DOUBLE": 53}
 
@@ -211,6 +139,26 @@ class Type:
         return self.name in NESTED
 
     @property
+    def is_day_time(self) -> bool:
+        """Whether it is an interval of days, hours, minutes or seconds: a number of microseconds."""
+        return self.kind.fields is not None and self.kind.fields[0] in DAY_TIME
+
+    @property
+    def is_year_month(self) -> bool:
+        """Whether it is an interval of years or months: a number of months."""
+        return self.kind.fields is not None and self.kind.fields[0] in YEAR_MONTH
+
+    @property
+    def is_interval(self) -> bool:
+        return self.kind.fields is not None
+
+    @property
+    def fields(self) -> tuple[str, str]:
+        """Of an interval, the first and the last field."""
+        assert self.kind.fields is not None
+        return self.kind.fields
+
+    @property
     def entries(self) -> Type:
         """Of a MAP, the ARRAY of its entries, STRUCTs of key and value; another type is itself."""
         return array_type(Type("STRUCT", parts=self.parts)) if self.name == "MAP" else self
@@ -262,7 +210,10 @@ NULL: Final = Type("VOID")  # the type of a bare NULL
 PLAIN: Final[Mapping[str, Type]] = MappingProxyType(
     {
         one.name: one
-        for one in (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ, BINARY, NULL)
+        for one in (
+            *(BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ, BINARY, NULL),
+            *(Type(name) for name, kind in KINDS.items() if kind.fields is not None),
+        )
     }
 )
 """The types without parameters, by name: one object each, since every tick compares types."""
@@ -277,6 +228,22 @@ def limited(name: str, length: int) -> Type:
     if not 1 <= length < 1 << 31:
         raise ValueError(f"there is no type {name}({length})")
     return Type(name, length)
+
+
+def interval(start: str, end: str) -> Type:
+    """The intervals from one field to another.
+
+    >>> interval("DAY", "SECOND").sql
+    'INTERVAL DAY TO SECOND'
+    """
+    return PLAIN[interval_word(start, end)]
+
+
+INTERVALS: Final = tuple(name for name in PLAIN if KINDS[name].fields is not None)
+"""The names of all types of intervals."""
+DAY_TO_SECOND: Final = interval("DAY", "SECOND")
+DAYS: Final = interval("DAY", "DAY")
+YEAR_TO_MONTH: Final = interval("YEAR", "MONTH")
 
 
 def array_type(element: Type) -> Type:
@@ -399,43 +366,3 @@ def decimal(precision: int, scale: int) -> Type:
 def _check_decimal(precision: int, scale: int) -> None:
     if not (1 <= precision <= 38 and 0 <= scale <= precision):
         raise ValueError(f"there is no type DECIMAL({precision},{scale})")
-
-
-def has_distinct_keys(value: Any, type: Type) -> bool:
-    """Whether no MAP in a frozen value has a key that is NULL or comes twice."""
-    if value is None or not type.is_nested:
-        return True
-    if type.name == "STRUCT":
-        return all(has_distinct_keys(part, f.type) for part, f in zip(value, type.parts, strict=True))
-    if type.name == "ARRAY":
-        return all(has_distinct_keys(part, type.parts[0].type) for part in value)
-    keys = {key for key, _ in value}
-    return None not in keys and len(keys) == len(value) and all(has_distinct_keys(item, type.parts[1].type) for _, item in value)
-
-
-def outside_calendar(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> int:
-    """The first row with a date or timestamp outside the years 1 to 9999, or -1. Arrow can hold these; Python cannot."""
-    if type.is_nested:
-        return _outside_in_parts(type, column) if _has_calendar(type) else -1
-    if type.kind.ends is None or column.null_count == len(column):
-        return -1
-    first, last = (pa.scalar(end, column.type) for end in type.kind.ends)
-    row: int = pc.index(pc.or_(pc.less(column, first), pc.greater(column, last)), True).as_py()
-    return row
-
-
-@cache
-def _has_calendar(type: Type) -> bool:
-    return type.kind.ends is not None or any(_has_calendar(part.type) for part in type.parts)
-
-
-def _outside_in_parts(type: Type, column: pa.Array | pa.ChunkedArray[Any]) -> int:
-    """As `outside_calendar`, of a nested type."""
-    array = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) and column.num_chunks else column
-    if type.name == "MAP":
-        return _outside_in_parts(type.entries, array.cast(type.entries.arrow))
-    if type.name == "STRUCT":
-        rows = [outside_calendar(part.type, values) for part, values in zip(type.parts, array.flatten(), strict=True)]
-        return min((row for row in rows if row >= 0), default=-1)
-    element = outside_calendar(type.parts[0].type, array.flatten())
-    return -1 if element < 0 else int(pc.list_parent_indices(array)[element].as_py())

@@ -16,7 +16,6 @@ from deltic.expr import (
     Expr,
     Literal,
     Value,
-    add_interval,
     can_fail,
     case,
     cast,
@@ -31,6 +30,7 @@ from deltic.schema import (
     BIGINT,
     BOOLEAN,
     DATE,
+    DAY_TO_SECOND,
     DOUBLE,
     FLOAT,
     INT,
@@ -41,8 +41,10 @@ from deltic.schema import (
     TINYINT,
     Type,
     decimal,
+    interval,
 )
 
+MONTHS = interval("MONTH", "MONTH")
 DAY = datetime.date(2020, 1, 31)
 NOON = datetime.datetime(2020, 1, 31, 12, tzinfo=datetime.UTC)
 
@@ -96,7 +98,7 @@ def test_integer_literals_take_no_more_digits_than_they_have() -> None:
 
 REFUSED = [
     ("+", (STRING, STRING), "+ does not accept STRING and STRING"), ("+", (BOOLEAN, BOOLEAN), "+ does not accept BOOLEAN and BOOLEAN"),
-    ("-", (DATE, DATE), "- does not accept DATE and DATE"), ("+", (DATE, BIGINT), "+ does not accept DATE and BIGINT"),
+    ("*", (DATE, DATE), "* does not accept DATE and DATE"), ("+", (DATE, BIGINT), "+ does not accept DATE and BIGINT"),
     ("=", (INT, BOOLEAN), "= cannot compare INT and BOOLEAN"), ("=", (DATE, INT), "= cannot compare DATE and INT"),
     ("and", (INT, BOOLEAN), "argument 1 of and has the wrong type"), ("not", (INT,), "argument 1 of not has the wrong type"),
     ("if", (STRING, INT, INT), "a condition is not BOOLEAN"),
@@ -257,9 +259,10 @@ VALUES = [
     (resolve("add_months", [of(DAY, DATE), integer(1)]), datetime.date(2020, 2, 29)),
     (resolve("extract", [text("dow"), of(DAY, DATE)]), 6),
     (resolve("extract", [text("SECOND"), of(NOON, TIMESTAMP)]), Decimal("0.000000")),
-    (resolve("datediff", [of(DAY, DATE), text("2019-12-31")]), 31), (add_interval(of(DAY, DATE), 1, 1, 0), datetime.date(2020, 3, 1)),
-    (add_interval(of(DAY, DATE), 0, 0, 3_600_000_000), datetime.datetime(2020, 1, 31, 1, tzinfo=datetime.UTC)),
-    (add_interval(of(NOON, TIMESTAMP), -2, 0, 0), datetime.datetime(2019, 11, 30, 12, tzinfo=datetime.UTC)),
+    (resolve("datediff", [of(DAY, DATE), text("2019-12-31")]), 31),
+    (resolve("+", [of(DAY, DATE), of(1, MONTHS)]), datetime.date(2020, 2, 29)),
+    (resolve("+", [of(DAY, DATE), of(datetime.timedelta(hours=1), DAY_TO_SECOND)]), datetime.datetime(2020, 1, 31, 1, tzinfo=datetime.UTC)),
+    (resolve("-", [of(NOON, TIMESTAMP), of(2, MONTHS)]), datetime.datetime(2019, 11, 30, 12, tzinfo=datetime.UTC)),
     (resolve("locate", [text("a"), of(None, STRING), of(None, INT)]), 0), (resolve("unix_timestamp", [of(NOON, TIMESTAMP)]), 1580472000),
     (resolve("greatest", [integer(1), of(None, INT), of(2, BIGINT)]), 2), (resolve("normalize", [of(-0.0, DOUBLE)]), 0.0),
     (resolve("widened", [text("a")]), "a"), (resolve("widened", [of(None, INT)]), None),

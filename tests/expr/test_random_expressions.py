@@ -12,23 +12,47 @@ from hypothesis import strategies as st
 from deltic.errors import QueryError
 from deltic.expr.functions import resolve
 from deltic.expr.nodes import Value
-from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTEGER_BITS, STRING, TIMESTAMP, Type, decimal
+from deltic.intervals import UNITS, interval_of
+from deltic.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DAYS,
+    DOUBLE,
+    INT,
+    INTEGER_BITS,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    YEAR_TO_MONTH,
+    Type,
+    decimal,
+    interval,
+)
+from deltic.types import INTERVALS as INTERVAL_NAMES
+from deltic.types import PLAIN
 from expr_check import check
 from expr_terms import COLUMN, COLUMNS, Term, call, casting, choose, infix, literal, prefix
 
+INTERVALS = tuple(PLAIN[name] for name in INTERVAL_NAMES)
 _SYMBOLS = ("+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">=", "<=>", "and", "or", "||", "&", "|", "^")
 _CALLS = {
     "pmod": 2, "abs": 1, "ceil": 1, "floor": 1, "sign": 1, "sqrt": 1, "round": 1, "isnan": 1, "coalesce": 2, "nullif": 2, "nvl2": 3,
     "greatest": 2, "least": 2, "upper": 1, "lower": 1, "length": 1, "substring": 3, "left": 2, "right": 2, "concat": 2, "concat_ws": 3,
     "trim": 1, "replace": 3, "lpad": 2, "instr": 2, "locate": 3, "startswith": 2, "contains": 2, "reverse": 1, "year": 1, "month": 1,
-    "dayofweek": 1, "weekofyear": 1, "hour": 1, "second": 1, "date_add": 2, "datediff": 2, "add_months": 2, "last_day": 1, "trunc": 2,
+    "dayofweek": 1, "weekofyear": 1, "hour": 1, "second": 1,
+    "make_dt_interval": 4, "make_ym_interval": 2, "try_add": 2, "try_divide": 2, "typeof": 1, "hash": 2,
+    "date_add": 2, "datediff": 2, "add_months": 2, "last_day": 1, "trunc": 2,
     "date_trunc": 2, "make_date": 3, "unix_timestamp": 1, "power": 2, "ln": 1, "bround": 1, "ascii": 1, "split_part": 3,
 }  # fmt: skip
-_TARGETS = (BOOLEAN, INT, BIGINT, DOUBLE, decimal(12, 3), decimal(38, 6), STRING, DATE, TIMESTAMP)
+_TARGETS = (BOOLEAN, INT, BIGINT, DOUBLE, decimal(12, 3), decimal(38, 6), STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, *INTERVALS)
 _CONSTANTS = (
     literal(0, INT), literal(1, INT), literal(-3, INT), literal(2.5, DOUBLE), literal(float("nan"), DOUBLE), literal("a", STRING),
     literal("12", STRING), literal("month", STRING), literal(None, INT), literal(True, BOOLEAN), literal(Decimal("1.50"), decimal(3, 2)),
-    literal(datetime.date(2020, 2, 29), DATE), literal(2**63 - 1, BIGINT),
+    literal(datetime.date(2020, 2, 29), DATE), literal(2**63 - 1, BIGINT), literal(datetime.timedelta(days=3), DAYS),
+    literal(datetime.timedelta(seconds=-1.5), interval("SECOND", "SECOND")), literal(14, YEAR_TO_MONTH),
+    literal(-2, interval("MONTH", "MONTH")),
 )  # fmt: skip
 
 
@@ -69,6 +93,10 @@ def values(type: Type, edges: tuple[Value, ...]) -> st.SearchStrategy[Value]:
     if type.is_integer:
         half = 1 << (INTEGER_BITS[type.name] - 1)
         anything: st.SearchStrategy[Value] = st.integers(-half, half - 1)
+    elif type.is_interval:
+        unit = UNITS[type.fields[1]]
+        half = ((1 << 63) - 1 if type.is_day_time else (1 << 31) - 1) // unit
+        anything = st.integers(-half, half).map(lambda number: interval_of(number * unit, type))
     elif type.is_decimal:
         most = 10**type.precision - 1
         anything = st.integers(-most, most).map(lambda units: Decimal((int(units < 0), tuple(map(int, str(abs(units)))), -type.scale)))

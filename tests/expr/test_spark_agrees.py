@@ -50,6 +50,7 @@ def spark(spark: Any) -> Any:
 @pytest.fixture(scope="module")
 def edges(spark: Any) -> Any:
     frame = spark.createDataFrame(table_of(ROWS).append_column("row", pa.array(range(len(ROWS)), pa.int32())))
+    frame = frame.selectExpr("* EXCEPT (im)", "CAST(im AS INTERVAL YEAR TO MONTH) AS im")
     frame = frame.coalesce(1).cache()
     frame.createOrReplaceTempView("edges")
     return frame

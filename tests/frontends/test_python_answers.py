@@ -124,8 +124,8 @@ def test_an_answer_that_fits_is_its_value(answer: Callable[[Any], Any], made: An
     [
         (lambda n: pa.array([{"a": 1}] * n), int, "an array of struct"),
         (np.arange, int, r"ndarray \[0, 1\]"),
-        (lambda n: pa.array([2**62] * n, pa.timestamp("us")), datetime, "a time outside the years 1 to 9999"),
-        (lambda n: pa.array([2**30] * n, pa.date32()), "DATE", "a time outside the years 1 to 9999"),
+        (lambda n: pa.array([2**62] * n, pa.timestamp("us")), datetime, "outside the years 1 to 9999"),
+        (lambda n: pa.array([2**30] * n, pa.date32()), "DATE", "outside the years 1 to 9999"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(answer: Callable[[int], Any], made: Any, text: str) -> None:

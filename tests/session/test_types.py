@@ -16,6 +16,7 @@ import deltic
 from deltic.errors import CircuitError, ConstraintViolation, CorruptState
 from deltic.expr.nodes import lookup_key
 from deltic.frontends.python.schemas import schema_of
+from deltic.intervals import FIRST
 from deltic.plan.relation import normal
 from deltic.trace.identity import Identity
 from deltic.trace.strings import StringTable
@@ -30,6 +31,10 @@ VALUES: dict[str, Sequence[Any]] = {
         datetime.datetime(2024, 2, 29, 12, 30),
         datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999),
     ),
+    "INTERVAL DAY TO SECOND": tuple(datetime.timedelta(microseconds=n) for n in (0, 1, -1, 2**63 - 1, FIRST, 86_400_000_000)),
+    "INTERVAL HOUR": tuple(datetime.timedelta(hours=n) for n in (0, 1, -1, 2_562_047_788)),
+    "INTERVAL YEAR TO MONTH": (0, 1, -1, 2**31 - 1, -(2**31), 14),
+    "ARRAY<INTERVAL DAY>": ((), (datetime.timedelta(days=1),), (datetime.timedelta(days=-1), None), (None,)),
     "ARRAY<INT>": ((), (1,), (1, None), (None,), (1, 2), (-1, 5), tuple(range(40)), (*range(40), 1)),
     "ARRAY<DOUBLE>": ((), (0.0,), (-0.0,), (0.0, 1.0), (-0.0, 0.5), (math.nan,), (math.inf, None), (-1.5,)),
     "STRUCT<a: STRING, b: ARRAY<STRUCT<c: DATE, d: BOOLEAN>>>": (
@@ -60,6 +65,10 @@ LITERALS = {
     "STRUCT<a: STRING, b: ARRAY<STRUCT<c: DATE, d: BOOLEAN>>>": (
         "named_struct('a', 'x', 'b', array(named_struct('c', DATE '2020-01-01', 'd', TRUE)))"
     ),
+    "INTERVAL DAY TO SECOND": "INTERVAL '1' DAY",
+    "INTERVAL HOUR": "INTERVAL 1 HOUR",
+    "INTERVAL YEAR TO MONTH": "INTERVAL '1-2' YEAR TO MONTH",
+    "ARRAY<INTERVAL DAY>": "array(INTERVAL 1 DAY)",
     "BINARY": "X'FFFE'",
     "TIMESTAMP_NTZ": "TIMESTAMP_NTZ '2024-02-29 12:30:00'",
 }

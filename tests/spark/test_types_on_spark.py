@@ -1,8 +1,9 @@
-"""Nested values, BINARY and TIMESTAMP_NTZ on Spark: the same views from its engine, and through its data source."""
+"""Nested values, BINARY, TIMESTAMP_NTZ, CHAR, VARCHAR and intervals on Spark: its engine, and its data source."""
 
 from __future__ import annotations
 
 import datetime
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,44 @@ SECOND = [{"id": 2, "s": {"a": 5, "b": ["y", "y" * 40]}, "m": None, "b": b"", "n
 
 def content(rows: list[dict[str, Any]]) -> set[Any]:
     return {frozen(row) for row in rows}
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore")
+def test_every_type_comes_from_spark_and_goes_back(spark: Any, tmp_path: Path) -> None:
+    """A DataFrame that stays on Spark, a tick on its workers, and the view through the data source."""
+    from deltic.spark import register  # noqa: PLC0415  needs the extra
+
+    session = deltic.Session(spark=spark, state=str(tmp_path / "state"), shards=1)
+    session.sql("""
+        CREATE TABLE t (
+            id INT PRIMARY KEY, i INTERVAL DAY TO SECOND, h INTERVAL HOUR, m INTERVAL YEAR TO MONTH, y INTERVAL YEAR,
+            c CHAR(3), v VARCHAR(4), a ARRAY<INTERVAL DAY TO SECOND>, s STRUCT<p: MAP<STRING, DATE>>
+        );
+        CREATE MATERIALIZED VIEW w AS
+            SELECT id, i, h, i + h AS b, CAST(CAST(y AS INTERVAL MONTH) AS INT) AS y, c, v, a, s, CAST(m AS STRING) AS m FROM t;
+        CREATE MATERIALIZED VIEW sums AS SELECT c, sum(i) AS i, avg(m) AS m FROM t GROUP BY c;
+    """)
+    frame = spark.sql("""
+        SELECT 1 AS id, INTERVAL '1 02:03:04.5' DAY TO SECOND AS i, INTERVAL 26 HOURS AS h, INTERVAL '-1-2' YEAR TO MONTH AS m,
+               INTERVAL 2 YEARS AS y, 'x' AS c, 'yz  ' AS v, array(INTERVAL '5' SECOND, NULL) AS a,
+               named_struct('p', map('k', DATE '2024-02-29')) AS s, 'insert' AS _op
+        UNION ALL SELECT 2, NULL, NULL, INTERVAL 5 MONTHS, NULL, 'x', NULL, NULL, NULL, 'insert'
+    """)
+    session.apply({"t": frame})
+    assert session.view("sums").rows() == [{"c": "x  ", "i": timedelta(days=1, seconds=7384.5), "m": -5}]
+    session.close()
+    register(spark)
+    read = spark.read.format("deltic").option("path", str(tmp_path / "state"))
+    rows = {row["id"]: row for row in read.option("view", "w").load().collect()}
+    first = rows[1]
+    assert (first["i"], first["h"]) == (timedelta(days=1, seconds=7384.5), timedelta(hours=26))
+    assert first["b"] == timedelta(days=2, seconds=14584.5)
+    assert (first["y"], first["m"], first["c"], first["v"]) == (24, "INTERVAL '-1-2' YEAR TO MONTH", "x  ", "yz  ")
+    assert (first["a"], first["s"]["p"]) == ([timedelta(seconds=5), None], {"k": datetime.date(2024, 2, 29)})
+    assert rows[2].asDict() == {**dict.fromkeys(first.asDict()), "id": 2, "c": "x  ", "m": "INTERVAL '0-5' YEAR TO MONTH"}
+    with pytest.raises(Exception, match="PySpark cannot read INTERVAL YEAR TO MONTH from a Python data source"):
+        read.option("view", "sums").load()
 
 
 @pytest.mark.slow

@@ -1,7 +1,8 @@
 """Support for the tests of expressions: a table of edge values, and terms, each an expression with its text in Spark's SQL.
 
 Columns: b BOOLEAN, t TINYINT, h SMALLINT, i j INT, l m BIGINT, f g FLOAT, x y DOUBLE, p q DECIMAL(10,2), r DECIMAL(38,10),
-w DECIMAL(38,0), v DECIMAL(5,5), s a STRING, u STRING of numbers, k STRING of dates, dt du DATE, ts tt TIMESTAMP.
+w DECIMAL(38,0), v DECIMAL(5,5), s a STRING, u STRING of numbers, k STRING of dates, dt du DATE, ts tt TIMESTAMP,
+iv INTERVAL DAY TO SECOND, iw INTERVAL HOUR, im INTERVAL YEAR TO MONTH, which Spark has as INT.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ from decimal import Decimal
 import pyarrow as pa
 
 from deltic.errors import EvaluationError
-from deltic.expr.functions import add_interval, resolve
+from deltic.expr.functions import resolve
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Column, Expr, Literal, Value
 from deltic.expr.typing import case, cast
+from deltic.intervals import FIRST, render
 from deltic.schema import (
     BIGINT,
     BOOLEAN,
     DATE,
+    DAY_TO_SECOND,
+    DAYS,
     DOUBLE,
     FLOAT,
     INT,
@@ -33,10 +37,12 @@ from deltic.schema import (
     STRING,
     TIMESTAMP,
     TINYINT,
+    YEAR_TO_MONTH,
     Field,
     Schema,
     Type,
     decimal,
+    interval,
 )
 
 UTC = datetime.UTC
@@ -83,6 +89,8 @@ _INSTANTS = tuple(map(instant, ("1970-01-01T00:00:00", "1969-12-31T23:59:59.9999
     "1960-01-01T12:00:00.9", "0001-01-01T00:00:00", "9999-12-31T23:59:59.999999", "2020-01-31T00:00:00", "2021-01-03T01:02:03.1",
     "1582-10-10T06:00:00", "2024-06-15T23:00:00.000001")))  # fmt: skip
 
+_SPANS = tuple(datetime.timedelta(microseconds=n) for n in (0, 1, -1, 500_000, 86_400_000_000, -93_784_500_000, 2**63 - 1, FIRST))
+
 COLUMNS: tuple[tuple[str, Type, Sequence[Value]], ...] = (
     ("b", BOOLEAN, (True, False)),
     ("t", TINYINT, _INTS[8]),
@@ -108,6 +116,9 @@ COLUMNS: tuple[tuple[str, Type, Sequence[Value]], ...] = (
     ("du", DATE, _DATES),
     ("ts", TIMESTAMP, _INSTANTS),
     ("tt", TIMESTAMP, _INSTANTS),
+    ("iv", DAY_TO_SECOND, _SPANS),
+    ("iw", interval("HOUR", "HOUR"), tuple(datetime.timedelta(hours=n) for n in (0, 1, -1, 25, 2_562_047_788, -100))),
+    ("im", YEAR_TO_MONTH, (0, 1, -1, 12, -14, 2**31 - 1, -(2**31), 25)),
 )
 
 SCHEMA = Schema(tuple(Field(name, type) for name, type, _ in COLUMNS))
@@ -164,6 +175,8 @@ def casting(term: Term, type: Type, lenient: bool = False) -> Term:
 def literal(value: Value, type: Type) -> Term:
     """A literal of a type that SQL can write."""
     match value:
+        case int() | datetime.timedelta() if type.is_interval:
+            text = render(value, type)
         case None:
             text = "NULL" if type == NULL else f"CAST(NULL AS {type.sql})"
         case str():
@@ -405,14 +418,9 @@ def _calendar() -> list[Term]:
     ]
     terms += [call("trunc", COLUMN["dt"], COLUMN["s"])]
     terms += _by_unit()
-    for words, months, days_, micros in (
-        ("1 MONTH", 1, 0, 0),
-        ("-14 MONTH", -14, 0, 0),
-        ("3 DAY", 0, 3, 0),
-        ("90 MINUTE", 0, 0, 5_400_000_000),
-    ):
-        for c in (COLUMN["dt"], COLUMN["ts"]):
-            terms.append(Term(f"({c.sql} + INTERVAL {words})", add_interval(c.expr, months, days_, micros)))
+    months, hours = interval("MONTH", "MONTH"), interval("HOUR", "HOUR")
+    for value, type in ((1, months), (-14, months), (datetime.timedelta(days=3), DAYS), (datetime.timedelta(hours=25), hours)):
+        terms += [infix(symbol, COLUMN[c], literal(value, type)) for symbol in "+-" for c in ("dt", "ts")]
     return terms
 
 

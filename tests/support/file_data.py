@@ -16,8 +16,10 @@ import pyarrow.parquet as pq
 
 from deltic.connectors.files import FileReader, Portion
 from deltic.connectors.source import DeadLetter
+from deltic.intervals import UNITS, interval_of
 from deltic.schema import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -27,6 +29,7 @@ from deltic.schema import (
     SMALLINT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     TINYINT,
     Field,
     Schema,
@@ -34,9 +37,13 @@ from deltic.schema import (
     Type,
     decimal,
 )
+from deltic.types import INTERVALS, PLAIN
 
 TYPES = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP, decimal(5, 2), decimal(18, 0), decimal(38, 10))
+OWN_TYPES = (*TYPES, BINARY, TIMESTAMP_NTZ, *(PLAIN[name] for name in INTERVALS))
 EVERY = TableSchema("every", Schema(tuple(Field(f"c{i}_{type_.name.lower()}", type_) for i, type_ in enumerate(TYPES))))
+OWN = TableSchema("own", Schema(tuple(Field(f"c{i}", type_, nullable=i % 2 == 0) for i, type_ in enumerate(OWN_TYPES))))
+"""Types that others do not write as Deltic does, too."""
 PLAIN_WORDS = ["a", "null", "NULL", "a,b", "ärger", "日本", "😀", "'", "{}", "1", "a|b;c", "in between"]
 WORDS = [*PLAIN_WORDS, "", " ", '"', '""', 'say "x"', "x\ny", "x\r\ny", "\t", "\\", "\\n", " a "]
 FIRST, LAST = dt.datetime(1, 1, 1, tzinfo=dt.UTC), dt.datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=dt.UTC)
@@ -51,9 +58,17 @@ def random_value(chance: random.Random, type_: Type, *, plain: bool = False) -> 
         return chance.choice([0, 1, -1, -bound, bound - 1, chance.randrange(-bound, bound)])
     if type_.is_decimal:
         most = 10**type_.precision - 1
-        unscaled = chance.choice([0, 1, -1, most, -most, chance.randrange(10 ** chance.randint(1, type_.precision))])
+        unscaled = chance.choice([0, 1, -1, most, -most // 2, chance.randrange(10 ** chance.randint(1, type_.precision))])
         return Decimal(unscaled).scaleb(-type_.scale, _ENOUGH_DIGITS)
+    if type_.is_interval:
+        unit = UNITS[type_.fields[1]]
+        most = ((2**63 if type_.is_day_time else 2**31) - 1) // unit
+        return interval_of(chance.choice([0, 1, -1, most, -most // 2, chance.randrange(most)]) * unit, type_)
     match type_.name:
+        case "BINARY":
+            return chance.choice([b"", b"\xff", b"text", chance.randbytes(40)])
+        case "TIMESTAMP_NTZ":
+            return random_timestamp(chance, plain=plain).replace(tzinfo=None)
         case "BOOLEAN":
             return chance.random() < 0.5
         case "FLOAT":
@@ -84,7 +99,7 @@ def random_rows(chance: random.Random, table: TableSchema, count: int, *, plain:
         return None if field.nullable and chance.random() < 1 / 6 else random_value(chance, field.type, plain=plain)
 
     columns = [pa.array([value(field) for _ in range(count)], field.type.arrow) for field in table.schema]
-    return pa.Table.from_arrays(columns, names=list(table.schema.names))
+    return pa.Table.from_arrays(columns, schema=table.schema.arrow)
 
 
 def read(folder: Path, table: TableSchema, format: str, *, start: int = 0, **options: Any) -> list[Portion]:

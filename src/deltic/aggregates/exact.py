@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Iterable
 from decimal import Context, Decimal
 from fractions import Fraction
 
+from deltic.aggregates.definition import Rows
 from deltic.errors import ArithmeticOverflow
 from deltic.expr.nodes import Value
+from deltic.intervals import interval_of, units_of
 from deltic.schema import INTEGER_BITS, Type
 
 ROOT_BITS = 160
@@ -84,6 +87,23 @@ def fitted(total: int, type: Type) -> int:
     if not -half <= total < half:
         raise ArithmeticOverflow(f"an aggregate is out of range for {type.sql}: {total}")
     return total
+
+
+def interval_total(rows: Rows, type: Type) -> Value:
+    """Σ value·weight of intervals, in microseconds or months, as an interval. Raises ArithmeticOverflow."""
+    total = 0
+    for (value,), weight in rows:
+        assert isinstance(value, int | datetime.timedelta)
+        total += units_of(value) * weight
+    return as_interval(total, type)
+
+
+def as_interval(units: int, type: Type) -> Value:
+    """Raises ArithmeticOverflow if the type does not have it."""
+    value = interval_of(units, type)
+    if value is None:
+        raise ArithmeticOverflow(f"an aggregate is out of range for {type.sql}")
+    return value
 
 
 def half_up(number: Fraction, scale: int) -> int:

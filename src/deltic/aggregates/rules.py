@@ -34,6 +34,11 @@ def numeric(name: str, type: Type, span: Span | None) -> Type:
     return type
 
 
+def summable(name: str, type: Type, span: Span | None) -> Type:
+    """As `numeric`, or an INTERVAL."""
+    return type if type.is_interval else numeric(name, type, span)
+
+
 def doubles(name: str, types: Sequence[Type], span: Span | None) -> Signature:
     """Numeric arguments, cast to DOUBLE, with a DOUBLE result."""
     for type in types:
@@ -84,13 +89,13 @@ def first_values(rows: Rows, *, descending: bool) -> Value:
 
 
 def exact_sum(argument: Expr) -> Sum:
-    """The exact sum of a number in its own type."""
+    """The exact sum of a number in its own type, or of an INTERVAL's microseconds or months."""
     type = argument.type
     if type.is_float:
         return Digits("real", (as_double(argument),))
     if type.is_decimal:
         return Measure("decimal", argument)
-    return Measure("bigint" if type == BIGINT else "int", argument)
+    return Measure("bigint" if type == BIGINT or type.is_day_time else "int", argument)
 
 
 def as_double(argument: Expr) -> Expr:

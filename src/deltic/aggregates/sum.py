@@ -1,4 +1,4 @@
-"""SUM: a BIGINT for integers, ten more digits for decimals, and for floats the correctly rounded exact sum, independent of order."""
+"""SUM: a BIGINT for integers, ten more digits for decimals, the INTERVAL of intervals; for floats the exact sum, rounded once."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from deltic.aggregates.definition import AggregateFunction, Linear, Rows, Signature
-from deltic.aggregates.exact import as_decimal, fitted, float_sum, number
-from deltic.aggregates.rules import exact_sum, numeric
+from deltic.aggregates.exact import as_decimal, fitted, float_sum, interval_total, number
+from deltic.aggregates.rules import exact_sum, summable
 from deltic.errors import Span
 from deltic.expr.nodes import Value
 from deltic.expr.typing import bounded
@@ -21,17 +21,21 @@ def sum_type(type: Type) -> Type:
     >>> sum_type(decimal(10, 2)).sql
     'DECIMAL(20,2)'
     """
+    if type.is_interval:
+        return type
     if type.is_decimal:
         return bounded(type.precision + 10, type.scale)
     return BIGINT if type.is_integer else DOUBLE
 
 
 def _rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
-    argument = numeric(name, types[0], span)
+    argument = summable(name, types[0], span)
     return Signature((argument,), sum_type(argument))
 
 
 def _reference(rows: Rows, signature: Signature) -> Value:
+    if signature.result.is_interval:
+        return interval_total(rows, signature.result)
     values = [(value, weight) for (value,), weight in rows]
     if signature.result.is_float:
         return float_sum(values)

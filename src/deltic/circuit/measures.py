@@ -26,17 +26,24 @@ def measure_weights(measure: Measure, values: pa.Array | np.ndarray, weight: np.
     if isinstance(values, pa.Array):
         if measure.kind == "count":
             return (weight if not values.null_count else weight * pc.is_valid(values).to_numpy(zero_copy_only=False),)
-        values = values.fill_null(0) if values.null_count else values
+        values = values.fill_null(pa.scalar(0, values.type)) if values.null_count else values
     elif measure.kind == "count":
         return (weight,)
     if measure.kind == "decimal":
         limbs: Sequence[np.ndarray] = decimal_limbs(values)
     else:
-        numbers = values if isinstance(values, np.ndarray) else values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        numbers = values if isinstance(values, np.ndarray) else _integers(values)
         limbs = (numbers,) if measure.kind == "int" else split64(numbers) if measure.kind == "bigint" else _split_rounded(numbers)
     if len(weight) and weight.max() < LIGHT and weight.min() > -LIGHT:
         return tuple(limb * weight for limb in limbs)
     return tuple(multiply(limb, weight) for limb in limbs)
+
+
+def _integers(values: pa.Array) -> np.ndarray:
+    """int64[n]: integers, or microseconds."""
+    plain = values.view(pa.int64()) if pa.types.is_duration(values.type) else values
+    numbers: np.ndarray = plain.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return numbers
 
 
 def carry_pairs(

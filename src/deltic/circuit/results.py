@@ -19,9 +19,10 @@ from deltic.aggregates import Signature, aggregate_function
 from deltic.aggregates.definition import DigitKind, Linear, MeasureKind, Totals
 from deltic.errors import ArithmeticOverflow, Span
 from deltic.expr.nodes import Value
+from deltic.intervals import FIRST
 from deltic.schema import BIGINT, Field, Type
 from deltic.trace.consolidate import consolidate
-from deltic.trace.encoding import encode, encode_words
+from deltic.trace.encoding import MARKER, encode, encode_words
 from deltic.trace.rows import Rows
 from deltic.trace.strings import StringTable
 from deltic.trace.sums import carry, divide_decimal, join64, join_decimal, round_limbs, sum_digits
@@ -104,6 +105,8 @@ def result_words(
 
 def _total_words(result: Result, source: SumSource, sums: Words, digits: Sequence[SlotDigits], none: np.ndarray) -> Words:
     slot = source.slot
+    if result.target.type.is_interval:
+        return _interval_words(result, *_interval_sum(result.target.type, source, sums), none)
     match source.kind:
         case "count" | "int":
             return _nullable(sums[slot], none, result.target)
@@ -139,6 +142,12 @@ def _total_words(result: Result, source: SumSource, sums: Words, digits: Sequenc
 
 def _mean_words(result: Result, source: SumSource, sums: Words, digits: Sequence[SlotDigits], none: np.ndarray) -> Words:
     slot, counts = source.slot, sums[result.counted]
+    if result.target.type.is_interval:
+        total, overflow = _interval_sum(result.target.type, source, sums)
+        by = np.where(none, 1, np.abs(counts))
+        quotient, rest = np.divmod(np.abs(total), by)
+        quotient += rest >= by - rest  # half away from zero
+        return _interval_words(result, np.where((total < 0) != (counts < 0), -quotient, quotient), overflow, none)
     match source.kind:
         case "decimal":
             value, overflow = divide_decimal(sums[slot : slot + source.width], counts, source.scale, result.target.type)
@@ -159,6 +168,25 @@ def _mean_words(result: Result, source: SumSource, sums: Words, digits: Sequence
             raise AssertionError(f"no mean of {source.kind}")
     divisors = np.where(none | (number == 0), 1, counts)  # a total of 0.0 has the mean 0.0, whatever the sign of the count
     return encode_words(pa.array(number / divisors, mask=none), result.target)
+
+
+def _interval_sum(type_: Type, source: SumSource, sums: Words) -> tuple[np.ndarray, np.ndarray]:
+    """(a sum of microseconds or months, where the type does not have it)."""
+    if source.kind == "bigint":
+        total, overflow = join64(*sums[source.slot : source.slot + 2])
+    else:
+        total, overflow = sums[source.slot], np.zeros(len(sums[source.slot]), bool)
+    return total, overflow | (total < FIRST if type_.is_day_time else (total < -(2**31)) | (total >= 2**31))
+
+
+def _interval_words(result: Result, units: np.ndarray, overflow: np.ndarray, none: np.ndarray) -> Words:
+    """The words of intervals. Raises ArithmeticOverflow where the sum does not fit."""
+    if result.kind.startswith("try_"):
+        none = none | overflow
+    if (overflow & ~none).any():
+        remedy = "try_sum and try_avg give NULL instead"
+        raise ArithmeticOverflow(f"arithmetic overflow: a sum of {result.target.type}", span=result.span, remedy=remedy)
+    return (np.where(none, MARKER, units),)
 
 
 def _computed_words(result: Result, sums: Words, digits: Sequence[SlotDigits], strings: StringTable) -> Words:

@@ -17,11 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltic.connectors.recognise import Column
+from deltic.domains import has_distinct_keys, outside
 from deltic.errors import ConstraintViolation, FrameError
-from deltic.schema import Field, Type, outside_calendar
-from deltic.types import frozen_list, has_distinct_keys
+from deltic.schema import Field, Type
+from deltic.types import frozen_list
 
 _MOST_PLACES: Final = 38
+_MONTH_DAY_NANO: Final = pa.month_day_nano_interval()
 _MISFITS: Final = (pa.ArrowException, OverflowError, UnicodeEncodeError, ValueError, TypeError)
 
 
@@ -52,14 +54,14 @@ def check_nulls(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
         )
 
 
-def check_calendar(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
-    """Raises ConstraintViolation for a date or timestamp outside the years 1 to 9999, which Python cannot represent."""
-    row = outside_calendar(field.type, column)
-    if row < 0 and (row := _with_bad_keys(field.type, column)) >= 0:
+def check_domain(column: pa.ChunkedArray[Any], field: Field, where: str) -> None:
+    """Raises ConstraintViolation for a value that Arrow can represent and the type cannot, such as a date after the year 9999."""
+    wrong = outside(field.type, column)
+    if wrong is None and (row := _with_bad_keys(field.type, column)) >= 0:
         message = f"{where}, row {row}, column {field.name}: a MAP with a key that is NULL, or there twice"
         raise ConstraintViolation(message, expected=field.type.values)
-    if row >= 0:
-        message = f"{where}, row {row}, column {field.name}: a {field.type.sql} outside the years 1 to 9999"
+    if wrong is not None:
+        message = f"{where}, row {wrong.row}, column {field.name}: {wrong.what}"
         raise ConstraintViolation(message, expected=field.type.values)
 
 
@@ -123,6 +125,10 @@ def may_become(source: pa.DataType, target: Type) -> bool:
         return bool(t.is_large_string(source) or t.is_string_view(source))
     if target.name == "DATE":
         return bool(t.is_date64(source))
+    if target.is_day_time:
+        return bool(t.is_duration(source))
+    if target.is_year_month:
+        return bool(t.is_integer(source) or source == _MONTH_DAY_NANO)
     if target.name == "BINARY":
         return bool(t.is_large_binary(source) or t.is_binary_view(source) or t.is_fixed_size_binary(source))
     if target.name == "TIMESTAMP_NTZ":
@@ -151,9 +157,24 @@ def cast(part: pa.ChunkedArray[Any], target: Type) -> pa.ChunkedArray[Any]:
     source, arrow_type = part.type, target.arrow
     if target.is_decimal and pa.types.is_integer(source):
         return part.cast(pa.decimal256(76, target.scale)).cast(arrow_type)  # from int64, Arrow requires room for 19 digits first
+    if source == _MONTH_DAY_NANO:
+        return pa.chunked_array([_months(chunk.to_pylist()) for chunk in part.chunks], arrow_type)
     if target.name == "STRUCT":
         return pa.chunked_array([_struct(chunk, target) for chunk in part.chunks], arrow_type)
     return part.cast(arrow_type)
+
+
+def _months(values: Sequence[object]) -> pa.Array[Any]:
+    """Numbers of months. Raises ArrowInvalid for an interval with days or less."""
+    return pa.array([_month_count(value) for value in values], pa.int32())
+
+
+def _month_count(value: object) -> object:
+    if isinstance(value, pa.MonthDayNano):
+        if value.days or value.nanoseconds:
+            raise pa.ArrowInvalid("an interval of months with days")
+        return value.months
+    return value
 
 
 def _struct(chunk: pa.Array[Any], wanted: Type) -> pa.Array[Any]:
@@ -193,6 +214,8 @@ def _is_kind(kind: type, allowed: tuple[type, ...]) -> bool:
 def _build(values: list[object], target: Type) -> pa.ChunkedArray[Any]:
     if target.is_decimal and any(isinstance(value, Decimal) and _is_too_fine(value) for value in values):
         raise pa.ArrowInvalid("too many decimal places, on which Arrow may crash")
+    if target.is_year_month:
+        return pa.chunked_array([_months(values)])
     if target.name == "TIMESTAMP_NTZ" and any(isinstance(value, datetime) and value.tzinfo is not None for value in values):
         raise pa.ArrowInvalid("a time with a zone, which Arrow would leave out")
     array = pa.array(values, type=target.arrow)
@@ -221,6 +244,8 @@ def _plain(value: Any, wanted: Type) -> object:
             return [(_plain(key, types[0]), _plain(item, types[1])) for key, item in pairs]
         case "STRUCT":
             return tuple(_plain(part, kind) for part, kind in zip(_in_order(value, wanted), types, strict=True))
+        case _ if wanted.is_year_month:
+            return _month_count(value)
         case "DECIMAL":
             return Decimal(value) if isinstance(value, int) else value
         case _:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from deltic.connectors.fitting import check_calendar, check_lengths, check_nulls, fit
+from deltic.connectors.fitting import check_domain, check_lengths, check_nulls, fit
 from deltic.connectors.recognise import Column, Columns, columns_of
 from deltic.errors import FrameError
 from deltic.purity import shown
@@ -136,7 +136,7 @@ def _checked(rows: Fitted, table: TableSchema) -> Fitted:
     for i, field in enumerate(table.schema.fields):
         if not field.nullable and (column := rows.column(i)).null_count:
             check_nulls(column, field, _where(table))
-        check_calendar(rows.column(i), field, _where(table))
+        check_domain(rows.column(i), field, _where(table))
         if field.type.is_limited:
             rows = rows.set_column(i, rows.schema.field(i), check_lengths(rows.column(i), field, _where(table)))
     return rows

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from deltic.errors import FrameError
 from deltic.schema import Schema
 
+_YEAR_MONTH: Final = ("interval year", "interval month")
+"""How Spark's names of their types begin."""
 Column: TypeAlias = "pa.ChunkedArray[Any] | list[object]"
 
 
@@ -35,6 +37,24 @@ def is_spark(frame: object) -> bool:
     return any(t.__name__ == "DataFrame" and t.__module__.startswith("pyspark.sql") for t in type(frame).__mro__)
 
 
+def in_arrow(frame: Any, where: str) -> Any:
+    """The DataFrame of PySpark with its intervals of years and months as numbers of months: Python's Arrow has no type for them.
+
+    Raises FrameError for such intervals within nested values.
+    """
+    columns = []
+    for name, kind in frame.dtypes:
+        quoted = "`" + name.replace("`", "``") + "`"
+        if kind.startswith(_YEAR_MONTH):
+            columns.append(f"CAST(CAST({quoted} AS INTERVAL MONTH) AS INT) AS {quoted}")
+        elif any(word in kind for word in _YEAR_MONTH):
+            message = f"{where}, column {name}: {kind} cannot be read from Spark"
+            raise FrameError(message, expected="intervals of years and months as columns of their own")
+        else:
+            columns.append(quoted)
+    return frame.selectExpr(*columns) if any(" AS " in column for column in columns) else frame
+
+
 def is_pandas(frame: object) -> bool:
     return any(t.__name__ == "DataFrame" and t.__module__.startswith("pandas.") for t in type(frame).__mro__)
 
@@ -49,7 +69,7 @@ def columns_of(frame: Any, schema: Schema, where: str) -> Columns:
     if isinstance(frame, pa.RecordBatch):
         return _of_arrow(pa.Table.from_batches([frame]))
     if is_spark(frame):
-        return _of_arrow(frame.toArrow())
+        return _of_arrow(in_arrow(frame, where).toArrow())
     if is_pandas(frame):
         return _of_pandas(frame, schema, where)
     if isinstance(frame, Sequence) and not isinstance(frame, (str, bytes)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deltic.expr.failing import can_fail
-from deltic.expr.functions import add_interval, known_functions, resolve
+from deltic.expr.functions import known_functions, resolve
 from deltic.expr.functions.chains import chained
 from deltic.expr.nodes import TRUE, Call, Case, Cast, Column, Expr, Literal, Value, children, columns_of
 from deltic.expr.typing import case, cast, common_type
@@ -17,7 +17,6 @@ __all__ = [
     "Expr",
     "Literal",
     "Value",
-    "add_interval",
     "can_fail",
     "case",
     "cast",

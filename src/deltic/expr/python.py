@@ -15,12 +15,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from deltic.domains import outside
 from deltic.errors import EvaluationError
 from deltic.expr.failures import at_row
 from deltic.expr.nodes import Expr, PythonFunction, UserFunction, Value
 from deltic.expr.rows.ordering import total_key
+from deltic.intervals import UNITS, interval_of, units_of
 from deltic.purity import shown
-from deltic.schema import BINARY, BOOLEAN, DATE, DOUBLE, INTEGER_BITS, STRING, TIMESTAMP, TIMESTAMP_NTZ, Schema, Type, outside_calendar
+from deltic.schema import BINARY, BOOLEAN, DATE, DOUBLE, INT, INTEGER_BITS, STRING, TIMESTAMP, TIMESTAMP_NTZ, Schema, Type
 from deltic.types import frozen_list
 
 FunctionCall = tuple[UserFunction, tuple[Expr, ...]]
@@ -179,8 +181,8 @@ def checked_array(expr: PythonFunction, result: Any, length: int) -> pa.Array:
         array = array.cast(expr.type.arrow)
     except pa.ArrowException as error:
         raise at_row(_misfit(expr, f"an array of {array.type}", expr.type.sql), 0) from error
-    if (row := outside_calendar(expr.type, array)) >= 0:  # Arrow supports years beyond 9999
-        raise at_row(_misfit(expr, "a time outside the years 1 to 9999", expr.type.sql), row)
+    if (wrong := outside(expr.type, array)) is not None:  # Arrow supports years beyond 9999
+        raise at_row(_misfit(expr, wrong.what, expr.type.sql), wrong.row)
     if array.null_count and not expr.nullable:
         raise at_row(_misfit(expr, "NULL", f"{expr.type.sql} NOT NULL"), int(array.is_null().index(True).as_py()))
     return array
@@ -208,6 +210,8 @@ def _value_of(type: Type, value: Any) -> Value:
         return _decimal(decimal.Decimal(value), type) if isinstance(value, decimal.Decimal | int) and not isinstance(value, bool) else None
     if type.is_nested:
         return _nested(type, value)
+    if type.is_interval:
+        return _interval(type, value)
     match value:
         case bool():
             return value if type == BOOLEAN else None
@@ -226,6 +230,17 @@ def _value_of(type: Type, value: Any) -> Value:
             return value
         case _:
             return None
+
+
+def _interval(type: Type, value: Any) -> Value:
+    """A timedelta, or a number of months, without a part of the last field."""
+    if type.is_year_month:
+        value = _value_of(INT, value)
+    elif not isinstance(value, datetime.timedelta):
+        return None
+    if value is None or units_of(value) % UNITS[type.fields[1]]:
+        return None
+    return interval_of(units_of(value), type)
 
 
 def _nested(type: Type, value: Any) -> Value:

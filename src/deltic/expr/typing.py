@@ -13,6 +13,7 @@ from typing import Final
 from deltic.errors import EvaluationError, Span, TypeMismatch
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Literal, Value, lookup_key
+from deltic.kinds import DAY_TIME, YEAR_MONTH
 from deltic.schema import (
     BIGINT,
     BINARY,
@@ -29,6 +30,7 @@ from deltic.schema import (
     TINYINT,
     Type,
     decimal,
+    interval,
 )
 
 MAX_PRECISION: Final = 38
@@ -38,6 +40,8 @@ MANY_CONSTANTS: Final = 8
 INTEGER_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 _MOMENTS: Final = (DATE, TIMESTAMP_NTZ, TIMESTAMP)
 """Each can be the ones after it."""
+_NARROW_FIELDS: Final = ("DAY", "YEAR", "MONTH")
+"""Their greatest number is an INT."""
 _NUMBERS: Final = (TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE)
 
 
@@ -112,6 +116,8 @@ def _wider(left: Type, right: Type) -> Type | None:
         return right
     if left.is_nested or right.is_nested:
         return _wider_nested(left, right)
+    if left.is_interval or right.is_interval:
+        return _wider_interval(left, right)
     if STRING in (left, right):
         return _with_string(right if left == STRING else left)
     if left.is_numeric and right.is_numeric:
@@ -126,6 +132,15 @@ def _wider_nested(left: Type, right: Type) -> Type | None:
     types = [_wider(a.type, b.type) for a, b in zip(left.parts, right.parts, strict=True)]
     parts = [replace(part, type=type) for part, type in zip(left.parts, types, strict=True) if type is not None]
     return Type(left.name, parts=tuple(parts)) if len(parts) == len(types) else None
+
+
+def _wider_interval(left: Type, right: Type) -> Type | None:
+    """From the longer first field to the shorter last one, of two of one family."""
+    family = DAY_TIME if left.is_day_time and right.is_day_time else YEAR_MONTH
+    if not (left.is_interval and left.is_day_time == right.is_day_time and left.is_year_month == right.is_year_month):
+        return None
+    places = [tuple(map(family.index, type.fields)) for type in (left, right)]
+    return interval(family[min(start for start, _ in places)], family[max(end for _, end in places)])
 
 
 def _with_string(other: Type) -> Type:
@@ -151,6 +166,8 @@ def can_cast(source: Type, target: Type) -> bool:
         return _can_cast_parts(source, target)
     if source == STRING:
         return True
+    if source.is_interval or target.is_interval:
+        return _can_cast_interval(source, target)
     if source.is_numeric:
         return target.is_numeric or target in (BOOLEAN, TIMESTAMP)
     if source == BOOLEAN:
@@ -158,6 +175,14 @@ def can_cast(source: Type, target: Type) -> bool:
     if source in _MOMENTS:
         return target in _MOMENTS or (source == TIMESTAMP and target.is_numeric)
     return False
+
+
+def _can_cast_interval(source: Type, target: Type) -> bool:
+    """Within a family; and between an interval and an exact number, which counts its last field."""
+    if source.is_interval and target.is_interval:
+        return source.is_day_time == target.is_day_time
+    number = target if source.is_interval else source
+    return number.is_integer or number.is_decimal
 
 
 def _can_cast_parts(source: Type, target: Type) -> bool:
@@ -175,6 +200,10 @@ def cast_can_fail(source: Type, target: Type) -> bool:
         return source.name == "MAP" or any(cast_can_fail(a.type, b) for a, b in zip(source.parts, targets, strict=True))
     if source == target or NULL in (source, target) or STRING in (source, target):
         return source == BINARY != target or (source == STRING != target and target != BINARY)
+    if source.is_interval or target.is_interval:
+        return not (
+            source.is_interval and (target.is_interval or target == BIGINT or (target == INT and source.fields[1] in _NARROW_FIELDS))
+        )
     if target.is_decimal:
         return _decimal_can_fail(source, target)
     if target.is_integer:
@@ -219,6 +248,8 @@ def _cast_remedy(source: Type, target: Type) -> str | None:
         return "date_add(DATE '1970-01-01', n) converts a number of days to a date"
     if source == DATE and target.is_integer:
         return "datediff(d, DATE '1970-01-01') converts a date to a number of days"
+    if source.is_interval or target.is_interval:
+        return "EXTRACT takes an interval apart; a cast to BIGINT counts its last field"
     if source.is_nested or target.is_nested:
         return "array(), map() and named_struct() make nested values; s.field, element_at() and explode() take them apart"
     return None

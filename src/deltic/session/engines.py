@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from deltic.connectors.recognise import in_arrow
 from deltic.runtimes import Runtime
 from deltic.runtimes.embedded import DurableEmbedded, Embedded
 from deltic.schema import TableSchema
@@ -14,7 +15,7 @@ def spark_changes(frame: Any, table: TableSchema, sequence: str | None) -> Any:
     """A Spark DataFrame as changes that stay on Spark."""
     from deltic.runtimes.spark import SparkChanges  # noqa: PLC0415  pyspark is an optional extra
 
-    return SparkChanges(frame, table, sequence)
+    return SparkChanges(in_arrow(frame, f"table {table.name}"), table, sequence)
 
 
 def open_runtime(options: RunOptions) -> Runtime:

@@ -12,6 +12,7 @@ from threading import Event, RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from deltic.connectors.recognise import in_arrow
 from deltic.errors import CatalogError, DelticError, SetupError
 from deltic.pipeline import Pipeline, Progress
 from deltic.pipeline.bound_program import BoundProgram
@@ -131,7 +132,7 @@ class StreamingPipeline:
         schema = self._fed(table)
         check_streaming(frame, schema)
         inserts = tagged_table(frame.columns, schema, sequence).inserts
-        self._streams.append((Fed(schema.name, sequence, inserts), frame))
+        self._streams.append((Fed(schema.name, sequence, inserts), in_arrow(frame, f"table {schema.name}")))
         return self
 
     def foreach_batch(self, table: str, sequence: str | None = None, *, name: str | None = None) -> BatchFunction:

@@ -1,9 +1,9 @@
 """Values as words: one or two int64 for each, so that the order of words is the order of values, NULL first.
 
-Integers, BOOLEAN (0, 1), DATE (days) and TIMESTAMP (microseconds UTC) are themselves. FLOAT and DOUBLE are the bits of the double b,
-as they are if b ≥ 0, else with all but the sign flipped; there is one NaN, and -0.0 is the word -1. DECIMAL of up to 18 digits is
-the unscaled integer, a wider one its high and low 64 bits, the low with its top bit flipped. A STRING is its id (trace/strings.py),
-which has no order; so is a BINARY, and an ARRAY, MAP or STRUCT that of its canonical bytes.
+Integers, BOOLEAN (0, 1), DATE (days), TIMESTAMP (microseconds UTC) and INTERVAL (microseconds or months) are themselves.
+FLOAT and DOUBLE are the bits of the double b, as they are if b ≥ 0, else with all but the sign flipped; there is one NaN, and -0.0
+is the word -1. DECIMAL of up to 18 digits is the unscaled integer, a wider one its high and low 64 bits, the low with its top bit flipped.
+A STRING is its id (trace/strings.py), which has no order; so is a BINARY, and an ARRAY, MAP or STRUCT that of its canonical bytes.
 NULL is the marker, INT64_MIN, in the first word (0 in the second); a nullable BIGINT has a flag word before its
 value instead: 0 for NULL, whose value is then 0, else 1. A VOID is always the marker.
 """

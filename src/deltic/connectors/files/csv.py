@@ -1,6 +1,6 @@
 """CSV: records of RFC 4180, in UTF-8, whose fields stand in the table's order or under a header; quoted fields may span lines.
 
-A field equal to `null_value` is NULL; in quotes it is a STRING of that text, but still NULL for every other type. A record with too
+A field equal to `null_value` is NULL; in quotes it is a STRING or BINARY of that text, but still NULL for other types. A record with too
 many or too few fields is torn. Faults of the whole file (its header, its encoding, an unterminated quote) are SourceErrors.
 Records are counted without the header and without empty lines.
 """
@@ -24,7 +24,7 @@ from pyarrow.csv import ConvertOptions, InvalidRow, ParseOptions, ReadOptions, o
 from deltic.connectors.files.portions import Fault, ParsedBlock, ParsedColumn, in_table_order, remedy_for_extra
 from deltic.connectors.files.text import from_text
 from deltic.errors import SourceError
-from deltic.schema import STRING, Field, TableSchema
+from deltic.schema import BINARY, STRING, Field, TableSchema
 
 _ROWS: Final = 1 << 16
 _BYTES: Final = 8 << 20
@@ -81,7 +81,7 @@ class CsvFiles:
         if field.type.read == STRING:
             return ParsedColumn(texts, {})
         null = pc.equal(texts, self._null)
-        if pc.any(null).as_py():  # it was quoted: no number, date or time looks like this
+        if field.type != BINARY and pc.any(null).as_py():  # it was quoted: no number, date or time looks like this
             texts = pc.if_else(null, pa.scalar(None, pa.string()), texts)
         return from_text(field.type).column(texts)
 

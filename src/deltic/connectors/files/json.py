@@ -1,8 +1,8 @@
 """JSON lines: one object per line, in UTF-8. Field names are case-insensitive; a missing field is NULL, an unknown one an error of the row.
 
-Numbers are JSON numbers, DECIMAL also a string; strings, dates and timestamps are strings;
-BINARY is a string in base 64; an ARRAY is an array, a STRUCT and a MAP are objects; FLOAT and DOUBLE take NaN, Infinity and
--Infinity beside numbers, as words or as strings. Every line counts as a row, even an empty one, which is skipped.
+Numbers are JSON numbers, DECIMAL also a string; strings, dates and timestamps are strings; BINARY is a string in base 64; an INTERVAL is a
+string, one of years and months also the number of its months; an ARRAY is an array, a STRUCT and a MAP are objects; FLOAT and DOUBLE take
+NaN, Infinity and -Infinity beside numbers, as words or as strings. Every line counts as a row, even an empty one, which is skipped.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from pyarrow.json import ParseOptions, ReadOptions, read_json
 from deltic.connectors.files.portions import Fault, ParsedBlock, ParsedColumn, quoted, remedy_for_extra
 from deltic.connectors.files.text import MOST_DIGITS, expected_text, from_text, is_no_number, parse
 from deltic.errors import SourceError
-from deltic.schema import Field, TableSchema, Type
+from deltic.intervals import UNITS
+from deltic.schema import INT, Field, TableSchema, Type
+from deltic.types import INTERVALS
 
 _BYTES: Final = 4 << 20
 _LONGEST: Final = 64 << 20
 _ROWS: Final = 1 << 16
 _FEW: Final = 32
 _WHITE: Final = b" \t\r"
-_IN_STRINGS: Final = ("STRING", "CHAR", "VARCHAR", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
+_IN_STRINGS: Final = ("STRING", "CHAR", "VARCHAR", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", *INTERVALS)
 _DIGITS: Final = bytes.maketrans(b"123456789.E", b"0000000000e")
 _Row = list[object]
 
@@ -240,6 +242,8 @@ def _value(value: object, target: Type) -> object:
     if isinstance(value, bool):
         return value if target.name == "BOOLEAN" else _mistyped(value, target)
     if isinstance(value, _Number):
+        if target.is_year_month:
+            return _months(value, target)
         return parse(value, target) if target.is_numeric else _mistyped(value, target)
     if not isinstance(value, str):
         return _mistyped(value, target)
@@ -248,6 +252,14 @@ def _value(value: object, target: Type) -> object:
     if target.is_decimal or target.name in _IN_STRINGS or (target.is_float and is_no_number(value)):
         return parse(value, target)
     return _mistyped(value, target)
+
+
+def _months(value: _Number, target: Type) -> object:
+    """A year-month interval that is written as a number of months."""
+    months = parse(value, INT)
+    if isinstance(months, Fault) or months % UNITS[target.fields[1]]:
+        return _mistyped(value, target)
+    return months
 
 
 def _nested(value: object, target: Type) -> object:

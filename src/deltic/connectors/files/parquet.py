@@ -18,7 +18,7 @@ from deltic.connectors.files.converting import Conversion
 from deltic.connectors.files.portions import Fault, ParsedBlock, ParsedColumn, in_table_order, remedy_for_extra
 from deltic.connectors.fitting import cast, may_become, shown, without_dictionary
 from deltic.errors import SourceError
-from deltic.schema import Field, TableSchema
+from deltic.schema import Field, TableSchema, Type
 
 _ROWS: Final = 1 << 16
 _MAGIC: Final = b"PAR1"
@@ -86,7 +86,7 @@ class ParquetFiles:
         for field, i in zip(self._fields, order, strict=True):
             stored = schema.field(i).type
             plain = stored.value_type if pa.types.is_dictionary(stored) else stored
-            if plain != field.type.arrow and not may_become(plain, field.type):
+            if plain != field.type.arrow and not may_become(plain, field.type) and not _as_spark_writes(plain, field.type):
                 self._fail(name, f"column {field.name}: found {plain}", field.type.values, "write it with this type")
         return order
 
@@ -98,12 +98,19 @@ class ParquetFiles:
 def _column(array: pa.Array, field: Field) -> ParsedColumn:
     if pa.types.is_dictionary(array.type):
         array = without_dictionary(pa.chunked_array([array])).chunk(0)
+    if _as_spark_writes(array.type, field.type):
+        array = array.view(field.type.arrow)
     if array.type == field.type.arrow and field.type.is_nested:
         return Conversion(array.type, _validated, lambda scalar: _one(scalar, field)).column(array)
     if array.type == field.type.arrow:
         return _checked_text(array, field) if pa.types.is_string(array.type) else ParsedColumn(array, {})
     conversion = Conversion(field.type.arrow, lambda part: cast(part, field.type), lambda scalar: _one(scalar, field))
     return conversion.column(array)
+
+
+def _as_spark_writes(stored: pa.DataType, target: Type) -> bool:
+    """Whether it is a day-time INTERVAL as Spark stores one, in microseconds."""
+    return bool(target.is_day_time and stored == pa.int64())
 
 
 def _checked_text(array: pa.Array, field: Field) -> ParsedColumn:

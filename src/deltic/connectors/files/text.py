@@ -4,7 +4,7 @@ Integers: digits with an optional sign. DECIMAL: also with a point and an expone
 rounded once, or NaN, Inf and Infinity in any case; a finite number out of range is refused. BOOLEAN: true or false in any case.
 DATE: yyyy-mm-dd. TIMESTAMP: a date, then optionally T or a space and hh, hh:mm or hh:mm:ss with up to six digits after the point
 (more if they are zeros), then optionally a zone: Z, UTC, GMT, ±hh, ±hhmm or ±hh:mm, with or without a space; UTC if there is none.
-TIMESTAMP_NTZ: so, without a zone. BINARY: base 64.
+TIMESTAMP_NTZ: so, without a zone. BINARY: base 64. INTERVAL: as SQL casts it to text, or only what stands in its quotes.
 A month, day, hour, minute or second may have one digit, which is slower to parse. Years are 1 to 9999, with four digits.
 """
 
@@ -25,7 +25,9 @@ import pyarrow.compute as pc
 
 from deltic.connectors.files.converting import Conversion
 from deltic.connectors.files.portions import Fault, quoted
-from deltic.schema import INTEGER_BITS, Type
+from deltic.intervals import UNITS, render, units_of
+from deltic.intervals import parse as parse_interval
+from deltic.schema import DAY_TO_SECOND, INTEGER_BITS, Type
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?")
@@ -38,6 +40,8 @@ _TIMESTAMP: Final = re.compile(f"{_DAY}(?:[T ]{_TIME}(?:{_ZONE})?)?")
 _ZONED: Final = r"[T ][0-9:.]+(Z|[+-][0-9:]+)$"
 _FIRST: Final = datetime.datetime(1, 1, 1, tzinfo=datetime.UTC)
 _LAST: Final = datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=datetime.UTC)
+_SAMPLE: Final = datetime.timedelta(days=1, hours=2, minutes=3)
+_SAMPLE_MONTHS: Final = 14
 MOST_DIGITS: Final = 38
 _LONGEST_INTEGER: Final = 1000
 _LONGEST_EXPONENT: Final = 6
@@ -67,6 +71,8 @@ def expected_text(target: Type) -> str:
         return "TIMESTAMP, such as 2024-05-31T23:59:59.999999Z, in UTC if it names no zone"
     if target.name == "TIMESTAMP_NTZ":
         return "TIMESTAMP_NTZ, such as 2024-05-31T23:59:59.999999, without a zone"
+    if target.is_interval:
+        return f"{target.sql}, such as {render(_SAMPLE_MONTHS if target.is_year_month else _SAMPLE, target)}"
     if target.name == "BINARY":
         return "BINARY, in base 64"
     return target.values
@@ -84,6 +90,8 @@ def _ways(target: Type) -> tuple[Callable[[pa.Array], pa.Array], Callable[[str],
         return lambda array: _floats(array, target), lambda text: _float(text, target)
     if target.is_decimal:
         return lambda array: _decimals(array, target), lambda text: _decimal(text, target)
+    if target.is_interval:
+        return lambda array: _intervals(array, target), lambda text: _interval(text, target)
     return {
         "BOOLEAN": (_booleans, lambda text: _boolean(text, target)),
         "DATE": (_dates, lambda text: _date(text, target)),
@@ -158,6 +166,23 @@ def _decimal(text: str, target: Type) -> decimal.Decimal | Fault:
     if digits and (-exponent > target.scale or len(digits) + exponent > target.precision - target.scale):
         return _unfit(text, target)
     return decimal.Decimal((sign, tuple(map(int, digits)), exponent)) if digits else decimal.Decimal(0)
+
+
+def _intervals(array: pa.Array, target: Type) -> pa.Array:
+    values = [None if text is None else _interval(text, target) for text in array.to_pylist()]
+    if any(isinstance(value, Fault) for value in values):
+        raise pa.ArrowInvalid("for the slow way")
+    return pa.array(values, target.arrow)
+
+
+def _interval(text: str, target: Type) -> datetime.timedelta | int | Fault:
+    """In the form of the type, or a day-time one in that of DAY TO SECOND, in which those within nested values are written."""
+    value = parse_interval(text, target) if text == text.strip() else None
+    if value is None and target.is_day_time:
+        value = parse_interval(text, DAY_TO_SECOND)
+        if value is not None and units_of(value) % UNITS[target.fields[1]]:
+            return _unfit(text, target)
+    return _malformed(text, target) if value is None else value
 
 
 def _booleans(array: pa.Array) -> pa.Array:

@@ -2,7 +2,8 @@
 
 The same rows in the same order give the same bytes. Every value is exact, and file sources read the same value back: a timestamp is
 in UTC with six decimal places; NaN and the infinities are NaN, Infinity and -Infinity, in JSON as strings; in CSV every
-string is quoted, which distinguishes an empty one from NULL; in JSON a NULL is null; BINARY is text in base 64.
+string is quoted, which distinguishes an empty one from NULL; in JSON a NULL is null; BINARY is text in base 64; an INTERVAL is the text
+to which SQL casts it, but within a nested value a year-month one is its number of months.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
+
+from deltic.intervals import render
+from deltic.schema import DAY_TO_SECOND, TYPE, Type
 
 Format: TypeAlias = Literal["parquet", "csv", "json"]
 _ROWS: Final = 1 << 16
@@ -46,6 +50,8 @@ def _parquet(rows: pa.Table) -> pa.Buffer:
 def _csv(rows: pa.Table, header: bool, sep: str) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     for i, column in enumerate(rows.columns):
+        if (text := _interval_text(rows.field(i), column)) is not None:
+            rows, column = rows.set_column(i, rows.field(i).name, text), text
         if pa.types.is_binary(column.type):
             rows = rows.set_column(i, rows.field(i).name, _base64(column))
         if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column)).as_py():
@@ -57,7 +63,9 @@ def _csv(rows: pa.Table, header: bool, sep: str) -> pa.Buffer:
 def _json_lines(rows: pa.Table) -> pa.Buffer:
     pieces: list[Any] = []
     for i, (field, column) in enumerate(zip(rows.schema, rows.columns, strict=True)):
-        pieces += [("," if i else "{") + json.dumps(field.name, ensure_ascii=False) + ":", _json_text(column)]
+        text = _interval_text(field, column)
+        value = _json_text(column) if text is None else _within(text, '"')
+        pieces += [("," if i else "{") + json.dumps(field.name, ensure_ascii=False) + ":", value]
     lines = pc.binary_join_element_wise(*pieces, "}\n", "", null_handling="replace", null_replacement="null")
     return pa.py_buffer(b"".join(lines.cast(pa.binary()).to_pylist()))
 
@@ -74,9 +82,24 @@ def _json_text(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
         return _within(column.cast(pa.string()), '"')
     if t.is_timestamp(kind):
         return _within(pc.strftime(column.cast(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%S" + ("Z" if kind.tz else "")), '"')
+    if t.is_duration(kind):
+        return _within(_rendered(column, DAY_TO_SECOND), '"')
     if t.is_binary(kind):
         return _within(_base64(column), '"')
     return column.cast(pa.string())
+
+
+def _interval_text(field: pa.Field, column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any] | None:
+    """The column as text if the field is an INTERVAL."""
+    name = (field.metadata or {}).get(TYPE.encode())
+    if name is None and not pa.types.is_duration(column.type):
+        return None
+    return _rendered(column, Type.parse(name.decode()) if name else DAY_TO_SECOND)
+
+
+def _rendered(column: pa.ChunkedArray[Any], type_: Type) -> pa.ChunkedArray[Any]:
+    texts = [None if value is None else render(value, type_) for value in column.to_pylist()]
+    return pa.chunked_array([pa.array(texts, pa.string())])
 
 
 def _json_nested(array: pa.Array) -> pa.Array:

@@ -21,6 +21,7 @@ from deltic.expr.arrays.decimals import NARROW, decimals_of, misfits, rescale, s
 from deltic.expr.arrays.distinct import apply_distinct
 from deltic.expr.nodes import Cast
 from deltic.expr.rows.casts import cast_value
+from deltic.intervals import SIZES, UNITS
 from deltic.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INTEGER_BITS, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, decimal
 
 Outcome = tuple[pa.Array, Mask | None]
@@ -58,6 +59,8 @@ def cast_array(node: Cast, array: pa.Array) -> pa.Array:
 def _route(source: Type, target: Type) -> Callable[[pa.Array, Type, Type], Outcome]:
     if source == BINARY:
         return _from_binary
+    if source.is_interval or target.is_interval:
+        return _interval
     if target == STRING:
         return _to_string
     if source == STRING:
@@ -91,6 +94,20 @@ def _by_value(array: pa.Array, source: Type, target: Type, *, lenient: bool = Fa
     results = pa.array([None if value is failed else value for value in seen], target.arrow)
     wrong = pa.array([value is failed for value in seen], pa.bool_())
     return results.take(which), truths(wrong.take(which), len(array)) if seen else None
+
+
+def _interval(array: pa.Array, source: Type, target: Type) -> Outcome:
+    """Between intervals, and from an interval to an integer; others by value."""
+    if not source.is_interval or not (target.is_interval or target.is_integer):
+        return _by_value(array, source, target)
+    units = values_of(array, source).astype(np.int64)
+    if target.is_interval:
+        return array_of(units - np.fmod(units, UNITS[target.fields[1]]), nulls_of(array), target), None
+    size = SIZES[source.fields[1]]
+    numbers = np.where(units < 0, -(-units // size), units // size)
+    half = 1 << (INTEGER_BITS[target.name] - 1)
+    bad = (numbers < -half) | (numbers >= half) if target != BIGINT else np.zeros(len(units), bool)
+    return array_of(np.where(bad, 0, numbers), nulls_of(array), target), bad
 
 
 def _from_binary(array: pa.Array, source: Type, target: Type) -> Outcome:

@@ -29,6 +29,7 @@ from deltic.expr.functions import (
     epochs,
     formats,
     hashes,
+    intervals,
     json_text,
     lambdas,
     logic,
@@ -47,10 +48,9 @@ from deltic.expr.functions import (
     units,
     urls,
 )
-from deltic.expr.functions.calendar import add_interval
 from deltic.expr.registry import Function, Rewrite, known_functions, register, resolve
 
-__all__ = ["TOPICS", "add_interval", "known_functions", "resolve"]
+__all__ = ["TOPICS", "known_functions", "resolve"]
 
 TOPICS: Final[Mapping[str, tuple[Function | Rewrite, ...]]] = MappingProxyType(
     {
@@ -66,7 +66,7 @@ TOPICS: Final[Mapping[str, tuple[Function | Rewrite, ...]]] = MappingProxyType(
         "hashes, encodings, URLs, JSON": (*hashes.FUNCTIONS, *encodings.FUNCTIONS, *urls.FUNCTIONS, *json_text.FUNCTIONS),
         "arrays, maps and structs": (*nested.FUNCTIONS, *array_elements.FUNCTIONS, *array_making.FUNCTIONS, *maps.FUNCTIONS),
         "higher-order functions": lambdas.FUNCTIONS,
-        "dates": (*dates.FUNCTIONS, *calendar.FUNCTIONS, *units.FUNCTIONS, *epochs.FUNCTIONS, *formats.FUNCTIONS),
+        "dates": (*dates.FUNCTIONS, *calendar.FUNCTIONS, *intervals.FUNCTIONS, *units.FUNCTIONS, *epochs.FUNCTIONS, *formats.FUNCTIONS),
         "conditions": (*comparison.FUNCTIONS, *logic.FUNCTIONS, *lookup.FUNCTIONS),
         "casts": casts.FUNCTIONS,
     }

@@ -8,12 +8,13 @@ from typing import Final
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import collections as arrays
 from deltic.expr.arrays.distinct import per_distinct, per_distinct_with_nulls
+from deltic.expr.functions import intervals
 from deltic.expr.functions.array_elements import ARRAY, ARRAY_OR_NULL, element_type, with_value
 from deltic.expr.functions.comparison import common_arguments
 from deltic.expr.functions.nested import name_of
 from deltic.expr.functions.signature import INTEGER, Parameter, TypeRule, accept, any_nullable, check_count
-from deltic.expr.nodes import Expr
-from deltic.expr.registry import Function, Nulls, Typed
+from deltic.expr.nodes import Expr, Literal
+from deltic.expr.registry import Function, Nulls, Typed, resolve
 from deltic.expr.rows import collections as rows
 from deltic.expr.rows.sequences import sequence, sequence_by
 from deltic.expr.typing import cast, common_type
@@ -79,9 +80,13 @@ def _zipped(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
         raise TypeMismatch(str(error), span=span, expected="names that differ") from None
 
 
-def _stepped(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
-    """(start, stop[, step]): integers; or (start, stop): dates or timestamps, a day apart."""
+def _stepped(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+    """(start, stop[, step]): integers; or dates or timestamps by an INTERVAL, or a day apart."""
     check_count(name, arguments, 2, 3, span)
+    if len(arguments) > 2 and (step := intervals.number(arguments[2])) is not None:
+        by_months = arguments[2].type.is_year_month
+        months, microseconds = (step, Literal(0, BIGINT)) if by_months else (Literal(0, INT), step)
+        return resolve("sequence_by", [*arguments[:2], months, microseconds], span, written=name)
     if len(arguments) > 2 and _numbered(name, arguments[:2], span) in _MOMENTS:
         raise TypeMismatch(f"the step of {name}() is not an INTERVAL", span=arguments[2].span or span, expected="INTERVAL 1 DAY")
     type = _numbered(name, arguments, span)
@@ -96,7 +101,7 @@ def _stepped_by(name: str, arguments: Sequence[Expr], span: Span | None) -> Type
     if type not in _MOMENTS:
         raise TypeMismatch(f"{name}() by an INTERVAL does not support these types", span=span, expected="DATEs or TIMESTAMPs")
     taken = (cast(start, type), cast(stop, type))
-    return Typed((*taken, months, microseconds), array_type(type), any_nullable(taken))
+    return Typed((*taken, months, microseconds), array_type(type), any_nullable((*taken, months, microseconds)))
 
 
 _MOMENTS: Final = (DATE, TIMESTAMP, TIMESTAMP_NTZ)

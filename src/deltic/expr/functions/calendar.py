@@ -22,18 +22,16 @@ from deltic.expr.functions.signature import (
     LONG,
     TEXT,
     TypeRule,
-    accept,
     calls,
     constant,
     first,
     takes,
 )
-from deltic.expr.nodes import TRUE, Call, Expr, Literal
+from deltic.expr.nodes import TRUE, Call, Expr
 from deltic.expr.registry import Function, Rewrite, Typed
 from deltic.expr.rows import dates as rows
 from deltic.expr.rows.dates import DATE_UNITS, TIME_UNITS
-from deltic.expr.typing import cast
-from deltic.schema import BIGINT, DATE, DOUBLE, INT, TIMESTAMP, TIMESTAMP_NTZ
+from deltic.schema import DATE, DOUBLE, INT, TIMESTAMP
 
 
 def _truncation(plain: TypeRule, unit: int, units: Mapping[str, str]) -> TypeRule:
@@ -46,22 +44,6 @@ def _truncation(plain: TypeRule, unit: int, units: Mapping[str, str]) -> TypeRul
         return typed._replace(nullable=not known or typed.arguments[1 - unit].nullable)
 
     return rule
-
-
-def add_interval(value: Expr, months: int, days: int, microseconds: int, span: Span | None = None) -> Expr:
-    """DATE or TIMESTAMP plus an INTERVAL literal of `months`, `days` and `microseconds`, in this order; negative to subtract.
-
-    A DATE stays a DATE unless there are microseconds, then it becomes a TIMESTAMP.
-    """
-    result = accept("INTERVAL", 1, value, DAY_OR_INSTANT, span)
-    if months:
-        result = Call("add_months", (result, Literal(months, INT)), result.type, result.nullable, span)
-    if days:
-        result = Call("add_days", (result, Literal(days, INT)), result.type, result.nullable, span)
-    if microseconds:
-        instant = result if result.type == TIMESTAMP_NTZ else cast(result, TIMESTAMP)
-        result = Call("add_microseconds", (instant, Literal(microseconds, BIGINT)), instant.type, instant.nullable, span)
-    return result
 
 
 _WEEK: Final = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")

@@ -11,6 +11,7 @@ from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import dates as arrays
 from deltic.expr.arrays.dates import SECOND
 from deltic.expr.arrays.datum import Kernel
+from deltic.expr.functions import intervals
 from deltic.expr.functions.signature import DAY, INSTANT, check_count, constant, takes
 from deltic.expr.nodes import Expr, Literal
 from deltic.expr.registry import Function, Rewrite, Typed, resolve
@@ -42,6 +43,8 @@ def _extract(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     if field is None:
         fields = ", ".join(words[0].upper() for words in _FIELDS.values())
         raise TypeMismatch(f"unknown field in {name}", span=arguments[0].span or span, expected=f"one of {fields}")
+    if arguments[1].type.is_interval:
+        return intervals.extract(field, str(word.value if word else ""), arguments[1], span)
     if field == "dayofweek_iso":
         monday = resolve("weekday", arguments[1:], span, written=name)
         return Typed((monday, Literal(1, INT)), INT, monday.nullable).call("add", span)

@@ -15,6 +15,7 @@ from deltic.expr.arrays import decimal_arithmetic as decimals
 from deltic.expr.arrays.datum import Kernel
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.failing import is_negative
+from deltic.expr.functions import intervals
 from deltic.expr.functions.signature import INTEGER, LONG, NUMBER, REAL, Parameter, accept, any_nullable, check_count, constant, takes
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Typed
@@ -23,6 +24,13 @@ from deltic.expr.rows.arithmetic import wrapped
 from deltic.expr.rows.numbers import exponential, float_quotient, power, saturated
 from deltic.expr.typing import MAX_PRECISION, bounded, cast, common_type
 from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, NULL, Type, decimal
+
+
+def _sign(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """SIGN's argument: a DOUBLE; of an INTERVAL its number of microseconds or months."""
+    check_count(name, arguments, 1, 1, span)
+    value = cast(number, DOUBLE) if (number := intervals.number(arguments[0])) is not None else accept(name, 1, arguments[0], REAL, span)
+    return Typed((value,), DOUBLE, value.nullable)
 
 
 def _whole(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -159,7 +167,7 @@ FUNCTIONS: Final = (
     Function(
         name="sign",
         aliases=("signum",),
-        signature=takes([REAL], DOUBLE),
+        signature=_sign,
         can_fail=False,
         rows=lambda call, x: rows.sign(x),
         arrays=arrays.sign,

@@ -12,9 +12,10 @@ from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import arithmetic as arrays
 from deltic.expr.arrays import decimal_arithmetic as decimals
 from deltic.expr.failing import is_nonzero_number
+from deltic.expr.functions import intervals
 from deltic.expr.functions.signature import NUMBER, TypeRule, accept, check_count, first, takes
 from deltic.expr.nodes import Call, Expr, Literal
-from deltic.expr.registry import Function, Nulls, Rewrite, Typed
+from deltic.expr.registry import Function, Nulls, Rewrite, Signature, Typed
 from deltic.expr.rows import arithmetic as rows
 from deltic.expr.typing import MAX_PRECISION, adjusted, cast, common_type, decimal_of
 from deltic.schema import BIGINT, DATE, DOUBLE, INT, NULL, Type, decimal
@@ -75,8 +76,8 @@ def _operands(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple[
 
 def _mismatch(name: str, arguments: Sequence[Expr], span: Span | None) -> TypeMismatch:
     types = " and ".join(a.type.sql for a in arguments)
-    remedy = "datediff(a, b) gives the days between two dates" if name == "-" and all(a.type == DATE for a in arguments) else None
-    return TypeMismatch(f"{name} does not accept {types}", span=span, expected="numbers", remedy=remedy)
+    expected = {"+": "numbers, or an INTERVAL and a date, time or INTERVAL", "*": "numbers, or an INTERVAL and a number"}
+    return TypeMismatch(f"{name} does not accept {types}", span=span, expected=expected.get(name, "numbers"))
 
 
 def _typed(left: Expr, right: Expr, type: Type) -> Typed:
@@ -84,9 +85,9 @@ def _typed(left: Expr, right: Expr, type: Type) -> Typed:
 
 
 def _sum(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
-    """+; of a DATE and days, a call of add_days. A sum on the left of the same type is extended by the right operand."""
+    """+; of a DATE and days, a call of add_days; with an INTERVAL, what that gives. A sum on the left of the same type is extended."""
     check_count(name, arguments, 2, 2, span)
-    moved = _moved_date("add_days", arguments[0], arguments[1], span)
+    moved = intervals.plus(name, arguments, span) or _moved_date("add_days", arguments[0], arguments[1], span)
     if moved is not None:
         return moved
     typed = _SUM(name, arguments, span)
@@ -97,9 +98,24 @@ def _sum(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Exp
 
 
 def _difference(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
-    """-; of a DATE and days, a call of subtract_days."""
+    """-; of a DATE and days, a call of subtract_days; with an INTERVAL, or of two dates or times, what that gives."""
     check_count(name, arguments, 2, 2, span)
-    return _moved_date("subtract_days", arguments[0], arguments[1], span) or _SUM(name, arguments, span)
+    moved = _moved_date("subtract_days", arguments[0], arguments[1], span) or intervals.minus(name, arguments, span)
+    return moved or _SUM(name, arguments, span)
+
+
+def _product(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+    check_count(name, arguments, 2, 2, span)
+    return intervals.times(name, arguments, span) or _binary(product_type)(name, arguments, span)
+
+
+def _unary(function: str) -> Signature:
+    """Of a number, or of an INTERVAL, for which `function` is called."""
+
+    def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+        return intervals.same_type(function, arguments, span) or takes([NUMBER], first)(name, arguments, span)
+
+    return rule
 
 
 def _moved_date(function: str, left: Expr, right: Expr, span: Span | None) -> Expr | None:
@@ -124,8 +140,11 @@ def _binary(decimal_type: Callable[[Type, Type], Type]) -> TypeRule:
 _SUM: Final = _binary(sum_type)
 
 
-def _quotient(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
-    """DECIMAL of decimals, else DOUBLE."""
+def _quotient(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+    """DECIMAL of decimals, an INTERVAL of an INTERVAL and a number, else DOUBLE."""
+    check_count(name, arguments, 2, 2, span)
+    if (parts := intervals.over(name, arguments, span)) is not None:
+        return parts
     left, right = _operands(name, arguments, span)
     if left.type.is_decimal:
         return _typed(left, right, quotient_type(left.type, right.type))
@@ -133,6 +152,11 @@ def _quotient(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 
 
 def _whole_quotient(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """BIGINT of numbers, and of intervals of one family."""
+    check_count(name, arguments, 2, 2, span)
+    if all(argument.type.is_interval for argument in arguments) and common_type([argument.type for argument in arguments]) is not None:
+        numbers = [cast(number, BIGINT) for argument in arguments if (number := intervals.number(argument)) is not None]
+        return _typed(numbers[0], numbers[1], BIGINT)
     left, right = _operands(name, arguments, span)
     if left.type.is_float:
         raise _mismatch(name, arguments, span)
@@ -143,7 +167,7 @@ def _whole_quotient(name: str, arguments: Sequence[Expr], span: Span | None) -> 
 
 def _positive(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     check_count(name, arguments, 1, 1, span)
-    return accept(name, 1, arguments[0], NUMBER, span)
+    return arguments[0] if arguments[0].type.is_interval else accept(name, 1, arguments[0], NUMBER, span)
 
 
 def _leaves_type(call: Call) -> bool:
@@ -186,7 +210,7 @@ FUNCTIONS: Final = (
         name="multiply",
         symbols=("*",),
         named=False,
-        signature=_binary(product_type),
+        signature=_product,
         can_fail=_leaves_type,
         rows=rows.multiply,
         arrays=arrays.ring(pc.multiply_checked, pc.multiply, operator.mul, decimals.multiply),
@@ -234,14 +258,14 @@ FUNCTIONS: Final = (
         name="negate",
         aliases=("negative",),
         named=False,
-        signature=takes([NUMBER], first),
+        signature=_unary("negate_interval"),
         can_fail=_leaves_type,
         rows=rows.negate,
         arrays=arrays.ring(pc.negate_checked, pc.negate, operator.neg, decimals.negate),
     ),
     Function(
         name="abs",
-        signature=takes([NUMBER], first),
+        signature=_unary("abs_interval"),
         can_fail=_leaves_type,
         rows=rows.absolute,
         arrays=arrays.ring(pc.abs_checked, pc.abs, abs, decimals.absolute),

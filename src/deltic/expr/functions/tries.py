@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from deltic.errors import EvaluationError, Span, TypeMismatch
 from deltic.expr.arrays.datum import Datum
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.functions import intervals
 from deltic.expr.functions.operators import FUNCTIONS as OPERATORS
 from deltic.expr.functions.signature import check_count
 from deltic.expr.nodes import Call, Expr
-from deltic.expr.registry import Function, Nulls, Typed
+from deltic.expr.registry import Function, Nulls, Signature, Typed
 from deltic.schema import NULL
 
 _OPERATORS: Final = {record.name: record for record in OPERATORS if isinstance(record, Function)}
 
 
-def _signature(operator: Function) -> Callable[[str, Sequence[Expr], Span | None], Typed]:
-    def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+_INTERVALS: Final = {record.name: record for record in intervals.FUNCTIONS}
+_ON_INTERVALS: Final = ("add_intervals", "subtract_intervals", "multiply_interval", "divide_interval")
+
+
+def _signature(operator: Function) -> Signature:
+    def rule(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
         check_count(name, arguments, 2, 2, span)
+        if any(argument.type.is_interval for argument in arguments):
+            return _of_intervals(name, operator.signature(name, arguments, span), span)
         for argument in arguments:
             if not (argument.type.is_numeric or argument.type == NULL):
                 found = argument.type.sql
@@ -34,9 +41,21 @@ def _signature(operator: Function) -> Callable[[str, Sequence[Expr], Span | None
     return rule
 
 
+def _of_intervals(name: str, expr: Typed | Expr, span: Span | None) -> Expr:
+    """The call of an operator on intervals, tried. A date is refused: after the year 9999 Spark has a date, and no NULL."""
+    if not isinstance(expr, Call) or expr.function not in _ON_INTERVALS:
+        raise TypeMismatch(f"{name} does not accept a date or time", span=span, expected="numbers, or INTERVALs", remedy="use the operator")
+    return replace(expr, function=f"try_{expr.function}", nullable=True)
+
+
 def try_function(name: str, operator: str) -> Function:
     """The operator's function, but NULL instead of its error; the errors of its arguments stay."""
     record = _OPERATORS[operator]
+    return _tried(name, record, _signature(record))
+
+
+def _tried(name: str, record: Function, signature: Signature, *, named: bool = True) -> Function:
+    operator = record.name
 
     def rows(call: Call, *values: Any) -> Any:
         try:
@@ -52,7 +71,7 @@ def try_function(name: str, operator: str) -> Function:
         return result
 
     nulls = Nulls.STRICT if record.nulls is Nulls.FOLDED else record.nulls
-    return Function(name=name, signature=_signature(record), nulls=nulls, can_fail=False, rows=rows, arrays=arrays)
+    return Function(name=name, named=named, signature=signature, nulls=nulls, can_fail=False, rows=rows, arrays=arrays)
 
 
 FUNCTIONS: Final = (
@@ -61,4 +80,5 @@ FUNCTIONS: Final = (
     try_function("try_multiply", "multiply"),
     try_function("try_divide", "divide"),
     try_function("try_mod", "remainder"),
+    *(_tried(f"try_{name}", _INTERVALS[name], _INTERVALS[name].signature, named=False) for name in _ON_INTERVALS),
 )

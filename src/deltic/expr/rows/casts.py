@@ -9,10 +9,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
+from deltic import intervals
 from deltic.errors import CastFailure, Span
 from deltic.expr.failures import cast_overflow, malformed, out_of_calendar
 from deltic.expr.nodes import Value, lookup_key
-from deltic.expr.rows.numbers import fit, in_range, of_double, single
+from deltic.expr.rows.numbers import fit, half_up, in_range, of_double, single
 from deltic.expr.rows.ordering import normalized
 from deltic.expr.rows.parsing import (
     parse_boolean,
@@ -50,13 +51,15 @@ def cast_value(value: Value, source: Type, target: Type, span: Span | None = Non
         return _text(value, span)
     if target == STRING:
         return render(value, source)
+    if source.is_interval or target.is_interval:
+        return _interval(value, source, target, span)
     if isinstance(value, str):
         return cast_text(value, target, span)
     if isinstance(value, datetime.datetime):
         return _cast_timestamp(value, target, span)
     if isinstance(value, datetime.date):
         return datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC if target == TIMESTAMP else None)
-    assert value is not None
+    assert isinstance(value, bool | int | float | Decimal)
     return _cast_number(value, source, target, span)
 
 
@@ -102,6 +105,31 @@ def _nested_text(value: tuple[Value, ...], type: Type, span: Span | None) -> str
     if type.name == "ARRAY":
         return f"[{', '.join(part(given, 0) for given in value)}]"
     return f"{{{', '.join(f'{part(e[0], 0)} -> {part(e[1], 1)}' for e in value if isinstance(e, tuple))}}}"
+
+
+def _interval(value: Value, source: Type, target: Type, span: Span | None) -> Value:
+    """From or to an interval. A number counts the last field.
+
+    Between intervals what is shorter than the last field is cut off; of a DECIMAL it stays, as in Spark, though the text does not show it.
+    """
+    if isinstance(value, str):
+        given = intervals.parse(value, target)
+        if given is None:
+            raise malformed(repr(value), STRING, target, span)
+        return given
+    if source.is_interval:
+        assert isinstance(value, int | datetime.timedelta)
+        units = intervals.units_of(value)
+        if target.is_interval:
+            return intervals.interval_of(intervals.cut(units, intervals.UNITS[target.fields[1]]), target)
+        count = Fraction(units, intervals.SIZES[source.fields[1]])
+        text = render(value, source)
+        return _fitted(count, text, source, target, span) if target.is_decimal else _integer(math.trunc(count), text, source, target, span)
+    assert isinstance(value, int | Decimal)
+    result = intervals.interval_of(half_up(Fraction(value) * intervals.SIZES[target.fields[1]], 0), target)
+    if result is None:
+        raise cast_overflow(render(value, source), source, target, span)
+    return result
 
 
 def _text(value: bytes, span: Span | None) -> str:

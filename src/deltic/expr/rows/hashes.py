@@ -1,8 +1,8 @@
 """Murmur3 (x86, 32 bits) and XXH64 of one value, from a seed, as Spark's HASH and XXHASH64 compute them.
 
-Both take Spark's layout of a value: four bytes of BOOLEAN to INT, FLOAT and DATE, eight of BIGINT, DOUBLE, TIMESTAMP and DECIMAL of at
-most 18 digits, the unscaled number's bytes of a longer one, UTF-8 of a string, BINARY as it is. Spark's Murmur3 mixes the bytes after
-the last whole word one by one, each as a signed word.
+Both take Spark's layout of a value: four bytes of BOOLEAN to INT, FLOAT, DATE and a year-month INTERVAL, eight of BIGINT, DOUBLE,
+TIMESTAMP, a day-time INTERVAL and DECIMAL of at most 18 digits, the unscaled number's bytes of a longer one, UTF-8 of a string, BINARY as
+it is. Spark's Murmur3 mixes the bytes after the last whole word one by one, each as a signed word.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def layout(value: Value, type: Type) -> bytes:
             return units.to_bytes(((units if units >= 0 else ~units).bit_length() // 8) + 1, "big", signed=True)
         case datetime.datetime():
             return ((value.replace(tzinfo=datetime.UTC) - EPOCH) // MICROSECOND).to_bytes(8, "little", signed=True)
+        case datetime.timedelta():
+            return (value // MICROSECOND).to_bytes(8, "little", signed=True)
         case datetime.date():
             return (value.toordinal() - EPOCH.toordinal()).to_bytes(4, "little", signed=True)
         case tuple():

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import assert_never
 
+from deltic import intervals
 from deltic.expr.nodes import Value
 from deltic.expr.rows.numbers import single
 from deltic.schema import FLOAT, Type
@@ -19,6 +20,8 @@ from deltic.schema import FLOAT, Type
 
 def render(value: Value, type: Type) -> str:
     """CAST(value AS STRING); `value` is not NULL."""
+    if type.is_interval and isinstance(value, int | datetime.timedelta):
+        return intervals.render(value, type)
     match value:
         case bool():
             return "true" if value else "false"
@@ -28,6 +31,8 @@ def render(value: Value, type: Type) -> str:
             return render_single(value) if type == FLOAT else render_double(value)
         case Decimal():
             return format(value, "f")
+        case datetime.timedelta():
+            raise AssertionError(f"a timedelta of type {type}")
         case bytes() | tuple():
             raise AssertionError("casts render bytes and nested values, since that can fail")
         case datetime.datetime():

@@ -45,7 +45,7 @@ class UDF:
             raise CircuitError(f"{name}: {function!r} cannot be called", expected="a function")
         type = type_of(_without_none(returns))
         if type is None:
-            expected = 'bool, int, float, str, datetime.date or datetime.datetime, or a type\'s SQL name, such as "DECIMAL(10,2)"'
+            expected = 'bool, int, float, str, a date, datetime or timedelta of datetime, or a type\'s SQL name, such as "DECIMAL(10,2)"'
             raise CircuitError(f"{name}: invalid type {returns!r} of the result", expected=expected)
         least, most = _counts(name, function)
         self.scalar = PythonScalar(name, user_function(function, (), 0, on_batches=on_batches), type, least, most)

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any, Final, Union, get_args, get_origin
 
 from deltic.errors import CircuitError
-from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, NULL, STRING, TIMESTAMP, Field, Schema, Type
+from deltic.schema import BIGINT, BOOLEAN, DATE, DAY_TO_SECOND, DOUBLE, NULL, STRING, TIMESTAMP, Field, Schema, Type
 
 PYTHON: Final[dict[object, Type]] = {
     bool: BOOLEAN,
@@ -17,6 +17,7 @@ PYTHON: Final[dict[object, Type]] = {
     str: STRING,
     datetime.date: DATE,
     datetime.datetime: TIMESTAMP,
+    datetime.timedelta: DAY_TO_SECOND,
 }
 Columns = Mapping[str, Any]
 
@@ -41,7 +42,7 @@ def _field(name: str, notation: Any) -> Field:
     kinds = [part for part in parts if part is not type(None)]
     type_ = type_of(kinds[0]) if len(kinds) == 1 else None
     if type_ is None:
-        expected = "bool, int, float, str, datetime.date or datetime.datetime, with | None if it may be NULL, or a type's SQL name"
+        expected = "bool, int, float, str, a date, datetime or timedelta of datetime, with | None if it may be NULL, or a type's SQL name"
         raise CircuitError(f"column {name}: invalid type {notation!r}", expected=expected)
     return Field(name, type_, len(kinds) < len(parts))
 

@@ -8,10 +8,10 @@ from deltic.errors import Span, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Expr, Literal, known_functions, resolve
 from deltic.expr.functions.signature import check_count
 from deltic.expr.registry import lambda_rule
-from deltic.frontends.sql import literals, tree
+from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_lambda import bind_arguments
 from deltic.frontends.sql.bind_time import CLOCK, EXPECTED, REMEDY, now
-from deltic.schema import BIGINT, INT, STRING
+from deltic.schema import STRING
 
 if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
@@ -24,9 +24,9 @@ REFUSED: Final = {
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id", "input_file_name"), _RANDOM),
 }
 """Nondeterministic functions, with remedies."""
-DAY: Final = 86_400_000_000
-"""Microseconds."""
 
+CALENDAR: Final = ("make_interval", "try_make_interval")
+"""What makes Spark's CalendarIntervalType, which cannot be compared."""
 COLLECTIONS: Final = ("from_json",)
 TABLE_FUNCTIONS: Final = (
     "explode",
@@ -62,6 +62,9 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         return bind_now(binder, span)
     if name in REFUSED and not (name == "unix_timestamp" and node.arguments):
         raise Unsupported(f"{name}() changes without a change of a row", span=span, remedy=REFUSED[name])
+    if name in CALENDAR:
+        remedy = "make_dt_interval(days, hours, minutes, seconds), or make_ym_interval(years, months)"
+        raise Unsupported(f"{name}() makes an interval of months, days and time, which is not supported", span=span, remedy=remedy)
     if name == "window":
         remedy = "GROUP BY date_trunc('HOUR', ts), for windows of an hour; a column computed from unix_timestamp(ts) for others"
         raise Unsupported("window() is not supported", span=span, remedy=remedy)
@@ -73,8 +76,6 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     if name in COLLECTIONS:
         remedy = "a column for each part; explode(array(…)), explode(sequence(…)) and explode(split(…)) make rows of arrays"
         raise Unsupported(f"{name}() makes an array, a map or a struct, which is not supported here", span=span, remedy=remedy)
-    if name == "sequence" and (stepped := bind_sequence(binder, node)) is not None:
-        return stepped
     rule = lambda_rule(name)
     if rule is not None:
         return resolve(name, bind_arguments(binder, name, _scalars(node), rule, span), span)
@@ -83,16 +84,6 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         # expr's names of operators are not SQL functions.
         raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(name, known_functions()))
     return resolve(name, arguments, span)
-
-
-def bind_sequence(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr | None:
-    """sequence(start, stop, INTERVAL …); None for other forms."""
-    step = literals.interval(node.arguments[2]) if len(node.arguments) == 3 else None
-    if step is None:
-        return None
-    ends = [binder.bind(argument) for argument in node.arguments[:2]]
-    microseconds = Literal(step.days * DAY + step.microseconds, BIGINT)
-    return resolve("sequence_by", [*ends, Literal(step.months, INT), microseconds], node.span, written=node.name)
 
 
 def bind_now(binder: ExpressionBinder, span: Span) -> Expr:

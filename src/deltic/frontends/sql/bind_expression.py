@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from deltic.errors import AmbiguousName, Span, SyntaxFailure, TypeMismatch, UnknownName, Unsupported, did_you_mean
-from deltic.expr import Cast, Column, Expr, Literal, add_interval, case, cast, chained, children, resolve
+from deltic.expr import Cast, Column, Expr, Literal, case, cast, chained, children, resolve
 from deltic.expr.nodes import LambdaVariable
-from deltic.frontends.sql import literals, tree
+from deltic.frontends.sql import interval_literals, literals, tree
 from deltic.frontends.sql.bind_aggregate import Collector, aggregate_of, bind_aggregate
 from deltic.frontends.sql.bind_call import CLOCK_WORDS, bind_call, bind_extract, bind_now
 from deltic.frontends.sql.bind_function import bind_defined
@@ -80,6 +80,8 @@ class ExpressionBinder:
                 return literals.number(node)
             case tree.StringText():
                 return Literal(node.text, STRING, node.span)
+            case tree.IntervalText():
+                return interval_literals.bound(node)
             case tree.Operation():
                 return self._operation(node)
             case tree.Parenthesised():
@@ -136,8 +138,6 @@ class ExpressionBinder:
             case tree.ScalarQuery():
                 remedy = "join the subquery: CROSS JOIN for one row, LEFT JOIN on its key for one row each"
                 return Unsupported("scalar subqueries are not supported", span=node.span, remedy=remedy)
-            case tree.IntervalText():
-                return Unsupported("an INTERVAL as a value is not supported", span=node.span, remedy="add it to a DATE or a TIMESTAMP")
             case tree.Star():
                 return Unsupported("* is not supported here", span=node.span, remedy="name the columns")
             case tree.LambdaText():
@@ -150,45 +150,10 @@ class ExpressionBinder:
         """Operators of one level, folded from the left; AND, OR and || of many operands are one call."""
         if node.operators[0] in ("AND", "OR") or set(node.operators) == {"||"}:
             return resolve(node.operators[0].lower(), [self._placed(part) for part in node.operands], node.span)
-        if not any(isinstance(tree.unnest(part), tree.IntervalText | tree.Operation | tree.Prefix) for part in node.operands):
-            return self._folded(node)
-        return self._shifted(node)
-
-    def _folded(self, node: tree.Operation) -> Expr:
         bound = self._placed(node.operands[0])
         for operator, operand in zip(node.operators, node.operands[1:], strict=True):
             bound = resolve(operator.lower(), [bound, self._placed(operand)], replace(node.span, end=operand.span.end))
         return chained(bound)
-
-    def _shifted(self, node: tree.Operation) -> Expr:
-        """As `_folded`, of operands that may be intervals: those move a DATE or a TIMESTAMP."""
-        bound: Expr | literals.Interval = self._operand(node.operands[0], node.operators[0])
-        for operator, operand in zip(node.operators, node.operands[1:], strict=True):
-            right, span = self._operand(operand, operator), replace(node.span, end=operand.span.end)
-            if isinstance(right, literals.Interval):
-                moved = right if operator == "+" else -right
-                bound = literals.add(bound, moved, span) if isinstance(bound, literals.Interval) else self._moved(bound, moved, span)
-            elif isinstance(bound, literals.Interval):
-                if operator != "+":
-                    break
-                bound = self._moved(right, bound, span)
-            else:
-                bound = resolve(operator.lower(), [bound, right], span)
-        if isinstance(bound, literals.Interval):
-            raise Unsupported("an INTERVAL as a value is not supported", span=node.span, remedy="add it to a DATE or a TIMESTAMP")
-        return chained(bound)
-
-    def _operand(self, node: tree.Expression, operator: str) -> Expr | literals.Interval:
-        interval = literals.interval(node) if operator in ("+", "-") else None
-        return self._placed(node) if interval is None else interval
-
-    def _moved(self, value: Expr, interval: literals.Interval, span: Span) -> Expr:
-        """A DATE or TIMESTAMP moved by a constant interval."""
-        if value.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
-            raise TypeMismatch(f"an INTERVAL cannot be added to {value.type.sql}", span=value.span, expected="DATE or TIMESTAMP")
-        if value.type == DATE and not interval.whole_days:
-            value = cast(value, TIMESTAMP, span)
-        return add_interval(value, interval.months, interval.days, interval.microseconds, span)
 
     def _column(self, node: tree.ColumnName) -> Expr:
         """table.column.field…, or column.field…: the first is meant where there is such a table with such a column, as in Spark."""

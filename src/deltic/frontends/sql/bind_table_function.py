@@ -13,13 +13,13 @@ from typing import Final
 from deltic.errors import Span, SyntaxFailure, TypeMismatch, Unsupported
 from deltic.expr import Expr, Literal, cast, common_type, resolve
 from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_count, constant
-from deltic.frontends.sql import literals, tree
+from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.parse_query import TABLE_FUNCTIONS
 from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation
 from deltic.plan.columns import reference
 from deltic.plan.nodes import FlatMap, Plan, Project, TableFunction
-from deltic.schema import BIGINT, DATE, INT, NULL, STRING
+from deltic.schema import BIGINT, DATE, DAYS, INT, NULL, STRING
 
 EXPLODES: Final = {"explode": (False, False), "explode_outer": (False, True), "posexplode": (True, False), "posexplode_outer": (True, True)}
 """Whether the position stands before the element, and whether a row without an element stays."""
@@ -163,10 +163,10 @@ def _array(node: tree.Expression, binder: ExpressionBinder) -> tuple[TableFuncti
 def _is_by_number_or_day(node: tree.FunctionCall, binder: ExpressionBinder) -> bool:
     """Whether a sequence is of integers, or of dates by a number of days."""
     check_count(node.name, node.arguments, 2, 3, node.span)
-    type = common_type([binder.bind(part).type for part in node.arguments[:2]])
-    interval = literals.interval(node.arguments[2]) if len(node.arguments) > 2 else literals.Interval()
+    types = [binder.bind(part).type for part in node.arguments]
+    type = common_type(types[:2])
     if type == DATE:
-        return interval is not None and not (interval.months or interval.microseconds)
+        return len(types) < 3 or types[2] == DAYS
     return type is not None and (type.is_integer or type == NULL)
 
 
@@ -187,17 +187,15 @@ def _steps(node: tree.FunctionCall, binder: ExpressionBinder) -> tuple[Expr, ...
     check_count(name, node.arguments, 2, 3, span)
     ends = [binder.bind(part) for part in node.arguments[:2]]
     written = node.arguments[2:]
-    interval = literals.interval(written[0]) if written else None
-    type = common_type([end.type for end in ends])
-    if type == DATE:
-        if interval is None and written:
-            raise TypeMismatch(f"the step of {name}() is not an INTERVAL", span=written[0].span, expected="INTERVAL 1 DAY")
-        if interval is not None and (interval.months or interval.microseconds):
-            raise Unsupported(f"{name}() of dates requires a step in days", span=written[0].span, expected="INTERVAL n DAYS")
-        days = () if interval is None else (Literal(interval.days, INT, written[0].span),)
-        return (*(cast(end, DATE) for end in ends), *days)
-    steps = [binder.bind(part) for part in written] if interval is None else []
-    type = None if interval is not None else common_type([part.type for part in (*ends, *steps)])
+    steps = [binder.bind(part) for part in written]
+    if common_type([end.type for end in ends]) == DATE:
+        for step in steps:
+            if not step.type.is_interval:
+                raise TypeMismatch(f"the step of {name}() is not an INTERVAL", span=step.span, expected="INTERVAL 1 DAY")
+            if step.type != DAYS:
+                raise Unsupported(f"{name}() of dates requires a step in days", span=step.span, expected="INTERVAL n DAYS")
+        return (*(cast(end, DATE) for end in ends), *(cast(step, INT) for step in steps))
+    type = common_type([part.type for part in (*ends, *steps)])
     if type == NULL:
         type = INT
     if type is None or not type.is_integer:

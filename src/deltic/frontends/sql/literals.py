@@ -1,15 +1,14 @@
-"""Literals with the types of Spark: numbers with and without suffix, typed literals, intervals."""
+"""Literals with the types of Spark: numbers with and without suffix, typed literals."""
 
 from __future__ import annotations
 
 import math
 import re
 import struct
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from deltic.errors import EvaluationError, Span, SyntaxFailure, TypeMismatch, Unsupported
+from deltic.errors import EvaluationError, Span, SyntaxFailure, TypeMismatch
 from deltic.expr import Cast, Literal
 from deltic.expr.interpreter import evaluate
 from deltic.frontends.sql import tree
@@ -18,30 +17,6 @@ from deltic.schema import BIGINT, BINARY, DOUBLE, FLOAT, INT, INTEGER_BITS, SMAL
 MAX_PRECISION: Final = 38
 SUFFIXES: Final[dict[str, Type]] = {"L": BIGINT, "S": SMALLINT, "Y": TINYINT, "D": DOUBLE, "F": FLOAT}
 _NUMBER: Final = re.compile(r"(-?)(\d+|\d+\.\d*|\.\d+)(?:E([+-]?\d+))?(BD|[LSYDF])?")
-
-MONTHS: Final = {"YEAR": 12, "MONTH": 1}
-DAYS: Final = {"WEEK": 7, "DAY": 1}
-MICROSECONDS: Final = {
-    "HOUR": 3_600_000_000,
-    "MINUTE": 60_000_000,
-    "SECOND": 1_000_000,
-    "MILLISECOND": 1_000,
-    "MICROSECOND": 1,
-}
-UNITS: Final = (*MONTHS, *DAYS, *MICROSECONDS)
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A constant interval: of months, or of days and microseconds. whole_days: no field is finer than a day."""
-
-    months: int = 0
-    days: int = 0
-    microseconds: int = 0
-    whole_days: bool = True
-
-    def __neg__(self) -> Interval:
-        return Interval(-self.months, -self.days, -self.microseconds, self.whole_days)
 
 
 def number(node: tree.NumberText) -> Literal:
@@ -134,82 +109,3 @@ def _float(value: float, type: Type, span: Span) -> float:
     if math.isinf(value):
         raise TypeMismatch(f"the number does not fit {type.sql}", span=span)
     return value
-
-
-def interval(node: tree.Expression) -> Interval | None:
-    """The value of an INTERVAL literal or a sum of them; None for other nodes."""
-    match node:
-        case tree.Parenthesised():
-            return interval(node.inner)
-        case tree.Prefix(operator="-"):
-            inner = interval(node.operand)
-            return None if inner is None else -inner
-        case tree.IntervalText():
-            return _written(node)
-        case tree.Operation():
-            return _sum_of(node)
-        case _:
-            return None
-
-
-def _sum_of(node: tree.Operation) -> Interval | None:
-    total = interval(node.operands[0]) if set(node.operators) <= {"+", "-"} else None
-    for operator, operand in zip(node.operators, node.operands[1:], strict=True):
-        part = interval(operand) if total is not None else None
-        if total is None or part is None:
-            return None
-        total = add(total, part if operator == "+" else -part, node.span)
-    return total
-
-
-def add(left: Interval, right: Interval, span: Span) -> Interval:
-    """The sum of two intervals, both of months or both without months."""
-    if (left.months or right.months) and (left.days or right.days or left.microseconds or right.microseconds):
-        raise Unsupported("an INTERVAL that mixes months with days is not supported", span=span, remedy="add one after the other")
-    return Interval(
-        left.months + right.months,
-        left.days + right.days,
-        left.microseconds + right.microseconds,
-        left.whole_days and right.whole_days,
-    )
-
-
-def _written(node: tree.IntervalText) -> Interval:
-    if node.compound:
-        raise _no_form(node.span)
-    total = _single(*node.parts[0], node.span)
-    for amount, unit in node.parts[1:]:
-        total = add(total, _single(amount, unit, node.span), node.span)
-    return total
-
-
-def _no_form(span: Span) -> Unsupported:
-    expected = f"INTERVAL n UNIT, the unit one of {', '.join(UNITS)}"
-    return Unsupported("this form of INTERVAL is not supported", span=span, expected=expected)
-
-
-def _single(amount: tree.Expression, unit: tree.Name, span: Span) -> Interval:
-    word = unit.text.upper().removesuffix("S")
-    if word not in UNITS:
-        raise _no_form(span)
-    text = _number_of(amount)
-    if text is None or not re.fullmatch(r"[+-]?\d{1,18}" if word != "SECOND" else r"[+-]?\d{1,18}(\.\d{1,6})?", text):
-        raise Unsupported("an INTERVAL of a number that is not constant and whole is not supported", span=span, expected="INTERVAL 3 DAYS")
-    if word in MONTHS:
-        return Interval(months=int(text) * MONTHS[word])
-    if word in DAYS:
-        return Interval(days=int(text) * DAYS[word])
-    return Interval(microseconds=int(Decimal(text) * MICROSECONDS[word]), whole_days=False)
-
-
-def _number_of(node: tree.Expression) -> str | None:
-    match node:
-        case tree.Prefix(operator="-"):
-            inner = _number_of(node.operand)
-            return None if inner is None else f"-{inner}"
-        case tree.Parenthesised():
-            return _number_of(node.inner)
-        case tree.NumberText() | tree.StringText():
-            return node.text.strip()
-        case _:
-            return None

@@ -11,8 +11,8 @@ from typing import Final
 
 from deltic.errors import SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.interval_literals import UNITS
 from deltic.frontends.sql.lexer import NUMBER, QUOTED, STRING, WORD
-from deltic.frontends.sql.literals import UNITS
 from deltic.frontends.sql.parse_order import OrderParser
 from deltic.frontends.sql.refusals import AFTER_ARGUMENT, AFTER_OPERAND, AFTER_VALUE, OPERANDS, refuse
 
@@ -350,29 +350,28 @@ class ExpressionParser(OrderParser, ABC):
         return tree.SearchedCase(subject, tuple(branches), otherwise, self.since(start))
 
     def _interval(self) -> tree.IntervalText | None:
-        """INTERVAL amount unit …; None if INTERVAL is a column name."""
+        """INTERVAL amount unit …, INTERVAL 'text', or INTERVAL 'text' unit TO unit; None if INTERVAL is a column name."""
         start, begin = self.token.start, self.position
         self.position += 1
-        parts: list[tuple[tree.Expression, tree.Name]] = []
-        compound = False
+        parts: list[tuple[tree.Expression, tree.Name | None]] = []
+        to = None
         while not parts or self._sees_amount():
             if self.token.kind == WORD and self.word in NO_OPERANDS:
                 self.position = begin
                 return None
             amount = self.expression(UNARY)
             if self.token.kind != WORD or self.word in NO_OPERANDS or (self.word == "TO"):
-                compound = isinstance(amount, tree.StringText)
-                if not compound:
+                if parts or not isinstance(amount, tree.StringText):
                     self.position = begin
                     return None
+                parts.append((amount, None))
                 break
             unit = self.identifier()
             parts.append((amount, unit))
             if self.passes("TO"):
-                self.identifier("a unit")
-                compound = True
+                to = self.identifier("a unit")
                 break
-        return tree.IntervalText(tuple(parts), compound, self.since(start))
+        return tree.IntervalText(tuple(parts), to, self.since(start))
 
     def _sees_amount(self) -> bool:
         """Whether another amount with a unit is next."""

@@ -26,7 +26,7 @@ class TypeParser(TokenCursor):
         first = self.take()
         words = first.word
         if first.word == "INTERVAL":
-            while self.token.kind == WORD and self.word.rstrip("S") in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "TO"):
+            while self.token.kind == WORD and self.word in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "TO"):
                 words += f" {self.take().word}"
         elif _MORE.get(first.word) and self.passes(*_MORE[first.word]):
             words += f" {' '.join(_MORE[first.word])}"

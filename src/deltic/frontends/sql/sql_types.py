@@ -6,19 +6,20 @@ from typing import Final
 
 from deltic.errors import TypeMismatch, Unsupported
 from deltic.frontends.sql import tree
+from deltic.kinds import KIND_WORDS
 from deltic.schema import Field, Type, decimal
-from deltic.types import KIND_WORDS, NESTED, PLAIN, array_type, limited, map_type, struct
+from deltic.types import NESTED, PLAIN, array_type, limited, map_type, struct
 
 MAX_PRECISION: Final = 38
 
 _REMEDIES: Final = {
     "TEXT": "STRING",
-    "INTERVAL": "a number of days or seconds",
+    "INTERVAL": "INTERVAL DAY TO SECOND or INTERVAL YEAR TO MONTH, or another pair of their fields",
     "VARIANT": "a column for each field, or STRING",
 }
 EXPECTED: Final = (
     "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, "
-    "CHAR(n), VARCHAR(n), BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, ARRAY<…>, MAP<…, …> or STRUCT<…>"
+    "CHAR(n), VARCHAR(n), BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL …, ARRAY<…>, MAP<…, …> or STRUCT<…>"
 )
 _FORMS: Final = {"ARRAY": "ARRAY<element>", "MAP": "MAP<key, value>", "STRUCT": "STRUCT<name: type, …>"}
 

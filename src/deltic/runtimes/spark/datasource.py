@@ -22,6 +22,7 @@ from pyspark.sql.types import (
     ByteType,
     DataType,
     DateType,
+    DayTimeIntervalType,
     DecimalType,
     DoubleType,
     FloatType,
@@ -38,6 +39,7 @@ from pyspark.sql.types import (
 )
 
 from deltic.errors import FrameError, SetupError
+from deltic.kinds import DAY_TIME, interval_word
 from deltic.runtimes.spark.feed import EARLIEST, EPOCH, Piece, Position, ViewFeed, read_piece
 from deltic.runtimes.spark.filters import columns_of, keys, passing
 from deltic.runtimes.spark.read_options import ReadOptions
@@ -66,6 +68,9 @@ _SPARK: Final[Mapping[str, DataType]] = {
     "TIMESTAMP": TimestampType(),
     "TIMESTAMP_NTZ": TimestampNTZType(),
     "VOID": NullType(),
+    **{
+        interval_word(start, end): DayTimeIntervalType(i, j) for i, start in enumerate(DAY_TIME) for j, end in enumerate(DAY_TIME) if i <= j
+    },
 }
 
 
@@ -90,6 +95,9 @@ def spark_type(type_: Type) -> DataType:
             return MapType(parts[0], parts[1])
         case "STRUCT":
             return StructType([StructField(part.name, kind) for part, kind in zip(type_.parts, parts, strict=True)])
+        case _ if type_.is_year_month:
+            message = f"PySpark cannot read {type_.sql} from a Python data source"
+            raise FrameError(message, expected="other types", remedy="CAST(CAST(x AS INTERVAL MONTH) AS INT) in the view")
         case name:
             return _SPARK[name]
 

@@ -11,6 +11,7 @@ from pyspark.sql.functions import col, lit, struct
 from pyspark.sql.streaming.query import StreamingQuery
 
 from deltic.connectors.frames import OP, WEIGHT
+from deltic.connectors.recognise import in_arrow
 from deltic.errors import FrameError, SetupError
 from deltic.runtimes.spark.changes import TAG, SparkChanges, TaggedChanges, TaggedTable
 from deltic.schema import TableSchema
@@ -81,9 +82,9 @@ def tagged(frames: Sequence[DataFrame]) -> DataFrame:
 
 def batch_changes(batch: DataFrame, parts: tuple[TaggedTable, ...], *, union: bool) -> TaggedChanges | SparkChanges:
     """One micro-batch as changes. union: of a query over tagged frames, else of a stream of one table."""
-    if union:
+    if union:  # of frames in which it was done
         return TaggedChanges(batch, parts)
-    return SparkChanges(batch, parts[0].table, parts[0].sequence, parts[0].inserts)
+    return SparkChanges(in_arrow(batch, f"table {parts[0].table.name}"), parts[0].table, parts[0].sequence, parts[0].inserts)
 
 
 def start_query(

@@ -71,10 +71,10 @@ class TypedText:
 
 @dataclass(frozen=True, slots=True)
 class IntervalText:
-    """INTERVAL with (amount, unit) pairs. to: the second unit of INTERVAL '…' YEAR TO MONTH, or a string that contains the units."""
+    """INTERVAL with (amount, unit) pairs; a text without a unit contains its units. to: the second unit of INTERVAL '…' YEAR TO MONTH."""
 
-    parts: tuple[tuple[Expression, Name], ...]
-    compound: bool
+    parts: tuple[tuple[Expression, Name | None], ...]
+    to: Name | None
     span: Span
 
 
