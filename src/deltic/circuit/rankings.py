@@ -1,6 +1,6 @@
 """The values at given ranks of each group, under deletions: PERCENTILE, MEDIAN and their like.
 
-The values of each group are sorted in an arrangement (group, order words) → weight. The row of a group remembers for each rank the value
+The values of each group are sorted in an arrangement (group, order words) → weight. The row of a group stores for each rank the value
 that is there, and how many values precede it. A change before that value moves the count; the search for the rank then walks from the
 value, in either direction, over as many values as the rank moved by. So a change of m values costs O(m) steps, for a group of any size.
 """

@@ -65,16 +65,16 @@ def check_domain(column: pa.ChunkedArray[Any], field: Field, where: str) -> None
         raise ConstraintViolation(message, expected=field.type.values)
 
 
-def _with_bad_keys(wanted: Type, column: pa.ChunkedArray[Any]) -> int:
+def _with_bad_keys(target: Type, column: pa.ChunkedArray[Any]) -> int:
     """The first row with a MAP of which a key is NULL or comes twice, or -1."""
-    if not _has_map(wanted):
+    if not _has_map(target):
         return -1
-    found = (row for row, value in enumerate(frozen_list(column)) if not has_distinct_keys(value, wanted))
+    found = (row for row, value in enumerate(frozen_list(column)) if not has_distinct_keys(value, target))
     return next(found, -1)
 
 
-def _has_map(wanted: Type) -> bool:
-    return wanted.name == "MAP" or any(_has_map(part.type) for part in wanted.parts)
+def _has_map(target: Type) -> bool:
+    return target.name == "MAP" or any(_has_map(part.type) for part in target.parts)
 
 
 def with_lengths(column: pa.Array[Any] | pa.ChunkedArray[Any], target: Type) -> tuple[Any, Sequence[int]]:
@@ -177,12 +177,12 @@ def _month_count(value: object) -> object:
     return value
 
 
-def _struct(chunk: pa.Array[Any], wanted: Type) -> pa.Array[Any]:
+def _struct(chunk: pa.Array[Any], target: Type) -> pa.Array[Any]:
     """Field by field: their names may differ in case."""
     if pa.types.is_null(chunk.type):
-        return chunk.cast(wanted.arrow)
-    parts = [cast(pa.chunked_array([part]), f.type).combine_chunks() for part, f in zip(chunk.flatten(), wanted.parts, strict=True)]
-    return pa.StructArray.from_arrays(parts, fields=list(wanted.arrow), mask=chunk.is_null())
+        return chunk.cast(target.arrow)
+    parts = [cast(pa.chunked_array([part]), f.type).combine_chunks() for part, f in zip(chunk.flatten(), target.parts, strict=True)]
+    return pa.StructArray.from_arrays(parts, fields=list(target.arrow), mask=chunk.is_null())
 
 
 def _fit_values(values: list[object], field: Field, where: str) -> pa.ChunkedArray[Any]:
@@ -224,27 +224,27 @@ def _build(values: list[object], target: Type) -> pa.ChunkedArray[Any]:
     return pa.chunked_array([array])
 
 
-def _build_nested(values: list[object], wanted: Type) -> pa.ChunkedArray[Any]:
-    return pa.chunked_array([pa.array([_plain(value, wanted) for value in values], type=wanted.arrow)])
+def _build_nested(values: list[object], target: Type) -> pa.ChunkedArray[Any]:
+    return pa.chunked_array([pa.array([_plain(value, target) for value in values], type=target.arrow)])
 
 
-def _plain(value: Any, wanted: Type) -> object:
+def _plain(value: Any, target: Type) -> object:
     """The value as Arrow takes it. Raises ArrowInvalid for a part that does not fit, and for a dict without a field or with another."""
     if value is None:
         return None
     value = value.item() if isinstance(value, np.generic) else value.tolist() if isinstance(value, np.ndarray) else value
-    if not _is_kind(type(value), wanted.kind.python if not wanted.is_integer else (int,)):
-        raise pa.ArrowInvalid(f"{type(value).__name__} for {wanted.sql}")
-    types = [part.type for part in wanted.parts]
-    match wanted.name:
+    if not _is_kind(type(value), target.kind.python if not target.is_integer else (int,)):
+        raise pa.ArrowInvalid(f"{type(value).__name__} for {target.sql}")
+    types = [part.type for part in target.parts]
+    match target.name:
         case "ARRAY":
             return [_plain(part, types[0]) for part in value]
         case "MAP":
             pairs = value.items() if isinstance(value, dict) else value
             return [(_plain(key, types[0]), _plain(item, types[1])) for key, item in pairs]
         case "STRUCT":
-            return tuple(_plain(part, kind) for part, kind in zip(_in_order(value, wanted), types, strict=True))
-        case _ if wanted.is_year_month:
+            return tuple(_plain(part, kind) for part, kind in zip(_in_order(value, target), types, strict=True))
+        case _ if target.is_year_month:
             return _month_count(value)
         case "DECIMAL":
             return Decimal(value) if isinstance(value, int) else value
@@ -252,12 +252,12 @@ def _plain(value: Any, wanted: Type) -> object:
             return value
 
 
-def _in_order(value: Any, wanted: Type) -> list[object]:
+def _in_order(value: Any, target: Type) -> list[object]:
     """The values of a STRUCT's fields: of a dict by their names, in any case."""
     if not isinstance(value, dict):
         return list(value)
     given = {str(name).lower(): part for name, part in value.items()}
-    names = [part.name.lower() for part in wanted.parts]
+    names = [part.name.lower() for part in target.parts]
     if len(given) < len(value) or set(given) != set(names):
         raise pa.ArrowInvalid("other fields")
     return [given[name] for name in names]

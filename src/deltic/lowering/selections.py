@@ -1,6 +1,6 @@
 """What an aggregate needs of the rows of a group where sums are not enough: first rows, values at ranks, or all rows.
 
-A selection names the relation whose rows it arranges by group, and how the row of a group remembers what it found.
+A selection names the relation whose rows it arranges by group, and how the row of a group stores the result.
 """
 
 from __future__ import annotations

@@ -68,9 +68,9 @@ def probe(
     hit_words, hits = block(read.HIT, n * len(batches))
     report = np.zeros(read.REPORT, np.int64)
     count = read.seek(directory, len(batches), spine.columns, spine.weights, addresses(keys, n), len(keys), n, hits, report)
-    wanted = np.array([*columns, *range(spine.columns, width)], np.int64)
-    words, target = block(1 + len(wanted), int(report[read.MATCHES]))
-    read.expand(directory, 2 + width, hits, count, wanted, len(wanted), target)
+    needed = np.array([*columns, *range(spine.columns, width)], np.int64)
+    words, target = block(1 + len(needed), int(report[read.MATCHES]))
+    read.expand(directory, 2 + width, hits, count, needed, len(needed), target)
     counters.touched += int(report[read.TOUCHED])
     counters.batches += len(batches)
     spine.sought[0] += n

@@ -61,9 +61,9 @@ ANY = Parameter("any type", lambda t: t)
 def check_count(name: str, arguments: Sequence[object], least: int, most: int | None, span: Span | None) -> None:
     """Raises TypeMismatch unless `least` ≤ len(arguments) ≤ `most` (None: any number)."""
     if len(arguments) < least or (most is not None and len(arguments) > most):
-        wanted = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
-        plural = "" if wanted == "1" else "s"
-        raise TypeMismatch(f"{name} takes {wanted} argument{plural}, found {len(arguments)}", span=span)
+        required = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
+        plural = "" if required == "1" else "s"
+        raise TypeMismatch(f"{name} takes {required} argument{plural}, found {len(arguments)}", span=span)
 
 
 def accept(name: str, position: int, argument: Expr, parameter: Parameter, span: Span | None) -> Expr:

@@ -40,8 +40,8 @@ class Scope:
 
     def find(self, name: str, qualifier: str | None) -> tuple[ScopeColumn, ...]:
         """The columns of this scope that match a name; enclosing scopes are not searched."""
-        wanted = name.lower()
-        return tuple(c for c in self.columns if c.name.lower() == wanted and self._qualified(c, qualifier))
+        folded = name.lower()
+        return tuple(c for c in self.columns if c.name.lower() == folded and self._qualified(c, qualifier))
 
     def star(self, qualifier: str | None) -> tuple[ScopeColumn, ...]:
         """The columns of `*`, or of `qualifier.*`, in which hidden ones come first, as in Spark."""
