@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from deltic.pipeline import Pipeline
     from deltic.runtimes.read_only import ReadOnlyState, open
     from deltic.runtimes.stored_view import StoredView
-    from deltic.session import Program, Session, Transaction, View, Watermark
+    from deltic.session import Datalog, Program, Session, Transaction, View, Watermark
 
 __version__ = "0.1.0"
 __all__ = [
     "UDF",
     "Circuit",
+    "Datalog",
     "IndexedStream",
     "Pipeline",
     "Program",
@@ -46,7 +47,7 @@ __all__ = [
 
 _LOADED_LATE: Final = {
     **dict.fromkeys(("Circuit", "UDF", "IndexedStream", "Stream"), "deltic.frontends.python"),
-    **dict.fromkeys(("Program", "Session", "Transaction", "View", "Watermark"), "deltic.session"),
+    **dict.fromkeys(("Datalog", "Program", "Session", "Transaction", "View", "Watermark"), "deltic.session"),
     **dict.fromkeys(("ReadOnlyState", "open"), "deltic.runtimes.read_only"),
     "Pipeline": "deltic.pipeline",
     "StoredView": "deltic.runtimes.stored_view",

@@ -130,6 +130,12 @@ class ModuleFailure(QueryError):
     code = "DELTIC-1007"
 
 
+class UnsafeRule(QueryError):
+    """A variable of a Datalog rule that nothing binds."""
+
+    code = "DELTIC-1008"
+
+
 class DataError(DelticError):
     """Changes that do not fit their table; nothing of the tick is applied. `table` and `ordinal` say which row, where known."""
 

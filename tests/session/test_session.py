@@ -356,6 +356,7 @@ def test_a_view_that_is_not_materialized_can_be_read_by_others_only(session: del
 def test_the_public_names() -> None:
     assert sorted(deltic.__all__) == [
         "Circuit",
+        "Datalog",
         "IndexedStream",
         "Pipeline",
         "Program",
@@ -380,6 +381,7 @@ def test_the_public_attributes_of_a_session(session: deltic.Session) -> None:
         "circuit",
         "clock",
         "close",
+        "datalog",
         "epoch",
         "explain",
         "install",

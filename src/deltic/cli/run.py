@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import json as encoder
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Group, Parameter, validators
@@ -20,7 +17,7 @@ from deltic.cli.output import emit
 from deltic.cli.progress import Report
 from deltic.cli.script import opened_program
 from deltic.cli.signals import Signals
-from deltic.errors import SetupError
+from deltic.cli.spark import opened_spark
 from deltic.kernels import prepare
 from deltic.pipeline import Pipeline
 from deltic.pipeline.dry_run import DryRun
@@ -95,7 +92,7 @@ def run(
             emit(encoder.dumps(outcome.json()) if json else _pictured(outcome))
             return Exit.OK
         with Signals() as signals:
-            spark = nullcontext() if engine == "embedded" else _spark(master, f"deltic run {script.name}", module.helpers)
+            spark = nullcontext() if engine == "embedded" else opened_spark(master, f"deltic run {script.name}", module.helpers)
             _run(module.program, options, folder, spark, signals, Report(json=json), follow=follow)
     return Exit.INTERRUPTED if signal.SIGINT in signals.caught else Exit.OK
 
@@ -128,23 +125,6 @@ def _default_engine(needs_spark: bool) -> Literal["spark", "embedded"]:
         return "spark"
     print('deltic: running in this process; to run on Spark: pip install "deltic[spark]"', file=sys.stderr)
     return "embedded"
-
-
-@contextmanager
-def _spark(master: str | None, name: str, helpers: Sequence[ModuleType]) -> Iterator[Any]:
-    """A Spark session, stopped at the end, whose workers need not have the modules `helpers`.
-
-    The Spark room imports PySpark, which is an extra.
-    """
-    if importlib.util.find_spec("pyspark") is None:
-        raise SetupError("PySpark is not installed", remedy='pip install "deltic[spark]", or give --engine embedded')
-    by_value = importlib.import_module("deltic.runtimes.spark.by_value").pickled_by_value
-    spark = importlib.import_module("deltic.runtimes.spark.session").session_at(master, name=name)
-    try:
-        with by_value(helpers):
-            yield spark
-    finally:
-        spark.stop()
 
 
 def _pictured(outcome: DryRun) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from deltic.session.datalog import Datalog
 from deltic.session.program import Program
 from deltic.session.session import Session
 from deltic.session.transaction import Transaction
 from deltic.session.view import View
 from deltic.session.watermark import Watermark
 
-__all__ = ["Program", "Session", "Transaction", "View", "Watermark"]
+__all__ = ["Datalog", "Program", "Session", "Transaction", "View", "Watermark"]

@@ -1,4 +1,4 @@
-"""Programs: tables, views, sources and sinks, declared by SQL and by circuits in Python, bound together. A program runs nothing."""
+"""Programs: tables, views, sources and sinks, declared by SQL, Datalog and circuits in Python, bound together. A program runs nothing."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from deltic.purity import shown
 from deltic.session.catalog import Catalog
 from deltic.session.circuits import circuit_statements
 from deltic.session.collector import collector_paused
+from deltic.session.datalog import Datalog, datalog_statements
 from deltic.session.draft import Draft
 
 
@@ -41,21 +42,24 @@ class SqlText:
             raise QueryError(f"invalid path {os.fspath(path)!r}: {error}", expected="a file of SQL") from error
 
 
-Part: TypeAlias = SqlText | Circuit | UDF
+Part: TypeAlias = SqlText | Datalog | Circuit | UDF
+DATALOG = ".dl"
+"""The suffix of files of Datalog; others are SQL."""
 
 
 class Program:
-    """The definition of a whole pipeline, for `Pipeline`, `Session.program` and `deltic run`: SQL scripts and circuits.
+    """The definition of a whole pipeline, for `Pipeline`, `Session.program` and `deltic run`: SQL scripts, Datalog and circuits.
 
-    Each part is SQL text, the path of a file of SQL, a Circuit, a UDF, or another Program. A part reads what the parts before it
-    define: an input of a circuit may be a table that SQL declares, with its source, and a sink in SQL may read an output of a circuit.
+    Each part is SQL text, the path of a file of SQL or (.dl) of Datalog, a Datalog, a Circuit, a UDF, or another Program. A part reads what
+    the parts before it define: an input of a circuit may be a table that SQL declares, with its source, and a sink in SQL may read an
+    output of a circuit.
 
     Immutable: a circuit counts as it is when the program is made. Raises QueryError, with the place, and CircuitError.
     """
 
     __slots__ = ("_catalog", "_parts")
 
-    def __init__(self, *parts: str | os.PathLike[str] | Circuit | UDF | Program) -> None:
+    def __init__(self, *parts: str | os.PathLike[str] | Datalog | Circuit | UDF | Program) -> None:
         self._bind(tuple(bound for part in parts for bound in _parts_of(part)))
 
     @classmethod
@@ -105,20 +109,24 @@ def _parts_of(part: object) -> tuple[Part, ...]:
         case str():
             return (SqlText(part, "<sql>"),)
         case os.PathLike():
-            return (SqlText.read(part),)
+            return (Datalog.read(part) if Path(part).suffix == DATALOG else SqlText.read(part),)
+        case Datalog():
+            return (part,)
         case Circuit():
             return (copy(part),)
         case UDF():
             return (part,)
         case Program():
             return part._parts
-    expected = "SQL text, the path of a file of SQL, a deltic.Circuit, a deltic.UDF or a deltic.Program"
+    expected = "SQL text, the path of a file of SQL or Datalog, a deltic.Datalog, a deltic.Circuit, a deltic.UDF or a deltic.Program"
     raise CircuitError(f"{part!r} cannot be part of a program", expected=expected)
 
 
 def _statements(part: Part, draft: Draft) -> Iterator[Statement]:
     if isinstance(part, SqlText):
         return parse_script(part.text, part.name, draft)
+    if isinstance(part, Datalog):
+        return datalog_statements(part, draft, warn=False)
     if isinstance(part, UDF):
         return iter((registration(part),))
     return circuit_statements(part, draft.catalog.tables, draft.catalog)

@@ -18,6 +18,7 @@ from deltic.connectors.frames import change_frame
 from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, CircuitError, FrameError, UnknownName
 from deltic.explain import Explanation, explain
+from deltic.frontends.datalog import Dialect
 from deltic.frontends.python import UDF, Circuit, check_unchanged
 from deltic.frontends.sql import parse_script
 from deltic.kernels import prepare
@@ -34,6 +35,7 @@ from deltic.session.collector import collector_paused
 from deltic.session.commits import Commits
 from deltic.session.compiling import Compiler
 from deltic.session.contents import Contents
+from deltic.session.datalog import Datalog, datalog_statements
 from deltic.session.definitions import Definitions
 from deltic.session.draft import Draft
 from deltic.session.engines import open_runtime, spark_changes
@@ -112,6 +114,23 @@ class Session:
             with collector_paused():
                 for statement in parse_script(script, name, draft):
                     draft.apply(statement)
+            self._commits.install(draft.catalog, draft.dropped)
+
+    def datalog(
+        self, program: str | os.PathLike[str] | Datalog, *, name: str = "<datalog>", dialect: Dialect = "ddlog", warn: bool = True
+    ) -> None:
+        """Adds a Datalog program, or that of a file: input relations are tables, others views, materialized if they are outputs.
+
+        All of it, or nothing. An input relation may be a table that exists, if the two are the same. Atoms read tables and views of the
+        session by their names, and SQL reads the program's relations by theirs. Raises QueryError with the place in the program, and
+        EvaluationError if a relation fails on the rows of its tables. warn: issue DatalogWarning for relations that nothing derives or
+        reads. dialect: the syntax, DDlog's or Soufflé's.
+        """
+        source = Datalog.of(program, name, dialect)
+        with self._commits.turn():
+            draft = Draft(self._catalog, self._undeclared())
+            for statement in datalog_statements(source, draft, warn=warn):
+                draft.apply(statement)
             self._commits.install(draft.catalog, draft.dropped)
 
     def program(self, program: str | Program, *, name: str = "<sql>", notes: Mapping[str, Any] | None = None) -> None:

@@ -1,0 +1,287 @@
+"""Binds a program: a table for each input relation, and a view for each other relation, materialized if it is an output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from deltic.errors import CatalogError, Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
+from deltic.expr.functions.signature import constant
+from deltic.expr.nodes import Column, Expr, Value
+from deltic.frontends.datalog.bind_body import UNIT, BodyBinder
+from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation, Declarations
+from deltic.frontends.datalog.indexes import index_plan
+from deltic.frontends.datalog.kinds import Constructor, IntegerKind, Kind, PlainKind, UnionKind, kind_of, option, stored
+from deltic.frontends.datalog.patterns import by_name
+from deltic.frontends.datalog.strata import dependencies, strata
+from deltic.frontends.datalog.tree import AtomTerm, DatalogRule, FieldTerm, IndexDeclaration, Item, Term, TupleTerm, VariableTerm
+from deltic.frontends.datalog.values import checked, optional, part
+from deltic.frontends.statements import CreateTable, CreateView, Namespace, Rebind, Statement
+from deltic.plan.columns import reference
+from deltic.plan.monotone import check_monotone
+from deltic.plan.nodes import ITERATION_LIMIT, Distinct, Plan, Project, Reference, Table, Union, Values
+from deltic.plan.recursion import finished, has_base
+from deltic.plan.signs import as_view
+from deltic.schema import Field, Schema, TableSchema
+
+
+class DatalogBinder:
+    """A program whose declarations are valid, and whose recursions are stratified. Raises subclasses of QueryError."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self.declarations = Declarations(items)
+        self.dependencies = dependencies(self.declarations.rules)
+        self._rules: dict[str, list[tuple[DatalogRule, AtomTerm]]] = {name: [] for name in self.declarations.relations}
+        for rule in self.declarations.rules:
+            for head in rule.heads:
+                self._check_head(head)
+                self._rules[head.name].append((rule, head))
+        derived = [name for name, relation in self.declarations.relations.items() if not relation.is_input]
+        self.strata = strata(derived, self.dependencies)
+
+    def _check_head(self, head: AtomTerm) -> None:
+        relation = self.declarations.relation_named(head.name)
+        if relation is None:
+            remedy = did_you_mean(head.name, self.declarations.relations) or f"declare it: relation {head.name}(…)"
+            raise UnknownName(f"there is no relation {head.name}", span=head.place, remedy=remedy)
+        if relation.is_input:
+            remedy = "derive another relation from it and from these rules"
+            raise Unsupported(f"the input relation {head.name} is the head of a rule", span=head.place, remedy=remedy)
+        if head.delay or head.differentiated:
+            raise Unsupported("the head of a rule is delayed or differentiated", span=head.span, remedy="delay atoms of the body")
+
+    def warnings(self) -> list[tuple[str, Span]]:
+        """Relations that nothing derives, or that nothing reads."""
+        read = {one.relation for one in self.dependencies if one.relation != one.head}
+        empty = self._empty()
+        found = []
+        for name, relation in self.declarations.relations.items():
+            declared = relation.declaration
+            assert declared is not None
+            if name in empty:
+                cause = "every rule that derives it reads an empty relation" if self._rules[name] else "no rule derives it"
+                found.append((f"the relation {name} is empty: {cause}", declared.span))
+            elif declared.role == "internal" and name not in read:
+                found.append((f"nothing reads the relation {name}, and it is not an output", declared.span))
+            elif declared.role == "input" and name not in read:
+                found.append((f"nothing reads the input relation {name}", declared.span))
+        return found
+
+    def _empty(self) -> set[str]:
+        """The relations that are empty whatever the inputs are."""
+        empty = {name for name, relation in self.declarations.relations.items() if not relation.is_input}
+        while True:
+            now = {name for name in empty if all(any(one.name in empty for one in _atoms(rule)) for rule, _ in self._rules[name])}
+            if now == empty:
+                return empty
+            empty = now
+
+    def statements(self, namespace: Namespace) -> Iterator[Statement]:
+        """Tables and views in order. Each is bound when it is requested, after the caller has added the previous ones to the namespace."""
+        for relation in self.declarations.relations.values():
+            if relation.is_input:
+                table = self.table(relation)
+                known = namespace.relation(relation.name)
+                if known is None:
+                    assert relation.declaration is not None
+                    yield CreateTable(table, False, relation.declaration.span)
+                else:
+                    _check_same(relation, table, known)
+        for group in self.strata:
+            calls: set[str] = set()
+            plans = self.plans(group, namespace, calls)
+            reads = self._reads(group)
+            for name in group:
+                declared = self.declarations.relations[name].declaration
+                assert declared is not None
+                materialized = declared.role == "output"
+                rebind = self._rebinding(group, name)
+                yield CreateView(name, plans[name], materialized, False, False, rebind, declared.span, reads, tuple(sorted(calls)))
+
+        for index in self.declarations.indexes.values():
+            rebind = self._index_rebinding(index)
+            yield CreateView(index.name, rebind(namespace), True, False, False, rebind, index.span, (index.atom.name,))
+
+    def _index_rebinding(self, index: IndexDeclaration) -> Rebind:
+        return lambda namespace: index_plan(index, self.declarations, lambda atom: self._read(atom, {}, namespace), namespace)
+
+    def _rebinding(self, group: tuple[str, ...], name: str) -> Rebind:
+        return lambda namespace: self.plans(group, namespace, set())[name]
+
+    def _reads(self, group: tuple[str, ...]) -> tuple[str, ...]:
+        """The relations that the group reads, without its own."""
+        return tuple(sorted({one.relation for one in self.dependencies if one.head in group} - set(group)))
+
+    def table(self, relation: DatalogRelation) -> TableSchema:
+        """The table of an input relation: its primary key is the declared one; of a set, all columns."""
+        schema = Schema(tuple(Field(name, stored(kind), False) for name, kind in relation.columns))
+        declared = relation.declaration
+        assert declared is not None
+        if declared.kind == "stream":
+            raise Unsupported("streams are not supported", span=declared.span, remedy="input multiset, and delete what it has")
+        if declared.key is None:
+            return TableSchema(relation.name, schema, () if relation.is_multiset else tuple(range(len(schema))))
+        return TableSchema(relation.name, schema, self._key(relation, *declared.key))
+
+    def _key(self, relation: DatalogRelation, variable: str, term: Term) -> tuple[int, ...]:
+        names = [name for name, _ in relation.columns]
+        found = []
+        for item in term.items if isinstance(term, TupleTerm) else (term,):
+            of_row = isinstance(item, FieldTerm) and isinstance(item.value, VariableTerm) and item.value.name == variable
+            if not isinstance(item, FieldTerm) or not of_row or item.name not in names:
+                expected = f"columns of {relation.name}: ({variable}.{names[0]})"
+                raise Unsupported("the primary key is not a column", span=item.span, expected=expected)
+            found.append(names.index(item.name))
+        return tuple(dict.fromkeys(found))
+
+    # relations
+
+    def plans(self, group: tuple[str, ...], namespace: Namespace, calls: set[str]) -> dict[str, Plan]:
+        """The plan of each relation of a group; others are read from the namespace."""
+        schemas = {name: self._declared(name) for name in group}
+        while True:
+            bodies = {name: self._body(name, schemas, namespace, calls) for name in group}
+            wider = {name: _wider(schemas[name], body.schema) for name, body in bodies.items()}
+            if wider == schemas:
+                break
+            schemas = wider
+        bodies = {name: _as_declared(body, schemas[name]) for name, body in bodies.items()}
+        for name in group:
+            if not has_base(bodies, name):
+                bodies[name] = Values((), schemas[name])
+        check_monotone(bodies)
+        limits = dict.fromkeys(group, ITERATION_LIMIT)
+        return {name: as_view(plan, f"relation {name}") for name, plan in finished(bodies, limits).items()}
+
+    def _declared(self, name: str) -> Schema:
+        return Schema(tuple(Field(column, stored(kind), False) for column, kind in self.declarations.relations[name].columns))
+
+    def _body(self, name: str, schemas: Mapping[str, Schema], namespace: Namespace, calls: set[str]) -> Plan:
+        """The union of the relation's rules."""
+        relation = self.declarations.relations[name]
+        declared = relation.declaration
+        assert declared is not None
+        if declared.kind == "stream":
+            raise Unsupported("streams are not supported", span=declared.span, remedy="a relation or a multiset")
+        facts: list[tuple[Value, ...]] = []
+        parts: list[Plan] = []
+        for rule, head in self._rules[name]:
+            if relation.is_multiset and len(schemas) + any(one.name == name for one in _atoms(rule)) > 1:
+                raise Unsupported(f"the multiset {name} is recursive", span=head.place, remedy="make it a relation, which is a set")
+            columns, plan = self._rule(rule, head, relation, schemas, namespace, calls)
+            values = [constant(expr) for _, expr in columns] if plan is UNIT else [None]
+            if all(value is not None for value in values):
+                facts.append(tuple(value.value for value in values if value is not None))
+            else:
+                parts.append(Project(plan, columns))
+        if facts or not parts:
+            parts.insert(0, Values(tuple(facts), self._declared(name)))
+        whole = parts[0] if len(parts) == 1 else Union(tuple(parts))
+        return whole if relation.is_multiset else Distinct(whole)
+
+    def _rule(
+        self,
+        rule: DatalogRule,
+        head: AtomTerm,
+        relation: DatalogRelation,
+        schemas: Mapping[str, Schema],
+        namespace: Namespace,
+        calls: set[str],
+    ) -> tuple[tuple[tuple[str, Expr], ...], Plan]:
+        """(the columns of the head over the rows of the body, the body)."""
+        body = BodyBinder(self.declarations, namespace, lambda atom: self._read(atom, schemas, namespace), calls)
+        body.add_all(rule.body)
+        values = _head(head, relation, body)
+        return tuple((name, value.expr) for (name, _), value in zip(relation.columns, values, strict=True)), body.plan
+
+    def _read(self, atom: AtomTerm, schemas: Mapping[str, Schema], namespace: Namespace) -> tuple[Plan, DatalogRelation]:
+        """The rows of an atom's relation."""
+        if atom.delay or atom.differentiated:
+            raise Unsupported("delayed and differentiated atoms are not supported", span=atom.span, remedy="read the relation as it is")
+        relation = self.declarations.relation_named(atom.name)
+        if relation is not None and atom.name in schemas:
+            return Reference(atom.name, schemas[atom.name], atom.place), relation
+        found = namespace.relation(atom.name)
+        if found is None:
+            known = (*self.declarations.relations, *namespace.names())
+            raise UnknownName(f"there is no relation {atom.name}", span=atom.place, remedy=did_you_mean(atom.name, known))
+        plan = Table(found, atom.place) if isinstance(found, TableSchema) else found
+        if relation is None:
+            return _of_session(atom.name, plan)
+        if [field.type for field in plan.schema] != [stored(kind) for _, kind in relation.columns]:
+            raise TypeMismatch(f"the session's relation {atom.name} has other columns than the program declares", span=atom.place)
+        return (_in_range(plan, relation) if relation.is_input else plan), relation
+
+
+def _head(head: AtomTerm, relation: DatalogRelation, body: BodyBinder) -> list[BoundTerm]:
+    """The values of the columns of a head."""
+    binder = body.binder
+    if head.record is None:
+        terms = by_name(head.arguments, [name for name, _ in relation.columns], f"relation {head.name}", head)
+        missing = [name for (name, _), term in zip(relation.columns, terms, strict=True) if term is None]
+        if missing:
+            raise TypeMismatch(f"the head {head.name} lacks its column {missing[0]}", span=head.span, expected=f".{missing[0]} = …")
+        pairs = zip(terms, relation.columns, strict=True)
+        return [binder.bind(term, kind) for term, (_, kind) in pairs if term is not None]
+    row = binder.bind(head.record, relation.row)
+    if isinstance(relation.row, UnionKind) and not relation.row.is_tagged:
+        return [part(row, i, kind, head.span) for i, (_, kind) in enumerate(relation.columns)]
+    return [row]
+
+
+def _atoms(rule: DatalogRule) -> list[AtomTerm]:
+    return [one for one in rule.body if isinstance(one, AtomTerm)]
+
+
+def _of_session(name: str, plan: Plan) -> tuple[Plan, DatalogRelation]:
+    """A table or view of SQL: columns that may be NULL are Options."""
+    columns: list[tuple[str, Kind]] = []
+    exprs: list[tuple[str, Expr]] = []
+    for i, column in enumerate(plan.schema):
+        kind = kind_of(column.type) or PlainKind(column.type.sql, column.type)
+        expr: Expr = reference(plan.schema, i)
+        if stored(kind) != column.type:  # a DECIMAL(38,0) under another name, or a STRUCT with names in another case
+            kind = PlainKind(column.type.sql, column.type)
+        columns.append((column.name, option(kind) if column.nullable else kind))
+        exprs.append((column.name, optional(expr, kind, None).expr if column.nullable else expr))
+    row = UnionKind(name, (), (Constructor(name, tuple(columns)),))
+    rows = plan if all(isinstance(expr, Column) for _, expr in exprs) else Project(plan, tuple(exprs))
+    return rows, DatalogRelation(name, tuple(columns), row)
+
+
+def _in_range(plan: Plan, relation: DatalogRelation) -> Plan:
+    """The rows of an input; a number that is not of its column's type fails the tick."""
+    columns = []
+    for i, (name, kind) in enumerate(relation.columns):
+        column: Expr = reference(plan.schema, i)
+        assert relation.declaration is not None
+        span = relation.declaration.columns[i].span if relation.declaration.columns else relation.declaration.span
+        narrow = isinstance(kind, IntegerKind) and not kind.is_exact
+        columns.append((name, checked(replace(column, span=span), kind, span).expr if narrow else column))
+    return Project(plan, tuple(columns)) if any(not isinstance(expr, Column) for _, expr in columns) else plan
+
+
+def _check_same(relation: DatalogRelation, table: TableSchema, known: TableSchema | Plan) -> None:
+    declared = relation.declaration
+    assert declared is not None
+    if not isinstance(known, TableSchema):
+        raise CatalogError(f"{relation.name} is a view of the session", span=declared.span, remedy="read it without declaring it")
+    if [(f.name.lower(), f.type, f.nullable) for f in known.schema] != [(f.name.lower(), f.type, f.nullable) for f in table.schema]:
+        columns = ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' NOT NULL'}" for f in known.schema)
+        raise CatalogError(
+            f"the session has a table {known.name} with other columns",
+            span=declared.span,
+            expected=columns,
+            remedy="read it without declaring it",
+        )
+
+
+def _wider(schema: Schema, body: Schema) -> Schema:
+    """The columns, nullable where those of the body are: parts of structs are to SQL."""
+    fields = zip(schema, body, strict=True)
+    return Schema(tuple(replace(field, nullable=field.nullable or found.nullable) for field, found in fields))
+
+
+def _as_declared(plan: Plan, schema: Schema) -> Plan:
+    """The body with exactly this schema."""
+    return plan if plan.schema == schema else Union((plan, Values((), schema)))

@@ -1,0 +1,57 @@
+"""Values as text in files of facts: a string is as it is, other values are constants of the language."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from decimal import Decimal
+from typing import Any
+
+from deltic.frontends.datalog.commands import shown_value
+from deltic.frontends.datalog.kinds import (
+    BIGINT_KIND,
+    BOOL,
+    DATE_KIND,
+    DOUBLE_KIND,
+    FLOAT_KIND,
+    STRING_KIND,
+    TIMESTAMP_KIND,
+    IntegerKind,
+    Kind,
+)
+
+
+def value_of(kind: Kind, text: str) -> Any:
+    """The value; None if the text is not one of the kind, or the kind is a struct, a tuple or a vector."""
+    try:
+        return _value(kind, text)
+    except (ValueError, ArithmeticError):
+        return None
+
+
+def _value(kind: Kind, text: str) -> Any:
+    if kind == STRING_KIND:
+        return text
+    text = text.strip()
+    if isinstance(kind, IntegerKind):
+        number = int(text)
+        inside = kind.least <= number <= kind.greatest
+        return (Decimal(number) if kind.type.is_decimal else number) if inside else None
+    if kind == BIGINT_KIND:
+        return Decimal(int(text))
+    if kind in (FLOAT_KIND, DOUBLE_KIND):
+        real = float(text)
+        return real if math.isfinite(real) else None
+    if kind == BOOL:
+        return {"true": True, "false": False}.get(text)
+    if kind == DATE_KIND:
+        return datetime.date.fromisoformat(text)
+    if kind == TIMESTAMP_KIND:
+        moment = datetime.datetime.fromisoformat(text)
+        return moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
+    return None
+
+
+def text_of(kind: Kind, value: Any) -> str:
+    """The value in a file."""
+    return value if kind == STRING_KIND else shown_value(kind, value).strip('"' if kind in (DATE_KIND, TIMESTAMP_KIND) else "")

@@ -1,0 +1,311 @@
+"""Reads Soufflé's syntax into the tree of DDlog's: its aggregates become relations, and its disjunctions rules (souffle_rules.py)."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from typing import Any, Final
+
+from lark import Token, Tree
+
+from deltic.errors import Span, SyntaxFailure, Unsupported
+from deltic.frontends.datalog.parse import grammar, parsed
+from deltic.frontends.datalog.souffle_rules import Rules
+from deltic.frontends.datalog.tree import (
+    AtomTerm,
+    CallTerm,
+    ConstantTerm,
+    ConstructorDeclaration,
+    ConstructorTerm,
+    ConversionTerm,
+    DatalogColumn,
+    Item,
+    NamedTypeTerm,
+    OperationTerm,
+    RelationDeclaration,
+    SouffleAggregateTerm,
+    Term,
+    TupleTerm,
+    TupleTypeTerm,
+    TypeDeclaration,
+    TypeTerm,
+    VariableTerm,
+    WildcardTerm,
+)
+
+TYPES: Final = {"number": "s64", "unsigned": "usize", "float": "double", "symbol": "string"}
+WORDS: Final = {"band": "&", "bor": "|", "bxor": "^", "bshl": "<<", "bshr": ">>"}
+CONSTRAINTS: Final = ("contains", "match")
+FUNCTORS: Final = ("cat", "strlen", "substr", "to_number", "to_string")
+_REFUSED: Final = re.compile(r"^\s*(\.(?:comp|init|functor|override|plan|pragma|include))\b", re.MULTILINE)
+_ESCAPES: Final = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
+
+
+def parse_souffle(text: str, name: str) -> tuple[Item, ...]:
+    """The items of a program in Soufflé's syntax. Raises SyntaxFailure, Unsupported and UnknownName."""
+    if refused := _REFUSED.search(text):
+        span = Span(text, refused.start(1), refused.end(1), name)
+        raise Unsupported(f"{refused[1]} is not supported", span=span, remedy="write the relations and rules that it stands for")
+    reader = SouffleReader(text, name)
+    for node in parsed(grammar("souffle.lark"), text, name, "start").children:
+        reader.read(node)
+    return reader.items()
+
+
+class SouffleReader:
+    """Collects declarations and directives, and then makes items."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text, self.name = text, name
+        self.types: list[TypeDeclaration] = []
+        self.columns: dict[str, tuple[tuple[DatalogColumn, ...], Span]] = {}
+        self.inputs: dict[str, tuple[tuple[str, str], ...]] = {}
+        self.outputs: dict[str, tuple[tuple[str, str], ...]] = {}
+        self.rules: list[tuple[list[AtomTerm], list[list[Term]], Span]] = []
+
+    def span(self, node: Any) -> Span:
+        if isinstance(node, Token):
+            return Span(self.text, node.start_pos or 0, node.end_pos or 0, self.name)
+        return Span(self.text, getattr(node.meta, "start_pos", 0), getattr(node.meta, "end_pos", 0), self.name)
+
+    def read(self, node: Any) -> None:
+        """One item."""
+        getattr(self, f"_{node.data}")(node, *node.children)
+
+    def items(self) -> tuple[Item, ...]:
+        """All items, in the tree of DDlog."""
+        rules = Rules({name: columns for name, (columns, _) in self.columns.items()}, {one.name: one for one in self.types})
+        derived = {head.name for heads, _, _ in self.rules for head in heads}
+        found: list[Item] = [*self.types]
+        for name, (columns, span) in self.columns.items():
+            is_input, is_output = name in self.inputs, name in self.outputs
+            options = self.inputs.get(name, ()) + self.outputs.get(name, ())
+            if is_input and (name in derived or is_output):
+                source = f"{name}_input"
+                found.append(RelationDeclaration("input", "relation", source, columns, None, None, span, options))
+                arguments = tuple((None, VariableTerm(one.name, span)) for one in columns)
+                rules.add([AtomTerm(name, arguments, span, span)], [AtomTerm(source, arguments, span, span)], span)
+                is_input = False
+            role: Any = "input" if is_input else "output" if is_output else "internal"
+            found.append(RelationDeclaration(role, "relation", name, columns, None, None, span, options))
+        for heads, bodies, span in self.rules:
+            for body in bodies:
+                rules.add(heads, body, span)
+        return (*found, *rules.relations, *rules.rules)
+
+    # declarations
+
+    def _type(self, node: Any, name: Token, *body: Any) -> None:
+        span, kind = self.span(name), body[0].data
+        if kind == "branch":
+            constructors = tuple(
+                ConstructorDeclaration(str(one.children[0]), self._attributes(one.children[1]), self.span(one)) for one in body
+            )
+            self.types.append(TypeDeclaration(str(name), (), None, constructors, span))
+            return
+        if kind == "record":
+            fields = self._attributes(body[0].children[0])
+            self.types.append(TypeDeclaration(str(name), (), TupleTypeTerm(tuple(one.type for one in fields), span), (), span))
+            return
+        self.types.append(TypeDeclaration(str(name), (), self._named(body[0].children[0]), (), span))
+
+    def _subtype(self, node: Any, name: Token, base: Token) -> None:
+        self.types.append(TypeDeclaration(str(name), (), self._named(base), (), self.span(name)))
+
+    def _named(self, name: Token) -> TypeTerm:
+        return NamedTypeTerm(TYPES.get(str(name), str(name)), (), self.span(name))
+
+    def _attributes(self, node: Any) -> tuple[DatalogColumn, ...]:
+        if node is None:
+            return ()
+        pairs = [one.children for one in node.children]
+        return tuple(DatalogColumn(str(name), self._named(type), self.span(name)) for name, type in pairs)
+
+    def _declaration(self, node: Any, names: Any, attributes: Any, *rest: Any) -> None:
+        for one in rest:
+            if one is not None and (isinstance(one, Tree) or one == "eqrel"):
+                remedy = "rules for reflexivity, symmetry and transitivity" if one == "eqrel" else "min() or max() of a group"
+                raise Unsupported(f"{'eqrel' if one == 'eqrel' else 'choice-domain'} is not supported", span=self.span(one), remedy=remedy)
+        for name in names.children:
+            if str(name) in self.columns:
+                raise SyntaxFailure(f"relation {name} is declared twice", span=self.span(name))
+            self.columns[str(name)] = (self._attributes(attributes), self.span(name))
+
+    def _directive(self, node: Any, word: Token, targets: Any) -> None:
+        if word not in (".input", ".output"):
+            raise Unsupported(f"{word} is not supported", span=self.span(word), remedy=".output, or count : { … } in a rule")
+        for target in targets.children:
+            name, *options = target.children
+            pairs = tuple((str(one.children[0]), str(one.children[1]).strip('"')) for one in options if one is not None)
+            (self.inputs if word == ".input" else self.outputs)[str(name)] = pairs
+
+    # rules
+
+    def _rule(self, node: Any, heads: Any, body: Any, _: Any) -> None:
+        atoms = [self._head(one) for one in heads.children]
+        bodies = [[]] if body is None else self.bodies(body)
+        self.rules.append((atoms, bodies, self.span(node)))
+
+    def _head(self, node: Any) -> AtomTerm:
+        atom = self.literal(node)
+        if not isinstance(atom, AtomTerm):
+            raise SyntaxFailure("the head of a rule is not an atom", span=self.span(node), expected="relation(…)")
+        return atom
+
+    def bodies(self, node: Any) -> list[list[Term]]:
+        """The alternatives of a disjunction, each a list of literals."""
+        found: list[list[Term]] = []
+        for conjunction in node.children:
+            choices: list[list[list[Term]]] = []
+            for one in conjunction.children:
+                inner = self._inner(one)
+                choices.append(self.bodies(inner) if inner is not None else [[self.literal(one)]])
+            found += [[term for choice in choices_ for term in choice] for choices_ in product(*choices)]
+        return found
+
+    def _inner(self, node: Any) -> Any:
+        """The disjunction of a literal in parentheses that is not a value."""
+        return node.children[0] if isinstance(node, Tree) and node.data == "parenthesised" else None
+
+    def literal(self, node: Any) -> Term:
+        """An atom, a negated atom or a constraint."""
+        span = self.span(node)
+        match node.data:
+            case "negation":
+                inner = node.children[0]
+                grouped = self._inner(inner)
+                if grouped is not None:
+                    alternatives = self.bodies(grouped)
+                    if len(alternatives) != 1 or len(alternatives[0]) != 1:
+                        raise Unsupported("a negated group is not supported", span=span, remedy="a relation of its own, negated")
+                    return OperationTerm("not", (alternatives[0][0],), span)
+                return OperationTerm("not", (self.literal(inner),), span)
+            case "constraint":
+                left, operator, right = node.children
+                return OperationTerm({"=": "=="}.get(str(operator), str(operator)), (self.term(left), self.term(right)), span)
+            case "call":
+                return self._atom_or_constraint(node, span)
+            case "true" | "false":
+                return ConstantTerm(node.data == "true", "bool", span)
+        raise SyntaxFailure("this is neither an atom nor a constraint", span=span, expected="relation(…), or x = y")
+
+    def _atom_or_constraint(self, node: Any, span: Span) -> Term:
+        name, *arguments = node.children
+        terms = [self.term(one) for one in arguments if one is not None]
+        if str(name) in self.columns or str(name) not in CONSTRAINTS:
+            return AtomTerm(str(name), tuple((None, one) for one in terms), span, self.span(name))
+        if name == "contains":
+            return CallTerm("contains", (terms[1], terms[0]), span)
+        pattern = terms[0]
+        if not isinstance(pattern, ConstantTerm):
+            raise Unsupported("the pattern of match is not a constant", span=pattern.span)
+        whole = ConstantTerm(f"^(?:{pattern.value})$", "string", pattern.span)
+        return CallTerm("regexp_like", (terms[1], whole), span)
+
+    # terms
+
+    def term(self, node: Any) -> Term:
+        """A value."""
+        span = self.span(node)
+        match node.data:
+            case "number":
+                return ConstantTerm(int(str(node.children[0]).rstrip("u"), 0), "integer", span)
+            case "float":
+                return ConstantTerm(float(node.children[0]), "float", span)
+            case "text":
+                body = str(node.children[0])[1:-1]
+                for escape, value in _ESCAPES.items():
+                    body = body.replace(escape, value)
+                return ConstantTerm(body, "string", span)
+            case "wildcard":
+                return WildcardTerm(span)
+            case "variable":
+                return VariableTerm(str(node.children[0]), span)
+            case "true" | "false":
+                return ConstantTerm(node.data == "true", "bool", span)
+            case "term" | "product" | "value":
+                return self._operations(node)
+            case "negative":
+                operand = self.term(node.children[0])
+                if isinstance(operand, ConstantTerm) and isinstance(operand.value, int | float):
+                    return ConstantTerm(-operand.value, operand.kind, span)
+                return OperationTerm("unary -", (operand,), span)
+            case "parenthesised":
+                return self._value(node, span)
+            case "call":
+                return self._functor(node, span)
+            case "count" | "aggregate":
+                return self._aggregate(node, span)
+            case _:
+                return self._rare(node, span)
+
+    def _rare(self, node: Any, span: Span) -> Term:
+        match node.data:
+            case "construct":
+                name, *arguments = node.children
+                return ConstructorTerm(str(name), tuple((None, self.term(one)) for one in arguments if one is not None), span)
+            case "record_term":
+                return TupleTerm(tuple(self.term(one) for one in node.children), span)
+            case "conversion":
+                return ConversionTerm(self.term(node.children[0]), self._named(node.children[1]), span)
+            case "best":
+                word, first, *others = node.children
+                result = self.term(first)
+                for one in others:
+                    result = CallTerm(str(word), (result, self.term(one)), span)
+                return result
+            case "unary_word" if node.children[0] == "bnot":
+                return OperationTerm("unary ~", (self.term(node.children[1]),), span)
+            case "power":
+                raise Unsupported("^ is not supported", span=span, remedy="multiply")
+            case "nil":
+                raise Unsupported("nil is not supported, as records cannot contain themselves", span=span, remedy="a relation of the parts")
+        raise Unsupported("this is not supported as a value", span=span, expected="a number, a symbol, a variable or a functor of them")
+
+    def _operations(self, node: Any) -> Term:
+        result = self.term(node.children[0])
+        for operator, right in zip(node.children[1::2], node.children[2::2], strict=True):
+            operand = self.term(right)
+            span = Span(self.text, result.span.start, operand.span.end, self.name)
+            result = OperationTerm(WORDS.get(str(operator), str(operator)), (result, operand), span)
+        return result
+
+    def _value(self, node: Any, span: Span) -> Term:
+        (disjunction,) = node.children
+        (first, *others) = disjunction.children
+        if others or len(first.children) != 1:
+            raise SyntaxFailure("expected a value in parentheses", span=span)
+        return self.term(first.children[0])
+
+    def _functor(self, node: Any, span: Span) -> Term:
+        name, *arguments = node.children
+        terms = [self.term(one) for one in arguments if one is not None]
+        one = ConstantTerm(1, "integer", span)
+        match str(name), terms:
+            case "cat", [first, *others] if others:
+                for other in others:
+                    first = OperationTerm("++", (first, other), span)
+                return first
+            case "strlen", [value]:
+                return ConversionTerm(CallTerm("len", (value,), span), NamedTypeTerm("s64", (), span), span)
+            case "substr", [value, start, length]:
+                return CallTerm("substring", (value, _narrow(OperationTerm("+", (start, one), span)), _narrow(length)), span)
+            case "to_number", [value]:
+                return CallTerm("bigint", (value,), span)
+            case "to_string", [value]:
+                return CallTerm("to_string", (value,), span)
+        raise Unsupported(f"the functor {name} is not supported", span=self.span(name), expected=f"one of {', '.join(FUNCTORS)}, min, max")
+
+    def _aggregate(self, node: Any, span: Span) -> Term:
+        *value, body = node.children
+        function = "count" if node.data == "count" else str(value[0])
+        inner = body.children[0]
+        alternatives = self.bodies(inner) if inner.data == "disjunction" else [[self.literal(inner)]]
+        if len(alternatives) != 1:
+            raise Unsupported("a disjunction in an aggregate is not supported", span=span, remedy="a relation of its own")
+        argument = self.term(value[1]) if function != "count" else None
+        return SouffleAggregateTerm(function, argument, tuple(alternatives[0]), span)
+
+
+def _narrow(term: Term) -> Term:
+    return ConversionTerm(term, NamedTypeTerm("s32", (), term.span), term.span)

@@ -1,0 +1,208 @@
+"""Rules of Soufflé's dialect as those of DDlog's.
+
+- An argument of an atom that is an expression becomes a variable that is equal to it.
+- The literals of a body are ordered: a literal stands where its variables are bound, and `x = e` binds x.
+- An aggregate becomes a relation of its result for each value of the variables that it shares with the rule. COUNT and SUM are 0 where the
+  aggregate's body has no rows, for the values that the rule's other literals have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from typing import Final
+
+from deltic.errors import Span, Unsupported
+from deltic.frontends.datalog.rewriting import parts_of_kind, replaced
+from deltic.frontends.datalog.tree import (
+    AssignmentTerm,
+    AtomTerm,
+    CallTerm,
+    ConstantTerm,
+    ConstructorTerm,
+    ConversionTerm,
+    DatalogColumn,
+    DatalogRule,
+    NamedTypeTerm,
+    OperationTerm,
+    RelationDeclaration,
+    SouffleAggregateTerm,
+    Term,
+    TupleTerm,
+    TypeDeclaration,
+    TypeTerm,
+    VariableTerm,
+    WildcardTerm,
+)
+
+PATTERNS: Final = (VariableTerm, WildcardTerm, ConstantTerm, ConstructorTerm, TupleTerm)
+_RESULTS: Final = {"len": "s64", "bigint": "s64", "substring": "string", "to_string": "string"}
+_FUNCTIONS: Final = {"count": "count", "sum": "sum", "min": "min", "max": "max", "mean": "avg"}
+
+
+class Rules:
+    """The rules and the relations that they need. columns: of the declared relations."""
+
+    def __init__(self, columns: Mapping[str, Sequence[DatalogColumn]], types: Mapping[str, TypeDeclaration]) -> None:
+        self.columns, self.types = dict(columns), types
+        self.relations: list[RelationDeclaration] = []
+        self.rules: list[DatalogRule] = []
+        self._numbers = count(1)
+
+    def add(self, heads: Iterable[AtomTerm], body: Sequence[Term], span: Span) -> None:
+        """A rule whose body has aggregates and is in any order."""
+        plain = self._flattened(body)
+        aggregates = list(dict.fromkeys(parts_of_kind(tuple(plain), SouffleAggregateTerm)))
+        outer = [one for one in plain if not parts_of_kind(one, SouffleAggregateTerm)]
+        names: dict[SouffleAggregateTerm, Term] = {}
+        atoms: list[Term] = []
+        for aggregate in aggregates:
+            result = VariableTerm(f"agg{next(self._numbers)}", aggregate.span)
+            names[aggregate] = result
+            atoms.append(self._relation(aggregate, outer, plain, result))
+        whole = [*atoms, *(replaced(one, names) for one in plain)]
+        self.rules.append(DatalogRule(tuple(heads), tuple(ordered(whole)), span))
+
+    def _flattened(self, body: Sequence[Term]) -> list[Term]:
+        """Positive atoms without expressions as arguments."""
+        found: list[Term] = []
+        for term in body:
+            if not isinstance(term, AtomTerm):
+                found.append(term)
+                continue
+            arguments = []
+            for name, argument in term.arguments:
+                if not isinstance(argument, PATTERNS):
+                    variable = VariableTerm(f"arg{next(self._numbers)}", argument.span)
+                    found.append(OperationTerm("==", (variable, argument), argument.span))
+                    argument = variable
+                arguments.append((name, argument))
+            found.append(AtomTerm(term.name, tuple(arguments), term.span, term.place))
+        return found
+
+    # aggregates
+
+    def _relation(self, aggregate: SouffleAggregateTerm, outer: Sequence[Term], body: Sequence[Term], result: VariableTerm) -> AtomTerm:
+        """The atom that gives the aggregate's result; adds its relation."""
+        span = aggregate.span
+        inner = self._flattened(aggregate.body)
+        if parts_of_kind(tuple(inner), SouffleAggregateTerm):
+            raise Unsupported("an aggregate in an aggregate is not supported", span=span, remedy="a relation of its own")
+        known = variables([one for one in body if not parts_of_kind(one, SouffleAggregateTerm)])
+        shared = [name for name in variables(inner) if name in known]
+        types = self._types([*outer, *inner])
+        value: Term = aggregate.value or ConstantTerm(1, "integer", span)
+        kind: TypeTerm = NamedTypeTerm({"count": "s64", "mean": "double"}.get(aggregate.function, ""), (), span)
+        kind = kind if isinstance(kind, NamedTypeTerm) and kind.name else self._type(value, types, span)
+        columns = tuple(DatalogColumn(name, self._type(VariableTerm(name, span), types, span), span) for name in shared)
+        groups = self._declare((*columns, DatalogColumn("result", kind, span)), span)
+        keys = TupleTerm(tuple(VariableTerm(name, span) for name in shared), span)
+        call = CallTerm(_FUNCTIONS[aggregate.function], (CallTerm("group_by", (value, keys), span),), span)
+        local = VariableTerm("result", span)
+        rule = [*ordered(inner), AssignmentTerm(VariableTerm("aggregated", span, True), call, span)]
+        rule.append(AssignmentTerm(VariableTerm("result", span, True), ConversionTerm(VariableTerm("aggregated", span), kind, span), span))
+        if aggregate.function in ("min", "max"):
+            rule[-1] = AssignmentTerm(VariableTerm("result", span, True), VariableTerm("aggregated", span), span)
+        self.rules.append(DatalogRule((_atom(groups, [*shared], local, span),), tuple(rule), span))
+        if aggregate.function in ("min", "max", "mean"):
+            return _atom(groups, shared, result, span)
+        whole = self._declare((*columns, DatalogColumn("result", kind, span)), span)
+        self.rules.append(DatalogRule((_atom(whole, shared, local, span),), (_atom(groups, shared, local, span),), span))
+        absent = OperationTerm("not", (_atom(groups, shared, WildcardTerm(span), span),), span)
+        zero = ConstantTerm(0, "integer", span)
+        head = _atom(whole, shared, zero, span)
+        self.rules.append(DatalogRule((head,), (*(ordered(outer, complete=False) if shared else ()), absent), span))
+        return _atom(whole, shared, result, span)
+
+    def _declare(self, columns: tuple[DatalogColumn, ...], span: Span) -> str:
+        name = f"aggregate_{next(self._numbers)}"
+        self.columns[name] = columns
+        self.relations.append(RelationDeclaration("internal", "relation", name, columns, None, None, span))
+        return name
+
+    def _types(self, body: Sequence[Term]) -> dict[str, TypeTerm]:
+        """The types of variables, by the columns at whose place they stand and the terms to which they are equal."""
+        found: dict[str, TypeTerm] = {}
+        for atom in parts_of_kind(tuple(body), AtomTerm):
+            for (_, argument), column in zip(atom.arguments, self.columns.get(atom.name, ()), strict=False):
+                if isinstance(argument, VariableTerm):
+                    found.setdefault(argument.name, column.type)
+        for term in body:
+            match term:
+                case OperationTerm(operator="==", operands=(VariableTerm(name=name), value)) if name not in found:
+                    known = _type_of(value, found, term.span)
+                    found.update({} if known is None else {name: known})
+        return found
+
+    def _type(self, term: Term, types: Mapping[str, TypeTerm], span: Span) -> TypeTerm:
+        found = _type_of(term, types, span)
+        if found is None:
+            remedy = "read it from an atom of the aggregate"
+            raise Unsupported("the type of a value in an aggregate is not known", span=term.span, remedy=remedy)
+        return found
+
+
+def _type_of(term: Term, types: Mapping[str, TypeTerm], span: Span) -> TypeTerm | None:
+    """The type of a value over variables of these types; None if it is not known."""
+    match term:
+        case VariableTerm():
+            return types.get(term.name)
+        case ConstantTerm():
+            return NamedTypeTerm({"integer": "s64", "float": "double", "string": "string", "bool": "bool"}[term.kind], (), span)
+        case OperationTerm(operator="++"):
+            return NamedTypeTerm("string", (), span)
+        case OperationTerm(operands=operands):
+            return _type_of(next((one for one in operands if not isinstance(one, ConstantTerm)), operands[0]), types, span)
+        case ConversionTerm():
+            return term.type
+        case CallTerm() if term.name in _RESULTS:
+            return NamedTypeTerm(_RESULTS[term.name], (), span)
+        case CallTerm() if term.arguments:
+            return _type_of(term.arguments[0], types, span)
+        case _:
+            return None
+
+
+def _atom(name: str, shared: Sequence[str], result: Term, span: Span) -> AtomTerm:
+    arguments = (*(VariableTerm(one, span) for one in shared), result)
+    return AtomTerm(name, tuple((None, one) for one in arguments), span, span)
+
+
+def variables(body: Sequence[Term]) -> list[str]:
+    """The variables of literals, each once."""
+    return list(dict.fromkeys(one.name for one in parts_of_kind(tuple(body), VariableTerm)))
+
+
+def ordered(body: Sequence[Term], *, complete: bool = True) -> list[Term]:
+    """The literals in an order in which their variables are bound; constraints as soon as possible.
+
+    What cannot be bound stands at the end, where the binder refuses it; if not `complete`, it is left out.
+    """
+    rest, found = list(body), list[Term]()
+    bound: set[str] = set()
+    while rest:
+        chosen: Term | None = next((one for one in rest if not isinstance(one, AtomTerm) and _ready(one, bound) is not None), None)
+        if chosen is None:
+            atoms = [one for one in rest if isinstance(one, AtomTerm)]
+            chosen = next((one for one in atoms if bound & set(variables([one]))), atoms[0] if atoms else None)
+        if chosen is None:
+            return found + (rest if complete else [])
+        rest.remove(chosen)
+        ready = chosen if isinstance(chosen, AtomTerm) else _ready(chosen, bound)
+        assert ready is not None
+        found.append(ready)
+        bound |= set(variables([chosen]))
+    return found
+
+
+def _ready(term: Term, bound: set[str]) -> Term | None:
+    """The constraint, or x = e as an assignment of x; None if its variables are not bound."""
+    missing = [name for name in variables([term]) if name not in bound]
+    if not missing:
+        return term
+    if isinstance(term, OperationTerm) and term.operator == "==":
+        for pattern, value in (term.operands, term.operands[::-1]):
+            free = [name for name in variables([value]) if name not in bound]
+            if not free and isinstance(pattern, VariableTerm | ConstructorTerm | TupleTerm):
+                return AssignmentTerm(pattern, value, term.span)
+    return None

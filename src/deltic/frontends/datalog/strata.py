@@ -1,0 +1,141 @@
+"""Strata: groups of relations that depend on one another, each after the groups that it reads. No group passes through negation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NoReturn
+from typing import Literal as OneOf
+
+from deltic.errors import Span, Unsupported
+from deltic.frontends.datalog.bind_body import FLAT_MAP
+from deltic.frontends.datalog.bind_term import GROUP_BY
+from deltic.frontends.datalog.groups import aggregate_name
+from deltic.frontends.datalog.rewriting import parts_of_kind
+from deltic.frontends.datalog.tree import AtomTerm, CallTerm, DatalogRule, OperationTerm, Term
+
+MONOTONE: Final = ("min", "max")
+"""Aggregates that a recursion may pass through, if its values are used monotonically (deltic.plan.monotone)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """The relation `head` reads `relation`. span: of the atom, or of the aggregate over it."""
+
+    head: str
+    relation: str
+    how: OneOf["read", "negated", "aggregated"]
+    span: Span
+
+
+def dependencies(rules: Sequence[DatalogRule]) -> list[Dependency]:
+    """What each head reads, in the order of the text."""
+    found = []
+    for rule in rules:
+        for atom, how, span in _read(rule.body):
+            found += [Dependency(head.name, atom.name, how, span) for head in rule.heads]
+    return found
+
+
+def _read(body: Sequence[Term]) -> list[tuple[AtomTerm, OneOf["read", "negated", "aggregated"], Span]]:
+    """The atoms of a body; those before an aggregate that is not monotone are aggregated."""
+    found: list[tuple[AtomTerm, OneOf["read", "negated", "aggregated"], Span]] = []
+    for term in body:
+        groups = parts_of_kind(term, CallTerm, lambda call: call.name == GROUP_BY)
+        calls = [call for call in parts_of_kind(term, CallTerm) if call.arguments and call.arguments[0] in groups]
+        if groups and not (calls and all(aggregate_name(call.name) in MONOTONE for call in calls)):
+            found = [(atom, "negated" if how == "negated" else "aggregated", groups[0].span) for atom, how, _ in found]
+        negated = parts_of_kind(term, OperationTerm, lambda one: one.operator == "not" and isinstance(one.operands[0], AtomTerm))
+        for atom in parts_of_kind(term, AtomTerm, lambda one: one.name != FLAT_MAP):
+            is_negated = any(atom is one.operands[0] for one in negated)
+            found.append((atom, "negated" if is_negated else "read", atom.place))
+    return found
+
+
+def strata(names: Sequence[str], found: Sequence[Dependency]) -> list[tuple[str, ...]]:
+    """The groups in order. Raises Unsupported, with the cycle, if one passes through negation or an aggregate.
+
+    Tarjan's algorithm (1972), without recursion.
+    """
+    edges: dict[str, list[str]] = {name: [] for name in names}
+    for one in found:
+        if one.head in edges and one.relation in edges:
+            edges[one.head].append(one.relation)
+    groups = _components(names, edges)
+    group_of = {name: i for i, group in enumerate(groups) for name in group}
+    for one in found:
+        same = one.head in group_of and group_of.get(one.relation) == group_of[one.head]
+        if same and one.how != "read":
+            _refuse(one, edges)
+    return groups
+
+
+def _refuse(cause: Dependency, edges: Mapping[str, Sequence[str]]) -> NoReturn:
+    back = _path(cause.relation, cause.head, edges)
+    mark = "not " if cause.how == "negated" else "group_by over "
+    cycle = " → ".join([cause.head, mark + back[0], *back[1:]])
+    what = "negation" if cause.how == "negated" else "an aggregate"
+    raise Unsupported(
+        f"relation {cause.head} depends on itself through {what}: {cycle}",
+        span=cause.span,
+        expected="recursion through positive atoms, and through min() or max()"
+        if what != "negation"
+        else "recursion through positive atoms",
+        remedy=f"compute {cause.relation} without {cause.head}" if cause.relation != cause.head else "split the relation in two",
+    )
+
+
+def _path(start: str, end: str, edges: Mapping[str, Sequence[str]]) -> list[str]:
+    """The shortest way from one relation to another."""
+    before: dict[str, str | None] = {start: None}
+    waiting = [start]
+    for name in waiting:
+        if name == end:
+            break
+        for other in edges[name]:
+            if other not in before:
+                before[other] = name
+                waiting.append(other)
+    path: list[str] = []
+    at: str | None = end
+    while at is not None:
+        path.append(at)
+        at = before[at]
+    return path[::-1]
+
+
+def _components(names: Sequence[str], edges: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    on_stack: set[str] = set()
+    groups: list[tuple[str, ...]] = []
+    for root in names:
+        if root in index:
+            continue
+        work = [(root, iter(edges[root]))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            name, successors = work[-1]
+            other = next(successors, None)
+            if other is not None:
+                if other not in index:
+                    index[other] = low[other] = len(index)
+                    stack.append(other)
+                    on_stack.add(other)
+                    work.append((other, iter(edges[other])))
+                elif other in on_stack:
+                    low[name] = min(low[name], index[other])
+                continue
+            work.pop()
+            if work:
+                low[work[-1][0]] = min(low[work[-1][0]], low[name])
+            if low[name] == index[name]:
+                group: list[str] = []
+                while not group or group[-1] != name:
+                    group.append(stack.pop())
+                    on_stack.discard(group[-1])
+                groups.append(tuple(one for one in names if one in group))
+    return groups

@@ -1,0 +1,330 @@
+"""Datalog programs in a session: their relations by hand, and their place among SQL's tables and views."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deltic
+from deltic.errors import AbsentRow, ArithmeticOverflow, CatalogError, DivisionByZero, DuplicateKey, TypeMismatch
+from deltic.frontends.datalog import bind_datalog
+from deltic.session.datalog import DatalogWarning
+
+GRAPH = """
+input relation Edge(from: u32, to: u32)
+output relation Path(from: u32, to: u32)
+relation Node(x: u32)
+output relation Unreachable(from: u32, to: u32)
+
+Node(x), Node(y) :- Edge(x, y).
+Path(x, y) :- Edge(x, y).
+Path(x, z) :- Path(x, y), Edge(y, z).
+Unreachable(x, y) :- Node(x), Node(y), not Path(x, y).
+"""
+
+
+def rows(session: deltic.Session, name: str) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.values()) for row in session.view(name).rows()), key=repr)
+
+
+def dicts(session: deltic.Session, table: str, content: list[Any]) -> list[dict[str, Any]]:
+    names = [field.name for field in session.table(table).schema]
+    return [dict(zip(names, row, strict=True)) for row in content]
+
+
+def relation(program: str, name: str = "R", **tables: list[Any]) -> list[tuple[Any, ...]]:
+    """The rows of a relation over these tables."""
+    with deltic.Session() as session:
+        session.datalog(program)
+        with session.transaction() as tx:
+            for table, content in tables.items():
+                tx.insert(table, dicts(session, table, content))
+        return rows(session, name)
+
+
+def test_recursion_and_negation_follow_deletions() -> None:
+    with deltic.Session() as session:
+        session.datalog(GRAPH)
+        with session.transaction() as tx:
+            tx.insert("Edge", dicts(session, "Edge", [(1, 2), (2, 3), (3, 1)]))
+        assert rows(session, "Path") == [(x, y) for x in (1, 2, 3) for y in (1, 2, 3)]
+        assert rows(session, "Unreachable") == []
+        with session.transaction() as tx:
+            tx.delete("Edge", [(3, 1)])
+        assert rows(session, "Path") == [(1, 2), (1, 3), (2, 3)]
+        assert rows(session, "Unreachable") == [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3)]
+
+
+def test_the_input_of_a_set_is_a_set() -> None:
+    with deltic.Session() as session:
+        session.datalog(GRAPH)
+        with pytest.raises(DuplicateKey), session.transaction() as tx:
+            tx.insert("Edge", dicts(session, "Edge", [(1, 2), (1, 2)]))
+        with pytest.raises(AbsentRow), session.transaction() as tx:
+            tx.delete("Edge", [(1, 2)])
+
+
+def test_sql_reads_datalog_and_datalog_reads_sql() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE links (a BIGINT, b BIGINT NOT NULL); CREATE VIEW loops AS SELECT a FROM links WHERE a = b")
+        session.datalog("output relation Known(a: s64)\nKnown(a) :- Links(Some{a}, _), not Loops(Some{a}).")
+        session.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(a) AS s FROM known")
+        session.datalog("output relation Big(s: s64)\nBig(s) :- Total(Some{s}), s > 3.")
+        with session.transaction() as tx:
+            tx.insert("links", dicts(session, "links", [(1, 2), (2, 2), (None, 3), (4, 1)]))
+        assert rows(session, "known") == [(1,), (4,)]
+        assert rows(session, "Big") == [(5,)]
+
+
+def test_replacing_a_view_binds_the_program_again() -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE t (a BIGINT NOT NULL); CREATE VIEW v AS SELECT a FROM t")
+        session.datalog("output relation R(a: s64)\nrelation S(a: s64)\nS(a) :- V(a).\nR(a + 1) :- S(a).")
+        with session.transaction() as tx:
+            tx.insert("t", dicts(session, "t", [(1,)]))
+        session.sql("CREATE OR REPLACE VIEW v AS SELECT a * 10 AS a FROM t")
+        assert rows(session, "R") == [(11,)]
+        with pytest.raises(CatalogError, match="is read by view R"):
+            session.sql("DROP VIEW s")
+
+
+def test_a_program_is_part_of_a_pipeline_and_of_a_state(tmp_path: Path) -> None:
+    (tmp_path / "graph.dl").write_text(GRAPH)
+    program = deltic.Program(tmp_path / "graph.dl", "CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM path")
+    for edges, count in (([(1, 2)], 1), ([(2, 3)], 3)):
+        with deltic.Session(state=tmp_path / "state", shards=2) as session:
+            session.program(program)
+            with session.transaction() as tx:
+                tx.insert("Edge", dicts(session, "Edge", edges))
+            assert rows(session, "n") == [(count,)]
+
+
+def test_a_program_is_installed_whole_or_not_at_all() -> None:
+    with deltic.Session() as session:
+        with pytest.raises(deltic.errors.UnsafeRule):
+            session.datalog("input relation A(x: s64)\noutput relation B(x: s64)\nB(x) :- A(x).\nB(y) :- A(x).")
+        assert session.tables == session.views == ()
+
+
+def test_terms() -> None:
+    program = """
+    typedef Shape = Circle{r: double} | Rect{w: double, h: double}
+    typedef Pair<'A, 'B> = Pair{first: 'A, second: 'B}
+    input relation A(id: s64, shape: Shape, pair: Pair<string, (s64, bool)>)
+    output relation R(id: s64, area: double, text: string, flag: bool, n: s64)
+    function area(s: Shape): double { match (s) { Circle{r} -> 3.0 * r * r, Rect{w, h} -> w * h } }
+    function twice(x: 'A): ('A, 'A) = (x, x)
+    function label(p: Pair<string, 'B>): string { var name = p.first; if (name == "x") "ex" else name ++ "!" }
+    R(id, area(s), "${id}: ${label(p)} \\"", flag, t.1 - 1) :-
+        A(id, s, p@Pair{_, (n, flag)}), var t = twice(n), var (one, two) = t, one == two, Circle{_} != s or n < 0.
+    """.replace("Circle{_} != s or n < 0", "n > -5")
+    content = [
+        (1, {"tag": "Circle", "r": 2.0, "w": None, "h": None}, {"first": "x", "second": {"_0": 5, "_1": True}}),
+        (2, {"tag": "Rect", "r": None, "w": 2.0, "h": 4.0}, {"first": "y", "second": {"_0": -4, "_1": False}}),
+        (3, {"tag": "Rect", "r": None, "w": 2.0, "h": 4.0}, {"first": "y", "second": {"_0": -5, "_1": False}}),
+    ]
+    assert relation(program, A=content) == [(1, 12.0, '1: ex "', True, 4), (2, 8.0, '2: y! "', False, -5)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "term", "value"),
+    [
+        ("s64", "7 / -2", -3),
+        ("s64", "-7 % 4", -3),
+        ("u8", "(200 + 100) / 2", None),
+        ("u8", "200 + 55", 255),
+        ("u8", "0 - 1", None),
+        ("s8", "-128", -128),
+        ("u64", "18446744073709551615", Decimal(18446744073709551615)),
+        ("u64", "18446744073709551615 / 2", Decimal(9223372036854775807)),
+        ("bigint", "10000000000000000000 * 10000000000", Decimal(10) ** 29),
+        ("bigint", "-7 / 2", Decimal(-3)),
+        ("bit<4>", "15 & 6 | 8", 14),
+        ("bit<4>", "~5", 10),
+        ("bit<4>", "9 << 1", 2),
+        ("s32", "1 << 31", -(2**31)),
+        ("u16", "0xff as u16 + 1", 256),
+        ("s64", "2.9 as s64", 2),
+        ("u8", "300 as u8", None),
+        ("double", "1 as s64 as double / 4.0", 0.25),
+        ("float", "0.5", 0.5),
+        ("bool", "true and not (1 > 2 or false) => 3 <= 3", True),
+        ("string", '"a" ++ to_string(1) ++ "${1.5}"', "a11.5"),
+        ("string", '"Ab".to_uppercase().string_substr(0, 1)', "A"),
+        ("usize", '"abc".len()', 3),
+        ("s64", "max(3, 4) + min(1, 2)", 5),
+        ("s64", "if (1 == 2) 3 else { var x = 4; var y = x * 2; y + x }", 12),
+        ("date", '"2024-02-29"', __import__("datetime").date(2024, 2, 29)),
+        ("s64", 'unwrap_or("12".parse_dec_i64(), 0) + unwrap_or("x".parse_dec_i64(), 5)', 17),
+        ("bool", "is_none([1, 2].nth(2)) and [1, 2].nth(1) == Some{2}", True),
+        ("s64", "if let Some{x} = nth([4], 0) { x } else { 0 }", 4),
+        ("Vec<s64>", "[]", []),
+        ("(s64, string)", '(1, "a")', {"_0": 1, "_1": "a"}),
+        ("Option<string>", "None", {"tag": "None", "x": None}),
+        ("s64", "match ((1, true)) { (x, true) -> x, (_, false) -> 0 }", 1),
+        ("s64", "32'd5 as s64", 5),
+        ("double", "sqrt(16.0)", 4.0),
+    ],
+)
+def test_values(kind: str, term: str, value: object) -> None:
+    program = f"output relation R(x: {kind})\nrelation One(b: bool)\nOne(true).\nR({term}) :- One(_)."
+    if value is None:
+        with pytest.raises((ArithmeticOverflow, TypeMismatch)):
+            relation(program)
+    else:
+        assert relation(program) == [(value,)]
+
+
+def test_numbers_out_of_range_fail_the_tick() -> None:
+    with deltic.Session() as session:
+        session.datalog(
+            "input relation A(x: u8)\noutput relation B(x: u8)\nB(x + 1) :- A(x).\noutput relation C(x: u8)\nC(10 / x) :- A(x)."
+        )
+        with session.transaction() as tx:
+            tx.insert("A", dicts(session, "A", [(1,)]))
+        for bad, error in ((255, ArithmeticOverflow), (256, ArithmeticOverflow), (0, DivisionByZero)):
+            with pytest.raises(error), session.transaction() as tx:
+                tx.insert("A", dicts(session, "A", [(bad,)]))
+        assert rows(session, "B") == [(2,)]
+
+
+def test_aggregates() -> None:
+    program = """
+    input relation A(k: string, id: s64, v: u8)
+    output relation R(k: string, n: usize, s: u8, least: u8, most: u8, kinds: usize, mean: double, first: s64, last: s64)
+    R(k, n, s, least, most, kinds, mean, first.0, last.0) :-
+        A(k, id, v), var g = v.group_by(k), var n = g.count(), var s = g.sum(), var least = g.min(), var most = g.max(),
+        var kinds = g.count_distinct(), var mean = g.avg(), First(k, first), Last(k, last).
+    relation First(k: string, p: (s64, u8))
+    relation Last(k: string, p: (s64, u8))
+    First(k, p) :- A(k, id, v), var p = (id, v).group_by(k).arg_min(|x| x.1).
+    Last(k, p) :- A(k, id, v), var p = (id, v).group_by(k).arg_max(|x| x.1).
+    """
+    content = [("a", 1, 5), ("a", 2, 5), ("a", 3, 9), ("b", 4, 1)]
+    expected = [("a", 3, 19, 5, 9, 2, 19 / 3, 1, 3), ("b", 1, 1, 1, 1, 1, 1.0, 4, 4)]
+    assert relation(program, A=content) == expected
+
+
+def test_groups_without_a_key_are_empty_without_rows() -> None:
+    program = "input relation A(x: s64)\noutput relation R(n: usize)\nR(n) :- A(x), var n = x.group_by(()).count()."
+    assert relation(program) == []
+    assert relation(program, A=[(1,), (7,)]) == [(2,)]
+
+
+def test_collections() -> None:
+    program = """
+    input relation A(k: s64, xs: Vec<string>)
+    output relation R(k: s64, all: Vec<string>, set: Set<string>, n: usize)
+    relation X(k: s64, i: s64, x: string)
+    X(k, i, x) :- A(k, xs), var i = FlatMap(range_vec(0, 2, 1)), var x = FlatMap(xs).
+    relation All(k: s64, v: Vec<string>)
+    relation Some2(k: s64, v: Set<string>)
+    All(k, v) :- X(k, _, x), var v = x.group_by(k).to_vec().
+    Some2(k, v) :- X(k, _, x), var v = x.group_by(k).to_set().
+    R(k, v, s, v.len()) :- All(k, v), Some2(k, s).
+    """
+    assert relation(program, A=[(1, ["b", "a"])]) == [(1, ["a", "a", "b", "b"], ["a", "b"], 4)]
+
+
+def test_multisets_keep_derivations() -> None:
+    program = """
+    input multiset A(x: s64)
+    output multiset B(y: s64)
+    output relation C(y: s64)
+    output relation N(n: usize)
+    B(y) :- A(x), var y = x / 2.
+    C(y) :- B(y).
+    N(n) :- B(y), var n = y.group_by(()).count().
+    """
+    with deltic.Session() as session:
+        session.datalog(program)
+        with session.transaction() as tx:
+            tx.insert("A", dicts(session, "A", [(2,), (2,), (3,)]))
+        assert [rows(session, name) for name in "BCN"] == [[(1,)] * 3, [(1,)], [(3,)]]
+
+
+def test_mutual_recursion_and_min_in_a_recursion() -> None:
+    program = """
+    output relation Even(x: s64)
+    output relation Odd(x: s64)
+    Even(0).
+    Odd(x + 1) :- Even(x), x < 6.
+    Even(x + 1) :- Odd(x), x < 6.
+    input relation Edge(x: string, y: string, cost: s64)
+    output relation Best(x: string, cost: s64)
+    Best(x, d) :- Way(x, c), var d = c.group_by(x).min().
+    relation Way(x: string, cost: s64)
+    Way("a", 0).
+    Way(y, d + c) :- Best(x, d), Edge(x, y, c).
+    """
+    edges = [("a", "b", 4), ("a", "c", 1), ("c", "b", 2), ("b", "a", 1)]
+    assert relation(program, "Best", Edge=edges) == [("a", 0), ("b", 3), ("c", 1)]
+    assert relation(program, "Even") == [(0,), (2,), (4,), (6,)]
+
+
+def test_records_and_named_arguments() -> None:
+    program = (
+        """
+    typedef Person = Person{id: s64, name: string}
+    input relation People[Person] primary key (p) p.id
+    output relation R[Person]
+    output relation S(.x: s64)
+    """.replace(".x", "x")
+        + """
+    R[p] :- p in People(.name = "a").
+    R[Person{.id = 9, .name = p.name}] :- People[p], p.id > 1.
+    S(.x = i) :- People(.id = i).
+    """
+    )
+    assert relation(program, "R", People=[(1, "a"), (2, "b")]) == [(1, "a"), (9, "b")]
+    assert relation(program, "S", People=[(1, "a"), (2, "b")]) == [(1,), (2,)]
+
+
+def doubled(x: int) -> int:
+    return 2 * x
+
+
+def maybe(x: int) -> int | None:
+    return x if x > 1 else None
+
+
+def longest(texts: list[str]) -> str:
+    return max(texts, key=len)
+
+
+def test_functions_in_python() -> None:
+    program = """
+    extern function doubled(x: s64): s64
+    extern function maybe(x: s64): Option<s64>
+    input relation A(x: s64, t: string)
+    output relation R(x: s64, y: Option<s64>)
+    output relation L(t: string)
+    R(doubled(x), maybe(x)) :- A(x, _).
+    L(t) :- A(_, s), var t = s.group_by(()).longest2().
+    function longest2(v: Vec<string>): string = unwrap_or(longest(v), "")
+    """
+    with deltic.Session() as session:
+        for function, result in ((doubled, "BIGINT"), (maybe, "BIGINT"), (longest, "STRING")):
+            session.register(function.__name__, function, result)
+        session.datalog(program)
+        with session.transaction() as tx:
+            tx.insert("A", dicts(session, "A", [(1, "a"), (2, "bcd")]))
+        assert rows(session, "R") == [(2, {"tag": "None", "x": None}), (4, {"tag": "Some", "x": 2})]
+        assert rows(session, "L") == [("bcd",)]
+
+
+def test_warnings() -> None:
+    program = "input relation A(x: s64)\nrelation B(x: s64)\nrelation C(x: s64)\noutput relation D(x: s64)\nD(x) :- C(x).\nB(1)."
+    assert [message for message, _ in bind_datalog(program, "p").warnings()] == [
+        "nothing reads the input relation A",
+        "nothing reads the relation B, and it is not an output",
+        "the relation C is empty: no rule derives it",
+        "the relation D is empty: every rule that derives it reads an empty relation",
+    ]
+    with deltic.Session() as session, pytest.warns(DatalogWarning) as caught:
+        session.datalog(program)
+    assert str(caught[0].message) == "<datalog>:1:16: nothing reads the input relation A"
+    assert len(caught) == 4 and caught[0].filename == __file__

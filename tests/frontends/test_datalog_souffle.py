@@ -1,0 +1,136 @@
+"""Soufflé's dialect: relations by hand, and plans equal to those of the same rules in DDlog's syntax."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deltic
+from deltic.cli import main
+from deltic.cli.exits import Exit
+from deltic.errors import DelticError, SyntaxFailure, UnsafeRule, Unsupported
+from deltic.frontends.datalog import bind_datalog
+from deltic.plan.fingerprint import fingerprint
+from deltic.session import Datalog
+from deltic.session.catalog import Catalog
+from deltic.session.datalog import datalog_statements
+from deltic.session.draft import Draft
+
+PROGRAM = """
+.decl edge(x: number, y: number)
+.input edge(IO=file, filename="edge.facts")
+.type Node <: symbol
+.type Shape = Circle {r: float} | Rect {w: float, h: float}
+.type Pair = [a: number, b: Node]
+/* closure */
+.decl path(x: number, y: number) brie
+.output path
+.decl node(x: number)
+node(x), node(y) :- edge(x, y).
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+.decl degree(x: number, n: number, s: number, m: number)
+.output degree
+degree(x, c, s, m) :- m = max(c, s, 2), node(x), c = count : { edge(x, _) }, s = sum y + 1 : { edge(x, y) }.
+.decl total(n: number, least: number, most: number, mean: float)
+.output total
+total(n, l, m, a) :- n = count : { node(_) }, l = min x : node(x), m = max x : { node(x), x < 4 }, a = mean x : node(x).
+.decl text(x: number, t: symbol)
+.output text
+text(x, cat("n", to_string(x), "!")) :- (node(x), x > 1 ; edge(x, x)), !edge(x, x + 1).
+.decl order(y: number, z: number)
+.output order
+order(y, z) :- y < 10, y = x * 2, z = y band 6, edge(x, x + 1), node(x).
+.decl shape(n: symbol, a: Shape, p: Pair)
+shape("c", $Circle(2.0), [1, "one"]).
+shape("r", $Rect(1.0, 2.0), [2, "two"]).
+.decl area(n: symbol, a: float, b: Node)
+.output area
+area(n, r * r, b) :- shape(n, $Circle(r), [_, b]).
+area(n, w * h, b) :- shape(n, s, p), $Rect(w, h) = s, [2, b] = p.
+.decl words(t: symbol, n: number, s: symbol, k: number)
+.output words
+words(t, strlen(t), substr(t, 1, 2), to_number("12") - -1) :- shape(_, _, [_, t]), contains("o", t), match("t.*", t).
+"""
+EXPECTED = {
+    "path": [(1, 2), (1, 3), (2, 3), (4, 4)],
+    "degree": [(1, 1, 3, 3), (2, 1, 4, 4), (3, 0, 0, 2), (4, 1, 5, 5)],
+    "total": [(4, 1, 3, 2.5)],
+    "text": [(3, "n3!"), (4, "n4!")],
+    "order": [(2, 2), (4, 4)],
+    "area": [("c", 4.0, "one"), ("r", 2.0, "two")],
+    "words": [("two", 3, "wo", 13)],
+}
+
+
+def test_relations() -> None:
+    with deltic.Session() as session:
+        session.datalog(PROGRAM, dialect="souffle")
+        with session.transaction() as tx:
+            tx.insert("edge", [{"x": x, "y": y} for x, y in ((1, 2), (2, 3), (4, 4), (3, 9))])
+        with session.transaction() as tx:
+            tx.delete("edge", [{"x": 3, "y": 9}])
+        found = {name: sorted(tuple(row.values()) for row in session.view(name).rows()) for name in session.views}
+        assert found == EXPECTED
+
+
+def test_an_input_may_have_rules() -> None:
+    program = ".decl a(x: number)\n.input a\n.output a\na(7).\na(x + 1) :- a(x), x < 3."
+    with deltic.Session() as session:
+        session.datalog(program, dialect="souffle")
+        with session.transaction() as tx:
+            tx.insert("a_input", [{"x": 1}])
+        assert [row["x"] for row in session.view("a").rows()] == [1, 2, 3, 7]
+
+
+def test_the_same_rules_are_the_same_plans_in_both_dialects() -> None:
+    souffle = ".decl E(x: number, y: symbol)\n.input E\n.decl P(x: number, y: symbol)\n.output P\nP(x, y) :- E(x, y), !E(1, y), x > 2."
+    ddlog = "input relation E(x: s64, y: string)\noutput relation P(x: s64, y: string)\nP(x, y) :- E(x, y), not E(1, y), x > 2."
+
+    def plan(text: str, dialect: Any) -> str:
+        draft = Draft(Catalog())
+        for statement in datalog_statements(Datalog(text, dialect=dialect), draft):
+            draft.apply(statement)
+        return fingerprint(draft.catalog.plans()["P"])
+
+    reordered = souffle.replace("E(x, y), !E(1, y), x > 2", "x > 2, !E(1, y), E(x, y)")
+    assert plan(souffle, "souffle") == plan(ddlog, "ddlog")
+    assert plan(reordered, "souffle") == plan(ddlog.replace("not E(1, y), x > 2", "x > 2, not E(1, y)"), "ddlog")
+
+
+def test_the_command_reads_facts(tmp_path: Path) -> None:
+    (tmp_path / "p.dl").write_text(PROGRAM)
+    (tmp_path / "edge.facts").write_text("1\t2\n2\t3\n4\t4\n")
+    out = tmp_path / "out"
+    assert main(["datalog", str(tmp_path / "p.dl"), "--dialect", "souffle", "--facts", str(tmp_path), "--output", str(out)]) == Exit.OK
+    assert (out / "path.csv").read_text() == "1\t2\n1\t3\n2\t3\n4\t4\n"
+
+
+@pytest.mark.parametrize(
+    ("rule", "error", "text"),
+    [
+        ("b(x) :- a(y).", UnsafeRule, "test:3:3: the variable x is not bound"),
+        ("b(x) :- x = y + 1, a(z).", UnsafeRule, "test:3:9: the variable x is not bound"),
+        ("b(x) :- a(x), !c(x).", DelticError, "test:3:16: there is no relation c"),
+        ("b(x) :- a(x), !b(x).", Unsupported, "b depends on itself through negation: b → not b"),
+        ("b(n) :- n = count : { b(_) }.", Unsupported, "depends on itself through"),
+        ("b(x) :- a(x), x = ord(\"a\").", Unsupported, "test:3:19: the functor ord is not supported"),
+        ("b(x ^ 2) :- a(x).", Unsupported, "^ is not supported"),
+        ("b(x) :- a(x)", SyntaxFailure, "unexpected the end of the program"),
+        (".comp C { }", Unsupported, ".comp is not supported"),
+        (".printsize b", Unsupported, ".printsize is not supported"),
+        (".decl e(x: number, y: number) eqrel", Unsupported, "eqrel is not supported"),
+        (".decl a(x: number)", SyntaxFailure, "relation a is declared twice"),
+        (".decl d(x: nmber)", DelticError, "there is no type nmber"),
+    ],
+)  # fmt: skip
+def test_errors(rule: str, error: type[DelticError], text: str) -> None:
+    program = f".decl a(x: number)\n.decl b(x: number)\n{rule}"
+    with pytest.raises(error) as caught:
+        draft = Draft(Catalog())
+        for statement in bind_datalog(program, "test", "souffle").statements(draft):
+            draft.apply(statement)
+    assert text in str(caught.value)
+    assert caught.value.span is not None
