@@ -20,6 +20,7 @@ from deltic.circuit.operators.reweigh import Reweigh, Rule
 from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.terms import Term
 from deltic.lowering.aggregates import lower_aggregate
+from deltic.lowering.feedback import FedRelations
 from deltic.lowering.fuse import fused
 from deltic.lowering.joins import lower_join
 from deltic.lowering.keys import unique_key
@@ -52,6 +53,7 @@ from deltic.plan.nodes import (
     SetOperation,
     Table,
     TemporalFilter,
+    TickRecursion,
     TopK,
     Union,
     Values,
@@ -173,6 +175,8 @@ class Lowering:
                 return lower_weighted(self, plan)
             case Inspect():
                 return self.streams.inspect(self.relation(plan.input), plan)
+            case TickRecursion():
+                return TickRecursionLowering(self, plan).close(plan)
             case Recursion():
                 return lower_recursion(self, plan)
             case Reference():
@@ -360,6 +364,28 @@ class ScopeLowering(Lowering):
     def reweighed(self, stream: int, rule: Rule) -> int:
         outside = self._inside.outside(stream)
         return super().reweighed(stream, rule) if outside is None else self._inside.attach(self.outer.reweighed(outside, rule))
+
+
+class TickRecursionLowering(Lowering):
+    """The streams of a feedback over ticks. Plans that do not read its relations are lowered outside it."""
+
+    def __init__(self, outer: Lowering, plan: TickRecursion) -> None:
+        assert not outer.scoped, "a feedback over ticks in a recursion"
+        super().__init__(outer.streams)
+        self.spread, self.outer, self.nest = outer.spread, outer, (*outer.nest, tuple(name for name, _ in plan.relations))
+        self._fed = FedRelations(outer.streams, outer.seed(plan), plan)
+
+    def close(self, plan: TickRecursion) -> int:
+        """The relation that the plan denotes, after the bodies of all are connected with what reads them in the next tick."""
+        bodies = {name: self.streams.conform(self.relation(body), body.schema) for name, body in plan.relations}
+        return {name: self._fed.connect(name, body) for name, body in bodies.items()}[plan.result]
+
+    def _lower(self, plan: Plan) -> int:
+        if isinstance(plan, Reference) and plan.name in self._fed.names:
+            return self.streams.conform(self._fed.before(plan.name), plan.schema)
+        if self._fed.names.isdisjoint(name for name, _ in references(plan)):
+            return self.outer.relation(plan)
+        return super()._lower(plan)
 
 
 def lower_recursion(lowering: Lowering, plan: Recursion) -> int:

@@ -50,6 +50,7 @@ from deltic.plan.nodes import (
     SetOperation,
     Table,
     TemporalFilter,
+    TickRecursion,
     TopK,
     Union,
     Values,
@@ -170,6 +171,8 @@ def _evaluate(plan: Plan, world: _World) -> Relation:
             return _evaluate(plan.input, world)
         case Reference():
             return world.relation(plan.name)
+        case TickRecursion():
+            return _fed_back(plan, world)[plan.result]
         case Recursion():
             return _fixed_point(plan, world)
         case _:
@@ -193,6 +196,14 @@ def _fixed_point(plan: Recursion, world: _World) -> Relation:
             growth[name].append(len(relation - iterations[-2][name]))
     name = next(name for name in iterations[-1] if iterations[-1][name] != iterations[-2][name])
     raise diverged(name, plan.limit, growth[name][-GROWTH:], list(iterations[-1][name] - iterations[-2][name])[:SAMPLES])
+
+
+def _fed_back(plan: TickRecursion, world: _World) -> Relations:
+    """The relations after the tick."""
+    before = replace(world, moment=world.past[-1], past=world.past[:-1]) if world.past else None
+    held = {name: Relation() for name, _ in plan.relations} if before is None else _fed_back(plan, before)
+    inside = replace(world, iterations=(*world.iterations, (held,)))
+    return {name: _evaluate(body, inside) for name, body in plan.relations}
 
 
 def _delays(plan: Plan) -> int:

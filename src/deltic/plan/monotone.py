@@ -38,6 +38,7 @@ from deltic.plan.nodes import (
     SetOperation,
     Table,
     TemporalFilter,
+    TickRecursion,
     TopK,
     Union,
     Values,
@@ -141,6 +142,8 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
             return _aggregated(plan, _motions(plan.input, states, names), names)
         case SetOperation():
             return _combined(plan, states, names)
+        case TickRecursion():
+            _refuse_read("by a feedback over ticks", plan, names, _OUTSIDE)
         case Recursion():
             inside = {name for name, _ in plan.relations}
             outside = {name: state for name, state in states.items() if name not in inside}

@@ -351,6 +351,14 @@ class Recursion(PlanNode):
         return next(body for relation, body in self.relations if relation == name)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TickRecursion(Recursion):
+    """Mutually dependent relations over ticks: X[t] = bodies(X[t - 1]), and X is empty before the tick in which the node was created.
+
+    Bodies may read the relations in any way, except by operators over ticks; there is nothing to converge, so `limit` has no effect.
+    """
+
+
 Plan = (
     Table
     | Values

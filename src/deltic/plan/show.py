@@ -32,6 +32,7 @@ from deltic.plan.nodes import (
     SetOperation,
     Table,
     TemporalFilter,
+    TickRecursion,
     TopK,
     Union,
     Values,
@@ -174,6 +175,8 @@ def show_node(plan: Plan) -> str:
             return f"TemporalFilter {' and '.join(conditions)}"
         case Reference():
             return f"Reference {plan.name} ({', '.join(plan.schema.names)})"
+        case TickRecursion():
+            return f"Feedback {plan.result}"
         case Recursion():
             return f"Recursion {plan.result}" + (f" at most {plan.limit} iterations" if plan.limit != ITERATION_LIMIT else "")
         case _:

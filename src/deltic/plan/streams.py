@@ -11,7 +11,20 @@ from typing import Final, NoReturn
 
 from deltic.errors import Span, Unsupported
 from deltic.plan.node import once_per_node
-from deltic.plan.nodes import Accumulate, Join, MultiwayJoin, OverTicks, Plan, Recursion, SetOperation, Table, Union, inputs
+from deltic.plan.nodes import (
+    Accumulate,
+    Join,
+    MultiwayJoin,
+    OverTicks,
+    Plan,
+    Recursion,
+    SetOperation,
+    Table,
+    TickRecursion,
+    Union,
+    inputs,
+    references,
+)
 from deltic.plan.walk import nodes
 from deltic.schema import StreamSchema
 
@@ -35,7 +48,10 @@ def check_streams(plan: Plan) -> None:
     every = list(nodes(plan))
     for node in every:
         if isinstance(node, Recursion) and is_stream(node):
-            _refuse("a stream in a recursion, which is defined for relations", node, f"use {_AS_RELATION}")
+            what = "feedback" if isinstance(node, TickRecursion) else "recursion"
+            _refuse(f"a stream in a {what}, which is defined for relations", node, f"use {_AS_RELATION}")
+        if isinstance(node, TickRecursion):
+            _check_feedback(node)
     for node in every:
         match node:
             case Join() | MultiwayJoin():
@@ -50,6 +66,14 @@ def check_streams(plan: Plan) -> None:
                 _refuse("stream_aggregate of a relation, which keeps its rows", node, "use aggregate")
             case OverTicks(function="current") if not is_stream(node.input):
                 _refuse("current() of a relation, which is a relation already", node, "leave it out")
+
+
+def _check_feedback(plan: TickRecursion) -> None:
+    names = {name for name, _ in plan.relations}
+    for node in (node for _, body in plan.relations for node in nodes(body)):
+        if isinstance(node, OverTicks | Accumulate) and not names.isdisjoint(name for name, _ in references(node)):
+            remedy = "feed back a copy of it, which is one tick older"
+            _refuse(f"the feedback {plan.result} is read over ticks in its own body", plan, remedy)
 
 
 def _check_join(join: Join | MultiwayJoin) -> None:

@@ -85,3 +85,53 @@ class OverTicksOperator:
         """What it has denoted since the last tick. whole: what its input denotes."""
         held = context.state[self.memory].scan(context.counters)
         return Rows.concat([whole, negated(held)]) if self.function == "delay" else held
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousTick:
+    """A relation as of the previous tick, in a cycle: its change is the relation's last one. See KeepChange, which keeps it.
+
+    content, change: the arrangements of the relation's content and of its last change. width: the number of words of a row.
+    """
+
+    content: str
+    change: str
+    width: int
+
+    @property
+    def name(self) -> str:
+        return "delay"
+
+    @property
+    def eager(self) -> bool:
+        return True
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        fresh = context.tick.fresh
+        if fresh is None:
+            return context.state[self.change].scan(context.counters)
+        if self.change in fresh:
+            return Rows.empty(self.width, 1)
+        last = context.state[self.change].scan(context.counters)
+        return Rows.concat([context.state[self.content].scan(context.counters), negated(last)])
+
+
+@dataclass(frozen=True, slots=True)
+class KeepChange:
+    """Keeps the relation's change of this tick for PreviousTick in the next."""
+
+    change: str
+    width: int
+
+    @property
+    def name(self) -> str:
+        return "feedback"
+
+    @property
+    def eager(self) -> bool:
+        return True
+
+    def step(self, inputs: Sequence[Delta], context: Context) -> Delta:
+        held = context.old(self.change, self.width, 1).scan(context.counters)
+        context.append(self.change, consolidate(Rows.concat([inputs[0], negated(held)])))
+        return inputs[0]

@@ -22,7 +22,7 @@ from deltic.frontends.python.schemas import Columns, schema_of
 from deltic.frontends.python.stream import Stream, expected
 from deltic.frontends.statements import Defining
 from deltic.plan.monotone import check_monotone
-from deltic.plan.nodes import ITERATION_LIMIT, Plan, Recursion, Reference, Table, references
+from deltic.plan.nodes import ITERATION_LIMIT, Plan, Recursion, Reference, Table, TickRecursion, references
 from deltic.plan.recursion import has_base
 from deltic.plan.signs import as_view
 from deltic.purity import shown
@@ -117,6 +117,22 @@ class Circuit:
 
         def decorate(function: Callable[[Stream], Stream]) -> Stream:
             return self.mutual({name: schema}, limit=limit)(function)[name]
+
+        return decorate
+
+    def feedback(self, name: str, *, schema: Columns) -> Callable[[Callable[[Stream], Stream]], Stream]:
+        """A decorator: the function takes the relation as of the previous tick and returns that of this one, in any way but over ticks.
+
+        The relation is empty before the first tick. The decorated name becomes its stream. Costs the changes of each tick.
+        """
+        _check_name(name)
+        self._recursions.add(name)
+
+        def decorate(function: Callable[[Stream], Stream]) -> Stream:
+            bodies = self._settled({name: schema_of(schema)}, function)
+            if not has_base(bodies, name):
+                raise CircuitError(f"the feedback {name} reads only itself, so it is empty", remedy="add a stream with plus")
+            return Stream(TickRecursion(tuple(bodies.items()), name))
 
         return decorate
 
