@@ -56,6 +56,7 @@ CLASSES = {
     "integrate": LINEAR,
     "delta0": LINEAR,
     "current": LINEAR,
+    "feedback_over_ticks": LINEAR,
     "stamp": LINEAR,
     "feedback": "delay by one iteration",
     "child": "fixed point",
@@ -64,7 +65,7 @@ CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class OperatorPicture:
-    """One node: id, operator, class, key, inputs, level and partition, state, and the work of the last tick."""
+    """One node: id, operator, class, key, inputs, level and partition, state, and the work of the last tick. stream: it keeps no rows."""
 
     id: str
     operator: str
@@ -85,6 +86,7 @@ class OperatorPicture:
     rows_touched: int
     batches_read: int
     seconds: float
+    stream: bool
 
     def line(self) -> str:
         head = f"{'  ' * self.id.count('.')}{self.id:>3} {self.operator}"
@@ -96,6 +98,8 @@ class OperatorPicture:
         facts.append(self.partition)
         if self.weights > 1:
             facts.append(f"{self.weights} weights")
+        if self.stream:
+            facts.append("stream")
         if self.state is not None:
             facts.append(f"state {self.state}: {self.state_rows:,} rows, {self.state_bytes:,} bytes")
         facts += [f"reads {name}" for name in self.reads if name != self.state]
@@ -276,8 +280,8 @@ def _picture(
         _partition(node, _replicated(node, circuit)),
         node.shape.schema.names,
         node.shape.weights,
-        short(node.owns) if node.owns else None,
-        tuple(map(short, node.reads)),
+        short(node.owns) if node.owns and not node.ephemeral else None,
+        tuple(short(name) for name in node.reads if name not in circuit.ephemeral),
         rows,
         size,
         views,
@@ -286,6 +290,7 @@ def _picture(
         work.touched if work else 0,
         work.batches if work else 0,
         work.seconds if work else 0.0,
+        node.ephemeral,
     )
 
 

@@ -188,3 +188,14 @@ def test_streams_of_circuits_have_the_operators_of_relations() -> None:
         assert contents(session) == {"sums": [(1, 12)], "named": [("ann", 5), ("ann", 7)], "changes": [(1, 5, 1), (1, 7, 1)]}
         tick(session)
         assert contents(session) == {"sums": [], "named": [], "changes": [(1, 5, -1), (1, 7, -1)]}
+
+
+def test_explain_names_what_is_a_stream_and_shows_no_state_for_it() -> None:
+    with Session() as session:
+        session.sql(SCRIPT)
+        tick(session, users=[(1, "ann")], clicks=[(1, 5), (2, 1)])
+        shown = str(session.explain("named"))
+        assert "Stream clicks (user, amount)" in shown and "Table users (id, name)" in shown
+        streams = [line for line in shown.split("\n") if "; stream" in line]
+        assert len(streams) >= 2 and not any("state " in line for line in streams)
+        assert "current" in str(session.explain("now")) and "state current-" in str(session.explain("now"))

@@ -40,7 +40,7 @@ from deltic.plan.nodes import (
     inputs,
     references,
 )
-from deltic.schema import Type
+from deltic.schema import StreamSchema, Type
 
 Occurrence = tuple[Plan, tuple[Recursion, ...]]
 """(a node, the recursions around it, if it reads one of their relations): equal occurrences are one relation."""
@@ -128,7 +128,8 @@ def show_node(plan: Plan) -> str:
     """The node without its inputs, in one line."""
     match plan:
         case Table():
-            return f"Table {plan.table.name} ({', '.join(plan.schema.names)})"
+            kind = "Stream" if isinstance(plan.table, StreamSchema) else "Table"
+            return f"{kind} {plan.table.name} ({', '.join(plan.schema.names)})"
         case Values():
             return f"Values ({', '.join(plan.schema.names)}): {len(plan.rows)} rows"
         case Project():

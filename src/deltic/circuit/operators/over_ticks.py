@@ -125,7 +125,7 @@ class KeepChange:
 
     @property
     def name(self) -> str:
-        return "feedback"
+        return "feedback_over_ticks"
 
     @property
     def eager(self) -> bool:
