@@ -15,11 +15,14 @@ from random import Random
 
 from deltic.expr.nodes import Value
 from deltic.expr.rows.ordering import equal
+from deltic.intervals import UNITS, interval_of
 from deltic.plan.relation import Row
 from deltic.schema import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
+    DAY_TO_SECOND,
     DOUBLE,
     FLOAT,
     INT,
@@ -27,19 +30,31 @@ from deltic.schema import (
     SMALLINT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     TINYINT,
+    YEAR_TO_MONTH,
     Field,
     Schema,
     TableSchema,
     Type,
     decimal,
+    interval,
 )
+from deltic.types import array_type, limited, struct
 
 Change = tuple[Row, int]
 Tick = dict[str, list[Change]]
 
-TYPES = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, decimal(5, 2), decimal(18, 4), decimal(30, 10), STRING, DATE, TIMESTAMP)
-KEY_TYPES = (INT, BIGINT, SMALLINT, STRING, DATE)
+PAIR = struct((Field("a", INT), Field("b", STRING)))
+TYPES = (
+    *(BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, decimal(5, 2), decimal(18, 4), decimal(30, 10), STRING, DATE, TIMESTAMP),
+    *(TIMESTAMP_NTZ, BINARY, DAY_TO_SECOND, interval("HOUR", "HOUR"), YEAR_TO_MONTH, limited("CHAR", 4), limited("VARCHAR", 4)),
+    *(array_type(INT), array_type(DOUBLE), PAIR, array_type(PAIR), struct((Field("d", array_type(DATE)), Field("i", DAY_TO_SECOND)))),
+)
+"""All but those with a MAP in them, which is no key of a group."""
+DRAWN = (*TYPES, TIMESTAMP, TIMESTAMP, TIMESTAMP)
+"""Times more often: conditions on now() need them."""
+KEY_TYPES = (INT, BIGINT, SMALLINT, STRING, DATE, DAY_TO_SECOND)
 EXACT = Context(prec=38)
 LONG = "a long string, the same for its first bytes: "
 
@@ -59,6 +74,7 @@ INSTANTS = (
     _instant(1900, 1, 1),
     _instant(2024, 2, 29, 12, 30, 0, 1),
 )
+SPANS = tuple(datetime.timedelta(microseconds=n) for n in (0, 86_400_000_000, -1, 500_000, -93_784_500_000, 10**15, 1, 60_000_000))
 FLOATS = (0.0, -0.0, 1.5, -2.5, math.nan, math.inf, -math.inf, 0.25, 16777216.0)
 DOUBLES = (0.0, -0.0, 1.5, -2.5, math.nan, math.inf, -math.inf, 0.1, 1e308, -1e308, 5e-324, 2.0**53)
 
@@ -72,7 +88,16 @@ def domain(type: Type, *, extreme: bool = False) -> tuple[Value, ...]:
         one = 10**type.scale
         large = 10 ** min(12 + type.scale, type.precision) - 1
         return tuple(EXACT.scaleb(Decimal(units), -type.scale) for units in (one, 2 * one, one // 2, -1, 1, 0, large))
+    if type.is_nested:
+        return _nested(type)
+    if type.is_interval:
+        units = (interval_of(n * UNITS[type.fields[1]], type) for n in (0, 1, -1, 14, -25, 1200, 2, 3))
+        return SPANS if type == DAY_TO_SECOND else tuple(units)
     fixed: dict[str, tuple[Value, ...]] = {
+        "TIMESTAMP_NTZ": tuple(moment.replace(tzinfo=None) for moment in INSTANTS),
+        "BINARY": (b"", b"\x00", b"\xff\xfe", b"text", LONG.encode() + b"\x00", LONG.encode() + b"\x01"),
+        "CHAR": tuple(text[:4].ljust(4) for text in STRINGS[:8]),
+        "VARCHAR": tuple(text[:4] for text in STRINGS[:8]),
         "BOOLEAN": (True, False),
         "FLOAT": FLOATS,
         "DOUBLE": DOUBLES,
@@ -81,6 +106,17 @@ def domain(type: Type, *, extreme: bool = False) -> tuple[Value, ...]:
         "TIMESTAMP": INSTANTS,
     }
     return fixed[type.name]
+
+
+def _nested(type: Type) -> tuple[Value, ...]:
+    """The empty ARRAY, and values of the first values of the parts, NULL among them."""
+    first, second, *rest = (domain(part.type)[:3] for part in (*type.parts, *type.parts))
+    if type.name == "ARRAY":
+        a, b, *_ = first
+        return ((), (a,), (a, None), (b, a), (None,), (a, a, b))
+    pairs = [(a, b) for a in (*first[:2], None) for b in (*second[:2], None)]
+    assert type.name == "STRUCT" and len(type.parts) == 2 and rest
+    return tuple(pairs)
 
 
 def bound(type: Type, values: Sequence[Value]) -> int | None:
@@ -104,7 +140,7 @@ class Source:
 
 def random_source(rng: Random, name: str, theme: Type) -> Source:
     """A table of 2 to 4 columns. The first has the type `theme`, which all tables share; half of the tables have a primary key."""
-    types = [theme, *(rng.choice(TYPES) for _ in range(rng.randint(1, 3)))]
+    types = [theme, *(rng.choice(DRAWN) for _ in range(rng.randint(1, 3)))]
     keyed = rng.random() < 0.5
     second = keyed and types[1] in KEY_TYPES and rng.random() < 0.4
     key = ((0, 1) if second else (0,)) if keyed else ()

@@ -35,7 +35,7 @@ from deltic.plan.nodes import (
     Union,
     Values,
 )
-from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, INTEGER_BITS, STRING, Field, Schema, Type
+from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTEGER_BITS, STRING, TIMESTAMP, TIMESTAMP_NTZ, Field, Schema, Type
 from program_data import Source, domain
 
 MANY = 10**6  # more rows than any group of these programs has
@@ -94,7 +94,7 @@ class Scalars:
             return self.failing(source), None
         if depth == 0 or self.rng.random() < 0.4:
             return self.column(source) or self.literal(INT)
-        makers = (self._arithmetic, self._text, self._widened, self._coalesced, self._chosen, self._truth)
+        makers = (self._arithmetic, self._calendar, self._text, self._widened, self._coalesced, self._chosen, self._truth)
         return self.rng.choice(makers)(source, depth - 1) or self.column(source) or self.literal(BIGINT)
 
     def _arithmetic(self, source: Sized, depth: int) -> Scalar | None:
@@ -111,6 +111,18 @@ class Scalars:
             return None
         size = left[1] * right[1] if function == "multiply" else left[1] + right[1]
         return (made, size + 1) if holds(made.type, size + 1) else None
+
+    def _calendar(self, source: Sized, depth: int) -> Scalar | None:
+        """Dates, times and intervals added up; within the calendar, and within the intervals' range."""
+        left = self.column(source, lambda type: type.is_interval or type in (DATE, TIMESTAMP, TIMESTAMP_NTZ))
+        if left is None:
+            return None
+        if left[0].type.is_interval:
+            function = self.rng.choice(["negate", "abs", "sign", "string"])
+            return resolve(function, [left[0]]), None
+        right = self.column(source, lambda type: type in (DATE, TIMESTAMP, TIMESTAMP_NTZ))
+        assert right is not None
+        return resolve("-", [left[0], right[0]]), None
 
     def _text(self, source: Sized, depth: int) -> Scalar | None:
         operand = self.column(source, lambda type: type == STRING)
@@ -347,8 +359,8 @@ class Programs:
         return AggregateCall("count", arguments, BIGINT, False, distinct, where), MANY * 1000
 
     def _total(self, source: Sized, function: str, distinct: bool, where: Expr | None) -> tuple[AggregateCall, Bound] | None:
-        """SUM or AVG of a number, where the type of the sum holds many of them."""
-        operand = self.scalars.column(source, lambda type: type.is_numeric)
+        """SUM or AVG of a number or INTERVAL, where the type of the sum holds many of them."""
+        operand = self.scalars.column(source, lambda type: type.is_numeric or type.is_interval)
         if operand is None:
             return None
         expr, size = operand
