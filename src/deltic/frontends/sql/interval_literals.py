@@ -15,7 +15,7 @@ from deltic.schema import Type, interval
 
 _PARTS: Final = {"WEEK": ("DAY", 7 * SIZES["DAY"]), "MILLISECOND": ("SECOND", 1000), "MICROSECOND": ("SECOND", 1)}
 UNITS: Final = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
-_AMOUNT: Final = r"[+-]?[0-9]{1,18}(?:\.[0-9]{1,9})?"
+_AMOUNT: Final = r"[+-]?[0-9]{1,38}(?:\.[0-9]{1,9})?"
 _TEXT: Final = re.compile(rf"\s*(?:interval\s+)?({_AMOUNT}\s+[a-z]+(?:\s+{_AMOUNT}\s+[a-z]+)*)\s*", re.IGNORECASE)
 _EXPECTED: Final = f"INTERVAL n UNIT …, the unit one of {', '.join(UNITS)}"
 _FORMS: Final = {
@@ -93,7 +93,8 @@ def _sum(amounts: list[tuple[str, str]], span: Span) -> Literal:
         raise TypeMismatch("an INTERVAL mixes months with days", span=span, expected="one of both", remedy="add one after the other")
     value = interval_of(units, type)
     if value is None:
-        raise TypeMismatch(f"the INTERVAL does not fit {type.sql}", span=span)
+        most = "64 bits of microseconds" if type.is_day_time else "32 bits of months"
+        raise TypeMismatch(f"the INTERVAL does not fit {type.sql}", span=span, expected=f"an interval within {most}")
     return Literal(value, type, span)
 
 
