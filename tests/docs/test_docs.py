@@ -1,7 +1,7 @@
 """The code in README and docs runs, block after block of each page, in an empty folder.
 
 A block after `<!-- run: KIND -->` runs in a process of its own: `shell` in the shell; `s3` in the shell, with an
-object store in the environment; `connect` with the address of a Spark Connect server in CONNECT_URL.
+object store in the environment; `datalog` in the shell, without Spark; `connect` with the address of a Spark Connect server in CONNECT_URL.
 """
 
 from __future__ import annotations
@@ -85,6 +85,11 @@ def test_what_a_page_does_in_the_shell_works(page: Path, tmp_path: Path) -> None
     pytest.importorskip("pyspark")
     run_apart(["bash", *STRICT, "\n".join(apart(page, "shell"))], tmp_path)
     assert list(tmp_path.glob("out/*/changes-*.json"))
+
+
+def test_what_datalog_md_does_in_the_shell_works(tmp_path: Path) -> None:
+    (code,) = apart(ROOT / "docs" / "datalog.md", "datalog")
+    run_apart(["bash", *STRICT, code], tmp_path)
 
 
 @pytest.mark.slow
