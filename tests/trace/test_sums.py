@@ -154,7 +154,7 @@ def test_order_does_not_matter_and_deletions_cancel(values: Terms, random: objec
 
 
 @pytest.mark.parametrize(
-    ("values", "wanted"),
+    ("values", "expected"),
     [
         ([(math.nan, 1), (1.0, 1)], math.nan),
         ([(math.inf, 2), (-5.0, 1)], math.inf),
@@ -324,7 +324,7 @@ def test_averages_of_decimals(precision: int, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "count", "scale", "result", "wanted"),
+    ("number", "count", "scale", "result", "expected"),
     [
         (1, 2, 0, (5, 0), "1"),
         (-1, 2, 0, (5, 0), "-1"),
