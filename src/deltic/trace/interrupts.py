@@ -1,7 +1,8 @@
 """Ctrl-C while a kernel runs that returns arrays.
 
 numba runs Python code to make an array of a kernel's result. The handler of a signal that arrived in the kernel runs there first. What it
-raises is the cause of a SystemError, which is the cause of the next one if the kernel returns several arrays.
+raises is the cause of a SystemError, which is the cause of the next one if the kernel returns several arrays. numba does not free the array
+that it was making: an interrupted call costs its memory until the process ends.
 """
 
 from __future__ import annotations
