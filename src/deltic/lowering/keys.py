@@ -5,6 +5,7 @@ from __future__ import annotations
 from deltic.expr.nodes import Column, Expr
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Aggregate, Filter, Join, Plan, Project, Table, TemporalFilter, TopK
+from deltic.stacks import unbounded
 
 
 @once_per_node
@@ -32,6 +33,7 @@ def _projected(plan: Project, key: tuple[int, ...] | None) -> tuple[int, ...] | 
     return tuple(places[k] for k in key) if all(k in places for k in key) else None
 
 
+@unbounded
 def stored_position(plan: Plan, expr: Expr) -> int | None:
     """The position of the column in a table's stored order, primary key first; None if it is not a column of a table."""
     if isinstance(expr, Column):

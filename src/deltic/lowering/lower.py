@@ -62,6 +62,7 @@ from deltic.plan.nodes import (
 )
 from deltic.plan.walk import nodes
 from deltic.schema import BIGINT, Field, Schema, TableSchema
+from deltic.stacks import unbounded
 
 
 def lower(views: Mapping[str, Plan], tables: Mapping[str, TableSchema], shards: int | None = None) -> Dataflow:
@@ -131,6 +132,7 @@ class Lowering:
             self._known[key] = make()
         return self._known[key]
 
+    @unbounded
     def _lower(self, plan: Plan) -> int:
         match plan:
             case Table():

@@ -9,6 +9,7 @@ from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Aggregate, Distinct, Filter, Join, Plan, Project, Recursion, SetOperation, Table, TemporalFilter, TopK
 from deltic.plan.signs import may_be_negative
 from deltic.plan.walk import transform
+from deltic.stacks import unbounded
 
 
 def drop_distinct(plan: Plan) -> Plan:
@@ -81,6 +82,7 @@ def _joined_key(plan: Join) -> frozenset[int] | None:
     return left | {width + i for i in right}
 
 
+@unbounded
 def _is_normal(plan: Plan, index: int) -> bool:
     """Whether the column cannot hold -0.0."""
     if not plan.schema[index].type.has_zeros:

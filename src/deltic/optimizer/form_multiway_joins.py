@@ -30,6 +30,7 @@ from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Filter, FlatMap, Join, MultiwayJoin, Plan, Project, TemporalFilter, inputs
 from deltic.plan.walk import map_inputs
 from deltic.schema import Schema
+from deltic.stacks import unbounded
 
 LARGEST: Final = 64
 """The maximum number of relations in a tree of joins that is examined as a whole; in a larger tree each side is examined separately."""
@@ -56,7 +57,7 @@ def form_multiway_joins(plan: Plan) -> Plan:
         Table g (s, d)
         Table g (s, d)
     """
-    tree = join_tree(plan) if _size(plan) <= LARGEST else None
+    tree = join_tree(plan) if 1 < _size(plan) <= LARGEST else None
     if tree is None:
         return map_inputs(plan, form_multiway_joins)
     edges = tree.edges()
@@ -107,6 +108,7 @@ def binary_cycles(plan: Plan) -> Iterator[str]:
     yield from reasons
 
 
+@unbounded
 def _closes(plan: Plan) -> bool:
     """Whether the plan is a join that can close a cycle, or filters over one."""
     match plan:
@@ -118,6 +120,7 @@ def _closes(plan: Plan) -> bool:
             return False
 
 
+@unbounded
 def _over_leaves(plan: Plan, leaves: Collection[int]) -> Plan:
     """The tree itself, with its leaves formed. leaves: their `id()`s."""
     return form_multiway_joins(plan) if id(plan) in leaves else map_inputs(plan, lambda part: _over_leaves(part, leaves))

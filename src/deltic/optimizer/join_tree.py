@@ -26,6 +26,7 @@ from deltic.plan.columns import conjuncts, reference, shift, substitute
 from deltic.plan.nodes import Filter, FlatMap, Hint, Join, Plan, Project, TemporalFilter, is_word
 from deltic.plan.traits import is_cheap
 from deltic.schema import BOOLEAN, INT
+from deltic.stacks import unbounded
 
 FALLIBLE: Final = "a condition can fail on rows that other joins or conditions leave out (compute it in a subquery of its relation)"
 COMPUTED: Final = "a column is computed between two of them (compute it in a subquery of its relation)"
@@ -130,6 +131,7 @@ def map_late(late: Late, change: Callable[[Expr], Expr]) -> Late:
     return map_bounds(late, change) if isinstance(late, tuple) else change(late)
 
 
+@unbounded
 def join_tree(plan: Plan, *, beyond: bool = False) -> JoinTree | None:
     """The tree of joins with the plan as its root; None if it is not a join. beyond: passes and records obstacles.
 

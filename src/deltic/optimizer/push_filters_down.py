@@ -20,6 +20,7 @@ from deltic.plan.nodes import Aggregate, Distinct, Filter, FlatMap, Join, JoinKi
 from deltic.plan.traits import ignores_sign_of_zero, is_cheap
 from deltic.plan.walk import transform
 from deltic.schema import Schema
+from deltic.stacks import unbounded
 
 # The sides that a filter above the join may move to, and those that a condition in its ON may move to.
 FROM_ABOVE: Final[dict[JoinKind, tuple[str, ...]]] = {
@@ -76,6 +77,7 @@ def _push(plan: Plan) -> Plan:
             return plan
 
 
+@unbounded
 def _sink(plan: Plan, parts: Sequence[Expr]) -> Plan:
     """The rows of `plan` on which all `parts`, evaluated in this order, are TRUE, with each part as far down as possible."""
     if not parts:

@@ -12,6 +12,7 @@ from deltic.plan.columns import remap, substitute
 from deltic.plan.nodes import Bound, Filter, FlatMap, Join, Plan, Project, TemporalFilter
 from deltic.plan.traits import is_cheap
 from deltic.plan.walk import transform
+from deltic.stacks import unbounded
 
 Bounds = tuple[tuple[Bound, ...], tuple[Bound, ...]]
 """The lower and the upper bounds of a temporal filter."""
@@ -35,9 +36,14 @@ def push_time_down(plan: Plan) -> Plan:
       TemporalFilter now < at#0 + 5 µs
         Table u (at)
     """
-    return transform(plan, lambda node: _sink(node) if isinstance(node, TemporalFilter) else node)
+    return transform(plan, _pushed)
 
 
+def _pushed(node: Plan) -> Plan:
+    return _sink(node) if isinstance(node, TemporalFilter) else node
+
+
+@unbounded
 def _sink(plan: TemporalFilter) -> Plan:
     below = plan.input
     match below:

@@ -59,6 +59,7 @@ from deltic.plan.nodes import (
     references,
 )
 from deltic.plan.relation import Relation, Row, key_of, normal, normal_row
+from deltic.stacks import unbounded
 
 Pair = tuple[Row, int]
 Relations = Mapping[str, Relation]
@@ -123,6 +124,7 @@ def evaluate(
     return _evaluate(plan, _World(Moment(tables, now, epoch), tuple(past), ((known,),) if known else ()))
 
 
+@unbounded
 def _evaluate(plan: Plan, world: _World) -> Relation:
     match plan:
         case Table():

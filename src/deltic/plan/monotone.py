@@ -47,6 +47,7 @@ from deltic.plan.nodes import (
 )
 from deltic.plan.signs import makes_negative
 from deltic.plan.walk import nodes
+from deltic.stacks import unbounded
 
 
 class Trend(Enum):
@@ -116,6 +117,7 @@ def _settled(relations: Mapping[str, Plan], around: States) -> States:
         inner = now
 
 
+@unbounded
 def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
     """The motions of the plan's columns. Raises Unsupported if it is not monotone in `names`."""
     if not _reads(plan, names):

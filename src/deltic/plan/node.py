@@ -7,12 +7,14 @@ equality ignores (places in the text, the names of columns in expressions) belon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import fields
 from functools import cache, wraps
 from threading import RLock
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 from weakref import WeakValueDictionary
+
+from deltic.stacks import unbounded
 
 N = TypeVar("N", bound="PlanNode")
 P = ParamSpec("P")
@@ -36,12 +38,7 @@ class PlanNode:
         try:
             return self._other or self
         except AttributeError:
-            kind: Any = type(self)
-            key = (kind, *(getattr(self, name) for name in _compared(kind)))
-            with _lock:
-                first = _representatives.setdefault(key, self)
-            object.__setattr__(self, "_other", None if first is self else first)
-            return first
+            return _represented(self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PlanNode):
@@ -59,8 +56,38 @@ class PlanNode:
             computed = {}
             object.__setattr__(self, "_computed", computed)
         if name not in computed:
-            computed[name] = compute()
+            computed[name] = _result(compute)
         return cast(T, computed[name])
+
+
+@unbounded
+def _result(compute: Callable[[], T]) -> T:
+    return compute()
+
+
+def _represented(node: PlanNode) -> PlanNode:
+    """The node's representative, after those of its inputs. Not recursive, since hashing holds the lock."""
+    waiting = [node]
+    while waiting:
+        kind: Any = type(waiting[-1])
+        values = [getattr(waiting[-1], name) for name in _compared(kind)]
+        if inner := [part for part in _nodes_in(values) if not hasattr(part, "_other")]:
+            waiting += inner
+            continue
+        with _lock:
+            first = _representatives.setdefault((kind, *values), waiting[-1])
+        last = waiting.pop()
+        object.__setattr__(last, "_other", None if first is last else first)
+    return first
+
+
+def _nodes_in(values: Iterable[object]) -> Iterator[PlanNode]:
+    """The nodes in tuples nested in the values."""
+    for value in values:
+        if isinstance(value, PlanNode):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _nodes_in(value)
 
 
 @cache

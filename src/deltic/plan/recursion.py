@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from deltic.plan.nodes import Aggregate, Join, MultiwayJoin, Plan, Recursion, Reference, SetOperation, Table, Values, inputs, references
 from deltic.plan.walk import map_inputs
+from deltic.stacks import unbounded
 
 
 def has_base(relations: Mapping[str, Plan], name: str) -> bool:
@@ -30,6 +31,7 @@ def _empty(relations: Mapping[str, Plan], around: frozenset[str]) -> frozenset[s
         empty = now
 
 
+@unbounded
 def _is_empty(plan: Plan, empty: frozenset[str]) -> bool:
     """Whether the plan has no rows for any content of the tables, given that the relations of `empty` have none."""
     match plan:
@@ -120,6 +122,7 @@ def bound_to(plan: Plan, meanings: Mapping[str, Plan]) -> Plan:
     """The plan with each free Reference to one of `meanings` replaced by it."""
     denoted: dict[int, Plan] = {}
 
+    @unbounded
     def bound(node: Plan) -> Plan:
         if id(node) not in denoted:
             denoted[id(node)] = _bound(node)

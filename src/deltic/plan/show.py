@@ -82,7 +82,7 @@ def show(plan: Plan) -> str:
         Table orders (region, amount)
       Reused [1]
     """
-    return "\n".join("  " * depth + line for depth, line in _lines(plan, 0, (), _labels(plan), set()))
+    return "\n".join("  " * depth + line for depth, line in _lines(plan, _labels(plan)))
 
 
 def _labels(plan: Plan) -> dict[Occurrence, int]:
@@ -104,24 +104,27 @@ def _occurrence(node: Plan, around: tuple[Recursion, ...]) -> Occurrence:
     return node, around if references(node) else ()
 
 
-def _lines(
-    plan: Plan, depth: int, around: tuple[Recursion, ...], labels: dict[Occurrence, int], shown: set[int]
-) -> Iterator[tuple[int, str]]:
-    """(indentation, text) of each line. shown: the labels of the nodes shown so far."""
-    label = labels.get(_occurrence(plan, around))
-    if label in shown:
-        yield depth, f"Reused [{label}]"
-        return
-    if label is not None:
-        shown.add(label)
-    yield depth, show_node(plan) if label is None else f"[{label}] {show_node(plan)}"
-    if isinstance(plan, Recursion):
-        for name, body in plan.relations:
-            yield depth + 1, f"{name} :="
-            yield from _lines(body, depth + 2, (*around, plan), labels, shown)
-        return
-    for below in inputs(plan):
-        yield from _lines(below, depth + 1, around, labels, shown)
+def _lines(plan: Plan, labels: dict[Occurrence, int]) -> Iterator[tuple[int, str]]:
+    """(indentation, text) of each line."""
+    shown: set[int] = set()
+    waiting: list[tuple[int, Plan | str, tuple[Recursion, ...]]] = [(0, plan, ())]
+    while waiting:
+        depth, node, around = waiting.pop()
+        if isinstance(node, str):
+            yield depth, node
+            continue
+        label = labels.get(_occurrence(node, around))
+        if label in shown:
+            yield depth, f"Reused [{label}]"
+            continue
+        if label is not None:
+            shown.add(label)
+        yield depth, show_node(node) if label is None else f"[{label}] {show_node(node)}"
+        if isinstance(node, Recursion):
+            for name, body in reversed(node.relations):
+                waiting += [(depth + 2, body, (*around, node)), (depth + 1, f"{name} :=", ())]
+        else:
+            waiting += [(depth + 1, below, around) for below in reversed(inputs(node))]
 
 
 def show_node(plan: Plan) -> str:

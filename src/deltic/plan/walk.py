@@ -76,16 +76,13 @@ def map_inputs(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
             return replace(plan, input=new[0])
 
 
+@once_per_node
 def transform(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
-    """The plan with `change` applied once to every node, inputs first: a shared node stays shared."""
-    changed: dict[int, Plan] = {}
+    """The plan with `change` applied once to every node, inputs first: a shared node stays shared.
 
-    def walk(node: Plan) -> Plan:
-        if id(node) not in changed:
-            changed[id(node)] = change(map_inputs(node, walk))
-        return changed[id(node)]
-
-    return walk(plan)
+    change: a function of a module, so that the result is kept with each node. O(new nodes) if inputs have been transformed before.
+    """
+    return change(map_inputs(plan, lambda below: transform(below, change)))
 
 
 def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:

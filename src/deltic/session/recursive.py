@@ -8,16 +8,21 @@ from dataclasses import replace
 from deltic.errors import CatalogError, Span
 from deltic.frontends.sql import DeclareView, no_base
 from deltic.plan.monotone import check_monotone
+from deltic.plan.node import once_per_node
 from deltic.plan.nodes import Plan, Recursion, Reference, references
 from deltic.plan.recursion import components, finished, has_base
-from deltic.plan.walk import nodes, transform
+from deltic.plan.walk import map_inputs, nodes
 
 
 def limited(plan: Plan, limit: int | None) -> Plan:
     """The plan, with no recursion limited to more iterations than `limit`."""
-    if limit is None:
-        return plan
-    return transform(plan, lambda node: replace(node, limit=min(node.limit, limit)) if isinstance(node, Recursion) else node)
+    return plan if limit is None else _limited(plan, limit)
+
+
+@once_per_node
+def _limited(plan: Plan, limit: int) -> Plan:
+    plan = map_inputs(plan, lambda below: _limited(below, limit))
+    return replace(plan, limit=min(plan.limit, limit)) if isinstance(plan, Recursion) else plan
 
 
 def meanings(declared: Iterable[DeclareView], bodies: Mapping[str, Plan]) -> dict[str, Plan]:

@@ -70,8 +70,7 @@ def parse_script(text: str, name: str, catalog: Namespace) -> Iterator[Statement
     """
     if not isinstance(text, str):
         raise QueryError(f"invalid script {shown(text)}", expected="SQL as a string")
-    with shallow(None):
-        parsed = parse(text, name)
+    parsed = parse(text, name)
     return (_statement(one, catalog) for one in parsed)
 
 
@@ -80,8 +79,7 @@ def bind_query(text: str, name: str, catalog: Namespace, form: Form | None = Non
 
     final: whether the plan is a view's, which refuses negative weights; otherwise it is part of a larger plan.
     """
-    with shallow(None):
-        parsed = parse(text, name)
+    parsed = parse(text, name)
     one = parsed[0] if len(parsed) == 1 else None
     if not isinstance(one, QueryStatement | tree.NamedQuery):
         span = _place(parsed[-1]) if parsed else None

@@ -24,6 +24,7 @@ from deltic.frontends.sql.scope import relation
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Aggregate, Distinct, Filter, Order, Plan, Project, SetKind, SetOperation, TopK, Union, Values
 from deltic.schema import BOOLEAN, Type
+from deltic.stacks import unbounded
 
 GREATEST_LIMIT: Final = 2**31 - 1
 """As in Spark."""
@@ -35,6 +36,7 @@ _KINDS: Final[dict[tuple[str, bool], SetKind]] = {
 }
 
 
+@unbounded
 def bind_tree(node: tree.Query, env: Environment) -> Plan:
     """The plan of a query."""
     match node:

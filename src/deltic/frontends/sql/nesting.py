@@ -9,7 +9,7 @@ from deltic.errors import Span, SyntaxFailure
 
 
 @contextmanager
-def shallow(span: Span | None) -> Iterator[None]:
+def shallow(span: Span) -> Iterator[None]:
     """Raises SyntaxFailure instead of RecursionError; the caller's own frames may have used most of the stack."""
     try:
         yield

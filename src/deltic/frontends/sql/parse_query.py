@@ -11,6 +11,7 @@ from deltic.frontends.sql.cursor import with_database
 from deltic.frontends.sql.lexer import HINT, NUMBER, QUOTED, STRING, WORD
 from deltic.frontends.sql.parse_expression import NO_OPERANDS, ExpressionParser
 from deltic.frontends.sql.refusals import AFTER_ITEM, AFTER_SOURCE, CLAUSES, GROUPING, OPERANDS, STATEMENTS, refuse
+from deltic.stacks import unbounded
 
 MOST_LEVELS: Final = 2**31 - 1
 """The greatest MAX RECURSION LEVEL, as in Spark."""
@@ -34,6 +35,7 @@ TABLE_FUNCTIONS: Final = "explode(array(…)), explode(sequence(…)) or explode
 class QueryParser(ExpressionParser):
     """Rules for queries and what stands in FROM."""
 
+    @unbounded
     def query(self) -> tree.Query:
         """[WITH …] set operations [ORDER BY …] [LIMIT …]."""
         start = self.token.start

@@ -13,6 +13,7 @@ from deltic.errors import Span, SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.clauses import ClauseParser
 from deltic.frontends.sql.lexer import SIGN, WORD, Token, tokenize
+from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.options import WATERMARK, timed_of
 from deltic.frontends.sql.parse_function import FunctionParser
 from deltic.frontends.sql.refusals import AFTER_TABLE, AFTER_VIEW, COLUMN, CREATED, STATEMENTS, refuse
@@ -64,7 +65,12 @@ Parsed = (
 
 def parse(text: str, name: str) -> list[Parsed]:
     """The statements of a script, split at semicolons; empty ones are skipped."""
-    return [_Parser(text, name, tokens).parsed() for tokens in _statements(text, name)]
+    return [_parsed(_Parser(text, name, tokens)) for tokens in _statements(text, name)]
+
+
+def _parsed(parser: _Parser) -> Parsed:
+    with shallow(parser.statement):
+        return parser.parsed()
 
 
 def _statements(text: str, name: str) -> Iterator[list[Token]]:

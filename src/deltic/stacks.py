@@ -1,0 +1,75 @@
+"""Recursion of any depth: after some levels a function continues on the stack of another thread, while its caller waits.
+
+Plans and queries can be deeper than Python's stack: a view over a thousand views is one plan. Functions over them are written as recursions
+with `unbounded`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import copy_context
+from functools import wraps
+from typing import Final, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+LEVELS: Final = 20
+"""The number of nested calls on one stack. A level takes up to 20 frames of Python's 1,000, beside those of expressions."""
+STACKS: Final = 1_000
+"""The maximum number of stacks. Beyond them the recursion is refused like one that is endless."""
+
+
+class _Place(threading.local):
+    """levels: the nested calls on this thread's stack. stacks: the number of stacks below it."""
+
+    levels = 0
+    stacks = 0
+
+
+_place = _Place()
+
+
+def unbounded(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, whose nested calls may be deeper than Python's stack. It must not hold a lock that its nested calls need.
+
+    Raises RecursionError after LEVELS × STACKS levels.
+
+    >>> @unbounded
+    ... def total(n: int) -> int:
+    ...     return n + total(n - 1) if n else 0
+    >>> total(5_000)
+    12502500
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        level = _place.levels
+        if level >= LEVELS:
+            return _on_another_stack(lambda: function(*args, **options))
+        _place.levels = level + 1
+        try:
+            return function(*args, **options)
+        finally:
+            _place.levels = level
+
+    return call
+
+
+def _on_another_stack(run: Callable[[], T]) -> T:
+    stacks = _place.stacks + 1
+    if stacks > STACKS:
+        raise RecursionError(f"a recursion of more than {LEVELS * STACKS:,} levels")
+    result: Future[T] = Future()
+
+    def work() -> None:
+        _place.stacks = stacks
+        try:
+            result.set_result(run())
+        except BaseException as error:  # the caller raises it
+            result.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=(work,), name="deltic-stack", daemon=True).start()
+    return result.result()

@@ -1,0 +1,69 @@
+"""Views over views, CTEs and operators, to a depth that exceeds Python's stack: to split a statement into views helps at any depth."""
+
+from __future__ import annotations
+
+import pytest
+
+import deltic
+from deltic.errors import SyntaxFailure
+from parts import slow
+
+
+def series(count: int, form: str) -> str:
+    return "\n".join(form.format(i=i, below=i - 1) for i in range(1, count + 1))
+
+
+@pytest.mark.parametrize("count", [200, *slow(1_000)])
+def test_a_view_over_many_views(count: int) -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE c0 (id BIGINT NOT NULL)")
+        session.sql(series(count, "CREATE VIEW c{i} AS SELECT id + 1 AS id FROM c{below} WHERE id > {i};"))
+        session.sql(f"CREATE MATERIALIZED VIEW v AS SELECT id FROM c{count}")
+        session.apply({"c0": [{"id": 1, "_op": "insert"}, {"id": 2, "_op": "insert"}, {"id": 5, "_op": "insert"}]})
+        assert session.view("v").rows() == [{"id": count + 2}, {"id": count + 5}]
+        assert str(session.explain()).count("Filter") == count
+
+
+@pytest.mark.parametrize("count", [200, *slow(1_000)])
+def test_materialized_views_over_one_another(count: int) -> None:
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE c0 (id BIGINT NOT NULL)")
+        session.sql(series(count, "CREATE MATERIALIZED VIEW c{i} AS SELECT id + 1 AS id, count(*) AS n FROM c{below} GROUP BY id;"))
+        session.apply({"c0": [{"id": 1, "_op": "insert"}, {"id": 1, "_op": "insert"}, {"id": 5, "_op": "insert"}]})
+        assert session.view(f"c{count}").rows() == [{"id": count + 1, "n": 1}, {"id": count + 5, "n": 1}]
+
+
+@pytest.mark.parametrize("count", [100, *slow(1_000)])
+def test_many_ctes_over_one_another(count: int) -> None:
+    ctes = ", ".join(f"c{i} AS (SELECT id + 1 AS id FROM c{i - 1} WHERE id > {i})" for i in range(1, count + 1))
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE c0 (id BIGINT NOT NULL)")
+        session.sql(f"CREATE MATERIALIZED VIEW v AS WITH {ctes} SELECT id FROM c{count}")
+        session.apply({"c0": [{"id": 1, "_op": "insert"}, {"id": 2, "_op": "insert"}]})
+        assert session.view("v").rows() == [{"id": count + 2}]
+
+
+def test_subqueries_are_nested_to_the_limit_and_the_error_beyond_has_a_place() -> None:
+    def nested(depth: int) -> str:
+        return f"{'SELECT id + 1 AS id FROM (' * depth}SELECT id FROM c0{')' * depth}"
+
+    with deltic.Session() as session:
+        session.sql("CREATE TABLE c0 (id BIGINT NOT NULL)")
+        session.sql(f"CREATE MATERIALIZED VIEW v AS {nested(99)}")
+        session.apply({"c0": [{"id": 1, "_op": "insert"}]})
+        assert session.view("v").rows() == [{"id": 100}]
+        with pytest.raises(SyntaxFailure, match="nested too deeply") as raised:
+            session.sql(f"CREATE MATERIALIZED VIEW w AS {nested(101)}")
+        assert raised.value.span is not None
+
+
+def test_a_circuit_of_many_operators() -> None:
+    circuit = deltic.Circuit()
+    stream = circuit.input("numbers", schema={"n": int})
+    for _ in range(100):
+        stream = stream.filter(lambda row: row.n > 0).map(lambda row: row.n + 1, schema={"n": int})
+    circuit.output("out", stream)
+    with deltic.Session() as session:
+        session.install(circuit)
+        session.apply({"numbers": [{"n": 0, "_op": "insert"}, {"n": 1, "_op": "insert"}]})
+        assert session.view("out").rows() == [{"n": 101}]
