@@ -18,7 +18,7 @@ from deltic.expr import Call, Expr, Literal, Value
 from deltic.expr.interpreter import evaluate
 from deltic.expr.rows.java_regex import compiled
 from deltic.frontends.sql import bind_query
-from deltic.frontends.statements import ScalarFunction
+from deltic.frontends.statements import DefinedFunction
 from deltic.plan.nodes import Plan, Project
 from deltic.schema import TableSchema
 from deltic.types import frozen, type_of
@@ -46,7 +46,7 @@ class Samples:
     def names(self) -> Iterable[str]:
         return ("samples",)
 
-    def functions(self) -> Mapping[str, ScalarFunction]:
+    def functions(self) -> Mapping[str, DefinedFunction]:
         return {}
 
 

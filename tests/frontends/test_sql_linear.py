@@ -10,7 +10,7 @@ import pytest
 
 from deltic.errors import EvaluationError
 from deltic.frontends.sql import bind_query
-from deltic.frontends.statements import ScalarFunction
+from deltic.frontends.statements import DefinedFunction
 from deltic.optimizer import optimize
 from deltic.plan.columns import agrees
 from deltic.plan.evaluate import evaluate
@@ -57,7 +57,7 @@ class Lists:
     def names(self) -> list[str]:
         return ["r"]
 
-    def functions(self) -> dict[str, ScalarFunction]:
+    def functions(self) -> dict[str, DefinedFunction]:
         return {}
 
 

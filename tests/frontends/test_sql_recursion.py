@@ -12,7 +12,7 @@ import pytest
 from deltic.errors import Divergence, QueryError
 from deltic.frontends.sql import bind_query
 from deltic.frontends.sql.lexer import tokenize
-from deltic.frontends.statements import ScalarFunction
+from deltic.frontends.statements import DefinedFunction
 from deltic.optimizer import optimize
 from deltic.plan.columns import agrees
 from deltic.plan.evaluate import evaluate
@@ -48,7 +48,7 @@ class Edges:
     def names(self) -> list[str]:
         return ["edges"]
 
-    def functions(self) -> dict[str, ScalarFunction]:
+    def functions(self) -> dict[str, DefinedFunction]:
         return {}
 
 

@@ -10,7 +10,7 @@ import deltic
 from deltic.errors import EvaluationError
 from deltic.expr.nodes import Value
 from deltic.frontends.sql import parse_script
-from deltic.frontends.statements import ScalarFunction
+from deltic.frontends.statements import DefinedFunction
 from deltic.plan.evaluate import evaluate
 from deltic.plan.nodes import Plan
 from deltic.plan.relation import Relation, Row
@@ -42,7 +42,7 @@ class Draft:
     def names(self) -> Iterable[str]:
         return self.catalog.names()
 
-    def functions(self) -> Mapping[str, ScalarFunction]:
+    def functions(self) -> Mapping[str, DefinedFunction]:
         return self.catalog.functions()
 
 

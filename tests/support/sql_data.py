@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from deltic.frontends.statements import ScalarFunction
+from deltic.frontends.statements import DefinedFunction
 from deltic.plan.nodes import Plan
 from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Schema, TableSchema, Type, decimal
 
@@ -94,5 +94,5 @@ class TestCatalog:
     def names(self) -> tuple[str, ...]:
         return (*TABLES, *self.views)
 
-    def functions(self) -> dict[str, ScalarFunction]:
+    def functions(self) -> dict[str, DefinedFunction]:
         return {}

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 from typing import Literal as OneOf
 
 from deltic.errors import Span
@@ -247,3 +248,15 @@ class AggregateFunction:
     def __post_init__(self) -> None:
         assert all(name.isidentifier() and name == name.lower() for name in (self.name, *self.aliases)), self.name
         assert not (isinstance(self.state, First) and self.copies), "the first row does not depend on copies"
+
+
+def _no_rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
+    raise AssertionError(name)
+
+
+def _no_reference(rows: Rows, signature: Signature) -> Value:
+    raise AssertionError(signature)
+
+
+OF_USERS: Final = AggregateFunction("of_users", _no_rule, Listed(), _no_reference, parameters=(1, None))
+"""What all aggregates of users have in common; a call of one has its function."""

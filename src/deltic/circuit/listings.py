@@ -16,7 +16,8 @@ from deltic.aggregates import Signature, aggregate_function
 from deltic.circuit.extremes import old_words
 from deltic.circuit.operator import Context
 from deltic.errors import EvaluationError, Span
-from deltic.expr.nodes import Value
+from deltic.expr.nodes import PythonFunction, UserFunction, Value
+from deltic.expr.python import value_of_group
 from deltic.schema import Field, Schema
 from deltic.trace.batch import Batch
 from deltic.trace.consolidate import consolidate
@@ -34,7 +35,7 @@ class Listing:
     """`function` over the rows of a group in the arrangement (key words, words of `values`) → weight.
 
     arguments: for each argument the position of its value, or a constant in a tuple. written: how many of them do not only sort the rows.
-    signature: of the call. result: the field of the value.
+    signature: of the call. result: the field of the value. user: the function, if it is a user's.
     """
 
     arrangement: str
@@ -45,6 +46,7 @@ class Listing:
     written: int
     signature: Signature
     result: Field
+    user: UserFunction | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -60,7 +62,8 @@ class Listing:
     def identity(self) -> object:
         """What determines the value, beside the rows of the arrangement."""
         types = tuple(type.sql for type in self.signature.arguments)
-        return (self.function, self.written, self.arguments, types, self.signature.directions)
+        user = None if self.user is None else (self.user.name, self.user.digest, self.signature.result.sql)
+        return (self.function, self.written, self.arguments, types, self.signature.directions, user)
 
 
 def new_listing(
@@ -109,6 +112,9 @@ def _value(listing: Listing, rows: Sequence[tuple[Row, int]]) -> Value:
     if not rows and listing.signature.nullable:
         return None
     try:
+        if listing.user is not None:
+            result = PythonFunction(listing.user, (), 0, listing.result.type, listing.result.nullable, listing.span)
+            return value_of_group(result, rows, listing.signature.arguments)
         return aggregate_function(listing.function).of(listing.written).reference(rows, listing.signature)
     except EvaluationError as error:
         if error.span is None:

@@ -65,6 +65,18 @@ def accumulated(
     return None if result is None else tuple(checked_value(column, element_of(column, result)) for column in columns)
 
 
+def value_of_group(expr: PythonFunction, rows: Iterable[tuple[tuple[Value, ...], int]], types: Sequence[Type]) -> Value:
+    """The value of an aggregate in Python over the argument lists of a group, with their weights. Raises EvaluationError.
+
+    types: of the arguments. The function takes an array for each, with as many copies of a row as its weight says, sorted.
+    """
+    ordered = sorted(rows, key=lambda pair: tuple(total_key(value) for value in pair[0]))
+    repeated = [values for values, weight in ordered for _ in range(weight)]
+    arrays = [pa.array([values[i] for values in repeated], type.arrow) for i, type in enumerate(types)]
+    result = call_function(expr, arrays)
+    return checked_value(expr, result.as_py() if isinstance(result, pa.Scalar) else result)
+
+
 def inspect_rows(function: UserFunction, change: Iterable[tuple[tuple[Value, ...], int]]) -> None:
     """Calls the function with the (row, weight) pairs of a change. Raises EvaluationError if it raises."""
     call_function(PythonFunction(function, (), 0, BOOLEAN, True), [weighted_rows(function, change)])

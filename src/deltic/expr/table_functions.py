@@ -6,8 +6,9 @@ from which each row was computed. Rows may be in any order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +22,18 @@ from deltic.schema import Schema
 from deltic.types import frozen_list
 
 ROW: Final = "_row"
+
+
+@dataclass(frozen=True, slots=True)
+class BesideRow:
+    """A function of a row: its first `kept` columns, followed by each row that `function` returns for the values of the others."""
+
+    function: Callable[..., Any]
+    kept: int
+
+    def __call__(self, row: Sequence[Any]) -> list[tuple[Any, ...]]:
+        kept = tuple(row[: self.kept])
+        return [(*kept, *returned) for returned in self.function(*row[self.kept :])]
 
 
 def rows_of_table_function(function: UserFunction, schema: Schema, row: Sequence[Value], input: Schema) -> list[tuple[Value, ...]]:

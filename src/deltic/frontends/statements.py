@@ -26,6 +26,15 @@ class SqlScalar:
 
 
 @dataclass(frozen=True, slots=True)
+class SqlTable:
+    """A table function in SQL. body: its query, in the front end's form. calls: as of SqlScalar."""
+
+    name: str
+    body: object = field(repr=False)
+    calls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PythonScalar:
     """A function in Python of the values of a row, or of Arrow arrays. type: of what it returns. least, most: how many arguments it takes;
     None is any number."""
@@ -37,7 +46,31 @@ class PythonScalar:
     most: int | None
 
 
-ScalarFunction: TypeAlias = SqlScalar | PythonScalar
+@dataclass(frozen=True, slots=True)
+class PythonAggregate:
+    """An aggregate in Python: a function of Arrow arrays, one for each argument, with the rows of a group. type: of its value."""
+
+    name: str
+    function: UserFunction
+    type: Type
+    least: int
+    most: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PythonTable:
+    """A table function in Python. function: returns the rows for the values of one call, of schema `returned`. terminates: it returns rows
+    after the last call, which is defined for one call alone."""
+
+    name: str
+    function: UserFunction
+    returned: Schema
+    least: int
+    most: int | None
+    terminates: bool
+
+
+DefinedFunction: TypeAlias = SqlScalar | SqlTable | PythonScalar | PythonAggregate | PythonTable
 
 
 class Relations(Protocol):
@@ -61,7 +94,7 @@ class Defining(Protocol):
 class Namespace(Relations, Protocol):
     """The tables, views and functions that a query can name."""
 
-    def functions(self) -> Mapping[str, ScalarFunction]:
+    def functions(self) -> Mapping[str, DefinedFunction]:
         """The functions of users, by their names in lower case."""
 
 
@@ -174,7 +207,7 @@ class DropSink:
 class CreateFunction:
     """CREATE [OR REPLACE] FUNCTION [IF NOT EXISTS], and functions that Python registers."""
 
-    function: ScalarFunction
+    function: DefinedFunction
     or_replace: bool
     if_not_exists: bool
     span: Span | None

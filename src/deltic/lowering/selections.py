@@ -100,8 +100,8 @@ class AllRows:
         return tuple(Field(f"v{i}", value.type, value.nullable) for i, value in enumerate(self.values))
 
     def reader(self, arrangement: str, key: int) -> Listing:
-        call, stored = self.call, Schema(self.stored)
-        return Listing(arrangement, key, stored, self.arguments, call.function, call.written, call.signature, self.result, call.span)
+        call, stored, written = self.call, Schema(self.stored), self.call.written
+        return Listing(arrangement, key, stored, self.arguments, call.function, written, call.signature, self.result, call.user, call.span)
 
 
 Selection = FirstRow | RankedValues | AllRows

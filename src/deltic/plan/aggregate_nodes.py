@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltic.aggregates import AggregateFunction, Signature, aggregate_function
-from deltic.aggregates.definition import Direction
+from deltic.aggregates.definition import OF_USERS, Direction
 from deltic.errors import Span
-from deltic.expr.nodes import Expr
+from deltic.expr.nodes import Expr, UserFunction
 from deltic.plan.node import PlanNode, computed
 from deltic.schema import Field, Schema, Type
 
@@ -23,6 +23,7 @@ class AggregateCall:
     function: the name of a registered aggregate (deltic.aggregates).
     filter: FILTER (WHERE …): only rows on which it is TRUE count.
     directions: of the terms of WITHIN GROUP (ORDER BY …), which are the last arguments, or the first one.
+    user: the function of a user's aggregate, which is called `function`; any of its arguments may be NULL.
     type: the result's type (Spark's); nullable: whether a group can yield NULL.
     """
 
@@ -34,6 +35,7 @@ class AggregateCall:
     filter: Expr | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
     directions: tuple[Direction, ...] = ()
+    user: UserFunction | None = None
 
     def __post_init__(self) -> None:
         if self.definition.always_distinct:
@@ -42,12 +44,13 @@ class AggregateCall:
     @property
     def written(self) -> int:
         """The number of arguments without those that sort the rows."""
-        within = aggregate_function(self.function).within
-        return len(self.arguments) - (len(self.directions) if within == "rows" else 0)
+        if not self.directions:
+            return len(self.arguments)
+        return len(self.arguments) - (len(self.directions) if aggregate_function(self.function).within == "rows" else 0)
 
     @property
     def definition(self) -> AggregateFunction:
-        return aggregate_function(self.function).of(self.written)
+        return aggregate_function(self.function).of(self.written) if self.user is None else OF_USERS
 
     @property
     def signature(self) -> Signature:
@@ -56,6 +59,8 @@ class AggregateCall:
     @property
     def required(self) -> tuple[Expr, ...]:
         """The arguments that must not be NULL for a row to count."""
+        if self.user is not None:
+            return ()
         optional = self.definition.optional
         return tuple(argument for i, argument in enumerate(self.arguments[: self.written]) if i not in optional)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from deltic.expr.interpreter import evaluate as value_of
-from deltic.expr.nodes import Value
+from deltic.expr.nodes import PythonFunction, Value
+from deltic.expr.python import value_of_group
 from deltic.plan.nodes import AggregateCall
 from deltic.plan.relation import Relation, Row, normal_row
 
@@ -21,6 +22,9 @@ def aggregate_value(call: AggregateCall, members: Iterable[Weighted]) -> Value:
     rows = _arguments(call, members)
     if call.nullable and not sum(weight for _, weight in rows):
         return None
+    if call.user is not None:
+        result = PythonFunction(call.user, (), 0, call.type, call.nullable, call.span)
+        return value_of_group(result, rows, [argument.type for argument in call.arguments])
     return call.definition.reference(rows, call.signature)
 
 

@@ -130,8 +130,9 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
 
 def _aggregate(call: AggregateCall) -> Meaning:
     arguments = tuple(_expr(argument) for argument in call.arguments)
-    meaning = (call.function, arguments, call.type.sql, call.nullable, call.distinct, _optional(call.filter))
-    return (*meaning, call.directions) if call.directions else meaning
+    user = () if call.user is None else (_function(call.user),)
+    directions = (call.directions,) if call.directions else ()
+    return (call.function, arguments, call.type.sql, call.nullable, call.distinct, _optional(call.filter), *user, *directions)
 
 
 def _bound(bound: Bound) -> Meaning:

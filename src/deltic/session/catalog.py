@@ -17,14 +17,15 @@ from deltic.frontends.statements import (
     CreateTable,
     CreateView,
     DeclareView,
+    DefinedFunction,
     DropFunction,
     DropSink,
     DropStream,
     DropTable,
     DropView,
     Rebind,
-    ScalarFunction,
     SqlScalar,
+    SqlTable,
     Statement,
     Timed,
 )
@@ -85,9 +86,9 @@ class Catalog:
     sinks: Mapping[str, SinkDefinition] = field(default_factory=lambda: MappingProxyType({}))
     declared: Mapping[str, DeclareView] = field(default_factory=lambda: MappingProxyType({}))
     timed: Mapping[str, Timed] = field(default_factory=lambda: MappingProxyType({}))
-    scalars: Mapping[str, ScalarFunction] = field(default_factory=lambda: MappingProxyType({}))
+    scalars: Mapping[str, DefinedFunction] = field(default_factory=lambda: MappingProxyType({}))
 
-    def functions(self) -> Mapping[str, ScalarFunction]:
+    def functions(self) -> Mapping[str, DefinedFunction]:
         """The functions of users."""
         return self.scalars
 
@@ -215,7 +216,7 @@ class Catalog:
             known = [function.name for function in self.scalars.values()]
             expected = f"one of {', '.join(known)}" if known else None
             raise CatalogError(f"there is no function {statement.name} to drop", span=statement.span, expected=expected)
-        functions = [one.name for one in self.scalars.values() if isinstance(one, SqlScalar) and key in one.calls]
+        functions = [one.name for one in self.scalars.values() if isinstance(one, SqlScalar | SqlTable) and key in one.calls]
         readers = [*(f"view {self.views[name].name}" for name in self._calling(key)), *(f"function {name}" for name in functions)]
         if readers:
             message = f"function {statement.name} is called by {readers[0]}"
@@ -227,7 +228,7 @@ class Catalog:
         reached, waiting = {function}, [function]
         while waiting:
             called = waiting.pop()
-            calling = {key for key, one in self.scalars.items() if isinstance(one, SqlScalar) and called in one.calls} - reached
+            calling = {key for key, one in self.scalars.items() if isinstance(one, SqlScalar | SqlTable) and called in one.calls} - reached
             reached |= calling
             waiting += calling
         return [name for name, view in self.views.items() if not reached.isdisjoint(view.calls)]

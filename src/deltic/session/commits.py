@@ -31,6 +31,8 @@ class Commits:
         self._runtime, self._contents, self._clock, self.compiler, self._lock = runtime, contents, clock, compiler, lock
         self._settled = NOTHING
         """The definitions for which all that follows their commit has been done."""
+        self._stated: Mapping[str, Collection[str]] | None = runtime.committed.program.functions
+        """The functions that the state names, until they have been compared with those of the program."""
 
     @property
     def _definitions(self) -> Definitions:
@@ -58,13 +60,14 @@ class Commits:
     def install(self, catalog: Catalog, dropped: Collection[str], notes: Notes | None = None, *, replace: bool = False) -> None:
         """Makes a catalog the session's, in a turn. dropped: tables whose rows go. replace: whether views by other functions may go."""
         circuit = self.compiler.circuit(catalog)
-        resumed = self._definitions is NOTHING  # the functions that the state names come with the first definitions
-        if resumed and not replace:
-            check_functions(self._runtime.committed.program.functions, circuit)
+        if self._stated is not None and not replace:
+            check_functions(self._stated, circuit)
         marks = self._clock.marks(catalog)
         timed = self._clock.notes_of_definitions(marks, self._runtime.notes, circuit, dropped)
         definitions = Definitions.of(catalog, self.compiler.plans, circuit, marks)
         self._runtime.install(circuit, dropped=dropped, notes={**(notes or {}), **timed}, definitions=definitions)
+        if circuit.views or not replace:  # functions are registered before the views that call them
+            self._stated = None
         self._settle()
 
     def _settle(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deltic.errors import CatalogError
-from deltic.frontends.statements import CreateTable, DropStream, DropTable, ScalarFunction, Statement
+from deltic.frontends.statements import CreateTable, DefinedFunction, DropStream, DropTable, Statement
 from deltic.plan.nodes import Plan
 from deltic.schema import TableSchema
 from deltic.session.catalog import Catalog
@@ -43,5 +43,5 @@ class Draft:
     def names(self) -> tuple[str, ...]:
         return self.catalog.names()
 
-    def functions(self) -> Mapping[str, ScalarFunction]:
+    def functions(self) -> Mapping[str, DefinedFunction]:
         return self.catalog.functions()

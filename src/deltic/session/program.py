@@ -135,4 +135,4 @@ def _statements(part: Part, draft: Draft) -> Iterator[Statement]:
 def registration(function: UDF, *, or_replace: bool = False) -> CreateFunction:
     """The statement that defines a function in Python. Raises CatalogError for the name of a builtin function."""
     check_name(function.name, None)
-    return CreateFunction(function.scalar, or_replace, False, None)
+    return CreateFunction(function.defined, or_replace, False, None)

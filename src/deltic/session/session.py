@@ -161,12 +161,14 @@ class Session:
                 draft.apply(statement)
             self._commits.install(draft.catalog, draft.dropped, replace=replace)
 
-    def register(self, name: str | UDF, function: Any = None, returns: Any = None, *, on_batches: bool = False) -> None:
+    def register(
+        self, name: str | UDF, function: Any = None, returns: Any = None, *, on_batches: bool = False, aggregate: bool = False
+    ) -> None:
         """Makes a function in Python callable from SQL: a UDF, or what `UDF` takes. One of the same name is replaced.
 
         Views that call a replaced function are filled again. Raises CircuitError, and CatalogError for the name of a builtin function.
         """
-        defined = name if isinstance(name, UDF) else UDF(name, function, returns, on_batches=on_batches)
+        defined = name if isinstance(name, UDF) else UDF(name, function, returns, on_batches=on_batches, aggregate=aggregate)
         with self._commits.turn():
             draft = Draft(self._catalog, self._undeclared())
             draft.apply(registration(defined, or_replace=True))

@@ -11,17 +11,18 @@ from deltic.expr.nodes import PythonFunction
 from deltic.frontends.datalog.declarations import BoundTerm
 from deltic.frontends.datalog.kinds import Kind, UnionKind, kind_of, stored
 from deltic.frontends.datalog.values import optional
-from deltic.frontends.statements import PythonScalar, ScalarFunction
+from deltic.frontends.statements import DefinedFunction, PythonScalar, SqlScalar, SqlTable
 
 
-def call_python(scalar: ScalarFunction, arguments: Sequence[BoundTerm], declared: Kind | None, span: Span) -> BoundTerm:
+def call_python(scalar: DefinedFunction, arguments: Sequence[BoundTerm], declared: Kind | None, span: Span) -> BoundTerm:
     """The call of a registered function. declared: the result of its extern function; None is Option of what was registered.
 
     An Option<T> of a T that is not an Option is None where Python returns None; for other kinds None is an error of the row.
     """
     if not isinstance(scalar, PythonScalar):
         remedy = "define it in Datalog, or register a function in Python"
-        raise Unsupported(f"the function {scalar.name} is defined in SQL", span=span, remedy=remedy)
+        found = "is defined in SQL" if isinstance(scalar, SqlScalar | SqlTable) else "is not a function of one row's values"
+        raise Unsupported(f"the function {scalar.name} {found}", span=span, remedy=remedy)
     check_count(scalar.name, arguments, scalar.least, scalar.most, span)
     function = replace(scalar.function, parameters=(None,) * len(arguments))
     values = tuple(value.expr for value in arguments)

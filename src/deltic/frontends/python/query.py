@@ -7,7 +7,7 @@ from typing import Final
 
 from deltic.errors import CircuitError
 from deltic.frontends.sql import Form, bind_query
-from deltic.frontends.statements import ScalarFunction
+from deltic.frontends.statements import DefinedFunction
 from deltic.plan.nodes import Plan, Reference
 from deltic.plan.recursion import bound_to
 from deltic.schema import Schema
@@ -30,7 +30,7 @@ class _Input:
     def names(self) -> tuple[str, ...]:
         return (INPUT,)
 
-    def functions(self) -> Mapping[str, ScalarFunction]:
+    def functions(self) -> Mapping[str, DefinedFunction]:
         return {}
 
 

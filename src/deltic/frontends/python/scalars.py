@@ -12,12 +12,15 @@ import pyarrow as pa
 from deltic.errors import CircuitError
 from deltic.frontends.python.functions import user_function, wrapper_of
 from deltic.frontends.python.schemas import type_of
-from deltic.frontends.statements import PythonScalar
+from deltic.frontends.python.tables import columns_of, handler_of, is_handler, rows_function
+from deltic.frontends.statements import PythonAggregate, PythonScalar, PythonTable
 from deltic.purity import name_of
 from deltic.schema import Type
+from deltic.types import struct
 
 _BY_ROW: Final = (100, 101)
 _PANDAS, _ARROW = 200, 250
+_GROUPED_PANDAS, _GROUPED_ARROW = 202, 252
 """PySpark's evaluation types of scalar functions: PythonEvalType in pyspark.util."""
 _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -28,18 +31,28 @@ class UDF:
     function: of as many values as the call has arguments, None for NULL; it must be pure. A function that PySpark's udf, pandas_udf or
     arrow_udf returned is taken with its return type. returns: a Python type or a type's SQL name, such as "DECIMAL(10,2)"; the result may
     be None. on_batches: the function takes Arrow arrays and returns one of the same length, and is called once for each change.
+    aggregate: the function takes the rows of a group, an Arrow array for each argument, sorted by all of them, with NULLs, and returns the
+    value of the group; what pandas_udf and arrow_udf returned for such a function is one without this. A class with `eval`, or what udtf
+    returned for one, is a table function; `returns` is its columns, such as "word STRING, n INT". A new instance serves each call, so that
+    it is pure.
 
-    Cost: a Python call for each row, or for each change on batches. Raises CircuitError.
+    Cost: a Python call for each row, for each change on batches, or for each group that changed, with all of its rows. Raises CircuitError.
     """
 
-    __slots__ = ("scalar",)
+    __slots__ = ("defined",)
 
-    scalar: PythonScalar
+    defined: PythonScalar | PythonAggregate | PythonTable
 
-    def __init__(self, name: str, function: Callable[..., Any], returns: Any = None, *, on_batches: bool = False) -> None:
+    def __init__(
+        self, name: str, function: Callable[..., Any], returns: Any = None, *, on_batches: bool = False, aggregate: bool = False
+    ) -> None:
         if not isinstance(name, str) or not name:
             raise CircuitError(f"invalid name of a function {name!r}", expected="a text of at least one character")
+        if is_handler(function):
+            self.defined = _table(name, function, returns)
+            return
         if hasattr(function, "evalType"):
+            aggregate = function.evalType in (_GROUPED_PANDAS, _GROUPED_ARROW)
             function, returns, on_batches = _of_spark(function, returns)
         if not callable(function):
             raise CircuitError(f"{name}: {function!r} cannot be called", expected="a function")
@@ -48,26 +61,37 @@ class UDF:
             expected = 'bool, int, float, str, a date, datetime or timedelta of datetime, or a type\'s SQL name, such as "DECIMAL(10,2)"'
             raise CircuitError(f"{name}: invalid type {returns!r} of the result", expected=expected)
         least, most = _counts(name, function)
-        self.scalar = PythonScalar(name, user_function(function, (), 0, on_batches=on_batches), type, least, most)
+        if aggregate:
+            self.defined = PythonAggregate(name, user_function(function, (), 0), type, max(least, 1), most)
+        else:
+            self.defined = PythonScalar(name, user_function(function, (), 0, on_batches=on_batches), type, least, most)
 
     @property
     def name(self) -> str:
         """The name by which SQL calls it."""
-        return self.scalar.name
+        return self.defined.name
 
     @property
     def type(self) -> Type:
-        """Of what it returns."""
-        return self.scalar.type
+        """Of what it returns; of a table function, of a row."""
+        return struct(self.defined.returned.fields) if isinstance(self.defined, PythonTable) else self.defined.type
 
     def __eq__(self, other: object) -> bool:
-        return self.scalar == other.scalar if isinstance(other, UDF) else NotImplemented
+        return self.defined == other.defined if isinstance(other, UDF) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self.scalar)
+        return hash(self.defined)
 
     def __repr__(self) -> str:
-        return f"UDF({self.name!r}, {name_of(self.scalar.function.call)}, {self.type.sql!r})"
+        return f"UDF({self.name!r}, {name_of(self.defined.function.call)}, {self.type.sql!r})"
+
+
+def _table(name: str, function: Any, returns: Any) -> PythonTable:
+    handler = handler_of(function)
+    returned = columns_of(name, function, returns)
+    least, most = _counts(name, handler.eval)
+    rows = user_function(rows_function(handler), (), len(returned))
+    return PythonTable(name, rows, returned, least - 1, None if most is None else most - 1, hasattr(handler, "terminate"))
 
 
 def _without_none(returns: Any) -> Any:
@@ -104,8 +128,22 @@ def _of_spark(function: Any, returns: Any) -> tuple[Callable[..., Any], str, boo
         return called, type, True
     if kind == _PANDAS:
         return _on_series(called), type, True
-    expected = "a scalar function: udf, or pandas_udf and arrow_udf of series or arrays"
-    raise CircuitError(f"the function {name_of(called)} is not a scalar function (PySpark's evalType {kind})", expected=expected)
+    if kind == _GROUPED_ARROW:
+        return called, type, False
+    if kind == _GROUPED_PANDAS:
+        return _of_series(called), type, False
+    expected = "udf, udtf, or pandas_udf and arrow_udf of series or arrays"
+    raise CircuitError(f"the function {name_of(called)} is not supported (PySpark's evalType {kind})", expected=expected)
+
+
+def _of_series(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a group as pandas series as one of Arrow arrays."""
+
+    @wrapper_of("group of series", function)
+    def of_arrays(*arrays: pa.Array) -> Any:
+        return function(*(array.to_pandas() for array in arrays))
+
+    return of_arrays
 
 
 def _on_series(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,12 +10,15 @@ from deltic.aggregates import AggregateFunction, aggregate_function, is_aggregat
 from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr import Call, Cast, Column, Expr, Literal, Value, cast, children
 from deltic.expr.functions.comparison import check_ordered
+from deltic.expr.functions.signature import check_count
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import CHAINS, columns_of, free_variables, user_functions
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.scope import AGGREGATED, OUTER
+from deltic.frontends.statements import PythonAggregate
 from deltic.plan.columns import map_children
 from deltic.plan.nodes import AggregateCall
+from deltic.schema import NULL
 
 if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
@@ -50,7 +53,7 @@ class Collector:
 
 def aggregate_of(node: object) -> str | None:
     """The aggregate's name if the node is a call of one."""
-    if isinstance(node, tree.FunctionCall) and (is_aggregate(node.name) or node.name in UNSUPPORTED):
+    if isinstance(node, tree.FunctionCall) and (node.function is not None or is_aggregate(node.name) or node.name in UNSUPPORTED):
         return node.name
     return None
 
@@ -63,12 +66,15 @@ def has_aggregate(node: tree.Expression) -> bool:
 def bind_aggregate(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     """The column that represents an aggregate call, which is added to the binder's collector."""
     name, span = node.name, node.span
-    if not is_aggregate(name):
+    if node.function is None and not is_aggregate(name):
         raise Unsupported(f"the aggregate {name.upper()} is not supported", span=span, remedy=UNSUPPORTED[name])
     if binder.collector is None:
         raise Unsupported(f"an aggregate is not allowed in {binder.clause}", span=span, remedy=_elsewhere(binder.clause))
     rows = replace(binder, clause=f"the argument of {name.upper()}", aliases={}, keys=None, collector=None)
-    call = _aggregate(node, _arguments(rows, node), _order(rows, node))
+    if isinstance(node.function, PythonAggregate):
+        call = _of_user(node, node.function, _arguments(rows, node))
+    else:
+        call = _aggregate(node, _arguments(rows, node), _order(rows, node))
     condition = None if node.condition is None else replace(rows, clause="FILTER").condition(node.condition)
     for part in (*call.arguments, *(() if condition is None else (condition,))):
         if free_variables(part):
@@ -140,6 +146,21 @@ def _aggregate(node: tree.FunctionCall, arguments: tuple[Expr, ...], order: tupl
     return AggregateCall(
         registered.name, (*cast_to, *order), signature.result, signature.nullable, distinct, span=span, directions=directions
     )
+
+
+def _of_user(node: tree.FunctionCall, function: PythonAggregate, arguments: tuple[Expr, ...]) -> AggregateCall:
+    """The call of a user's aggregate, without its filter."""
+    if node.distinct or node.within:
+        remedy = "SELECT DISTINCT in FROM first; the rows of a group are sorted"
+        raise Unsupported("DISTINCT and WITHIN GROUP are not supported for a function in Python", span=node.span, remedy=remedy)
+    check_count(function.name, arguments, function.least, function.most, node.span)
+    for position, argument in enumerate(arguments, 1):
+        if argument.type == NULL:
+            message = f"argument {position} of {function.name} is only NULL and has no type"
+            raise TypeMismatch(message, span=argument.span, remedy="CAST(NULL AS type)")
+        check_ordered(function.name, argument.type, argument.span or node.span)
+    called = replace(function.function, parameters=(None,) * len(arguments))
+    return AggregateCall(node.name, arguments, function.type, True, span=node.span, user=called)
 
 
 def _constant(name: str, argument: Expr, span: Span, expected: str, is_valid: Callable[[Value], bool]) -> Expr:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from deltic.errors import Span, TypeMismatch
+from deltic.errors import Span, TypeMismatch, Unsupported
 from deltic.expr import Cast, Expr, Literal, cast
 from deltic.expr.functions.signature import check_count
 from deltic.expr.nodes import PythonFunction
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.literals import check_literal
 from deltic.frontends.sql.scope import Scope
-from deltic.frontends.statements import PythonScalar, SqlScalar
+from deltic.frontends.statements import PythonScalar, PythonTable, SqlScalar, SqlTable
 from deltic.schema import NULL, Schema, Type
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ def bind_defined(binder: ExpressionBinder, node: tree.DefinedCall) -> Expr:
             return bind_body(binder, replace(body, expression=node.body), node.name, arguments, node.span)
         case PythonScalar() as scalar:
             return _python(scalar, arguments, node.span)
+        case PythonTable() | SqlTable():
+            raise Unsupported(f"{node.name}() is a table function, which is not allowed here", span=node.span, expected="LATERAL, or FROM")
     raise AssertionError(node.function)
 
 

@@ -56,10 +56,12 @@ def _item(node: tree.Source, env: Environment, bind_query: BindQuery) -> ScopedR
             return _aliased(_lookup(node, env), node.name.text, node.alias)
         case tree.DerivedTable():
             return _aliased(bind_query(node.query, env.alone()), None, node.alias)
+        case tree.DefinedTable():
+            return _aliased(bind_query(node.query, Environment(env.catalog, reads=env.reads)), node.name, node.alias)
         case tree.ValuesQuery():
             return _aliased(bind_values(node), None, node.alias)
-        case tree.TableCall() if node.call.name in OVER_TICKS and not node.lateral:
-            return _aliased(bind_over_ticks(node.call, lambda name: _lookup(name, env)), None, node.alias)
+        case tree.TableCall(call=tree.FunctionCall() as call) if call.name in OVER_TICKS and not node.lateral:
+            return _aliased(bind_over_ticks(call, lambda name: _lookup(name, env)), None, node.alias)
         case tree.TableCall():
             return bind_lateral(node, NOTHING) if node.lateral else _aliased(bind_from_function(node.call, NOTHING).plan, None, node.alias)
         case tree.JoinedTables():

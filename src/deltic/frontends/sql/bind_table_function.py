@@ -13,13 +13,15 @@ from typing import Final
 from deltic.errors import Span, SyntaxFailure, TypeMismatch, Unsupported
 from deltic.expr import Expr, Literal, cast, common_type, resolve
 from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_count, constant
+from deltic.expr.table_functions import BesideRow
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.parse_query import TABLE_FUNCTIONS
 from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation
+from deltic.frontends.statements import PythonTable
 from deltic.plan.columns import reference
-from deltic.plan.nodes import FlatMap, Plan, Project, TableFunction
-from deltic.schema import BIGINT, DATE, DAYS, INT, NULL, STRING
+from deltic.plan.nodes import FlatMap, Generate, Plan, Project, TableFunction
+from deltic.schema import BIGINT, DATE, DAYS, INT, NULL, STRING, Schema
 
 EXPLODES: Final = {"explode": (False, False), "explode_outer": (False, True), "posexplode": (True, False), "posexplode_outer": (True, True)}
 """Whether the position stands before the element, and whether a row without an element stays."""
@@ -72,6 +74,7 @@ def bind_item(item: tree.SelectItem, binder: ExpressionBinder) -> Made:
     """A table function as a select item, under the item's names."""
     assert isinstance(item.expression, tree.FunctionCall)
     call = bind_made(item.expression, binder)
+    assert isinstance(call, Made)
     if not call.names:
         raise Unsupported("repeat_row() returns no columns", span=call.span, expected="FROM t LATERAL VIEW repeat_row(n)")
     return call.named([name.text for name in item.names], item.span)
@@ -82,6 +85,8 @@ def bind_lateral_view(node: tree.LateralView, left: ScopedRelation) -> ScopedRel
     if node.name is None and not node.columns and node.call.name in EXPLODES:
         raise SyntaxFailure("LATERAL VIEW without a name", span=node.span, expected="LATERAL VIEW f(…) v AS x")
     call = bind_made(node.call, ExpressionBinder(left.scope, "LATERAL VIEW")).named([name.text for name in node.columns], node.span)
+    if node.outer and isinstance(call, MadeByUser):
+        raise Unsupported("OUTER is not supported with a user's table function", span=call.span, remedy="return a row of None")
     if node.outer and call.names:
         call = replace(call, outer=True)
     elif node.outer:
@@ -96,19 +101,65 @@ def bind_lateral(node: tree.TableCall, left: ScopedRelation) -> ScopedRelation:
     return _beside(left, call, None if node.alias is None else node.alias.name.text)
 
 
-def bind_from_function(node: tree.FunctionCall, start: ScopedRelation) -> ScopedRelation:
+def bind_from_function(node: tree.FunctionCall | tree.DefinedCall, start: ScopedRelation) -> ScopedRelation:
     """A table function in FROM. start: a relation of one row without columns."""
     return _beside(start, bind_made(node, ExpressionBinder(start.scope, "FROM")), None)
 
 
-def _beside(left: ScopedRelation, call: Made, qualifier: str | None) -> ScopedRelation:
+def _beside(left: ScopedRelation, call: Made | MadeByUser, qualifier: str | None) -> ScopedRelation:
     plan, width = call.over(left.plan), len(left.plan.schema)
     columns = tuple(ScopeColumn(name, qualifier, width + i) for i, name in enumerate(call.names))
     return ScopedRelation(plan, Scope(left.scope.columns + columns, plan.schema, left.scope.outer))
 
 
-def bind_made(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
-    """A call of one of MAKERS. Raises Unsupported or UnknownName for other functions."""
+@dataclass(frozen=True, slots=True)
+class MadeByUser:
+    """A bound call of a user's table function over the rows of a scope."""
+
+    table: PythonTable
+    arguments: tuple[Expr, ...]
+    names: tuple[str, ...]
+    outer: bool
+    span: Span
+
+    def over(self, plan: Plan) -> Plan:
+        """Each row of the plan with the rows that the function returns for its arguments."""
+        kept = len(plan.schema)
+        columns = [(field.name, reference(plan.schema, i)) for i, field in enumerate(plan.schema)]
+        given = Project(plan, (*columns, *((f"argument{i}", argument) for i, argument in enumerate(self.arguments))))
+        renamed = (replace(field, name=name) for field, name in zip(self.table.returned, self.names, strict=True))
+        returned = Schema((*plan.schema.fields, *renamed))
+        function = self.table.function
+        beside = replace(function, parameters=(given.schema.names,), width=len(returned), call=BesideRow(function.call, kept))
+        return Generate(given, beside, returned)
+
+    def named(self, names: Sequence[str], span: Span) -> MadeByUser:
+        """The call with its columns renamed; () keeps their names."""
+        if names and len(names) != len(self.names):
+            raise TypeMismatch("the column names do not fit the columns", span=span, expected=f"{len(self.names)}, found {len(names)}")
+        return replace(self, names=tuple(names)) if names else self
+
+
+def _of_user(node: tree.DefinedCall, binder: ExpressionBinder) -> MadeByUser:
+    if not isinstance(node.function, PythonTable):
+        raise Unsupported(f"{node.name}() is not a table function", span=node.span, expected=TABLE_FUNCTIONS, remedy="name a table")
+    table = node.function
+    arguments = tuple(binder.bind(argument) for argument in node.arguments)
+    check_count(table.name, arguments, table.least, table.most, node.span)
+    for position, argument in enumerate(arguments, 1):
+        if argument.type == NULL:
+            message = f"argument {position} of {table.name} is only NULL and has no type"
+            raise TypeMismatch(message, span=argument.span, remedy="CAST(NULL AS type)")
+    if table.terminates and binder.clause != "FROM":
+        remedy = "return all rows from eval()"
+        raise Unsupported(f"{table.name} has terminate(), which LATERAL would call once for many rows", span=node.span, remedy=remedy)
+    return MadeByUser(table, arguments, table.returned.names, False, node.span)
+
+
+def bind_made(node: tree.FunctionCall | tree.DefinedCall, binder: ExpressionBinder) -> Made | MadeByUser:
+    """A call of one of MAKERS, or of a user's table function. Raises Unsupported or UnknownName for other functions."""
+    if isinstance(node, tree.DefinedCall):
+        return _of_user(node, binder)
     name, span = node.name, node.span
     if name not in MAKERS:
         raise Unsupported(f"{name}() is not a table function", span=span, expected=TABLE_FUNCTIONS, remedy="name a table")

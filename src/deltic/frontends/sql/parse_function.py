@@ -8,7 +8,10 @@ from deltic.errors import SyntaxFailure, Unsupported
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.parse_query import QueryParser
 
-FORM: Final = "CREATE [OR REPLACE] FUNCTION [IF NOT EXISTS] name ([parameter type [DEFAULT value], …]) [RETURNS type] RETURN expression"
+FORM: Final = (
+    "CREATE [OR REPLACE] FUNCTION [IF NOT EXISTS] name ([parameter type [DEFAULT value], …]) [RETURNS type] RETURN expression, "
+    "or … RETURNS TABLE [(column type, …)] RETURN query"
+)
 _SAID: Final = (("LANGUAGE", "SQL"), ("DETERMINISTIC",), ("CONTAINS", "SQL"), ("READS", "SQL", "DATA"))
 _OTHERS: Final = (("NOT", "DETERMINISTIC"), ("LANGUAGE", "PYTHON"), ("SQL", "SECURITY"))
 
@@ -33,8 +36,10 @@ class FunctionParser(QueryParser):
             raise self.failure(FORM)
         if self.ended:
             raise self.missing()
+        if isinstance(result, tree.TableResult):
+            return tree.FunctionDefinition(name, parameters, result, self.query(), replaces, if_not_exists, self.statement)
         if self.word in ("SELECT", "WITH", "VALUES"):
-            raise Unsupported("a function that returns a query is not supported", span=self.span, remedy="a view")
+            raise Unsupported("a query is not a value", span=self.span, expected="RETURNS TABLE (column type, …) before it")
         body = self.expression()
         return tree.FunctionDefinition(name, parameters, result, body, replaces, if_not_exists, self.statement)
 
@@ -53,11 +58,13 @@ class FunctionParser(QueryParser):
             self.string("the comment, as a string")
         return tree.FunctionParameter(name, type, default)
 
-    def _result(self) -> tree.TypeName | None:
+    def _result(self) -> tree.TypeName | tree.TableResult | None:
         if not self.passes("RETURNS"):
             return None
-        if self.sees("TABLE"):
-            raise Unsupported("a table function in SQL is not supported", span=self.span, remedy="a view, or a table function in Python")
+        start = self.token.start
+        if self.passes("TABLE"):
+            columns = self.listed(self._declared_parameter) if self.word == "(" else ()
+            return tree.TableResult(columns, self.since(start))
         return self.type_name()
 
     def _characteristics(self) -> None:

@@ -7,7 +7,7 @@ follow from the arguments. No function of a user hides a builtin one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from deltic.aggregates import is_aggregate
@@ -18,9 +18,12 @@ from deltic.frontends.sql.bind_aggregate import UNSUPPORTED, aggregate_of
 from deltic.frontends.sql.bind_call import COLLECTIONS, OTHER_TABLE_FUNCTIONS, REFUSED, TABLE_FUNCTIONS
 from deltic.frontends.sql.bind_expression import ExpressionBinder, check_bound
 from deltic.frontends.sql.bind_function import NOTHING, BodyParameter, FunctionBody, bind_body
+from deltic.frontends.sql.bind_query import bind_tree
 from deltic.frontends.sql.bind_time import CLOCK
+from deltic.frontends.sql.environment import Environment
 from deltic.frontends.sql.sql_types import sql_type
-from deltic.frontends.statements import CreateFunction, Namespace, ScalarFunction, SqlScalar
+from deltic.frontends.sql.table_macros import TableBody, expanded, unknown_arguments
+from deltic.frontends.statements import CreateFunction, DefinedFunction, Namespace, PythonAggregate, SqlScalar, SqlTable
 
 Node = TypeVar("Node")
 _OTHERS = frozenset((*TABLE_FUNCTIONS, *OTHER_TABLE_FUNCTIONS, *COLLECTIONS, *REFUSED, *CLOCK, "window"))
@@ -29,6 +32,9 @@ _OTHERS = frozenset((*TABLE_FUNCTIONS, *OTHER_TABLE_FUNCTIONS, *COLLECTIONS, *RE
 def create_function(node: tree.FunctionDefinition, namespace: Namespace) -> CreateFunction:
     """CREATE FUNCTION. Raises QueryError where the body is not valid over its parameters, or leads back to the function."""
     check_name(node.name.text, node.name.span)
+    if isinstance(node.result, tree.TableResult):
+        return _create_table_function(node, node.result, namespace)
+    assert not isinstance(node.body, tree.QUERIES)
     body = FunctionBody(_parameters(node), None if node.result is None else sql_type(node.result), node.body)
     for part in tree.walk(node.body):
         if isinstance(part, tree.QUERIES):
@@ -44,6 +50,18 @@ def create_function(node: tree.FunctionDefinition, namespace: Namespace) -> Crea
     binder = ExpressionBinder(NOTHING, "a function")
     check_bound(bind_body(binder, replace(body, expression=expression), node.name.text, unknown, node.body.span), node.body.span)
     return CreateFunction(SqlScalar(node.name.text, body, calls), node.or_replace, node.if_not_exists, node.name.span)
+
+
+def _create_table_function(node: tree.FunctionDefinition, result: tree.TableResult, namespace: Namespace) -> CreateFunction:
+    """CREATE FUNCTION … RETURNS TABLE. Its query is bound once with NULL for each parameter."""
+    _parameters(node)
+    assert isinstance(node.body, tree.QUERIES)
+    body = TableBody(node.name, node.parameters, result.columns, node.body)
+    query, calls = marked(expanded(body, unknown_arguments(body), namespace, node.span), namespace)
+    if node.name.text.lower() in calls:
+        raise CatalogError(f"the function {node.name.text} would call itself", span=node.body.span, remedy="WITH RECURSIVE repeats a query")
+    bind_tree(query, Environment(namespace))
+    return CreateFunction(SqlTable(node.name.text, body, calls), node.or_replace, node.if_not_exists, node.name.span)
 
 
 def check_name(name: str, span: Span | None) -> None:
@@ -72,43 +90,63 @@ def marked(node: Node, namespace: Namespace) -> tuple[Node, tuple[str, ...]]:
     """The tree with calls of the namespace's functions as DefinedCall; the names of these functions, and of those that they call."""
     known = namespace.functions()
     used: set[str] = set()
-    return (_marked(node, known, used) if known else node), tuple(sorted(used))
+    return (_marked(node, _Calls(namespace, known, used)) if known else node), tuple(sorted(used))
 
 
-def _marked(node: Any, known: Mapping[str, ScalarFunction], used: set[str]) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    """namespace: of the tree. known: its functions. used: collects those that are called."""
+
+    namespace: Namespace
+    known: Mapping[str, DefinedFunction]
+    used: set[str]
+
+
+def _marked(node: Any, calls: _Calls) -> Any:
     if isinstance(node, tuple):
-        parts = tuple(_marked(part, known, used) for part in node)
+        parts = tuple(_marked(part, calls) for part in node)
         return node if all(new is old for new, old in zip(parts, node, strict=True)) else parts
     if not tree.is_node(node):
         return node
     changed = {}
     for field in fields(node):
         old = getattr(node, field.name)
-        if (new := _marked(old, known, used)) is not old:
+        if (new := _marked(old, calls)) is not old:
             changed[field.name] = new
     found = replace(node, **changed) if changed else node
+    if isinstance(found, tree.TableCall) and isinstance(found.call, tree.DefinedCall) and isinstance(found.call.function, SqlTable):
+        return _table(found, found.call, found.call.function, calls)
     if not isinstance(found, tree.FunctionCall):
         return found
-    if found.name not in known:
-        _check_known(found, known)
+    if found.name not in calls.known:
+        _check_known(found, calls.known)
         return found
-    return _called(found, known, used)
+    return _called(found, calls)
 
 
-def _check_known(call: tree.FunctionCall, known: Mapping[str, ScalarFunction]) -> None:
+def _table(node: tree.TableCall, call: tree.DefinedCall, function: SqlTable, calls: _Calls) -> tree.DefinedTable:
+    """A call of a table function in SQL in FROM, as its query."""
+    assert isinstance(function.body, TableBody)
+    query = expanded(function.body, call.arguments, calls.namespace, call.span)
+    return tree.DefinedTable(_marked(query, calls), function.name, node.alias, node.span)
+
+
+def _check_known(call: tree.FunctionCall, known: Mapping[str, DefinedFunction]) -> None:
     """Raises UnknownName for a name that is most like that of a user's function; other unknown names are found where they are bound."""
     users = [function.name for function in known.values()]
     if not is_builtin(call.name) and (like := most_like(call.name, [*users, *known_functions()])) in users:
         raise UnknownName(f"there is no function {call.name}", span=call.span, remedy=f"did you mean {like!r}?")
 
 
-def _called(call: tree.FunctionCall, known: Mapping[str, ScalarFunction], used: set[str]) -> tree.DefinedCall:
-    function = known[call.name]
-    used.add(call.name)
+def _called(call: tree.FunctionCall, calls: _Calls) -> tree.DefinedCall | tree.FunctionCall:
+    function = calls.known[call.name]
+    calls.used.add(call.name)
+    if isinstance(function, PythonAggregate):
+        return replace(call, function=function)
     if call.distinct or call.condition is not None:
         raise Unsupported("DISTINCT and FILTER belong to aggregates", span=call.span, remedy="leave it out")
     if not isinstance(function, SqlScalar):
         return tree.DefinedCall(function.name, function, None, call.arguments, call.span)
     assert isinstance(function.body, FunctionBody)
-    body = _marked(function.body.expression, known, used)
+    body = _marked(function.body.expression, calls)
     return tree.DefinedCall(function.name, function, body, call.arguments, call.span)

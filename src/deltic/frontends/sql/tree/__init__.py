@@ -43,6 +43,7 @@ from deltic.frontends.sql.tree.expressions import (
 from deltic.frontends.sql.tree.queries import (
     QUERIES,
     CommonTable,
+    DefinedTable,
     DerivedTable,
     GroupClause,
     JoinClause,
@@ -67,6 +68,7 @@ from deltic.frontends.sql.tree.statements import (
     KeyDefinition,
     NamedQuery,
     TableDefinition,
+    TableResult,
     ViewDeclaration,
 )
 from deltic.frontends.sql.tree.walk import is_node, parts, walk
@@ -79,6 +81,7 @@ __all__ = [
     "ColumnName",
     "CommonTable",
     "DefinedCall",
+    "DefinedTable",
     "DerivedTable",
     "DistinctTest",
     "ExistsTest",
@@ -123,6 +126,7 @@ __all__ = [
     "TableCall",
     "TableDefinition",
     "TableName",
+    "TableResult",
     "TypeName",
     "TypePart",
     "TypedText",

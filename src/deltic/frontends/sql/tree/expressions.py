@@ -247,7 +247,7 @@ class FunctionCall:
     """name([DISTINCT] argument, …) [WITHIN GROUP (ORDER BY term, …)] [FILTER (WHERE condition)].
 
     name: in lower case. keywords: the call has words between its arguments, which are in the order of the function's parameters.
-    within: the terms of WITHIN GROUP.
+    within: the terms of WITHIN GROUP. function: the definition of a user's aggregate.
     """
 
     name: str
@@ -257,6 +257,7 @@ class FunctionCall:
     keywords: bool
     span: Span
     within: tuple[OrderTerm, ...] = ()
+    function: object = None
 
 
 @dataclass(frozen=True, slots=True)

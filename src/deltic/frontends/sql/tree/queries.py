@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltic.errors import Span
-from deltic.frontends.sql.tree.expressions import Expression, FunctionCall, Name, OrderTerm
+from deltic.frontends.sql.tree.expressions import DefinedCall, Expression, FunctionCall, Name, OrderTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,20 @@ class DerivedTable:
 
 
 @dataclass(frozen=True, slots=True)
+class DefinedTable:
+    """A call of a table function in SQL: its query, which sees the catalog alone. name: of the function."""
+
+    query: Query
+    name: str
+    alias: TableAlias | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class TableCall:
     """A table function in FROM. lateral: it may read the preceding relations."""
 
-    call: FunctionCall
+    call: FunctionCall | DefinedCall
     alias: TableAlias | None
     lateral: bool
     span: Span
@@ -80,7 +90,7 @@ class JoinedTables:
 class LateralView:
     """LATERAL VIEW [OUTER] call name AS column, …"""
 
-    call: FunctionCall
+    call: FunctionCall | DefinedCall
     outer: bool
     name: Name | None
     columns: tuple[Name, ...]
@@ -161,6 +171,6 @@ class WholeQuery:
     span: Span
 
 
-Source = TableName | DerivedTable | TableCall | ValuesQuery | JoinedTables
+Source = TableName | DerivedTable | DefinedTable | TableCall | ValuesQuery | JoinedTables
 Query = SelectQuery | ValuesQuery | SetQuery | WholeQuery
 QUERIES = (SelectQuery, ValuesQuery, SetQuery, WholeQuery)

@@ -47,13 +47,21 @@ class FunctionParameter:
 
 
 @dataclass(frozen=True, slots=True)
+class TableResult:
+    """RETURNS TABLE [(column type, …)]."""
+
+    columns: tuple[FunctionParameter, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionDefinition:
-    """CREATE FUNCTION. result: None if it is the type of the body. span: the statement's."""
+    """CREATE FUNCTION. result: None if it is the type of the body, which is a query where it is a table. span: the statement's."""
 
     name: Name
     parameters: tuple[FunctionParameter, ...]
-    result: TypeName | None
-    body: Expression
+    result: TypeName | TableResult | None
+    body: Expression | Query
     or_replace: bool
     if_not_exists: bool
     span: Span

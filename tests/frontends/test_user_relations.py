@@ -1,0 +1,230 @@
+"""Functions of users over relations: table functions in SQL and in Python, and aggregates in Python."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import deltic
+from deltic.errors import CatalogError, CircuitError, DelticError, EvaluationError, ImpureFunction, StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLE = "CREATE TABLE t (id INT PRIMARY KEY, k INT, s STRING, x BIGINT);"
+IN_SQL = """
+    CREATE FUNCTION twice(v INT) RETURN v * 2;
+    CREATE FUNCTION above(least INT, label STRING DEFAULT 'none') RETURNS TABLE (id BIGINT, tag STRING, n INT)
+        RETURN SELECT id, concat(label, s), above.least FROM t WHERE x >= least;
+    CREATE FUNCTION by_k(m INT) RETURNS TABLE
+        RETURN WITH u AS (SELECT k, count(*) AS n FROM above(twice(m)) AS a JOIN t ON a.id = t.id GROUP BY k) SELECT k, n, m FROM u;
+"""
+VIEWS = """
+    CREATE MATERIALIZED VIEW pieces AS SELECT t.id, w.word, w.n FROM t, LATERAL words(s, 2) AS w WHERE w.n < 5;
+    CREATE MATERIALIZED VIEW shouted AS SELECT id, word FROM t LATERAL VIEW words(upper(s)) AS word, length;
+    CREATE MATERIALIZED VIEW spreads AS
+        SELECT k, spread(x) AS s, spread(x) FILTER (WHERE id > 3) AS f, count(*) AS n FROM t GROUP BY k HAVING coalesce(spread(x), 0) < 90;
+    CREATE MATERIALIZED VIEW spread_of_all AS SELECT spread(x) AS s FROM t;
+    CREATE MATERIALIZED VIEW labelled AS SELECT id, tag, n FROM above(30, 'L');
+    CREATE MATERIALIZED VIEW counted AS SELECT k, n, m FROM by_k(10);
+"""
+Row = tuple[int, int, str | None, int | None]
+
+
+class Words:
+    def eval(self, text: str | None, least: int = 0) -> Iterator[tuple[str, int]]:
+        for word in (text or "").split():
+            if len(word) >= least:
+                yield word, len(word)
+
+
+class WithTotal:
+    def eval(self, n: int) -> Iterator[tuple[int, str]]:
+        self.last = n
+        yield n, "row"
+
+    def terminate(self) -> Iterator[tuple[int, str]]:
+        yield self.last * 100, "end"
+
+
+def spread(x: pa.Array) -> int | None:
+    ends = pc.min_max(x).as_py()
+    return None if ends["max"] is None else int(ends["max"] - ends["min"])
+
+
+def define(session: deltic.Session) -> deltic.Session:
+    session.register("words", Words, returns="word STRING, n INT")
+    session.register("spread", spread, returns=int, aggregate=True)
+    session.sql(TABLE + IN_SQL + VIEWS)
+    return session
+
+
+def spread_of(values: list[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return max(known) - min(known) if known else None
+
+
+def expected(rows: dict[int, Row]) -> dict[str, Counter[tuple[Any, ...]]]:
+    words = [(id, word) for id, _, s, _ in rows.values() for word in (s or "").split()]
+    groups = {k: [row for row in rows.values() if row[1] == k] for k in {row[1] for row in rows.values()}}
+    spreads = [
+        (k, spread_of([r[3] for r in group]), spread_of([r[3] for r in group if r[0] > 3]), len(group)) for k, group in groups.items()
+    ]
+    above = {least: [row for row in rows.values() if row[3] is not None and row[3] >= least] for least in (20, 30)}
+    return {
+        "pieces": Counter((id, word, len(word)) for id, word in words if 2 <= len(word) < 5),
+        "shouted": Counter((id, word.upper()) for id, word in words),
+        "spreads": Counter(row for row in spreads if (row[1] or 0) < 90),
+        "spread_of_all": Counter([(spread_of([row[3] for row in rows.values()]),)]),
+        "labelled": Counter((id, None if s is None else f"L{s}", 30) for id, _, s, _ in above[30]),
+        "counted": Counter((k, n, 10) for k, n in Counter(row[1] for row in above[20]).items()),
+    }
+
+
+def run(open_session: Callable[[], deltic.Session], seed: int, ticks: int, restart: bool) -> None:
+    chance, rows = random.Random(seed), dict[int, Row]()
+    session = open_session()
+    for _ in range(ticks):
+        changed = [
+            (id, chance.randrange(3), chance.choice(("a bb ccc", "dddddd e", "", None, "bb bb")), chance.choice((None, 5, 30, 95)))
+            for id in chance.sample(range(12), 3)
+        ]
+        dropped = [id for id in rows if chance.random() < 0.3 and id not in {row[0] for row in changed}]
+        with session.transaction() as tx:
+            tx.upsert("t", [dict(zip(("id", "k", "s", "x"), row, strict=True)) for row in changed])
+            tx.delete("t", dropped)
+        rows = {id: row for id, row in rows.items() if id not in dropped} | {row[0]: row for row in changed}
+        if restart:
+            session.close()
+            session = open_session()
+        for view, wanted in expected(rows).items():
+            assert Counter(tuple(row.values()) for row in session.view(view).rows()) == wanted, view
+    session.close()
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_under_changes(shards: int) -> None:
+    run(lambda: define(deltic.Session(shards=shards)), 1, 8, restart=False)
+
+
+def test_after_restarts(tmp_path: Path) -> None:
+    run(lambda: define(deltic.Session(state=tmp_path / "state")), 2, 4, restart=True)
+
+
+@pytest.mark.spark
+def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    run(lambda: define(deltic.Session(spark=spark, state=tmp_path / "state", shards=2)), 3, 2, restart=False)
+
+
+@pytest.mark.filterwarnings("ignore:In Python 3.6")
+def test_objects_of_pyspark_are_taken_as_they_are() -> None:
+    functions = pytest.importorskip("pyspark.sql.functions")
+    types = pytest.importorskip("pyspark.sql.types")
+    returned = types.StructType([types.StructField("word", types.StringType()), types.StructField("n", types.IntegerType())])
+
+    def mean_product(a: Any, b: Any) -> float:
+        return float((a * b).mean())
+
+    def longest(text: pa.Array) -> Any:
+        return pc.max(pc.utf8_length(text))
+
+    mean_product.__annotations__ = {"a": "pd.Series", "b": "pd.Series", "return": "float"}
+    products = functions.pandas_udf(mean_product, types.DoubleType(), functions.PandasUDFType.GROUPED_AGG)
+    with deltic.Session() as session:
+        session.sql(TABLE)
+        session.register("words", functions.udtf(Words, returnType=returned))
+        session.register("more_words", functions.udtf(Words, returnType="word string, n: int"))
+        session.register("products", products)
+        session.register("longest", longest, int, aggregate=True)
+        session.sql("""
+            CREATE MATERIALIZED VIEW v AS SELECT products(x, id) AS p, longest(s) AS l FROM t;
+            CREATE MATERIALIZED VIEW w AS SELECT * FROM words('a bb', 2) UNION ALL SELECT * FROM more_words('ccc');
+        """)
+        with session.transaction() as tx:
+            tx.insert("t", [{"id": i, "k": 0, "s": "ab" * i, "x": 2 * i} for i in range(1, 4)])
+        assert session.view("v").rows() == [{"p": 28 / 3, "l": 6}]
+        assert sorted(row["word"] for row in session.view("w").rows()) == ["bb", "ccc"]
+
+
+def test_terminate_ends_one_call_and_is_refused_for_many() -> None:
+    with deltic.Session() as session:
+        session.sql(TABLE)
+        session.register("total", WithTotal, returns={"n": int, "what": str})
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT * FROM total(7)")
+        assert [tuple(row.values()) for row in session.view("v").rows()] == [(7, "row"), (700, "end")]
+        with pytest.raises(DelticError, match=r"total has terminate\(\), which LATERAL would call once for many rows"):
+            session.sql("CREATE MATERIALIZED VIEW w AS SELECT * FROM t, LATERAL total(id)")
+
+
+def test_a_changed_function_is_refused_by_its_state(tmp_path: Path) -> None:
+    script = f"{TABLE} CREATE MATERIALIZED VIEW v AS SELECT k, f(x) AS y FROM t GROUP BY k"
+    with deltic.Session(state=tmp_path / "state") as session:
+        session.register("f", spread, int, aggregate=True)
+        session.sql(script)
+    with deltic.Session(state=tmp_path / "state") as session:
+        session.register("f", len, int, aggregate=True)
+        with pytest.raises(StateError, match="spread"):
+            session.sql(script)
+
+
+@pytest.mark.usefixtures("repeated_calls")
+def test_impure_and_failing_functions() -> None:
+    calls: list[int] = []
+
+    def counting(x: pa.Array) -> int:
+        calls.append(1)
+        return len(calls)
+
+    class Failing:
+        def eval(self, n: int) -> Iterator[tuple[int]]:
+            yield (1 // n,)
+
+    with deltic.Session() as session:
+        session.sql(TABLE)
+        session.register("counting", counting, int, aggregate=True)
+        session.register("failing", Failing, returns="n INT")
+        session.sql("CREATE MATERIALIZED VIEW v AS SELECT k, counting(x) AS n FROM t GROUP BY k")
+        with pytest.raises(ImpureFunction), session.transaction() as tx:
+            tx.insert("t", [{"id": 1, "k": 1, "s": "", "x": 1}])
+        with pytest.raises(EvaluationError, match="raised ZeroDivisionError"):
+            session.sql("CREATE MATERIALIZED VIEW w AS SELECT * FROM failing(0)")
+
+
+ERRORS = [
+    ("CREATE FUNCTION f(id INT) RETURNS TABLE RETURN SELECT id FROM t", "the parameter 'id' has the name of a column in the query"),
+    ("CREATE FUNCTION f(a INT) RETURNS TABLE (y INT, z INT) RETURN SELECT x FROM t", "the column names do not fit the columns"),
+    ("CREATE FUNCTION f(a INT) RETURNS TABLE RETURN SELECT nothing FROM t", "there is no column 'nothing'"),
+    ("CREATE FUNCTION f(a INT) RETURN SELECT 1", "a query is not a value"),
+    ("CREATE OR REPLACE FUNCTION above(a INT) RETURNS TABLE RETURN SELECT * FROM by_k(a)", "would call itself"),
+    ("CREATE VIEW v AS SELECT * FROM above()", "above takes 1 to 2 arguments, found 0"),
+    ("CREATE VIEW v AS SELECT * FROM t, LATERAL above(t.id)", "an argument of above is not constant"),
+    ("CREATE VIEW v AS SELECT above(1) FROM t", r"above\(\) is a table function, which is not allowed here"),
+    ("CREATE VIEW v AS SELECT words(s) FROM t", r"words\(\) is a table function, which is not allowed here"),
+    ("CREATE VIEW v AS SELECT * FROM spread(1)", r"spread\(\) is not a table function"),
+    ("CREATE VIEW v AS SELECT spread(DISTINCT x) FROM t", "DISTINCT and WITHIN GROUP are not supported for a function in Python"),
+    ("CREATE VIEW v AS SELECT spread(x, 1) FROM t", "spread takes 1 argument, found 2"),
+    ("CREATE VIEW v AS SELECT id FROM t WHERE spread(x) > 1", "an aggregate is not allowed in WHERE"),
+    ("CREATE VIEW v AS SELECT * FROM wordz('a')", "there is no function wordz"),
+    ("DROP TABLE t", "table t is read by view"),
+    ("DROP FUNCTION twice", "is called by"),
+]
+
+
+def test_errors() -> None:
+    with define(deltic.Session()) as session:
+        for script, message in ERRORS:
+            with pytest.raises(DelticError, match=message):
+                session.sql(script)
+
+
+@pytest.mark.parametrize("returns", [None, "word", "word NOTHING", 7])
+def test_return_types_of_table_functions(returns: Any) -> None:
+    with deltic.Session() as session, pytest.raises((CircuitError, CatalogError)):
+        session.register("words", Words, returns=returns)
