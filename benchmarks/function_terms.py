@@ -8,6 +8,7 @@ from typing import Final
 
 from benchmarks.collection_terms import COLLECTIONS
 from benchmarks.interval_terms import INTERVALS
+from benchmarks.json_terms import JSON_VALUES
 
 
 def each(template: str, arguments: str) -> list[str]:
@@ -415,7 +416,22 @@ _FORMATTED: Final = {
     "printf": ["printf('%d%%', i)"],
 }  # fmt: skip
 
-TOPICS: Final = (_MATH, _BITS, _HASHES, _PIECES, _MATCHES, _REGEX, _MOMENTS, _URL, _JSON, _NESTED, _FORMATTED, COLLECTIONS, INTERVALS)
+TOPICS: Final = (
+    _MATH,
+    _BITS,
+    _HASHES,
+    _PIECES,
+    _MATCHES,
+    _REGEX,
+    _MOMENTS,
+    _URL,
+    _JSON,
+    _NESTED,
+    _FORMATTED,
+    COLLECTIONS,
+    INTERVALS,
+    JSON_VALUES,
+)
 TERMS: Final[Mapping[str, list[str]]] = {
     name: [term for topic in TOPICS for term in topic.get(name, ())] for name in dict.fromkeys(name for topic in TOPICS for name in topic)
 }

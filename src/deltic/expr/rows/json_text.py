@@ -82,7 +82,7 @@ _DECODER: Final = json.JSONDecoder(
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Any:
     """The first value of the text; MISSING if it is malformed or there is none."""
-    plain = _STRING.sub(_double_quoted, text).lstrip(_SPACE) if "'" in text else text.lstrip(_SPACE)
+    plain = double_quoted(text).lstrip(_SPACE) if "'" in text else text.lstrip(_SPACE)
     try:
         value, end = _DECODER.raw_decode(plain)
     except (ValueError, RecursionError):
@@ -93,6 +93,11 @@ def parse(text: str) -> Any:
     if (value is None or isinstance(value, bool)) and (following.isidentifier() or following.isdecimal() or following == "$"):
         return MISSING
     return value
+
+
+def double_quoted(text: str) -> str:
+    """The text with its strings in double quotes."""
+    return _STRING.sub(_double_quoted, text)
 
 
 def _double_quoted(found: re.Match[str]) -> str:

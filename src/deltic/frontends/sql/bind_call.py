@@ -10,6 +10,7 @@ from deltic.expr.functions.signature import check_count
 from deltic.expr.registry import lambda_rule
 from deltic.frontends.sql import tree
 from deltic.frontends.sql.bind_lambda import bind_arguments
+from deltic.frontends.sql.bind_schema import WITH_SCHEMA, schema_literal
 from deltic.frontends.sql.bind_time import CLOCK, EXPECTED, REMEDY, now
 from deltic.schema import STRING
 
@@ -27,7 +28,6 @@ REFUSED: Final = {
 
 CALENDAR: Final = ("make_interval", "try_make_interval")
 """What makes Spark's CalendarIntervalType, which cannot be compared."""
-COLLECTIONS: Final = ("from_json",)
 TABLE_FUNCTIONS: Final = (
     "explode",
     "explode_outer",
@@ -73,13 +73,12 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         raise Unsupported(f"{name}() is a table function, which is not allowed here", span=span, expected=place)
     if name in OTHER_TABLE_FUNCTIONS:
         raise Unsupported(f"{name}() is not supported", span=span, remedy="give the rows as a table of their own")
-    if name in COLLECTIONS:
-        remedy = "a column for each part; explode(array(…)), explode(sequence(…)) and explode(split(…)) make rows of arrays"
-        raise Unsupported(f"{name}() makes an array, a map or a struct, which is not supported here", span=span, remedy=remedy)
     rule = lambda_rule(name)
     if rule is not None:
         return resolve(name, bind_arguments(binder, name, _scalars(node), rule, span), span)
     arguments = [binder.bind(argument) for argument in _scalars(node)]
+    if name in WITH_SCHEMA and len(arguments) > 1:
+        arguments[1] = schema_literal(name, arguments[1])
     if name not in known_functions():
         # expr's names of operators are not SQL functions.
         raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(name, known_functions()))

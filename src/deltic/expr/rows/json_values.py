@@ -1,0 +1,293 @@
+"""JSON text to values of a type and back, as Spark's JacksonParser and JacksonGenerator do in mode PERMISSIVE.
+
+A part that does not fit its type is NULL: a field of a STRUCT by itself, an ARRAY or a MAP as a whole. Text that is not JSON is a STRUCT of
+NULLs, or NULL. Whatever follows the first value is not read.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+import json
+import math
+import re
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from typing import Any, Final
+
+from deltic.expr.nodes import Value
+from deltic.expr.rows.casts import EPOCH
+from deltic.expr.rows.datetime_text import parse_by
+from deltic.expr.rows.json_text import JsonNumber, JsonObject, double_quoted, written
+from deltic.expr.rows.numbers import fit, in_range, single
+from deltic.expr.rows.parsing import parse_date, parse_timestamp
+from deltic.expr.rows.rendering import render_double
+from deltic.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Type
+
+READABLE: Final = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP)
+"""The types without parameters that JSON is read as; also DECIMAL, ARRAY, MAP with keys of STRING, and STRUCT."""
+_SPACE: Final = " \t\n\r"
+_SPECIAL: Final = {
+    "NaN": math.nan,
+    "+INF": math.inf,
+    "+Infinity": math.inf,
+    "Infinity": math.inf,
+    "-INF": -math.inf,
+    "-Infinity": -math.inf,
+}
+_STRANGE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<special>[+-]?INF\b|\+Infinity\b)', re.DOTALL)
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?")
+_LETTERS: Final = re.compile("[A-Za-z0-9+/]*")
+_LONE: Final = re.compile("[\ud800-\udfff]")
+_DEEPEST: Final = 1000
+
+
+class Unfit(ValueError):
+    """A value of JSON that the type cannot hold."""
+
+
+class Malformed(ValueError):
+    """Text that is not JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as it is written; `whole` without point and exponent."""
+
+    text: str
+    whole: bool
+
+
+def _constant(text: str) -> Number:
+    return Number(text, False)
+
+
+_HOOKS: Final[dict[str, Any]] = {
+    "object_pairs_hook": lambda pairs: JsonObject(tuple(pairs)),
+    "parse_float": lambda text: Number(text, False),
+    "parse_int": lambda text: Number(text, True),
+    "parse_constant": _constant,
+}
+_DECODER: Final = json.JSONDecoder(**_HOOKS)
+
+
+def read(text: str) -> Any:
+    """The first value of the text. Raises Malformed."""
+    plain = text.lstrip(_SPACE)
+    if "'" in plain:
+        plain = double_quoted(plain)
+    if "INF" in plain or "+I" in plain:
+        plain = _STRANGE.sub(lambda found: found[0] if found["special"] is None else _plain_special(found[0]), plain)
+    try:
+        value, _ = _DECODER.raw_decode(plain)
+    except (ValueError, RecursionError):
+        raise Malformed(text) from None
+    return value
+
+
+def _plain_special(text: str) -> str:
+    return "-Infinity" if text.startswith("-") else "Infinity"
+
+
+Reader = Callable[[Any], Value]
+"""A value of JSON, not null, as a value. Raises Unfit."""
+
+
+@cache
+def reader(type: Type, date_format: str | None, timestamp_format: str | None, *, strict: bool = False) -> Reader:
+    """The conversion to a type. strict: a field that is unfit makes its STRUCT unfit."""
+
+    def part(inner: Type) -> Callable[[Any], Value]:
+        convert = reader(inner, date_format, timestamp_format, strict=strict)
+        return lambda value: None if value is None else convert(value)
+
+    if type.name == "STRUCT":
+        return _structs([(field.name, part(field.type)) for field in type.parts], strict)
+    if type.name == "ARRAY":
+        element = part(type.parts[0].type)
+        return lambda value: tuple(map(element, _of_kind(value, list)))
+    if type.name == "MAP":
+        item = part(type.parts[1].type)
+        return lambda value: tuple((name, item(one)) for name, one in _of_kind(value, JsonObject).pairs)
+    if type == DATE:
+        return lambda value: _moment(value, date_format, parse_date)
+    if type == TIMESTAMP:
+        return lambda value: _timestamp(value, timestamp_format)
+    if type.is_decimal:
+        return lambda value: _decimal(value, type)
+    return _SCALARS[type.name]
+
+
+def _of_kind(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise Unfit
+    return value
+
+
+def _structs(fields: list[tuple[str, Reader]], strict: bool) -> Reader:
+    positions = {name: i for i, (name, _) in enumerate(fields)}
+
+    def convert(value: Any) -> Value:
+        found: list[Value] = [None] * len(fields)
+        for name, one in _of_kind(value, JsonObject).pairs:
+            i = positions.get(name)
+            if i is not None:
+                with nullcontext() if strict else suppress(Unfit):  # the field keeps what an earlier one of its name gave
+                    found[i] = fields[i][1](one)
+        return tuple(found)
+
+    return convert
+
+
+def _boolean(value: Any) -> bool:
+    result: bool = _of_kind(value, bool)
+    return result
+
+
+def _integer(type: Type) -> Reader:
+    def convert(value: Any) -> int:
+        if not isinstance(value, Number) or not value.whole or len(value.text) > 20:
+            raise Unfit
+        number = int(value.text)
+        if type == TINYINT and 127 < number < 256:
+            return number - 256  # as Jackson's getByteValue
+        if not in_range(number, type):
+            raise Unfit
+        return number
+
+    return convert
+
+
+def _floating(narrow: bool) -> Reader:
+    def convert(value: Any) -> float:
+        if isinstance(value, Number):
+            special = _SPECIAL.get(value.text)
+            number = special if special is not None else _double(value)
+            return single(number) if narrow and math.isfinite(number) else number
+        if isinstance(value, str) and value in _SPECIAL:
+            return _SPECIAL[value]
+        raise Unfit
+
+    return convert
+
+
+def _double(number: Number) -> float:
+    """-0 is 0.0, and -0.0 itself."""
+    value = float(number.text)
+    return abs(value) if number.whole and value == 0 else value
+
+
+def _decimal(value: Any, type: Type) -> Decimal:
+    text = value.text if isinstance(value, Number) else value
+    if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
+        raise Unfit
+    found = fit(Fraction(text), type)
+    if found is None:
+        raise Unfit
+    return found
+
+
+def _text(value: Any) -> str:
+    return _LONE.sub("?", value) if isinstance(value, str) else written(_shown(value))
+
+
+def _shown(value: Any) -> Any:
+    """The value with its numbers as Java writes them."""
+    if isinstance(value, Number):
+        if value.whole:
+            return JsonNumber(str(int(value.text)))
+        number = _SPECIAL[value.text] if value.text in _SPECIAL else float(value.text)
+        return JsonNumber(render_double(number) if math.isfinite(number) else f'"{render_double(number)}"')
+    if isinstance(value, JsonObject):
+        return JsonObject(tuple((name, _shown(part)) for name, part in value.pairs))
+    return list(map(_shown, value)) if isinstance(value, list) else value
+
+
+def _binary(value: Any) -> bytes:
+    text = _of_kind(value, str)
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        if _LETTERS.fullmatch(text) and len(text) % 4 == 1:
+            raise Malformed(text) from None  # here Jackson reads past the end of the string
+        raise Unfit from None
+
+
+def _moment(value: Any, pattern: str | None, parse: Callable[[str], Any]) -> Any:
+    text: str = _of_kind(value, str)
+    found = parse(text) if pattern is None else parse_by(text, pattern, lenient=True)
+    if found is None:
+        raise Unfit
+    return found.date() if parse is parse_date and isinstance(found, datetime.datetime) else found
+
+
+def _timestamp(value: Any, pattern: str | None) -> datetime.datetime:
+    if isinstance(value, Number) and value.whole and len(value.text) < 20:
+        try:
+            return EPOCH + datetime.timedelta(seconds=int(value.text))
+        except OverflowError:
+            raise Unfit from None
+    found: datetime.datetime = _moment(value, pattern, parse_timestamp)
+    return found
+
+
+_SCALARS: Final[dict[str, Reader]] = {
+    "BOOLEAN": _boolean,
+    **{type.name: _integer(type) for type in (TINYINT, SMALLINT, INT, BIGINT)},
+    "FLOAT": _floating(True),
+    "DOUBLE": _floating(False),
+    "STRING": _text,
+    "BINARY": _binary,
+}
+
+
+def value_of_type(text: str, type: Type, convert: Reader) -> Value:
+    """The text as a value of a nested type; NULL for an empty one. Raises Malformed."""
+    if not text.strip(_SPACE):
+        return None
+    value = read(text)
+    if value is None:
+        raise Malformed(text)
+    if type.name == "ARRAY" and type.parts[0].type.name == "STRUCT" and isinstance(value, JsonObject):
+        value = [value]  # one object stands for an array of it
+    try:
+        return convert(value)
+    except Unfit:
+        raise Malformed(text) from None
+
+
+def keys(text: str) -> tuple[str, ...] | None:
+    """The names of an object, in order; NULL for other text."""
+    try:
+        value = read_leniently(text)
+    except Malformed:
+        return None
+    return tuple(name for name, _ in value.pairs) if isinstance(value, JsonObject) else None
+
+
+def field_text(text: str, name: str) -> str | None:
+    """The last field of this name of an object: a string as it is, everything else as JSON; NULL if it is null or not there."""
+    try:
+        value = read_leniently(text)
+    except Malformed:
+        return None
+    found = next((part for known, part in reversed(value.pairs) if known == name), None) if isinstance(value, JsonObject) else None
+    return None if found is None else _text(found)
+
+
+_LENIENT: Final = json.JSONDecoder(**{**_HOOKS, "parse_constant": None}, strict=False)
+
+
+def read_leniently(text: str) -> Any:
+    """As `read`, with control characters in strings, without NaN. Raises Malformed."""
+    plain = text.lstrip(_SPACE)
+    try:
+        value, _ = _LENIENT.raw_decode(double_quoted(plain) if "'" in plain else plain)
+    except (ValueError, RecursionError):
+        raise Malformed(text) from None
+    return value

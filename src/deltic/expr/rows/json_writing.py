@@ -1,0 +1,92 @@
+"""Values as JSON text, as Spark's JacksonGenerator writes them."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import math
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from deltic.expr.rows.casts import EPOCH, MICROSECOND
+from deltic.expr.rows.datetime_text import format_timestamp
+from deltic.expr.rows.rendering import render
+from deltic.types import BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, Type
+
+_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+_ESCAPED: Final = re.compile('["\\\\\x00-\x1f]')
+TIMESTAMPS: Final = "yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]"
+LOCAL_TIMESTAMPS: Final = "yyyy-MM-dd'T'HH:mm:ss[.SSS]"
+
+
+@dataclass(frozen=True, slots=True)
+class JsonForm:
+    """How values are written: whether fields that are NULL are, and dates and timestamps by which patterns."""
+
+    null_fields: bool = False
+    dates: str | None = None
+    timestamps: str = TIMESTAMPS
+
+
+def json_of(value: Any, type: Type, form: JsonForm) -> str:
+    """A value that may be NULL, as JSON without blanks."""
+    if value is None:
+        return "null"
+    if type.name == "STRUCT":
+        named = zip(value, type.parts, strict=True)
+        parts = [f"{quoted(part.name)}:{json_of(one, part.type, form)}" for one, part in named if one is not None or form.null_fields]
+        return f"{{{','.join(parts)}}}"
+    if type.name == "ARRAY":
+        return f"[{','.join(json_of(one, type.parts[0].type, form) for one in value)}]"
+    if type.name == "MAP":
+        key, item = (part.type for part in type.parts)
+        return f"{{{','.join(f'{quoted(_key(name, key))}:{json_of(one, item, form)}' for name, one in value)}}}"
+    return _scalar(value, type, form)
+
+
+def _scalar(value: Any, type: Type, form: JsonForm) -> str:
+    match value:
+        case str():
+            return quoted(value)
+        case bytes():
+            return f'"{base64.b64encode(value).decode()}"'
+        case bool() | int():
+            return render(value, type)
+        case float():
+            return render(value, type) if math.isfinite(value) else f'"{render(value, type)}"'
+        case datetime.date():
+            return quoted(moment_text(value, type, form.dates, form.timestamps))
+        case _:
+            return str(value)  # a DECIMAL, as java.math.BigDecimal has it
+
+
+def moment_text(value: datetime.date, type: Type, dates: str | None, timestamps: str) -> str:
+    """A DATE, TIMESTAMP or TIMESTAMP_NTZ by its pattern."""
+    if not isinstance(value, datetime.datetime):
+        moment = datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC)
+        return value.isoformat() if dates is None else format_timestamp(moment, dates)
+    pattern = LOCAL_TIMESTAMPS if type == TIMESTAMP_NTZ and timestamps == TIMESTAMPS else timestamps
+    return format_timestamp(value.replace(tzinfo=datetime.UTC), pattern)
+
+
+def _key(value: Any, type: Type) -> str:
+    """The key of a MAP: dates and timestamps are numbers since 1970."""
+    if type == DATE:
+        return str((value - EPOCH.date()).days)
+    if type in (TIMESTAMP, TIMESTAMP_NTZ):
+        return str((value.replace(tzinfo=datetime.UTC) - EPOCH) // MICROSECOND)
+    return render(value, type)
+
+
+def is_key(type: Type) -> bool:
+    """Whether JSON has a name for each key of this type."""
+    return not type.is_nested and type != BINARY
+
+
+def quoted(text: str) -> str:
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    return _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}"

@@ -1,0 +1,55 @@
+"""Schemas in constant text, as the functions of JSON and CSV take them: 'a INT, b STRING', or a type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from deltic.errors import QueryError, TypeMismatch
+from deltic.expr import Expr, Literal
+from deltic.expr.functions.signature import constant
+from deltic.frontends.sql import tree
+from deltic.frontends.sql.lexer import tokenize
+from deltic.frontends.sql.parse_type import TypeParser
+from deltic.frontends.sql.sql_types import sql_type
+from deltic.schema import STRING, Type
+
+WITH_SCHEMA: Final = ("from_json", "from_csv")
+"""Functions whose second argument is a schema."""
+
+
+def schema_literal(name: str, argument: Expr) -> Expr:
+    """The argument; a constant one as Type.sql writes its type. Raises TypeMismatch with what is wrong with the text."""
+    known = constant(argument)
+    if known is None or not isinstance(known.value, str):
+        return argument
+    try:
+        return Literal(_parsed(known.value).sql, STRING, argument.span)
+    except QueryError as error:
+        message = f"the schema of {name} is invalid: {error.message}"
+        raise TypeMismatch(message, span=argument.span, expected="the columns, such as 'a INT, b STRING', or a type") from None
+
+
+def _parsed(text: str) -> Type:
+    try:
+        return _type(f"STRUCT<{text}>")
+    except QueryError as error:
+        try:
+            return _type(text)
+        except QueryError:
+            raise error from None
+
+
+def _type(text: str) -> Type:
+    parser = TypeParser(text, "schema", tokenize(text, "schema"))
+    node = parser.type_name()
+    if not parser.ended:
+        raise parser.failure("the end of the schema")
+    return sql_type(_optional(node))
+
+
+def _optional(node: tree.TypeName) -> tree.TypeName:
+    """Without NOT NULL: what is read can always be NULL, as in Spark."""
+    if node.parts is None:
+        return node
+    return replace(node, parts=tuple(replace(part, required=False, type=_optional(part.type)) for part in node.parts))
