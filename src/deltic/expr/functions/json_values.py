@@ -99,7 +99,7 @@ def _read(call: Call, text: str, schema: str, options: str) -> Value:
     convert = rows.reader(call.type, settings.get("dateformat"), settings.get("timestampformat"), strict=strict)
     try:
         value = rows.value_of_type(text, call.type, convert)
-    except rows.Malformed:
+    except rows.MalformedJson:
         if strict:
             raise invalid(f"from_json: the text {text!r} is not {schema}", call.span) from None
         return (None,) * len(call.type.parts) if call.type.name == "STRUCT" else None
@@ -165,7 +165,7 @@ def _schema(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
         raise TypeMismatch(f"argument 1 of {name} is not a constant", span=place, expected="a STRING of JSON")
     try:
         return Literal(inferred(text.value).sql, STRING, span)
-    except rows.Malformed:
+    except rows.MalformedJson:
         raise TypeMismatch(f"argument 1 of {name} is not JSON", span=place, expected="a STRING of JSON") from None
     except ValueError as error:
         raise TypeMismatch(str(error), span=place, expected="names that differ") from None

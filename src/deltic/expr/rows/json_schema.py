@@ -13,7 +13,7 @@ _LONG: Final = decimal(20, 0)
 
 
 def inferred(text: str) -> Type:
-    """The type; STRING for text without a value. Raises Malformed, and ValueError for two fields of one name."""
+    """The type; STRING for text without a value. Raises MalformedJson, and ValueError for two fields of one name."""
     if not text.strip():
         return STRING
     type = _type_of(read(text))

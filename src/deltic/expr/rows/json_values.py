@@ -51,7 +51,7 @@ class Unfit(ValueError):
     """A value of JSON that the type cannot hold."""
 
 
-class Malformed(ValueError):
+class MalformedJson(ValueError):
     """Text that is not JSON."""
 
 
@@ -77,7 +77,7 @@ _DECODER: Final = json.JSONDecoder(**_HOOKS)
 
 
 def read(text: str) -> Any:
-    """The first value of the text. Raises Malformed."""
+    """The first value of the text. Raises MalformedJson."""
     plain = text.lstrip(_SPACE)
     if "'" in plain:
         plain = double_quoted(plain)
@@ -86,7 +86,7 @@ def read(text: str) -> Any:
     try:
         value, _ = _DECODER.raw_decode(plain)
     except (ValueError, RecursionError):
-        raise Malformed(text) from None
+        raise MalformedJson(text) from None
     return value
 
 
@@ -214,7 +214,7 @@ def _binary(value: Any) -> bytes:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         if _LETTERS.fullmatch(text) and len(text) % 4 == 1:
-            raise Malformed(text) from None  # here Jackson reads past the end of the string
+            raise MalformedJson(text) from None  # here Jackson reads past the end of the string
         raise Unfit from None
 
 
@@ -247,25 +247,25 @@ _SCALARS: Final[dict[str, Reader]] = {
 
 
 def value_of_type(text: str, type: Type, convert: Reader) -> Value:
-    """The text as a value of a nested type; NULL for an empty one. Raises Malformed."""
+    """The text as a value of a nested type; NULL for an empty one. Raises MalformedJson."""
     if not text.strip(_SPACE):
         return None
     value = read(text)
     if value is None:
-        raise Malformed(text)
+        raise MalformedJson(text)
     if type.name == "ARRAY" and type.parts[0].type.name == "STRUCT" and isinstance(value, JsonObject):
         value = [value]  # one object stands for an array of it
     try:
         return convert(value)
     except Unfit:
-        raise Malformed(text) from None
+        raise MalformedJson(text) from None
 
 
 def keys(text: str) -> tuple[str, ...] | None:
     """The names of an object, in order; NULL for other text."""
     try:
         value = read_leniently(text)
-    except Malformed:
+    except MalformedJson:
         return None
     return tuple(name for name, _ in value.pairs) if isinstance(value, JsonObject) else None
 
@@ -274,7 +274,7 @@ def field_text(text: str, name: str) -> str | None:
     """The last field of this name of an object: a string as it is, everything else as JSON; NULL if it is null or not there."""
     try:
         value = read_leniently(text)
-    except Malformed:
+    except MalformedJson:
         return None
     found = next((part for known, part in reversed(value.pairs) if known == name), None) if isinstance(value, JsonObject) else None
     return None if found is None else _text(found)
@@ -284,10 +284,10 @@ _LENIENT: Final = json.JSONDecoder(**{**_HOOKS, "parse_constant": None}, strict=
 
 
 def read_leniently(text: str) -> Any:
-    """As `read`, with control characters in strings, without NaN. Raises Malformed."""
+    """As `read`, with control characters in strings, without NaN. Raises MalformedJson."""
     plain = text.lstrip(_SPACE)
     try:
         value, _ = _LENIENT.raw_decode(double_quoted(plain) if "'" in plain else plain)
     except (ValueError, RecursionError):
-        raise Malformed(text) from None
+        raise MalformedJson(text) from None
     return value

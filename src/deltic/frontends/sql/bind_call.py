@@ -35,11 +35,13 @@ TABLE_FUNCTIONS: Final = (
     "posexplode_outer",
     "inline",
     "inline_outer",
+    "stack",
+    "json_tuple",
     "generate_series",
     "repeat_row",
     "range",
 )
-OTHER_TABLE_FUNCTIONS: Final = ("stack", "json_tuple")
+OTHER_TABLE_FUNCTIONS: Final = ("variant_explode", "variant_explode_outer")
 
 
 CLOCK_WORDS: Final = {
@@ -72,7 +74,7 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         place = "a select list without other items, LATERAL VIEW, or FROM"
         raise Unsupported(f"{name}() is a table function, which is not allowed here", span=span, expected=place)
     if name in OTHER_TABLE_FUNCTIONS:
-        raise Unsupported(f"{name}() is not supported", span=span, remedy="give the rows as a table of their own")
+        raise Unsupported(f"{name}() is not supported: there is no type VARIANT", span=span, remedy="explode(from_json(text, schema))")
     rule = lambda_rule(name)
     if rule is not None:
         return resolve(name, bind_arguments(binder, name, _scalars(node), rule, span), span)

@@ -40,14 +40,16 @@ class SelectBlock:
 class _Select:
     """A SELECT that is being bound. Expressions are over `relation`'s rows; aggregates have indexes from AGGREGATED.
 
-    collector: of the aggregates; None without aggregates. made: the table function, whose columns follow the relation's.
+    collector: of the aggregates; None without aggregates. table_functions: their columns follow the relation's, one after the other's.
+    made: the relation with them, for its columns.
     """
 
     node: tree.SelectQuery
     terms: tuple[tree.OrderTerm, ...]
     relation: ScopedRelation
     collector: Collector | None
-    table_function: Made | None = None
+    made: Plan
+    table_functions: list[Made] = field(default_factory=list)
     keys: list[Expr] = field(default_factory=list)
     outputs: list[tuple[str, Expr]] = field(default_factory=list)
     aliases: dict[str, list[Expr]] = field(default_factory=dict)
@@ -69,7 +71,7 @@ def bind_block(
     relation = bind_from(node, replace(env, hint=hint), bind_query)
     check_followed(hint, relation.plan)
     where = _where(node, relation, env, bind_inner)
-    select = _Select(node, terms, relation, Collector() if _is_grouped(node, terms) else None)
+    select = _Select(node, terms, relation, Collector() if _is_grouped(node, terms) else None, relation.plan)
     for item in node.items:
         _bind_item(select, item)
     _bind_keys(select)
@@ -77,8 +79,8 @@ def bind_block(
     order = bind_order(terms, replace(select.binder("ORDER BY"), aliases_first=True), select.outputs)
     correlated = [part for part in where if not isinstance(part, Membership | Timely) and reads_outer(part)]
     plan = apply(relation.plan, [part for part in where if part not in correlated])
-    if select.table_function is not None:
-        plan = select.table_function.over(plan)
+    for table_function in select.table_functions:
+        plan = table_function.over(plan)
     if select.collector is None:
         return SelectBlock(plan, tuple(select.outputs), order, tuple(correlated))
     return _aggregated(select, plan, having, order, correlated)
@@ -107,15 +109,14 @@ def _bind_item(select: _Select, item: tree.SelectItem) -> None:
 
 
 def _bind_made(select: _Select, item: tree.SelectItem) -> None:
-    span = item.span
-    if select.table_function is not None or select.collector is not None:
-        what = "aggregates" if select.table_function is None else "another table function"
+    if select.collector is not None:
         remedy = "LATERAL VIEW, or a subquery in FROM"
-        raise Unsupported(f"a table function is not supported beside {what}", span=span, remedy=remedy)
-    select.table_function = bind_item(item, replace(select.binder("SELECT"), aliases={}))
-    plan = select.table_function.over(select.relation.plan)
-    for i in range(len(select.relation.plan.schema), len(plan.schema)):
-        select.add(plan.schema[i].name, replace(reference(plan.schema, i), span=span))
+        raise Unsupported("a table function is not supported beside aggregates", span=item.span, remedy=remedy)
+    call = bind_item(item, replace(select.binder("SELECT"), aliases={}))
+    before, select.made = len(select.made.schema), call.over(select.made)
+    select.table_functions.append(call)
+    for i in range(before, len(select.made.schema)):
+        select.add(select.made.schema[i].name, replace(reference(select.made.schema, i), span=item.span))
 
 
 def _bind_star(select: _Select, star: tree.Star) -> None:

@@ -15,6 +15,7 @@ from deltic.expr import Expr, Literal, cast, common_type, resolve
 from deltic.expr.functions.signature import INTEGER, LONG, TEXT, accept, check_count, constant
 from deltic.expr.table_functions import BesideRow
 from deltic.frontends.sql import tree
+from deltic.frontends.sql.bind_call import OTHER_TABLE_FUNCTIONS, bind_call
 from deltic.frontends.sql.bind_expression import ExpressionBinder
 from deltic.frontends.sql.parse_query import TABLE_FUNCTIONS
 from deltic.frontends.sql.scope import Scope, ScopeColumn, ScopedRelation
@@ -28,7 +29,9 @@ EXPLODES: Final = {"explode": (False, False), "explode_outer": (False, True), "p
 
 INLINES: Final = ("inline", "inline_outer")
 SERIES: Final = "generate_series"
-MAKERS: Final = (*EXPLODES, *INLINES, SERIES, "repeat_row", "range")
+MOST_ROWS: Final = 10_000
+"""Of stack()."""
+MAKERS: Final = (*EXPLODES, *INLINES, SERIES, "stack", "json_tuple", "repeat_row", "range")
 _SPECIAL: Final = frozenset("\\^$.|?*+()[]{}")
 
 
@@ -161,6 +164,8 @@ def bind_made(node: tree.FunctionCall | tree.DefinedCall, binder: ExpressionBind
     if isinstance(node, tree.DefinedCall):
         return _of_user(node, binder)
     name, span = node.name, node.span
+    if name in OTHER_TABLE_FUNCTIONS:
+        bind_call(binder, node)
     if name not in MAKERS:
         raise Unsupported(f"{name}() is not a table function", span=span, expected=TABLE_FUNCTIONS, remedy="name a table")
     if name in EXPLODES:
@@ -172,6 +177,8 @@ def bind_made(node: tree.FunctionCall | tree.DefinedCall, binder: ExpressionBind
         return Made(function, arguments, names, position, outer, span, split)
     if name in INLINES:
         return _inline(node, binder)
+    if name in ("stack", "json_tuple"):
+        return _stack(node, binder) if name == "stack" else _json_tuple(node, binder)
     if name == SERIES:
         return Made(SERIES, _steps(node, binder), ("col",), False, False, span)
     if name == "repeat_row":
@@ -190,6 +197,52 @@ def _inline(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
         raise TypeMismatch(message, span=value.span or node.span, expected="an ARRAY of STRUCTs")
     names = tuple(part.name for part in value.type.parts[0].type.parts)
     return Made("elements", (value,), names, False, node.name == "inline_outer", node.span, True)
+
+
+def _stack(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
+    """stack(n, value, …): n rows of the values, filled with NULLs."""
+    name, span = node.name, node.span
+    check_count(name, node.arguments, 2, None, span)
+    bound = [binder.bind(part) for part in node.arguments]
+    rows = constant(bound[0])
+    if rows is None or rows.type != INT or not isinstance(rows.value, int) or not 0 < rows.value <= MOST_ROWS:
+        message = f"the number of rows of {name} is invalid"
+        raise TypeMismatch(message, span=bound[0].span or span, expected=f"a constant INT from 1 to {MOST_ROWS}")
+    values = bound[1:]
+    width = -(-len(values) // rows.value)
+    columns = [_stacked(name, values[i::width], rows.value, span) for i in range(width)]
+    structs = tuple(_row([column[i] for column in columns]) for i in range(rows.value))
+    return Made("array", structs, tuple(f"col{i}" for i in range(width)), False, False, span, True)
+
+
+def _stacked(name: str, values: Sequence[Expr], rows: int, span: Span) -> list[Expr]:
+    """A column of stack(): values of one type, or NULL."""
+    types = dict.fromkeys(value.type for value in values if value.type != NULL)
+    if len(types) > 1:
+        found = ", ".join(type.sql for type in types)
+        raise TypeMismatch(
+            f"a column of {name} has several types", span=span, expected=f"one type, found {found}", remedy="cast the values"
+        )
+    type = next(iter(types), NULL)
+    filled = [*values, *[Literal(None, NULL)] * (rows - len(values))]
+    return [cast(value, type) for value in filled]
+
+
+def _row(values: Sequence[Expr]) -> Expr:
+    names = [Literal(f"col{i}", STRING) for i in range(len(values))]
+    return resolve("named_struct", [part for pair in zip(names, values, strict=True) for part in pair])
+
+
+def _json_tuple(node: tree.FunctionCall, binder: ExpressionBinder) -> Made:
+    """json_tuple(text, name, …): one row, of the fields with these names."""
+    check_count(node.name, node.arguments, 2, None, node.span)
+    bound = [binder.bind(part) for part in node.arguments]
+    for i, argument in enumerate(bound, 1):
+        if argument.type != STRING:
+            message = f"argument {i} of {node.name} has the wrong type"
+            raise TypeMismatch(message, span=argument.span or node.span, expected=f"STRING, found {argument.type.sql}")
+    fields = [resolve("json_field", [bound[0], name], node.span) for name in bound[1:]]
+    return Made("array", (_row(fields),), tuple(f"c{i}" for i in range(len(fields))), False, False, node.span, True)
 
 
 def _array(node: tree.Expression, binder: ExpressionBinder) -> tuple[TableFunction, tuple[Expr, ...]]:

@@ -1,0 +1,68 @@
+"""Table functions that make rows of values, in every place where they are allowed: the rows are those of Spark 4.2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import deltic
+
+CASES: list[tuple[str, list[tuple[Any, ...]]]] = [
+    ("SELECT stack(2, 1, 2, 3)", [(1, 2), (3, None)]),
+    ("SELECT stack(2, 1, 'a', 3, 'b')", [(1, "a"), (3, "b")]),
+    ("SELECT stack(3, 1, 2)", [(1,), (2,), (None,)]),
+    ("SELECT stack(1 + 1, 1, 2)", [(1,), (2,)]),
+    ("SELECT a, stack(2, a, b, b, a) AS (x, y) FROM VALUES (1, 2) AS t(a, b)", [(1, 1, 2), (1, 2, 1)]),
+    ("SELECT * FROM stack(2, 1, 2, 3, 4) AS t(a, b)", [(1, 2), (3, 4)]),
+    ("SELECT * FROM VALUES (1) t(a) LATERAL VIEW stack(2, a, a + 1) s AS y", [(1, 1), (1, 2)]),
+    ("SELECT * FROM VALUES (1) t(a), LATERAL stack(2, a, a + 1) s(y)", [(1, 1), (1, 2)]),
+    ("SELECT explode(array(1, 2)) AS x, explode(array(3, 4)) AS y", [(1, 3), (1, 4), (2, 3), (2, 4)]),
+    (
+        "SELECT explode(array(1, 2)) AS x, posexplode(array(3, 4)) AS (p, q)",
+        [(1, 0, 3), (1, 1, 4), (2, 0, 3), (2, 1, 4)],
+    ),
+    ("SELECT a, json_tuple(j, 'a') AS k, explode(array(1, 2)) AS x FROM VALUES (1, '{\"a\":1}') t(a, j)", [(1, "1", 1), (1, "1", 2)]),
+    ("SELECT explode(array(1, 2)) AS x, x + 1", [(1, 2), (2, 3)]),
+    ("SELECT explode(transform(array(1), x -> x + 1))", [(2,)]),
+    ("SELECT explode(map_concat(map(1, 2), map(3, 4)))", [(1, 2), (3, 4)]),
+    ("SELECT inline(array(struct(1, 'a'))), 2", [(1, "a", 2)]),
+    ("SELECT explode_outer(CAST(NULL AS ARRAY<INT>)), 1", [(None, 1)]),
+    ("SELECT explode_outer(CAST(NULL AS ARRAY<INT>)) AS x, explode(array(5)) AS y", [(None, 5)]),
+    (
+        """SELECT json_tuple('{"a":1,"b":[1,2.50],"c":null,"d":{"x":"y"},"e":"q","f":1.10}', 'a', 'b', 'c', 'd', 'e', 'f', 'z')""",
+        [("1", "[1,2.5]", None, '{"x":"y"}', "q", "1.1", None)],
+    ),
+    ("SELECT json_tuple('{', 'a')", [(None,)]),
+    ("""SELECT json_tuple('{"a":1,"a":2}', 'a', 'a')""", [("2", "2")]),
+    ("SELECT json_tuple(CAST(NULL AS STRING), 'a')", [(None,)]),
+    ("""SELECT x, y FROM VALUES ('{"a":1,"b":2}') t(j) LATERAL VIEW json_tuple(j, 'a', 'b') v AS x, y""", [("1", "2")]),
+    ("""SELECT * FROM json_tuple('{"a":1}', 'a')""", [("1",)]),
+]
+
+
+@pytest.mark.parametrize(("query", "rows"), CASES, ids=[query for query, _ in CASES])
+def test_rows_are_those_of_spark(query: str, rows: list[tuple[Any, ...]]) -> None:
+    session = deltic.Session()
+    session.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+    found = [tuple(row.values()) for row in session.view("v").rows()]
+    assert sorted(found, key=repr) == sorted(rows, key=repr)
+
+
+def test_several_table_functions_follow_changes() -> None:
+    session = deltic.Session()
+    session.sql("""
+        CREATE TABLE t (id BIGINT PRIMARY KEY, v ARRAY<INT>, j STRING);
+        CREATE MATERIALIZED VIEW s AS SELECT id, explode(v) AS x, stack(2, id, -id) AS y, json_tuple(j, 'k') AS k FROM t WHERE id > 0
+    """)
+    with session.transaction() as tx:
+        tx.upsert("t", [{"id": 1, "v": [7, 8], "j": '{"k":"a"}'}, {"id": 2, "v": [], "j": None}, {"id": -1, "v": [1], "j": "x"}])
+    assert sorted(tuple(row.values()) for row in session.view("s").rows()) == [
+        (1, 7, -1, "a"),
+        (1, 7, 1, "a"),
+        (1, 8, -1, "a"),
+        (1, 8, 1, "a"),
+    ]
+    with session.transaction() as tx:
+        tx.upsert("t", [{"id": 1, "v": [9], "j": "{}"}])
+    assert sorted(tuple(row.values()) for row in session.view("s").rows()) == [(1, 9, -1, None), (1, 9, 1, None)]
