@@ -9,6 +9,7 @@ from typing import Final
 from benchmarks.collection_terms import COLLECTIONS
 from benchmarks.interval_terms import INTERVALS
 from benchmarks.json_terms import JSON_VALUES
+from benchmarks.text_terms import TEXT_VALUES
 
 
 def each(template: str, arguments: str) -> list[str]:
@@ -431,6 +432,7 @@ TOPICS: Final = (
     COLLECTIONS,
     INTERVALS,
     JSON_VALUES,
+    TEXT_VALUES,
 )
 TERMS: Final[Mapping[str, list[str]]] = {
     name: [term for topic in TOPICS for term in topic.get(name, ())] for name in dict.fromkeys(name for topic in TOPICS for name in topic)

@@ -12,7 +12,7 @@ from deltic.expr.functions.signature import INTEGER, LONG, Parameter, accept, an
 from deltic.expr.nodes import Call, Expr
 from deltic.expr.registry import Function, Typed
 from deltic.expr.rows.arithmetic import wrapped
-from deltic.schema import BIGINT, INT, INTEGER_BITS, NULL, STRING, TINYINT, Type
+from deltic.schema import BIGINT, BINARY, INT, INTEGER_BITS, NULL, STRING, TINYINT, Type
 
 BUCKET: Final = 32768
 """Bits of a bucket of a bitmap."""
@@ -61,7 +61,16 @@ def _position_in_bucket(call: Call, value: int) -> int:
     return (value - 1) % BUCKET if value > 0 else -value % BUCKET
 
 
+_BITMAP: Final = Parameter("BINARY", lambda t: BINARY if t == BINARY else None)
+
 FUNCTIONS: Final = (
+    Function(
+        name="bitmap_count",
+        signature=takes([_BITMAP], BIGINT),
+        can_fail=False,
+        rows=lambda call, bitmap: int.from_bytes(bitmap, "big").bit_count(),
+        arrays=per_distinct,
+    ),
     _shift("shiftleft", "<<", lambda value, count, bits: value << count),
     _shift("shiftright", ">>", lambda value, count, bits: value >> count),
     _shift("shiftrightunsigned", ">>>", lambda value, count, bits: value % 2**bits >> count),

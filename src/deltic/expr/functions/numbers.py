@@ -18,7 +18,7 @@ from deltic.expr.failing import is_negative
 from deltic.expr.functions import intervals
 from deltic.expr.functions.signature import INTEGER, LONG, NUMBER, REAL, Parameter, accept, any_nullable, check_count, constant, takes
 from deltic.expr.nodes import Call, Expr, Literal
-from deltic.expr.registry import Function, Typed
+from deltic.expr.registry import Function, Typed, resolve
 from deltic.expr.rows import arithmetic as rows
 from deltic.expr.rows.arithmetic import wrapped
 from deltic.expr.rows.numbers import exponential, float_quotient, power, saturated
@@ -33,9 +33,11 @@ def _sign(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     return Typed((value,), DOUBLE, value.nullable)
 
 
-def _whole(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
-    """CEIL and FLOOR: BIGINT, or a DECIMAL without places."""
-    check_count(name, arguments, 1, 1, span)
+def _whole(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
+    """CEIL and FLOOR: BIGINT, or a DECIMAL without places; a DECIMAL with two arguments."""
+    check_count(name, arguments, 1, 2, span)
+    if len(arguments) == 2:
+        return resolve("floor_to" if name.lower() == "floor" else "ceil_to", arguments, span, written=name)
     argument = accept(name, 1, arguments[0], NUMBER, span)
     if argument.type.is_decimal:
         type = bounded(argument.type.precision - argument.type.scale + 1, 0) if argument.type.scale else argument.type

@@ -17,7 +17,7 @@ from deltic.expr.nodes import Call, Expr, Literal, Value
 from deltic.expr.registry import Function, Nulls, Typed, resolve
 from deltic.expr.rows import text as rows
 from deltic.expr.typing import case
-from deltic.schema import BIGINT, INT, NULL, STRING
+from deltic.schema import BIGINT, BINARY, INT, NULL, STRING
 
 MOST: Final = Literal(2**31 - 1, INT)
 SPACE: Final = Literal(" ", STRING)
@@ -74,7 +74,9 @@ def _padding_can_fail(call: Call) -> bool:
 _SOUNDS: Final = dict(zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "01230127022455012623017202", strict=True))
 _BYTES: Final = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
 _PLAIN: Final = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
-_HEXED: Final = Parameter("STRING or BIGINT", lambda t: BIGINT if t.is_integer else STRING if t in (STRING, NULL) else None)
+_HEXED: Final = Parameter(
+    "STRING, BINARY or BIGINT", lambda t: BIGINT if t.is_integer else t if t == BINARY else STRING if t in (STRING, NULL) else None
+)
 
 
 def _sound(call: Call, text: str) -> str:
@@ -93,8 +95,10 @@ def _sound(call: Call, text: str) -> str:
     return code[:4].ljust(4, "0")
 
 
-def _hex(call: Call, value: str | int) -> str:
-    """The hexadecimal digits of a string's UTF-8 bytes, or of a BIGINT in two's complement."""
+def _hex(call: Call, value: str | bytes | int) -> str:
+    """The hexadecimal digits of bytes, of a string's in UTF-8, or of a BIGINT in two's complement."""
+    if isinstance(value, bytes):
+        return value.hex().upper()
     return value.encode().hex().upper() if isinstance(value, str) else f"{value % 2**64:X}"
 
 
