@@ -18,7 +18,7 @@ SHAPE: Final = "[MI|S] [$] [0|9|G|,]* [.|D] [0|9]* [PR|MI|S], with a digit, and 
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class DigitRun:
     """Digits of a pattern. exact: there are exactly so many."""
 
     count: int
@@ -34,9 +34,9 @@ class NumberPattern:
 
     sign: str
     dollar: bool
-    before: tuple[Run, ...]
+    before: tuple[DigitRun, ...]
     point: bool
-    after: Run | None
+    after: DigitRun | None
     end: str
 
     @property
@@ -69,8 +69,8 @@ def number_pattern(text: str) -> NumberPattern | None:
     return pattern if pattern.precision <= _LONGEST else None
 
 
-def _run(digits: str) -> Run:
-    return Run(len(digits), digits[0] == "0")
+def _run(digits: str) -> DigitRun:
+    return DigitRun(len(digits), digits[0] == "0")
 
 
 class _Input:
@@ -129,7 +129,7 @@ def parse_number(text: str, pattern: NumberPattern) -> Decimal | None:
     return -number if source.negative != bracket and number else number
 
 
-def _fits(groups: list[str], runs: tuple[Run, ...]) -> bool:
+def _fits(groups: list[str], runs: tuple[DigitRun, ...]) -> bool:
     """Whether the groups, from the last one on, fit the runs; those that are missing are empty."""
     if len(groups) > max(len(runs), 1):
         return False
@@ -190,7 +190,7 @@ class _Output:
             place -= 1
         self.text.insert(place, character)
 
-    def whole(self, runs: tuple[Run, ...], digits: str) -> None:
+    def whole(self, runs: tuple[DigitRun, ...], digits: str) -> None:
         """The digits before the point; blanks among them are zeros in exact runs."""
         start = 0
         for i, run in enumerate(runs):
