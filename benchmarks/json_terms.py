@@ -42,6 +42,21 @@ _FROM_JSON: Final = [
     "from_json('{\"a b\":1}', '`a b` INT')", "from_json('{\"a\":1}', 'a INT NOT NULL')", "from_json(concat('{\"k\":', u, '}'), 'k DECIMAL(10,2)')", "from_json(concat('{\"k\":\"', k, '\"}'), 'k TIMESTAMP')", "from_json(concat('{\"k\":\"', d, '\"}'), 'k DATE')",
 ]  # fmt: skip
 
+LINES: Final = (
+    "1,2", "1", "1,2,3", ",", "", " 1 , x ", '"a,b",c', '"a\\"b",c', '"a""b",c', 'a"b,c', '"",x', '"x"y,z', '"x', "a\nb,c", "#a,b", "x\\,y", '"a\\\\b",c', "a,", '"a" ,b', "1.5,300", "-7,+8", "é,𝒳", "a\tb,c", "'a','b'", '"a\nb",c',
+)  # fmt: skip
+CELLS: Final = (
+    "1", "-1", "+1", " 1", "1.0", "1e3", "300", "99999999999", "99999999999999999999", "true", "TRUE", "t", "NaN", "Inf", "-Inf", "Infinity", "inf", "nan", "1.5f", "0x1p3", "2020-01-02", "2020-1-2", "2020-01-02 03:04:05", "2020-01-02T03:04:05Z", "x",
+    ".5", "5.", "1.239", "-0", "-0.0",
+)  # fmt: skip
+_CSV_TYPES: Final = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(5,2)", "STRING", "DATE", "TIMESTAMP")
+
+
+def _cell_of_every_type(cell: str) -> str:
+    schema = ", ".join(f"c{i} {type}" for i, type in enumerate(_CSV_TYPES))
+    return f"from_csv('{','.join([cell] * len(_CSV_TYPES))}', '{schema}')"
+
+
 JSON_VALUES: Final[Mapping[str, list[str]]] = {
     "from_json": _FROM_JSON,
     "to_json": [*(f"to_json({v})" for v in ("ai", "ax", "aw", "ad", "aa", "ar", "mp", "mi", "array(s, a)", "array(p, p)", "array(r)", "array(w)", "array(f)", "array(ts)", "array(l)", "array(b)", "map(d, 1)", "map(ts, x)", "map(x, 1)", "map(p, 1)",
@@ -50,5 +65,10 @@ JSON_VALUES: Final[Mapping[str, list[str]]] = {
     "schema_of_json": [f"schema_of_json({_quoted(text)})" for text in ('{"b":1,"a":"x"}', '{"a":1.5,"b":null,"c":[],"d":{},"e":[1,2.5],"f":[{"x":1},{"y":2}],"g":true,"h":99999999999999999999,"i":[1,"x"],"j":[null],"k":[[1],[null]]}', "[]", "1", '"x"',
         '{"a b":1,"c-d":2,"E":1}', '{"a":NaN}', "", '[{"a":1},{"a":"x"}]', '{"a":1e400, "b":12345678901234567890123456789012345678901234567890}', "null", '{"a":{"b":[{"c":null}]}}', "{}", "[{}]", "[[]]", '{"y":1,"é":1,"Z":1,"_":1,"1a":2}',
         '[9223372036854775807, 9223372036854775808]', "[1, 99999999999999999999, 1.5]", '[{"a":[1]},{"a":["x"]}]', '[{"a":{"b":1}},{"a":{"c":true}}]', "[true, 1]", "-5", '{"a":-0}')],
+    "from_csv": [*(f"from_csv('{line}', 'a {type}, b STRING')".replace("''a'", "'\\'a\\'").replace("'b''", "\\'b\\''") for line in LINES if "'" not in line for type in ("STRING", "INT")), *map(_cell_of_every_type, CELLS), "from_csv(s, 'a STRING, b STRING')",
+        "from_csv(u, 'a DOUBLE')", "from_csv(a, 'a STRING, b STRING, c STRING')", "from_csv('a;b', 'a STRING, b STRING', map('sep', ';'))", "from_csv('26/08/2015', 'a DATE', map('dateFormat', 'dd/MM/yyyy'))", "from_csv(NULL, 'a INT')",
+        "from_csv('26/08/2015', 'a TIMESTAMP', map('timestampFormat', 'dd/MM/yyyy'))", "from_csv(to_csv(struct(s, i)), 's STRING, i INT')"],
+    "to_csv": ["to_csv(struct(s, i))", "to_csv(struct(a, s, u))", "to_csv(struct(i, x, p, d, ts, b, f))", "to_csv(struct(k, js))", "to_csv(struct(ts, d), map('timestampFormat', 'dd/MM/yyyy', 'dateFormat', 'MM.yyyy'))", "to_csv(struct(s, a), map('sep', ';'))", "to_csv(struct(url, js))", "to_csv(struct(js, url))", "to_csv(struct(r, w))"],
+    "schema_of_csv": [*(f"schema_of_csv('{cell}')" for cell in CELLS), "schema_of_csv('1,abc')", "schema_of_csv('1;abc', map('sep', ';'))", "schema_of_csv('1,,\"x\",')"],
     "json_object_keys": ["json_object_keys(js)", *(f"json_object_keys({_quoted(text)})" for text in WHOLE)],
 }  # fmt: skip

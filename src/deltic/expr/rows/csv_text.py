@@ -1,0 +1,156 @@
+"""A line of CSV to values and back, as Spark reads and writes it: fields in double quotes, with \\ as the escape of a quote."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from typing import Any, Final
+
+from deltic.expr.nodes import Value
+from deltic.expr.rows.datetime_text import parse_by
+from deltic.expr.rows.json_writing import moment_text
+from deltic.expr.rows.numbers import fit, in_range
+from deltic.expr.rows.parsing import parse_date, parse_double, parse_single, parse_timestamp
+from deltic.expr.rows.rendering import render
+from deltic.types import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TIMESTAMP_NTZ, TINYINT, Type, decimal
+
+READABLE: Final = (BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, DATE, TIMESTAMP)
+WRITABLE: Final = (*READABLE, TIMESTAMP_NTZ)
+"""The types without parameters that CSV has; also DECIMAL."""
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?")
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+_INFINITE: Final = ("NaN", "Infinity", "+Infinity", "-Infinity")
+_BLANKS: Final = "".join(map(chr, range(33)))
+
+
+def fields(line: str, separator: str) -> list[str]:
+    """The texts of the fields."""
+    found, position = list[str](), 0
+    while True:
+        text, position = _quoted(line, position, separator) if line.startswith('"', position) else _plain(line, position, separator)
+        found.append(text)
+        if position >= len(line):
+            return found
+        position += len(separator)
+        if position == len(line):
+            return [*found, ""]
+
+
+def _plain(line: str, position: int, separator: str) -> tuple[str, int]:
+    end = line.find(separator, position)
+    end = len(line) if end < 0 else end
+    return line[position:end], end
+
+
+def _quoted(line: str, start: int, separator: str) -> tuple[str, int]:
+    """A field in quotes; one whose closing quote is followed by something else is taken as it is written."""
+    text, position = "", start + 1
+    while position < len(line):
+        character = line[position]
+        if character == "\\" and line[position + 1 : position + 2] in ('"', "\\"):
+            text, position = text + line[position + 1], position + 2
+        elif character == '"':
+            end = position + 1
+            while end < len(line) and line[end] <= " " and line[end] != separator:
+                end += 1
+            if end == len(line) or line.startswith(separator, end):
+                return text, end
+            return _plain(line, start, separator)
+        else:
+            text, position = text + character, position + 1
+    return text, len(line)
+
+
+def row_of(line: str, type: Type, separator: str, dates: str | None, timestamps: str | None) -> tuple[Value, ...]:
+    """The fields as the parts of a STRUCT; NULL for one that is empty, not there, or not of its type."""
+    texts = fields(line, separator)
+    texts += [""] * (len(type.parts) - len(texts))
+    return tuple(_reader(part.type, dates, timestamps)(text) if text else None for text, part in zip(texts, type.parts, strict=False))
+
+
+@cache
+def _reader(type: Type, dates: str | None, timestamps: str | None) -> Callable[[str], Value]:
+    """NULL for text that is not of the type."""
+    if type == STRING:
+        return lambda text: text
+    if type == BOOLEAN:
+        return lambda text: {"true": True, "false": False}.get(text.lower())
+    if type.is_integer:
+        return lambda text: int(text) if _INTEGER.fullmatch(text) and in_range(int(text), type) else None
+    if type.is_float:
+        return lambda text: _floating(text, parse_single if type == FLOAT else parse_double)
+    if type.is_decimal:
+        return lambda text: fit(Fraction(text), type) if _DECIMAL.fullmatch(text) else None
+    if type == DATE:
+        return lambda text: _day(text, dates)
+    return lambda text: parse_timestamp(text) if timestamps is None else parse_by(text, timestamps, lenient=True)
+
+
+def _floating(text: str, parse: Callable[[str], float | None]) -> float | None:
+    if text in ("Inf", "-Inf"):
+        return math.inf if text == "Inf" else -math.inf
+    found = parse(text)
+    return None if found is None or (not math.isfinite(found) and text.strip()[-1:].isalpha() and text.strip() not in _INFINITE) else found
+
+
+def _day(text: str, pattern: str | None) -> datetime.date | None:
+    if pattern is None:
+        return parse_date(text)
+    found = parse_by(text, pattern, lenient=True)
+    return None if found is None else found.date()
+
+
+def line_of(values: tuple[Any, ...], type: Type, separator: str, dates: str | None, timestamps: str) -> str:
+    """The parts of a STRUCT as a line; NULL is empty, and empty text is ""."""
+    texts = (_text(value, part.type, dates, timestamps) for value, part in zip(values, type.parts, strict=True))
+    return separator.join("" if text is None else _written(text, separator, first=not i) for i, text in enumerate(texts))
+
+
+def _text(value: Any, type: Type, dates: str | None, timestamps: str) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, datetime.date):
+        return moment_text(value, type, dates, timestamps)
+    return str(value) if isinstance(value, Decimal) else render(value, type)
+
+
+def _written(text: str, separator: str, *, first: bool) -> str:
+    """Without white space around it; in quotes if it has to be, also for a # that begins the line."""
+    plain = text.strip(_BLANKS)
+    if not plain:
+        return '""'
+    if any(mark in text for mark in (separator, '"', "\n", "\r")) or (first and plain.startswith("#")):
+        escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return plain
+
+
+def inferred(line: str, separator: str) -> list[Type]:
+    """The type of each field."""
+    return [_type_of(text) for text in fields(line, separator)]
+
+
+def _type_of(text: str) -> Type:
+    if text.endswith(".") and _INTEGER.fullmatch(text[:-1]):
+        return decimal(max(1, len(str(abs(int(text[:-1]))))), 0)
+    if _INTEGER.fullmatch(text):
+        number = int(text)
+        if in_range(number, INT):
+            return INT
+        if in_range(number, BIGINT):
+            return BIGINT
+        digits = len(str(abs(number)))
+        return decimal(digits, 0) if digits <= 38 else DOUBLE
+    if text and _floating(text, parse_double) is not None:
+        return DOUBLE
+    if _DAY.fullmatch(text) and parse_date(text) is not None:
+        return DATE
+    if parse_timestamp(text) is not None:
+        return TIMESTAMP
+    return BOOLEAN if text.lower() in ("true", "false") else STRING
