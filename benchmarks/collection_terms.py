@@ -96,4 +96,13 @@ _LAMBDAS: Final = {
         "map_zip_with(map(x, 1), map(0.0D, 2), (k, a, c) -> a + c)", "map_zip_with(mp, map(s, i), (k, a, c) -> a / c)"],
 }  # fmt: skip
 
-COLLECTIONS: Final[Mapping[str, list[str]]] = {**_ELEMENTS, **_MAKING, **_MAPS, **_CUTS, **_LAMBDAS}
+_AX: Final = "CAST(ax AS ARRAY<FLOAT>)"
+_LONG: Final = "transform(sequence(1, 21), k -> CAST(k / 7 + coalesce(t, 0) AS FLOAT))"
+_OTHER: Final = "transform(sequence(1, 21), k -> CAST(1 / k AS FLOAT))"
+_VECTORS: Final = {
+    **{name: [f"{name}({_AX}, {_AX})", f"{name}({_LONG}, {_OTHER})", f"{name}({_LONG}, {_LONG})", f"{name}(array(f), array(1.5F))", f"{name}(array(f, f), array(1.5F))"]
+        for name in ("vector_inner_product", "vector_l2_distance", "vector_cosine_similarity")},
+    **{name: [f"{name}({_AX})", f"{name}({_LONG})", f"{name}({_LONG}, 1.0F)", f"{name}({_LONG}, float('inf'))", f"{name}(array(f, 1F), 2.0F)", f"{name}(array(f), 3.0F)"] for name in ("vector_norm", "vector_normalize")},
+}  # fmt: skip
+
+COLLECTIONS: Final[Mapping[str, list[str]]] = {**_ELEMENTS, **_MAKING, **_MAPS, **_CUTS, **_LAMBDAS, **_VECTORS}

@@ -53,6 +53,7 @@ from deltic.expr.functions import (
     trigonometry,
     units,
     urls,
+    vectors,
 )
 from deltic.expr.registry import Function, Rewrite, known_functions, register, resolve
 
@@ -76,6 +77,7 @@ TOPICS: Final[Mapping[str, tuple[Function | Rewrite, ...]]] = MappingProxyType(
         "JSON and CSV": (*json_text.FUNCTIONS, *json_values.FUNCTIONS, *csv_text.FUNCTIONS),
         "arrays, maps and structs": (*nested.FUNCTIONS, *array_elements.FUNCTIONS, *array_making.FUNCTIONS, *maps.FUNCTIONS),
         "higher-order functions": lambdas.FUNCTIONS,
+        "vectors": vectors.FUNCTIONS,
         "dates": (*dates.FUNCTIONS, *calendar.FUNCTIONS, *intervals.FUNCTIONS, *units.FUNCTIONS, *epochs.FUNCTIONS, *formats.FUNCTIONS),
         "conditions": (*comparison.FUNCTIONS, *logic.FUNCTIONS, *lookup.FUNCTIONS, *checks.FUNCTIONS),
         "casts": casts.FUNCTIONS,

@@ -80,7 +80,33 @@ def tokenize(text: str, name: str) -> list[Token]:
         elif kind != "blank":
             tokens.append(_quoted(kind or "", token.group(), Span(text, offset, end, name)))
         offset = end
-    return tokens
+    return _identified(tokens, name) if any(token.word == "IDENTIFIER" for token in tokens) else tokens
+
+
+def _identified(tokens: list[Token], name: str) -> list[Token]:
+    """With the names that IDENTIFIER('…') spells in its place, as quoted names."""
+    found: list[Token] = []
+    position = 0
+    while position < len(tokens):
+        first, *rest = tokens[position : position + 4]
+        if first.word == "IDENTIFIER" and [token.word or token.kind for token in rest] == ["(", STRING, ")"]:
+            found += [part._replace(start=first.start, end=rest[2].end) for part in _names(rest[1].text, name) or [first]]
+            position += 4 if _names(rest[1].text, name) else 1
+        else:
+            found.append(first)
+            position += 1
+    return found
+
+
+def _names(text: str, name: str) -> list[Token]:
+    """The names of a text such as a.b; none if it is no name."""
+    try:
+        parts = tokenize(text, name)
+    except SyntaxFailure:
+        return []
+    if len(parts) % 2 == 0 or any(part.word != "." if i % 2 else part.kind not in (WORD, QUOTED) for i, part in enumerate(parts)):
+        return []
+    return [part if i % 2 else part._replace(kind=QUOTED, word="") for i, part in enumerate(parts)]
 
 
 def _quoted(kind: str, written: str, span: Span) -> Token:

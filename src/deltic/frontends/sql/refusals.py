@@ -61,7 +61,7 @@ OPERANDS: Final[Refusals] = _by_first(
     {
         "?": _PARAMETER,
         ":": _PARAMETER,
-        "IDENTIFIER (": ("IDENTIFIER(…) is not supported", "write the name"),
+        "IDENTIFIER (": ("IDENTIFIER() requires a name, as one string", "write the name"),
         "TABLE (": ("a table as an argument is not supported", "a view"),
         "SYMMETRIC": ("BETWEEN SYMMETRIC is not supported", "BETWEEN least(a, b) AND greatest(a, b)"),
         "ASYMMETRIC": ("BETWEEN ASYMMETRIC is not supported", LEAVE_OUT),
