@@ -92,7 +92,8 @@ def test_passes_over_wide_expressions(name: str, terms: int) -> None:
     expr, again = make(terms), make(terms)
     assert depth(expr) < 60  # all terms are a call or some: a decimal's type changes in the first few dozen
     assert expr == again and hash(expr) == hash(again) and pickle.loads(pickle.dumps(expr)) == expr
-    assert fold(expr) == expr and conjunction(conjuncts(expr)) == expr and shift(shift(expr, 1), -1) == expr
+    assert fold(fold(expr)) == fold(expr) and (fold(expr) == expr) is (name not in ("and", "or"))
+    assert conjunction(conjuncts(expr)) == expr and shift(shift(expr, 1), -1) == expr
     assert columns_of(expr) and show_expr(expr) and can_fail(expr) in (True, False) and ignores_sign_of_zero(expr) in (True, False)
     assert evaluate_columns(expr, COLUMNS, 1).to_pylist() == [evaluate(expr, ROW)] == [value(terms)]
     plan = Filter(TABLE, expr) if expr.type == BOOLEAN else Project(TABLE, (("e", expr),))
@@ -122,6 +123,39 @@ def test_a_lookup_evaluates_no_condition(name: str, rows: int, monkeypatch: pyte
         assert result == [None if v is None else 0 <= v < limit for v in values]
     else:
         assert result == [f"v{v}" if v is not None and 0 <= v < limit else None for v in values]
+
+
+@pytest.mark.parametrize(("connective", "operator"), [("or", "="), ("and", "<>")])
+def test_many_comparisons_with_constants_are_one_probe(connective: str, operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with the constant on the left, with other conditions between, and in several subjects; the same values and NULLs."""
+    y = Column(1, BIGINT, True, "y")
+    parts = [resolve(operator, [X, of(i)] if i % 2 else [of(i), X]) for i in range(10)]
+    parts += [resolve("<", [y, of(3)]), resolve(operator, [X, of(None)]), *(resolve(operator, [y, of(i)]) for i in range(20, 30))]
+    expr = nested(connective, [*parts, resolve("is_null", [y])])
+    short = fold(expr)
+    assert isinstance(short, Call) and len(short.arguments) == 5 and fold(short) == short
+    members = [part.arguments[0] if connective == "and" else part for part in (short.arguments[0], short.arguments[3])]
+    assert all(isinstance(part, Call) and part.function == "in" for part in members)
+    rows = list(itertools.product([None, 0, 9, 10, 50], [None, 0, 5, 25, 40]))
+    arrays = [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)]
+    expected = [evaluate(expr, row) for row in rows]
+    assert len(set(expected)) > 1
+    assert [evaluate(short, row) for row in rows] == expected
+    seen: list[Expr] = []
+    plain = evaluator.value_of
+    monkeypatch.setattr(evaluator, "value_of", lambda part, frame: seen.append(part) or plain(part, frame))
+    assert evaluate_columns(short, arrays, len(rows)).to_pylist() == expected
+    assert len(seen) < 20
+
+
+def test_few_comparisons_stay_and_nan_and_zero_are_equal_in_both_forms() -> None:
+    few = nested("or", [resolve("=", [X, of(i)]) for i in range(7)])
+    assert fold(few) == few
+    x = Column(0, DOUBLE, True)
+    values = [0.0, float("nan"), *(float(i) for i in range(1, 9))]
+    many = nested("or", [resolve("=", [x, Literal(value, DOUBLE)]) for value in values])
+    rows = [0.0, -0.0, float("nan"), 3.0, 3.5, None]
+    assert [evaluate(fold(many), (row,)) for row in rows] == [evaluate(many, (row,)) for row in rows] == [True] * 4 + [False, None]
 
 
 def test_a_case_stops_where_no_row_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Constant folding: expressions without columns, and NULL tests of NOT NULL expressions, are computed once, unless they fail.
 
-`<=>` of two NOT NULL expressions is `=`, which can be the key of a join.
+`<=>` of two NOT NULL expressions is `=`, which can be the key of a join. Many comparisons with constants are one IN or NOT IN, which
+costs a hash probe for any number of them.
 
 An expression that fails is kept, and fails on the rows that reach it. Shortcuts do not hide failures: `x AND FALSE` stays, since x may
 fail; `FALSE AND x` is FALSE, since x is never evaluated.
@@ -8,14 +9,18 @@ fail; `FALSE AND x` is FALSE, since x is never evaluated.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal as OneOf
 
 from deltic.errors import EvaluationError
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.signature import flattened
 from deltic.expr.interpreter import evaluate
-from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Lambda, Literal, children, is_fixed, unwidened, user_functions
+from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Lambda, Literal, Value, children, is_fixed, unwidened, user_functions
+from deltic.expr.typing import MANY_CONSTANTS
 from deltic.plan.columns import conjunction, conjuncts, map_children
+from deltic.schema import BOOLEAN
 
 
 def fold(expr: Expr) -> Expr:
@@ -70,6 +75,41 @@ def _computed(expr: Expr) -> Expr:
         return expr
 
 
+def _with_members(parts: list[Expr], form: OneOf["in", "not in"]) -> list[Expr]:
+    """The parts of an OR with many comparisons `x = constant` as one `x IN (…)`; those of an AND with many `x <> constant` as one NOT IN.
+
+    It is at the place of the first of them. So a part that fails is evaluated on fewer rows, never on more.
+    """
+    if len(parts) < 2:
+        return parts
+    found: dict[Expr, list[tuple[int, Sequence[Value]]]] = {}
+    for i, part in enumerate(parts):
+        if (compared := _compared(part, form)) is not None:
+            found.setdefault(compared[0], []).append((i, compared[1]))
+    merged, dropped = list(parts), set[int]()
+    for subject, places in found.items():
+        values = [value for _, own in places for value in own]
+        if len(places) > 1 and len(values) >= MANY_CONSTANTS:
+            call = Call("in", (subject, Constants.of(values, subject.type)), BOOLEAN, subject.nullable, parts[places[0][0]].span)
+            merged[places[0][0]] = call if form == "in" else Call("not", (call,), BOOLEAN, subject.nullable, call.span)
+            dropped.update(i for i, _ in places[1:])
+    return [part for i, part in enumerate(merged) if i not in dropped]
+
+
+def _compared(part: Expr, form: str) -> tuple[Expr, Sequence[Value]] | None:
+    """(x, constants) of `x = c` and `x IN (c, …)`, or of `x <> c` and `x NOT IN (c, …)`."""
+    match part:
+        case Call(function="equal" | "not_equal", arguments=(one, other)) if (part.function == "equal") is (form == "in"):
+            subject, constant = (other, one) if isinstance(one, Literal) else (one, other)
+            if isinstance(constant, Literal) and constant.value is not None and not subject.type.is_nested:
+                return subject, (constant.value,)
+        case Call(function="in", arguments=(subject, Constants() as constants)) if form == "in":
+            return subject, constants.values
+        case Call(function="not", arguments=(Call(function="in", arguments=(subject, Constants() as constants)),)) if form == "not in":
+            return subject, constants.values
+    return None
+
+
 def _fold_logic(expr: Call) -> Expr:
     """TRUE AND x and x AND TRUE become x; FALSE AND x becomes FALSE; x AND FALSE AND y becomes x AND FALSE; likewise for OR."""
     neutral = expr.function == "and"
@@ -79,6 +119,7 @@ def _fold_logic(expr: Call) -> Expr:
             rest.append(part)
         if isinstance(part, Literal) and part.value is (not neutral):
             break
+    rest = _with_members(rest, "in" if expr.function == "or" else "not in")
     if len(rest) < 2:
         return rest[0] if rest else Literal(neutral, expr.type, expr.span)
     return expr if tuple(rest) == expr.arguments else replace(expr, arguments=tuple(rest))
