@@ -13,16 +13,17 @@ from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation, De
 from deltic.frontends.datalog.indexes import index_plan
 from deltic.frontends.datalog.kinds import Constructor, IntegerKind, Kind, PlainKind, UnionKind, kind_of, option, stored
 from deltic.frontends.datalog.patterns import by_name
-from deltic.frontends.datalog.strata import dependencies, strata
+from deltic.frontends.datalog.strata import dependencies, recursive, strata
+from deltic.frontends.datalog.streams import check_index, check_streams, delayed, fed_back
 from deltic.frontends.datalog.tree import AtomTerm, DatalogRule, FieldTerm, IndexDeclaration, Item, Term, TupleTerm, VariableTerm
 from deltic.frontends.datalog.values import checked, optional, part
 from deltic.frontends.statements import CreateTable, CreateView, Namespace, Rebind, Statement
 from deltic.plan.columns import reference
 from deltic.plan.monotone import check_monotone
 from deltic.plan.nodes import ITERATION_LIMIT, Distinct, Plan, Project, Reference, Table, Union, Values
-from deltic.plan.recursion import finished, has_base
+from deltic.plan.recursion import components, finished, has_base
 from deltic.plan.signs import as_view
-from deltic.schema import Field, Schema, TableSchema
+from deltic.schema import Field, Schema, StreamSchema, TableSchema
 
 
 class DatalogBinder:
@@ -38,6 +39,9 @@ class DatalogBinder:
                 self._rules[head.name].append((rule, head))
         derived = [name for name, relation in self.declarations.relations.items() if not relation.is_input]
         self.strata = strata(derived, self.dependencies)
+        self.recursive = recursive(derived, self.dependencies)
+        for rule in self.declarations.rules:
+            check_streams(rule, self.declarations, self.recursive)
 
     def _check_head(self, head: AtomTerm) -> None:
         relation = self.declarations.relation_named(head.name)
@@ -99,6 +103,7 @@ class DatalogBinder:
                 yield CreateView(name, plans[name], materialized, False, False, rebind, declared.span, reads, tuple(sorted(calls)))
 
         for index in self.declarations.indexes.values():
+            check_index(index, self.declarations)
             rebind = self._index_rebinding(index)
             yield CreateView(index.name, rebind(namespace), True, False, False, rebind, index.span, (index.atom.name,))
 
@@ -118,7 +123,10 @@ class DatalogBinder:
         declared = relation.declaration
         assert declared is not None
         if declared.kind == "stream":
-            raise Unsupported("streams are not supported", span=declared.span, remedy="input multiset, and delete what it has")
+            if declared.key is not None:
+                remedy = "leave it out: a stream holds the rows of one transaction"
+                raise Unsupported("a stream has no primary key", span=declared.key[1].span, remedy=remedy)
+            return StreamSchema(relation.name, schema)
         if declared.key is None:
             return TableSchema(relation.name, schema, () if relation.is_multiset else tuple(range(len(schema))))
         return TableSchema(relation.name, schema, self._key(relation, *declared.key))
@@ -149,9 +157,10 @@ class DatalogBinder:
         for name in group:
             if not has_base(bodies, name):
                 bodies[name] = Values((), schemas[name])
-        check_monotone(bodies)
+        for component in components(bodies):
+            check_monotone({name: bodies[name] for name in component})
         limits = dict.fromkeys(group, ITERATION_LIMIT)
-        return {name: as_view(plan, f"relation {name}") for name, plan in finished(bodies, limits).items()}
+        return {name: as_view(plan, f"relation {name}") for name, plan in fed_back(finished(bodies, limits)).items()}
 
     def _declared(self, name: str) -> Schema:
         return Schema(tuple(Field(column, stored(kind), False) for column, kind in self.declarations.relations[name].columns))
@@ -161,12 +170,10 @@ class DatalogBinder:
         relation = self.declarations.relations[name]
         declared = relation.declaration
         assert declared is not None
-        if declared.kind == "stream":
-            raise Unsupported("streams are not supported", span=declared.span, remedy="a relation or a multiset")
         facts: list[tuple[Value, ...]] = []
         parts: list[Plan] = []
         for rule, head in self._rules[name]:
-            if relation.is_multiset and len(schemas) + any(one.name == name for one in _atoms(rule)) > 1:
+            if relation.is_multiset and name in self.recursive:
                 raise Unsupported(f"the multiset {name} is recursive", span=head.place, remedy="make it a relation, which is a set")
             columns, plan = self._rule(rule, head, relation, schemas, namespace, calls)
             values = [constant(expr) for _, expr in columns] if plan is UNIT else [None]
@@ -196,11 +203,15 @@ class DatalogBinder:
 
     def _read(self, atom: AtomTerm, schemas: Mapping[str, Schema], namespace: Namespace) -> tuple[Plan, DatalogRelation]:
         """The rows of an atom's relation."""
-        if atom.delay or atom.differentiated:
-            raise Unsupported("delayed and differentiated atoms are not supported", span=atom.span, remedy="read the relation as it is")
         relation = self.declarations.relation_named(atom.name)
         if relation is not None and atom.name in schemas:
-            return Reference(atom.name, schemas[atom.name], atom.place), relation
+            name = f"{atom.name}-{atom.delay}" if atom.delay else atom.name
+            return Reference(name, schemas[atom.name], atom.place), relation
+        plan, relation = self._of_namespace(atom, relation, namespace)
+        return delayed(atom, plan), relation
+
+    def _of_namespace(self, atom: AtomTerm, relation: DatalogRelation | None, namespace: Namespace) -> tuple[Plan, DatalogRelation]:
+        """The rows of a relation of a lower stratum, or of the session."""
         found = namespace.relation(atom.name)
         if found is None:
             known = (*self.declarations.relations, *namespace.names())

@@ -80,8 +80,17 @@ class DatalogRelation:
         return self.declaration is not None and self.declaration.role == "input"
 
     @property
+    def is_set(self) -> bool:
+        """Whether each row counts once."""
+        return self.declaration is None or self.declaration.kind == "relation"
+
+    @property
     def is_multiset(self) -> bool:
-        return self.declaration is not None and self.declaration.kind == "multiset"
+        return not self.is_set
+
+    @property
+    def is_stream(self) -> bool:
+        return self.declaration is not None and self.declaration.kind == "stream"
 
 
 class Declarations:

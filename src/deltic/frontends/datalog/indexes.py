@@ -20,7 +20,8 @@ def index_plan(index: IndexDeclaration, declarations: Declarations, read: ReadRe
     atom = index.atom
     relation = declarations.relation_named(atom.name)
     if atom.record is not None or atom.delay or atom.differentiated or relation is None:
-        raise Unsupported("an index is on a relation of the program", span=atom.span, expected=f"index {index.name}(x: T) on R(x, _)")
+        remedy = f"index {index.name}(x: T) on R(x, _)"
+        raise Unsupported("an index is on a relation of the program, as it is now", span=atom.span, remedy=remedy)
     names = {one.name: declarations.kind(one.type) for one in index.columns}
     columns = [name for name, _ in relation.columns]
     given = by_name(atom.arguments, columns, f"relation {atom.name}", atom_term(index))

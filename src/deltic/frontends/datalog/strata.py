@@ -20,12 +20,13 @@ MONOTONE: Final = ("min", "max")
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """The relation `head` reads `relation`. span: of the atom, or of the aggregate over it."""
+    """The relation `head` reads `relation`, or as of an earlier tick. span: of the atom, or of the aggregate over it."""
 
     head: str
     relation: str
     how: OneOf["read", "negated", "aggregated"]
     span: Span
+    delayed: bool = False
 
 
 def dependencies(rules: Sequence[DatalogRule]) -> list[Dependency]:
@@ -33,7 +34,7 @@ def dependencies(rules: Sequence[DatalogRule]) -> list[Dependency]:
     found = []
     for rule in rules:
         for atom, how, span in _read(rule.body):
-            found += [Dependency(head.name, atom.name, how, span) for head in rule.heads]
+            found += [Dependency(head.name, atom.name, how, span, atom.delay > 0) for head in rule.heads]
     return found
 
 
@@ -53,21 +54,28 @@ def _read(body: Sequence[Term]) -> list[tuple[AtomTerm, OneOf["read", "negated",
 
 
 def strata(names: Sequence[str], found: Sequence[Dependency]) -> list[tuple[str, ...]]:
-    """The groups in order. Raises Unsupported, with the cycle, if one passes through negation or an aggregate.
+    """The groups in order. Raises Unsupported, with the cycle, if one passes through negation or an aggregate within a tick."""
+    edges = _edges(names, [one for one in found if not one.delayed])
+    group_of = {name: i for i, group in enumerate(_components(names, edges)) for name in group}
+    for one in found:
+        same = one.head in group_of and group_of.get(one.relation) == group_of[one.head]
+        if same and one.how != "read" and not one.delayed:
+            _refuse(one, edges)
+    return _components(names, _edges(names, found))
 
-    Tarjan's algorithm (1972), without recursion.
-    """
+
+def recursive(names: Sequence[str], found: Sequence[Dependency]) -> set[str]:
+    """The relations that depend on themselves within a tick."""
+    edges = _edges(names, [one for one in found if not one.delayed])
+    return {name for group in _components(names, edges) for name in group if len(group) > 1 or name in edges[name]}
+
+
+def _edges(names: Sequence[str], found: Sequence[Dependency]) -> dict[str, list[str]]:
     edges: dict[str, list[str]] = {name: [] for name in names}
     for one in found:
         if one.head in edges and one.relation in edges:
             edges[one.head].append(one.relation)
-    groups = _components(names, edges)
-    group_of = {name: i for i, group in enumerate(groups) for name in group}
-    for one in found:
-        same = one.head in group_of and group_of.get(one.relation) == group_of[one.head]
-        if same and one.how != "read":
-            _refuse(one, edges)
-    return groups
+    return edges
 
 
 def _refuse(cause: Dependency, edges: Mapping[str, Sequence[str]]) -> NoReturn:
@@ -105,6 +113,7 @@ def _path(start: str, end: str, edges: Mapping[str, Sequence[str]]) -> list[str]
 
 
 def _components(names: Sequence[str], edges: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
+    """Strongly connected components, each after those that it reads: Tarjan's algorithm (1972), without recursion."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
