@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +15,7 @@ import deltic
 from deltic.circuit.operators import selection_vector
 from deltic.circuit.operators.selection_vector import SelectionVector
 from deltic.errors import EvaluationError
+from deltic.lowering.fuse import Fusion
 from deltic.plan.evaluate import evaluate
 from deltic.plan.relation import Relation
 from deltic.schema import BIGINT, STRING, Field, Schema
@@ -134,7 +134,7 @@ def test_a_state_is_the_same_however_operators_are_fused(tmp_path: Path, monkeyp
         case.session.close()
         with monkeypatch.context() as patch:
             if not fused:
-                patch.setattr(sys.modules["deltic.lowering.lower"], "fused", tuple)
+                patch.setattr(Fusion, "fused", lambda self, nodes: tuple(nodes))
             case.open(deltic.Session(state=str(tmp_path / "s")))
             assert any(" → " in node.operator.name for node in case.session._definitions.circuit.nodes) is fused
         for _ in range(3):

@@ -8,6 +8,7 @@ import pytest
 
 import deltic
 from deltic.errors import EvaluationError, UnknownName
+from deltic.storage.program import ArrangementDescription, ProgramDescription
 from parts import slow
 
 SECONDS = 20
@@ -131,3 +132,19 @@ def test_views_of_constants_that_are_equal_in_python_are_distinct() -> None:
         CREATE MATERIALIZED VIEW negative AS SELECT CAST(x AS STRING) AS x FROM VALUES (-0.0D) AS t(x)"""
     )
     assert [session.view(v).rows() for v in ("zero", "negative")] == [[{"x": "0.0"}], [{"x": "-0.0"}]]
+
+
+def test_a_definition_parses_no_description_and_makes_only_new_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = session_with_edges()
+    parsed: list[object] = []
+    plain = ArrangementDescription.parse
+    monkeypatch.setattr(ArrangementDescription, "parse", staticmethod(lambda entry: parsed.append(entry) or plain(entry)))
+    made = []
+    for i in range(30):
+        defined(session, f"v{i}", two_hops(i))
+        made.append(session._commits.compiler.fused)
+    assert parsed == []
+    assert max(made[1:]) <= made[0], f"new nodes of each definition: {made}"
+    assert session._runtime.committed.program == ProgramDescription.of(session._runtime.notes)
+    session.apply({"e": [{"a": 1, "b": 2, "w": 3, "_op": "insert"}]})
+    assert session._runtime.committed.program == ProgramDescription.of(session._runtime.notes)

@@ -165,7 +165,7 @@ def _whole(all_nodes: Sequence[Node], pending: tuple[Port, ...]) -> Level:
         inputs = tuple(producers[i] for i in node.inputs)
         producers[node.id] = inputs[0] if isinstance(node.operator, Exchange) else node.id
         if not isinstance(node.operator, Exchange):
-            nodes.append(replace(node, inputs=inputs, level=0))
+            nodes.append(node if node.inputs == inputs and node.level == 0 else replace(node, inputs=inputs, level=0))
     owned = tuple(name for n in nodes for name in n.owned)
     return Level(0, tuple(nodes), pending, (), owned, owned)
 

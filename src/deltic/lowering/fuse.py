@@ -6,8 +6,9 @@ Arrangements are named before fusion, so a state does not depend on it. Scopes a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from deltic.circuit.nodes import Node, NodeKind
 from deltic.circuit.operators.chain import Chain, Step
@@ -19,19 +20,48 @@ from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.temporal_filter import TemporalFilterOperator
 
 
-def fused(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The nodes of a lowered program, fused, without unused nodes, renumbered."""
-    nodes = _live(nodes)
-    readers = Counter(i for node in nodes for i in node.inputs)
-    result: dict[int, Node] = {}
-    merged: set[int] = set()
-    for node in nodes:
-        inner = result[node.inputs[0]] if len(node.inputs) == 1 else None
-        both = _fused(inner, node) if inner is not None and readers[inner.id] == 1 else None
-        if both is not None and inner is not None:
-            merged.add(inner.id)
-        result[node.id] = node if both is None else both
-    return tuple(_renumbered([node for node in result.values() if node.id not in merged]))
+class Fusion:
+    """Fuses the growing sequence of a program's nodes, and makes only the nodes that the last call has not made.
+
+    made: the number of nodes that the last call made.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[Hashable, tuple[Node | None, tuple[Node, ...]]] = {}
+        self._now: dict[Hashable, tuple[Node | None, tuple[Node, ...]]] = {}
+        self.made = 0
+
+    def fused(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
+        """The nodes of a lowered program, fused, without unused nodes, renumbered."""
+        self._last, self._now, self.made = self._now, {}, 0
+        nodes = _live(nodes)
+        readers = Counter(i for node in nodes for i in node.inputs)
+        result: dict[int, Node] = {}
+        merged: set[int] = set()
+        for node in nodes:
+            inner = result[node.inputs[0]] if len(node.inputs) == 1 else None
+            both = self._both(inner, node) if inner is not None and readers[inner.id] == 1 else None
+            if both is not None and inner is not None:
+                merged.add(inner.id)
+            result[node.id] = node if both is None else both
+        return tuple(self._renumbered([node for node in result.values() if node.id not in merged]))
+
+    def _both(self, inner: Node, outer: Node) -> Node | None:
+        return self._once((id(inner), id(outer)), (inner, outer), lambda: _fused(inner, outer))
+
+    def _renumbered(self, nodes: list[Node]) -> Iterator[Node]:
+        places = {node.id: place for place, node in enumerate(nodes)}
+        for node in nodes:
+            path, inputs = (places[node.id],), tuple(places[i] for i in node.inputs)
+            yield self._once((id(node), path, inputs), (node,), partial(_moved, node, path, inputs)) or node
+
+    def _once(self, key: Hashable, parts: tuple[Node, ...], make: Callable[[], Node | None]) -> Node | None:
+        """The result of `make`, or that of the last call. The parts are held with it, so that no other node has their ids."""
+        if (known := self._last.get(key)) is None:
+            known = make(), parts
+            self.made += 1
+        self._now[key] = known
+        return known[0]
 
 
 def _live(nodes: Sequence[Node]) -> list[Node]:
@@ -81,11 +111,6 @@ def _cancels(step: Step) -> bool:
     return step.weighted if isinstance(step, GenerateOperator) else isinstance(step, FlatMapOperator) and not step.returned
 
 
-def _renumbered(nodes: list[Node]) -> list[Node]:
-    places = {node.id: place for place, node in enumerate(nodes)}
-    renumbered = []
-    for node in nodes:
-        path = (places[node.id],)
-        operator = node.operator.within(path) if isinstance(node.operator, Child) else node.operator
-        renumbered.append(replace(node, path=path, operator=operator, inputs=tuple(places[i] for i in node.inputs)))
-    return renumbered
+def _moved(node: Node, path: tuple[int], inputs: tuple[int, ...]) -> Node:
+    operator = node.operator.within(path) if isinstance(node.operator, Child) else node.operator
+    return replace(node, path=path, operator=operator, inputs=inputs)

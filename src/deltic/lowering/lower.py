@@ -21,7 +21,7 @@ from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.terms import Term
 from deltic.lowering.aggregates import lower_aggregate
 from deltic.lowering.feedback import FedRelations
-from deltic.lowering.fuse import fused
+from deltic.lowering.fuse import Fusion
 from deltic.lowering.joins import lower_join
 from deltic.lowering.keys import unique_key
 from deltic.lowering.multiway import lower_multiway_join
@@ -86,6 +86,7 @@ class GrowingProgram:
         self._views: dict[str, Plan] = {}
         self._tables: dict[str, TableSchema] = {}
         self.nodes = 0
+        self.fusion = Fusion()
 
     def circuit(self, views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> Dataflow:
         """See `lower`. Costs O(new nodes) to lower, and O(all nodes) to build the dataflow."""
@@ -100,7 +101,7 @@ class GrowingProgram:
             lowering.view(name, plan)
         self._lowering, self._views, self._tables = lowering, dict(views), dict(tables)
         self.nodes = len(builder.nodes) - before
-        return builder.finish(fused(builder.nodes))
+        return builder.finish(self.fusion.fused(builder.nodes))
 
     def _is_extended(self, views: Mapping[str, Plan], tables: Mapping[str, TableSchema]) -> bool:
         """Whether this program begins with the lowered one. Plans must be the same objects, since they hold places in the text."""

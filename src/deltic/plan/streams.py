@@ -43,6 +43,7 @@ def is_stream(plan: Plan) -> bool:
             return any(map(is_stream, inputs(plan)))
 
 
+@once_per_node
 def check_streams(plan: Plan) -> None:
     """Raises Unsupported where a stream is combined with what has no meaning for one tick's rows."""
     every = list(nodes(plan))

@@ -64,7 +64,7 @@ class Commits:
             check_functions(self._stated, circuit)
         marks = self._clock.marks(catalog)
         timed = self._clock.notes_of_definitions(marks, self._runtime.notes, circuit, dropped)
-        definitions = Definitions.of(catalog, self.compiler.plans, circuit, marks)
+        definitions = Definitions.of(catalog, self.compiler.plans, circuit, marks, self._definitions.views)
         self._runtime.install(circuit, dropped=dropped, notes={**(notes or {}), **timed}, definitions=definitions)
         if circuit.views or not replace:  # functions are registered before the views that call them
             self._stated = None

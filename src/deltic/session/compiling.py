@@ -40,6 +40,11 @@ class Compiler:
         return self._growing.nodes
 
     @property
+    def fused(self) -> int:
+        """How many nodes were fused or renumbered for the last program."""
+        return self._growing.fusion.made
+
+    @property
     def plans(self) -> Mapping[str, Plan]:
         return MappingProxyType({name: view.plan for name, view in self._optimized.items()})
 

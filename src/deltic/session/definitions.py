@@ -33,9 +33,10 @@ class Definitions:
     views: Mapping[str, Stored] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, catalog: Catalog, plans: Mapping[str, Plan], circuit: Dataflow, marks: Marks) -> Definitions:
+    def of(cls, catalog: Catalog, plans: Mapping[str, Plan], circuit: Dataflow, marks: Marks, known: Mapping[str, Stored]) -> Definitions:
+        """known: layouts of before, of which equal ones stay."""
         specs = {view: circuit.arrangements[name] for view, name in circuit.views.items()}
-        stored = {view: Stored(spec, Reader(spec.shape.schema, spec.order)) for view, spec in specs.items()}
+        stored = {view: _stored(spec, known.get(view)) for view, spec in specs.items()}
         return cls(catalog, plans, circuit, marks, stored)
 
     def stored(self, view: str) -> Stored:
@@ -43,6 +44,10 @@ class Definitions:
         if view not in self.views:
             raise UnknownName(f"view {view} has been dropped")
         return self.views[view]
+
+
+def _stored(spec: ArrangementSpec, known: Stored | None) -> Stored:
+    return known if known is not None and known.spec == spec else Stored(spec, Reader(spec.shape.schema, spec.order))
 
 
 NOTHING = Definitions()

@@ -38,28 +38,25 @@ State = tuple[Mapping[str, Spine], ...]
 
 @dataclass(frozen=True, slots=True)
 class MemoryVersion:
-    """See Committed. changes: of the views' arrangements in the tick that made the epoch."""
+    """See Committed. changes: of the views' arrangements in the tick that made the epoch. program: the description in the notes."""
 
     circuit: Dataflow
     state: State
     epoch: int
     notes: Notes
+    program: ProgramDescription
     changes: Mapping[str, Batch]
     last: TickResult | None = None
     definitions: object = None
 
-    @property
-    def program(self) -> ProgramDescription:
-        return ProgramDescription.of(self.notes)
-
     def snapshot(self, arrangement: str) -> list[Spine]:
         return [shard[arrangement] for shard in self.state]
 
-    def after(self, tick: TickResult, state: State, notes: Notes) -> MemoryVersion:
+    def after(self, tick: TickResult, state: State, notes: Notes, program: ProgramDescription) -> MemoryVersion:
         """The next epoch."""
         changes = {self.circuit.views[view]: change for view, change in tick.changes.items()}
         noted = applied(self.notes, notes) if notes else self.notes
-        return MemoryVersion(self.circuit, state, tick.epoch, noted, changes, tick, self.definitions)
+        return MemoryVersion(self.circuit, state, tick.epoch, noted, program, changes, tick, self.definitions)
 
 
 class Embedded:
@@ -71,7 +68,7 @@ class Embedded:
         self.strings = StringTable(Identity.drawn())
         notes = {**EMPTY, "id": secrets.token_hex(16)}
         self._collect_bytes = COLLECT_BYTES
-        self._version = MemoryVersion(Dataflow.empty(), tuple({} for _ in range(shards)), 0, notes, {})
+        self._version = MemoryVersion(Dataflow.empty(), tuple({} for _ in range(shards)), 0, notes, ProgramDescription.of(notes), {})
 
     @property
     def committed(self) -> MemoryVersion:
@@ -90,16 +87,16 @@ class Embedded:
     ) -> TickResult:
         """A new program; see Runtime. O(content) for what must be filled, O(1) for the rest."""
         before = self._version
-        program = described(circuit, before.program, dropped)
+        program = described(circuit, before.program, dropped).after(notes or {})
         notes = {**(notes or {}), **program.notes()}
         fresh = frozenset(circuit.arrangements) - frozenset(before.state[0])
         state = tuple(_kept(shard, program.arrangements) for shard in before.state)
         installed = replace(before, circuit=circuit, state=state, definitions=definitions)
         if fresh:
             tick = backfill(before.epoch, before.notes, notes, fresh)
-            return self._run(installed, tick, [{} for _ in range(self.shards)], notes, installs=True)
+            return self._run(installed, tick, [{} for _ in range(self.shards)], notes, program, installs=True)
         result = TickResult(circuit, before.epoch, {}, {}, 0.0, installs=True)
-        self._version = replace(installed, notes=applied(before.notes, notes), last=result)
+        self._version = replace(installed, notes=applied(before.notes, notes), program=program, last=result)
         return result
 
     def tick(self, changes: Mapping[str, PendingRows], notes: Mapping[str, Any] | None = None) -> TickResult:
@@ -107,10 +104,17 @@ class Embedded:
         version = self._version
         arrived = routed(version.circuit, changes, self.shards)
         tick = next_tick(version.epoch, version.notes, notes or {})
-        return self._run(version, tick, arrived, notes or {})
+        return self._run(version, tick, arrived, notes or {}, version.program.after(notes or {}))
 
     def _run(
-        self, version: MemoryVersion, tick: Tick, arrived: list[dict[str, Delta]], notes: Notes, *, installs: bool = False
+        self,
+        version: MemoryVersion,
+        tick: Tick,
+        arrived: list[dict[str, Delta]],
+        notes: Notes,
+        program: ProgramDescription,
+        *,
+        installs: bool = False,
     ) -> TickResult:
         """version: the one that the tick starts from."""
         start = time.perf_counter()
@@ -119,7 +123,7 @@ class Embedded:
         ephemeral = version.circuit.ephemeral
         state = tuple(_grown(shard, batches, ephemeral) for shard, batches in zip(version.state, appended, strict=True))
         result = TickResult(version.circuit, tick.epoch, changes, summed(counters), time.perf_counter() - start, installs)
-        self._version = version.after(result, state, notes)
+        self._version = version.after(result, state, notes, program)
         return result
 
     def changes_at(self, view: str, epoch: int) -> Batch | None:
