@@ -77,6 +77,16 @@ _SPAN_TEXTS: Final = (
     "2147483648",
 )
 INTERVALS: Final = {
+    "struct": ["struct(i AS a, s AS `b c`)", "struct(i AS a, j, i + 1)", "struct(struct(d AS x) AS y).y.x"],
+    "time_bucket": [f"time_bucket(INTERVAL {size}, {moment})" for size in ("15 MINUTES", "7 DAYS", "'1.5' SECOND", "1 MONTH", "5 MONTHS", "3 YEARS", "1000 YEARS")
+        for moment in ("ts", "CAST(tt AS TIMESTAMP_NTZ)", "ts, TIMESTAMP '2024-01-31 10:00:00'", "NULL")] + ["time_bucket(CAST(NULL AS INTERVAL DAY), ts)",
+        "time_bucket(INTERVAL 1 DAY, ts, NULL)", "time_bucket(INTERVAL 1 MONTH, CAST(ts AS TIMESTAMP_NTZ), TIMESTAMP_NTZ '2020-02-29 00:00:00')"],
+    "convert_timezone": [f"convert_timezone({zones}, {moment})" for zones in ("'Europe/Paris'", "'Europe/Paris', 'America/New_York'", "'UTC', 'Europe/Paris'", "'+05:30', 'UTC'", "NULL, 'UTC'",
+        "'Nowhere', 'UTC'", "a") for moment in ("ts", "CAST(tt AS TIMESTAMP_NTZ)", "d", "NULL")] + ["convert_timezone('Europe/Paris', '2021-03-28 02:30:00')"],
+    "make_timestamp_ntz": ["make_timestamp_ntz(2024, t, h, 1, 2, p)", "make_timestamp_ntz(h, 2, 29, t, 59, 60)", "make_timestamp_ntz(2024, 1, 1, 0, 0, u)", "make_timestamp_ntz(NULL, 1, 1, 0, 0, 0)"],
+    "try_make_timestamp_ntz": ["try_make_timestamp_ntz(2024, t, h, 1, 2, p)", "try_make_timestamp_ntz(2023, 2, 29, t, 59, 60)", "try_make_timestamp_ntz(2024, 1, 1, 0, 0, t)"],
+    "to_timestamp_ntz": ["to_timestamp_ntz(k)", "to_timestamp_ntz(ts)", "to_timestamp_ntz(d)", "to_timestamp_ntz('2024-01-31', 'yyyy-MM-dd')", "to_timestamp_ntz(k, 'yyyy-MM-dd HH:mm:ss')",
+        "to_timestamp_ntz(k, NULL)", "to_timestamp_ntz(d, 'yyyy')"],
     "make_dt_interval": [*_DAY_TIME[:2], "make_dt_interval()", "make_dt_interval(t)", "make_dt_interval(i)", "make_dt_interval(i, j, i, r)", "make_dt_interval(u)",
         "make_dt_interval(1, 2, 3, x)", "make_dt_interval(NULL, 1)", "make_dt_interval(0, 0, 0, 4.5678912)"],
     "make_ym_interval": [*_MONTHS[:1], "make_ym_interval()", "make_ym_interval(t)", "make_ym_interval(i, j)", "make_ym_interval(p, x)", "make_ym_interval(NULL)"],

@@ -39,10 +39,12 @@ INTERVALS = tuple(PLAIN[name] for name in INTERVAL_NAMES)
 _SYMBOLS = ("+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">=", "<=>", "and", "or", "||", "&", "|", "^")
 _CALLS = {
     "pmod": 2, "abs": 1, "ceil": 1, "floor": 1, "sign": 1, "sqrt": 1, "round": 1, "isnan": 1, "coalesce": 2, "nullif": 2, "nvl2": 3,
-    "greatest": 2, "least": 2, "upper": 1, "lower": 1, "length": 1, "substring": 3, "left": 2, "right": 2, "concat": 2, "concat_ws": 3,
+    "greatest": 2, "least": 2, "upper": 1, "lower": 1, "length": 1, "substring": 3, "left": 2, "right": 2, "concat_ws": 3,
     "trim": 1, "replace": 3, "lpad": 2, "instr": 2, "locate": 3, "startswith": 2, "contains": 2, "reverse": 1, "year": 1, "month": 1,
     "dayofweek": 1, "weekofyear": 1, "hour": 1, "second": 1,
     "make_dt_interval": 4, "make_ym_interval": 2, "try_add": 2, "try_divide": 2, "typeof": 1, "hash": 2,
+    "array": 2, "struct": 2, "size": 1, "try_element_at": 2, "sort_array": 1, "array_distinct": 1, "array_contains": 2, "concat": 2,
+    "string": 1,
     "date_add": 2, "datediff": 2, "add_months": 2, "last_day": 1, "trunc": 2,
     "date_trunc": 2, "make_date": 3, "unix_timestamp": 1, "power": 2, "ln": 1, "bround": 1, "ascii": 1, "split_part": 3,
 }  # fmt: skip
@@ -97,6 +99,10 @@ def values(type: Type, edges: tuple[Value, ...]) -> st.SearchStrategy[Value]:
         unit = UNITS[type.fields[1]]
         half = ((1 << 63) - 1 if type.is_day_time else (1 << 31) - 1) // unit
         anything = st.integers(-half, half).map(lambda number: interval_of(number * unit, type))
+    elif type.name == "ARRAY":
+        anything = st.lists(values(type.parts[0].type, (1,)), max_size=4).map(tuple)
+    elif type.name == "STRUCT":
+        anything = st.tuples(*(values(part.type, (None,)) for part in type.parts))
     elif type.is_decimal:
         most = 10**type.precision - 1
         anything = st.integers(-most, most).map(lambda units: Decimal((int(units < 0), tuple(map(int, str(abs(units)))), -type.scale)))
@@ -106,6 +112,8 @@ def values(type: Type, edges: tuple[Value, ...]) -> st.SearchStrategy[Value]:
             "FLOAT": st.floats(width=32),
             "DOUBLE": st.floats(),
             "STRING": st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
+            "BINARY": st.binary(max_size=6),
+            "TIMESTAMP_NTZ": st.datetimes(),
             "DATE": st.dates(),
             "TIMESTAMP": st.datetimes(timezones=st.just(datetime.UTC)),
         }[type.name]

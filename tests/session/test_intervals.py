@@ -169,3 +169,37 @@ def test_files_have_intervals_as_spark_writes_them(tmp_path: Path) -> None:
         first = {"i": span(days=1, hours=2, minutes=3, seconds=4.5), "m": 14}
         assert sorted(pipeline.session.view("v").rows(), key=str) == sorted([first, first, {"i": span(days=1), "m": 14}], key=str)
     assert "does not parse as INTERVAL DAY TO SECOND" in next((tmp_path / "letters").iterdir()).read_text()
+
+
+def test_a_view_groups_by_buckets_of_time() -> None:
+    """A change of one row changes the groups of its old and its new bucket."""
+    with deltic.Session() as session:
+        session.sql("""
+            CREATE TABLE clicks (id INT PRIMARY KEY, at TIMESTAMP);
+            CREATE MATERIALIZED VIEW quarters AS
+                SELECT time_bucket(INTERVAL 15 MINUTES, at) AS start, count(*) AS n, max(struct(id AS last, at)) AS latest
+                FROM clicks GROUP BY time_bucket(INTERVAL 15 MINUTES, at);
+        """)
+        noon = datetime.datetime(2024, 5, 1, 12, tzinfo=datetime.UTC)
+        with session.transaction() as tx:
+            tx.insert("clicks", [{"id": i, "at": noon + span(minutes=7 * i)} for i in range(3)])
+        with session.transaction() as tx:
+            tx.upsert("clicks", [{"id": 1, "at": noon + span(minutes=29)}])
+        expected = [
+            {"start": noon, "n": 2, "latest": {"last": 2, "at": noon + span(minutes=14)}},
+            {"start": noon + span(minutes=15), "n": 1, "latest": {"last": 1, "at": noon + span(minutes=29)}},
+        ]
+        assert sorted(session.view("quarters").rows(), key=lambda row: row["start"]) == expected
+
+
+def test_pandas_gets_nested_values_and_intervals() -> None:
+    with deltic.Session() as session:
+        session.sql("""
+            CREATE TABLE n (id INT PRIMARY KEY, a ARRAY<INTERVAL DAY>, m MAP<STRING, INTERVAL HOUR>, s STRUCT<x: INT>, i INTERVAL SECOND);
+            CREATE MATERIALIZED VIEW v AS SELECT * FROM n;
+        """)
+        with session.transaction() as tx:
+            tx.insert("n", [{"id": 1, "a": [span(days=1)], "m": {"k": span(hours=2)}, "s": {"x": 3}, "i": span(seconds=0.5)}])
+        (row,) = session.view("v").to_pandas().to_dict("records")
+        assert (row["a"].tolist(), row["m"], row["s"]) == ([span(days=1)], [("k", span(hours=2))], {"x": 3})
+        assert row["i"] == pd.Timedelta("500ms")

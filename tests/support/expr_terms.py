@@ -2,7 +2,8 @@
 
 Columns: b BOOLEAN, t TINYINT, h SMALLINT, i j INT, l m BIGINT, f g FLOAT, x y DOUBLE, p q DECIMAL(10,2), r DECIMAL(38,10),
 w DECIMAL(38,0), v DECIMAL(5,5), s a STRING, u STRING of numbers, k STRING of dates, dt du DATE, ts tt TIMESTAMP,
-iv INTERVAL DAY TO SECOND, iw INTERVAL HOUR, im INTERVAL YEAR TO MONTH, which Spark has as INT.
+iv INTERVAL DAY TO SECOND, iw INTERVAL HOUR, im INTERVAL YEAR TO MONTH, which frames have as INT, bn BINARY, nt TIMESTAMP_NTZ,
+ar ARRAY<INT>, st STRUCT<n: DOUBLE, t: STRING>.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from deltic.expr.typing import case, cast
 from deltic.intervals import FIRST, render
 from deltic.schema import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
     DAY_TO_SECOND,
@@ -36,6 +38,7 @@ from deltic.schema import (
     SMALLINT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     TINYINT,
     YEAR_TO_MONTH,
     Field,
@@ -44,6 +47,8 @@ from deltic.schema import (
     decimal,
     interval,
 )
+from deltic.types import array_type
+from deltic.types import struct as struct_type
 
 UTC = datetime.UTC
 NAN, INF = math.nan, math.inf
@@ -118,6 +123,10 @@ COLUMNS: tuple[tuple[str, Type, Sequence[Value]], ...] = (
     ("tt", TIMESTAMP, _INSTANTS),
     ("iv", DAY_TO_SECOND, _SPANS),
     ("iw", interval("HOUR", "HOUR"), tuple(datetime.timedelta(hours=n) for n in (0, 1, -1, 25, 2_562_047_788, -100))),
+    ("bn", BINARY, (b"", b"\x00", b"\xff\xfe", b"text", "é".encode())),
+    ("nt", TIMESTAMP_NTZ, tuple(moment.replace(tzinfo=None) for moment in _INSTANTS)),
+    ("ar", array_type(INT), ((), (1,), (None,), (1, None, -7), (2**31 - 1, 0), (3, 3, 1))),
+    ("st", struct_type((Field("n", DOUBLE), Field("t", STRING))), ((0.0, "a"), (-0.0, "a"), (NAN, None), (None, ""), (1.5, "é"))),
     ("im", YEAR_TO_MONTH, (0, 1, -1, 12, -14, 2**31 - 1, -(2**31), 25)),
 )
 

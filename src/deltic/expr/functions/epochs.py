@@ -11,12 +11,13 @@ from deltic.errors import ArithmeticOverflow, EvaluationError, Span
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.functions.signature import DAY, INSTANT, INTEGER, TEXT, Parameter, accept, any_nullable, check_count, takes
 from deltic.expr.nodes import Call, Expr, Literal
-from deltic.expr.registry import Function, Rewrite, Signature, Typed
+from deltic.expr.registry import Builder, Function, Rewrite, Signature, Typed, resolve
 from deltic.expr.rows import epochs as rows
 from deltic.expr.rows.casts import EPOCH
 from deltic.expr.rows.dates import micros_of
 from deltic.expr.rows.datetime_patterns import MONTHS, WEEKDAYS
-from deltic.schema import BIGINT, DATE, INT, NULL, STRING, TIMESTAMP, Type, decimal
+from deltic.expr.typing import cast
+from deltic.schema import BIGINT, DATE, INT, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, decimal
 
 _COUNT: Final = Parameter("BIGINT", lambda t: BIGINT if t.is_integer or t == NULL else None)
 _DAYS: Final = Parameter("INT", lambda t: INT if (t.is_integer and t != BIGINT) or t == NULL else None)
@@ -24,6 +25,7 @@ _NUMBER: Final = Parameter("a number", lambda t: t if t.is_numeric else BIGINT i
 _SECOND: Final = Parameter("DECIMAL(16,6)", lambda t: decimal(16, 6) if t.is_numeric or t in (STRING, NULL) else None)
 _MOMENT: Final = Parameter("TIMESTAMP", lambda t: TIMESTAMP if t in (TIMESTAMP, NULL) else None)
 _DATE: Final = Parameter("DATE", lambda t: DATE if t in (DATE, NULL) else None)
+_CLOCK: Final = Parameter("TIMESTAMP_NTZ", lambda t: TIMESTAMP_NTZ if t in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING, NULL) else None)
 _UTC: Final = Literal("UTC", STRING)
 _FIELDS: Final = (INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, _SECOND, TEXT)
 
@@ -99,6 +101,25 @@ def _current_timezone(name: str, arguments: Sequence[Expr], span: Span | None) -
     return _UTC
 
 
+def _zoneless(function: str) -> Builder:
+    """(year, month, day, hour, minute, second) as TIMESTAMP_NTZ."""
+
+    def build(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+        check_count(name, arguments, 6, 6, span)
+        return cast(resolve(function, arguments, span, written=name), TIMESTAMP_NTZ, span)
+
+    return build
+
+
+def _converted(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """([source zone,] target zone, clock): what the target's clock shows when the source's shows this; the source is UTC."""
+    check_count(name, arguments, 2, 3, span)
+    source, target, clock = (_UTC, *arguments)[-3:]
+    local = accept(name, len(arguments), clock, _CLOCK, span)
+    moment = resolve("to_utc_timestamp", [cast(local, TIMESTAMP), source], span, written=name)
+    return cast(resolve("from_utc_timestamp", [moment, target], span, written=name), TIMESTAMP_NTZ, span)
+
+
 def _seconds_type(type: Type) -> Signature:
     plain = takes([_NUMBER], type)
 
@@ -156,5 +177,8 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
         rows=_try_made,
         arrays=per_distinct,
     ),
+    Rewrite(name="make_timestamp_ntz", build=_zoneless("make_timestamp")),
+    Rewrite(name="try_make_timestamp_ntz", build=_zoneless("try_make_timestamp")),
+    Rewrite(name="convert_timezone", build=_converted),
     Rewrite(name="current_timezone", build=_current_timezone),
 )

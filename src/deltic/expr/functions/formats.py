@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -17,6 +18,7 @@ from deltic.expr.rows.datetime_text import format_timestamp, parse_by
 from deltic.expr.typing import cast
 from deltic.schema import BIGINT, DATE, NULL, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
 
+_QUOTED: Final = re.compile("'[^']*'")
 _DEFAULT: Final = Literal("yyyy-MM-dd HH:mm:ss", STRING)
 _MOMENTS: Final = (STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)
 _MOMENT: Final = Parameter("STRING, DATE or TIMESTAMP", lambda t: t if t in _MOMENTS else STRING if t == NULL else None)
@@ -69,6 +71,16 @@ def _parsed(function: str, type: Type) -> Builder:
     return build
 
 
+def _without_zone(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """TO_TIMESTAMP_NTZ, as TO_TIMESTAMP; a zone that the pattern reads would be counted, where Spark leaves it out."""
+    bound = _parsed("parse_timestamp", TIMESTAMP_NTZ)(name, arguments, span)
+    known = constant(arguments[1]) if len(arguments) == 2 and arguments[0].type == STRING else Literal("", STRING)
+    if known is None or set(_QUOTED.sub("", str(known.value))) & set("VzOXxZ"):
+        place = arguments[1].span or span
+        raise TypeMismatch(f"the pattern of {name} reads a zone", span=place, expected="a constant without the letters VzOXxZ")
+    return bound
+
+
 def _by_pattern(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     check_count(name, arguments, 2, 2, span)
     taken = accept(name, 1, arguments[0], TEXT, span), _pattern(name, 2, arguments[1], True, span)
@@ -113,6 +125,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     Rewrite(name="from_unixtime", build=_from_seconds),
     Rewrite(name="to_date", build=_parsed("parse_timestamp", DATE)),
     Rewrite(name="to_timestamp", aliases=("to_timestamp_ltz",), build=_parsed("parse_timestamp", TIMESTAMP)),
+    Rewrite(name="to_timestamp_ntz", build=_without_zone),
     Rewrite(name="try_to_date", build=_parsed("try_parse_timestamp", DATE)),
     Rewrite(name="try_to_timestamp", build=_parsed("try_parse_timestamp", TIMESTAMP)),
     Function(

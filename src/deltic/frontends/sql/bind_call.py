@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltic.errors import Span, UnknownName, Unsupported, did_you_mean
 from deltic.expr import Expr, Literal, known_functions, resolve
+from deltic.expr.functions.nested import name_of
 from deltic.expr.functions.signature import check_count
 from deltic.expr.registry import lambda_rule
 from deltic.frontends.sql import tree
@@ -68,7 +69,7 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         remedy = "make_dt_interval(days, hours, minutes, seconds), or make_ym_interval(years, months)"
         raise Unsupported(f"{name}() makes an interval of months, days and time, which is not supported", span=span, remedy=remedy)
     if name == "window":
-        remedy = "GROUP BY date_trunc('HOUR', ts), for windows of an hour; a column computed from unix_timestamp(ts) for others"
+        remedy = "GROUP BY time_bucket(INTERVAL 1 HOUR, ts)"
         raise Unsupported("window() is not supported", span=span, remedy=remedy)
     if name in TABLE_FUNCTIONS:
         place = "a select list without other items, LATERAL VIEW, or FROM"
@@ -78,6 +79,8 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
     rule = lambda_rule(name)
     if rule is not None:
         return resolve(name, bind_arguments(binder, name, _scalars(node), rule, span), span)
+    if any(isinstance(argument, tree.NamedValue) for argument in node.arguments):
+        return _named_fields(binder, node)
     arguments = [binder.bind(argument) for argument in _scalars(node)]
     if name in WITH_SCHEMA and len(arguments) > 1:
         arguments[1] = schema_literal(name, arguments[1])
@@ -85,6 +88,19 @@ def bind_call(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
         # expr's names of operators are not SQL functions.
         raise UnknownName(f"there is no function {name}", span=span, remedy=did_you_mean(name, known_functions()))
     return resolve(name, arguments, span)
+
+
+def _named_fields(binder: ExpressionBinder, node: tree.FunctionCall) -> Expr:
+    """struct(value AS name, …); a value without a name has that of its column, or of its place."""
+    fields: list[Expr] = []
+    for i, argument in enumerate(_scalars(node), 1):
+        if isinstance(argument, tree.NamedValue):
+            name, value = argument.name.text, binder.bind(argument.value)
+        else:
+            value = binder.bind(argument)
+            name = name_of(value) or f"col{i}"
+        fields += (Literal(name, STRING, value.span), value)
+    return resolve("named_struct", fields, node.span, written=node.name)
 
 
 def bind_now(binder: ExpressionBinder, span: Span) -> Expr:

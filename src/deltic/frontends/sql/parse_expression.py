@@ -233,6 +233,17 @@ class ExpressionParser(OrderParser, ABC):
             raise Unsupported("EXCEPT leaves out whole columns", span=self.span, expected="EXCEPT (column, …)")
         return name
 
+    def _field(self) -> tree.Expression:
+        """An argument of struct(…), which may have a name."""
+        start = self.token.start
+        if self._lambda_parameters() is not None:
+            return self._argument()
+        value = self.expression()
+        if not self.passes("AS"):
+            refuse(self, AFTER_ARGUMENT)
+            return value
+        return tree.NamedValue(value, self.identifier("the name of a field"), self.since(start))
+
     def _argument(self) -> tree.Expression:
         if (count := self._lambda_parameters()) is not None:
             return self._lambda(count)
@@ -502,7 +513,8 @@ class ExpressionParser(OrderParser, ABC):
         self.expect("(")
         self.deeper()
         distinct = self._quantifier()
-        arguments = () if self.word == ")" and not distinct else self.several(self._argument)
+        each = self._field if names[0].text.lower() == "struct" else self._argument
+        arguments = () if self.word == ")" and not distinct else self.several(each)
         self.depth -= 1
         self.expect(")")
         within = self.within_group()

@@ -71,7 +71,7 @@ OPERANDS: Final[Refusals] = _by_first(
 
 AFTER_ARGUMENT: Final[Refusals] = _by_first(
     {
-        "AS": ("names in parentheses are not supported: there are no structs", "a column for each field"),
+        "AS": ("names in parentheses are not supported here", "struct(value AS name), or named_struct('name', value)"),
         **dict.fromkeys(("PARTITION BY", "DISTRIBUTE BY", "WITH SINGLE", "ORDER BY"), ("functions of tables are not supported", "a view")),
     }
 )

@@ -15,6 +15,7 @@ MAX_PRECISION: Final = 38
 _REMEDIES: Final = {
     "TEXT": "STRING",
     "INTERVAL": "INTERVAL DAY TO SECOND or INTERVAL YEAR TO MONTH, or another pair of their fields",
+    "TIME": "INTERVAL DAY TO SECOND, the time since midnight",
     "VARIANT": "a column for each field, or STRING",
 }
 EXPECTED: Final = (

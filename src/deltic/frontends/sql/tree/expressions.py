@@ -79,6 +79,15 @@ class IntervalText:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedValue:
+    """value AS name, an argument of struct(…)."""
+
+    value: Expression
+    name: Name
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """A chain of n operators of one level, in upper case, and n + 1 operands; grouped from the left."""
 
@@ -313,6 +322,7 @@ Expression = (
     | Keyword
     | TypedText
     | IntervalText
+    | NamedValue
     | FieldOf
     | Subscript
     | Operation
