@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -441,3 +442,30 @@ def test_a_primary_key_ignores_the_sign_of_zero(session: deltic.Session) -> None
     with session.transaction() as tx:
         tx.delete("points", [-0.0])
     assert rows(session, "p") == []
+
+
+@pytest.mark.parametrize("few", [10, 9])
+def test_a_tick_of_few_changes_over_many_views_collects_no_cycles(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's collector would walk all nodes of the program again and again; ticks of many changes leave it on."""
+    views = "".join(f"CREATE MATERIALIZED VIEW v{i} AS SELECT a, count(*) AS n FROM e WHERE b > {i} GROUP BY a;" for i in range(100))
+    collected: list[int] = []
+    monkeypatch.setattr("deltic.session.commits.FEW", few)
+
+    def count(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            collected.append(info["generation"])
+
+    with deltic.Session() as session:
+        session.sql(f"CREATE TABLE e (a BIGINT NOT NULL, b BIGINT NOT NULL); {views}")
+        changes = [{"a": i, "b": i, "_op": "insert"} for i in range(10)]
+        gc.collect()
+        thresholds = gc.get_threshold()
+        gc.callbacks.append(count)
+        gc.set_threshold(50)
+        try:
+            session.apply({"e": changes})
+        finally:
+            gc.set_threshold(*thresholds)
+            gc.callbacks.remove(count)
+        assert gc.isenabled()
+        assert len(collected) < 10 if few == 10 else len(collected) > 10, len(collected)

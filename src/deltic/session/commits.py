@@ -7,7 +7,7 @@ definitions to the current time) may be cut off by Ctrl-C, so each turn begins w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from threading import RLock
 from typing import Any
@@ -16,6 +16,7 @@ from deltic.errors import DelticError
 from deltic.runtimes import Runtime
 from deltic.session.catalog import Catalog
 from deltic.session.clock import SessionClock, notes_at
+from deltic.session.collector import FEW, collector_paused
 from deltic.session.compiling import Compiler
 from deltic.session.contents import Contents
 from deltic.session.definitions import NOTHING, Definitions
@@ -50,7 +51,8 @@ class Commits:
     def tick(self, changes: Mapping[str, Any], notes: Notes) -> None:
         """Commits changes by table, in a turn. notes: override those of the clock."""
         timed = self._clock.notes_of_tick(self._definitions.marks, self._runtime.notes, changes)
-        self._runtime.tick(changes, {**timed, **notes})
+        with collector_paused() if sum(map(len, changes.values())) <= FEW else nullcontext():
+            self._runtime.tick(changes, {**timed, **notes})
         self._contents.queue()
 
     def advance_to(self, moment: datetime) -> None:
