@@ -129,7 +129,7 @@ class BodyBinder:
             take_apart(atom.record, row_of(relation, values, atom.span), visitor)
         else:
             names = [name for name, _ in relation.columns]
-            for value, argument in zip(values, by_name(atom.arguments, names, f"relation {atom.name}", _called(atom)), strict=True):
+            for value, argument in zip(values, by_name(atom.arguments, names, f"relation {atom.name}", atom.span), strict=True):
                 if argument is not None:
                     take_apart(argument, value, visitor)
         if record is not None:
@@ -320,10 +320,6 @@ def row_of(relation: DatalogRelation, values: Sequence[BoundTerm], span: Span) -
     if isinstance(relation.row, UnionKind) and not relation.row.is_tagged:
         return constructed(relation.row, relation.row.constructors[0].name, values, span)
     return values[0]
-
-
-def _called(atom: AtomTerm) -> Any:
-    return atom
 
 
 def _place_of(atom: AtomTerm, name: str) -> Span:

@@ -228,7 +228,7 @@ def _head(head: AtomTerm, relation: DatalogRelation, body: BodyBinder) -> list[B
     """The values of the columns of a head."""
     binder = body.binder
     if head.record is None:
-        terms = by_name(head.arguments, [name for name, _ in relation.columns], f"relation {head.name}", head)
+        terms = by_name(head.arguments, [name for name, _ in relation.columns], f"relation {head.name}", head.span)
         missing = [name for (name, _), term in zip(relation.columns, terms, strict=True) if term is None]
         if missing:
             raise TypeMismatch(f"the head {head.name} lacks its column {missing[0]}", span=head.span, expected=f".{missing[0]} = …")

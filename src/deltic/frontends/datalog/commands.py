@@ -128,7 +128,7 @@ class CommandReader:
             if not isinstance(relation.row, UnionKind) or relation.row.is_tagged:
                 return {relation.columns[0][0]: self._value(value, atom.span)}
             return {name: self._value(part(value, i, kind, atom.span), atom.span) for i, (name, kind) in enumerate(relation.columns)}
-        terms = by_name(atom.arguments, [name for name, _ in relation.columns], f"relation {atom.name}", _as_term(atom))
+        terms = by_name(atom.arguments, [name for name, _ in relation.columns], f"relation {atom.name}", atom.span)
         row = {}
         for (name, kind), term in zip(relation.columns, terms, strict=True):
             if term is None:
@@ -152,7 +152,7 @@ class CommandReader:
             raise TypeMismatch("expected the new values of columns", span=term.span, expected=f"{relation.name}{{.column = value}}")
         kinds = dict(relation.columns)
         names = [name for name, _ in relation.columns]
-        given = by_name(term.arguments, names, f"relation {relation.name}", term)
+        given = by_name(term.arguments, names, f"relation {relation.name}", term.span)
         return {
             name: self._value(self._terms.bind(one, kinds[name]), one.span)
             for name, one in zip(names, given, strict=True)
@@ -166,7 +166,7 @@ class CommandReader:
             remedy = did_you_mean(str(name), self.binder.declarations.indexes)
             raise UnknownName(f"there is no index {name}", span=self.convert.span(name), remedy=remedy)
         terms = self.convert.arguments(arguments)
-        found = by_name(terms, [one.name for one in index.columns], f"index {name}", _as_term(index.atom))
+        found = by_name(terms, [one.name for one in index.columns], f"index {name}", span)
         kinds = [self.binder.declarations.kind(one.type) for one in index.columns]
         key = tuple(self._value(self._terms.bind(one, kind), one.span) for one, kind in zip(found, kinds, strict=True) if one is not None)
         if len(key) != len(kinds):
@@ -179,10 +179,6 @@ class CommandReader:
         if literal is None:
             raise TypeMismatch("the value cannot be computed", span=span)
         return plain(literal.value, stored(term.kind))
-
-
-def _as_term(atom: AtomTerm) -> Any:
-    return atom
 
 
 def plain(value: Any, type: Type) -> Any:

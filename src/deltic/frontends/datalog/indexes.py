@@ -24,7 +24,7 @@ def index_plan(index: IndexDeclaration, declarations: Declarations, read: ReadRe
         raise Unsupported("an index is on a relation of the program, as it is now", span=atom.span, remedy=remedy)
     names = {one.name: declarations.kind(one.type) for one in index.columns}
     columns = [name for name, _ in relation.columns]
-    given = by_name(atom.arguments, columns, f"relation {atom.name}", atom_term(index))
+    given = by_name(atom.arguments, columns, f"relation {atom.name}", atom.span)
     first: dict[str, str] = {}
     terms: list[tuple[str | None, Term]] = []
     for (column, kind), term in zip(relation.columns, given, strict=True):
@@ -45,8 +45,3 @@ def index_plan(index: IndexDeclaration, declarations: Declarations, read: ReadRe
     found = list(body.kinds)
     keys = tuple((name, reference(body.plan.schema, found.index(name))) for name in order)
     return as_view(Aggregate(body.plan, keys, ()), f"index {index.name}")
-
-
-def atom_term(index: IndexDeclaration) -> Term:
-    """The atom of an index."""
-    return index.atom

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from deltic.errors import TypeMismatch, UnknownName, did_you_mean
+from deltic.errors import Span, TypeMismatch, UnknownName, did_you_mean
 from deltic.expr.nodes import Expr
 from deltic.frontends.datalog.declarations import BoundTerm
 from deltic.frontends.datalog.kinds import BOOL, Constructor, Kind, TupleKind, UnionKind
@@ -90,10 +90,10 @@ def local_name(name: str) -> str:
 def by_field(term: ConstructorTerm, constructor: Constructor) -> list[Term | None]:
     """The argument for each field; None if it is not named. Raises TypeMismatch and UnknownName."""
     names = [name for name, _ in constructor.fields]
-    return by_name(term.arguments, names, f"constructor {constructor.name}", term)
+    return by_name(term.arguments, names, f"constructor {constructor.name}", term.span)
 
 
-def by_name(arguments: Arguments, names: Sequence[str], what: str, term: Term) -> list[Term | None]:
+def by_name(arguments: Arguments, names: Sequence[str], what: str, span: Span) -> list[Term | None]:
     """The argument for each name: positional arguments are complete, named ones may leave names out."""
     if any(name is not None for name, _ in arguments):
         given: dict[str, Term] = {}
@@ -108,9 +108,7 @@ def by_name(arguments: Arguments, names: Sequence[str], what: str, term: Term) -
         return [given.get(name) for name in names]
     if len(arguments) != len(names):
         listed = f" ({', '.join(names)})" if names else ""
-        raise TypeMismatch(
-            f"{what} takes {len(names)} argument{'' if len(names) == 1 else 's'}{listed}, found {len(arguments)}", span=term.span
-        )
+        raise TypeMismatch(f"{what} takes {len(names)} argument{'' if len(names) == 1 else 's'}{listed}, found {len(arguments)}", span=span)
     return [argument for _, argument in arguments]
 
 
