@@ -86,30 +86,44 @@ def row(rng: Random, number: int) -> dict[str, Any]:
     return {"id": number, "k": number % 4, "m": Decimal(number * 7 % 1009) / 100, **kept}
 
 
+def batches() -> list[list[str]]:
+    """The calls of each query: Spark 4.2 fails on LISTAGG beside DISTINCT aggregates, with a ClassCastException."""
+    listed = list(calls())
+    alone = [call for call in listed if call.startswith(("listagg", "string_agg"))]
+    return [[call for call in listed if call not in alone], *([call] for call in alone)]
+
+
 @pytest.mark.parametrize("group", ["", " GROUP BY k"])
 def test_views_equal_the_results_of_spark(spark: Any, group: str) -> None:
     rng = Random(5)
     rows = {number: row(rng, number) for number in range(90)}
-    listed = list(calls())
-    selected = ", ".join(f"{call} AS c{i}" for i, call in enumerate(listed))
-    query = f"SELECT {'k, ' if group else ''}{selected} FROM t{group}"
+    queries = [
+        f"SELECT {'k, ' if group else ''}{', '.join(f'{call} AS c{i}' for i, call in enumerate(batch))} FROM t{group}"
+        for batch in batches()
+    ]
     with deltic.Session(shards=2) as session:
-        session.sql(f"CREATE TABLE t ({COLUMNS}, PRIMARY KEY (id)); CREATE MATERIALIZED VIEW v AS {query}")
+        session.sql(f"CREATE TABLE t ({COLUMNS}, PRIMARY KEY (id))")
+        for i, query in enumerate(queries):
+            session.sql(f"CREATE MATERIALIZED VIEW v{i} AS {query}")
         with session.transaction() as tx:
             tx.insert("t", list(rows.values()))
         for number in rng.sample(sorted(rows), 40):
             with session.transaction() as tx:
                 tx.delete("t", [number])
             del rows[number]
-        actual = session.view("v").to_arrow()
+        found = [session.view(f"v{i}").to_arrow() for i in range(len(queries))]
     spark.createDataFrame([tuple(each.values()) for each in map(ordered, rows.values())], COLUMNS).createOrReplaceTempView("t")
-    frame = spark.sql(query)
-    assert [Type.parse(field.dataType.simpleString().upper()).arrow for field in frame.schema] == actual.schema.types
-    ours = sorted(actual.to_pylist(), key=lambda each: each.get("k") or 0)
+    for batch, query, ours in zip(batches(), queries, found, strict=True):
+        compare(batch, spark.sql(query), ours, 4 if group else 1)
+
+
+def compare(batch: list[str], frame: Any, found: Any, groups: int) -> None:
+    assert [Type.parse(field.dataType.simpleString().upper()).arrow for field in frame.schema] == found.schema.types
+    ours = sorted(found.to_pylist(), key=lambda each: each.get("k") or 0)
     theirs = sorted((each.asDict() for each in frame.collect()), key=lambda each: each.get("k") or 0)
-    assert len(ours) == len(theirs) == (4 if group else 1)
+    assert len(ours) == len(theirs) == groups
     for one, other in zip(ours, theirs, strict=True):
-        wrong = [(call, one[f"c{i}"], other[f"c{i}"]) for i, call in enumerate(listed) if not alike(call, one[f"c{i}"], other[f"c{i}"])]
+        wrong = [(call, one[f"c{i}"], other[f"c{i}"]) for i, call in enumerate(batch) if not alike(call, one[f"c{i}"], other[f"c{i}"])]
         assert wrong == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -118,7 +119,17 @@ def test_after_restarts(tmp_path: Path) -> None:
     run(lambda: define(deltic.Session(state=tmp_path / "state")), 2, 4, restart=True)
 
 
+@pytest.fixture
+def by_value() -> Iterator[None]:
+    """Functions of this module travel by value: Spark's workers cannot import it."""
+    cloudpickle = pytest.importorskip("pyspark.cloudpickle")
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
 @pytest.mark.spark
+@pytest.mark.usefixtures("by_value")
 def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     run(lambda: define(deltic.Session(spark=spark, state=tmp_path / "state", shards=2)), 3, 2, restart=False)
 

@@ -1,7 +1,8 @@
 """REGR_COUNT, REGR_AVGX, REGR_AVGY, REGR_SXX, REGR_SYY, REGR_SXY, REGR_SLOPE, REGR_INTERCEPT and REGR_R2 of (y, x).
 
 They are those of the line through the pairs of numbers without NULL that is nearest by least squares. All are DOUBLE, from exact sums,
-rounded once, but the count, a BIGINT. NaN or an infinity among the values gives NaN, as does a result that is not determined give NULL.
+rounded once, but the count, a BIGINT, and the averages, of the type of AVG. NaN or an infinity among the values gives NaN; what is not
+determined is NULL.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from deltic.aggregates.avg import AGGREGATES as AVERAGES
 from deltic.aggregates.definition import UNIT, AggregateFunction, Digits, Linear, Rows, Signature, Sum, Totals
 from deltic.aggregates.exact import nearest, nearest_ratio, number
-from deltic.aggregates.rules import doubles
+from deltic.aggregates.rules import doubles, numeric
 from deltic.errors import Span
-from deltic.expr.nodes import Expr
-from deltic.schema import BIGINT, Type
+from deltic.expr.nodes import Expr, Value
+from deltic.schema import BIGINT, DOUBLE, Type
 
 Ratio = tuple[int, int]
+(MEAN,) = AVERAGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +34,6 @@ class Moments:
     yx: int
     xx: int
     yy: int
-
-
-def _average_x(m: Moments) -> Ratio:
-    return m.x, m.n << UNIT
-
-
-def _average_y(m: Moments) -> Ratio:
-    return m.y, m.n << UNIT
 
 
 def _squares(part: Callable[[Moments], int]) -> Callable[[Moments], Ratio]:
@@ -106,8 +101,7 @@ def _reference(name: str, least: int) -> Callable[[Rows, Signature], float | Non
             case "regr_r2":
                 return nearest(yx * yx / (xx * yy)) if yy else 1.0
             case _:
-                by_name = {"regr_avgx": x_mean, "regr_avgy": y_mean, "regr_sxx": xx, "regr_syy": yy, "regr_sxy": yx}
-                return nearest(by_name[name])
+                return nearest({"regr_sxx": xx, "regr_syy": yy, "regr_sxy": yx}[name])
 
     return reference
 
@@ -120,9 +114,28 @@ def _count(rows: Rows, signature: Signature) -> int:
     return sum(weight for _, weight in rows)
 
 
+def _average(name: str, i: int) -> AggregateFunction:
+    """AVG of argument i, over the pairs."""
+
+    def rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
+        mean = MEAN.rule(name, [types[i]], span)
+        numeric(name, types[1 - i], span)
+        arguments = (mean.arguments[0], DOUBLE) if i == 0 else (DOUBLE, mean.arguments[0])
+        return Signature(arguments, mean.result)
+
+    def reference(rows: Rows, signature: Signature) -> Value:
+        own = [((values[i],), weight) for values, weight in rows]
+        return MEAN.reference(own, Signature((signature.arguments[i],), signature.result))
+
+    assert isinstance(MEAN.state, Linear)
+    sums = MEAN.state.sums
+    # DISTINCT would be that of one argument in Spark.
+    return AggregateFunction(
+        name, rule, Linear(lambda arguments: sums((arguments[i],)), "mean"), reference, parameters=(2, 2), distinct=False
+    )
+
+
 _RATIOS: dict[str, tuple[Callable[[Moments], Ratio], int]] = {
-    "regr_avgx": (_average_x, 1),
-    "regr_avgy": (_average_y, 1),
     "regr_sxx": (_squares(lambda m: m.xx), 1),
     "regr_syy": (_squares(lambda m: m.yy), 1),
     "regr_sxy": (_squares(lambda m: m.yx), 1),
@@ -133,6 +146,8 @@ _RATIOS: dict[str, tuple[Callable[[Moments], Ratio], int]] = {
 
 AGGREGATES = (
     AggregateFunction("regr_count", _count_rule, Linear(lambda arguments: (), "count"), _count, parameters=(2, 2)),
+    _average("regr_avgy", 0),
+    _average("regr_avgx", 1),
     *(
         AggregateFunction(
             name,
@@ -141,7 +156,6 @@ AGGREGATES = (
             _reference(name, least),
             parameters=(2, 2),
             never_negative_zero=True,
-            distinct=not name.startswith("regr_avg"),  # of Spark's the distinct values of one argument
         )
         for name, (ratio, least) in _RATIOS.items()
     ),
