@@ -48,7 +48,7 @@ ARGUMENTS = {
     **dict.fromkeys(REGRESSIONS, (*PAIRS[:3], PAIRS[4], "x, x", "y, 1", "1, y")),
     **dict.fromkeys(("collect_list", "array_agg", "collect_set"), ("x", "s", "DISTINCT i", "d", "m", "array(i, h)")),
     **dict.fromkeys(("listagg", "string_agg"), LISTED),
-    "any_value": ("k", "k, true", "k % 2"),
+    "any_value": ("id * 0", "id - id, true", "CASE WHEN id < 0 THEN s END"),
     "mode": ("k", "i, true", "b, true", ") WITHIN GROUP (ORDER BY i", ") WITHIN GROUP (ORDER BY i DESC", ") WITHIN GROUP (ORDER BY d DESC"),
     "percentile": ("x, 0.3", "n, 1", "m, array(0, 0.25, 0.99)", "DISTINCT i, 0.5", "h, 1.0 / 3", "f, 0.123456789"),
     **dict.fromkeys(("percentile_cont", "percentile_disc"), PERCENTAGES),
