@@ -261,7 +261,8 @@ def test_a_store_that_cannot_be_used_is_named(s3: str, monkeypatch: pytest.Monke
 
 def test_invalid_places_of_a_state(tmp_path: Path) -> None:
     with pytest.raises(
-        StateError, match="unsupported state location ftp://host/x\nexpected: a folder, or a URL with file://, s3://, gs:// or az://"
+        StateError,
+        match="unsupported state location ftp://host/x\nexpected: the path of a folder, or a URL with file://, s3://, gs:// or az://",
     ):
         open_folder("ftp://host/x")
     assert open_folder(f"file://{tmp_path}/a%20b").root == f"{tmp_path}/a b"

@@ -12,6 +12,7 @@ from datetime import datetime
 from threading import RLock
 from typing import Any
 
+from deltic.circuit.pending import PendingRows
 from deltic.errors import DelticError
 from deltic.runtimes import Runtime
 from deltic.session.catalog import Catalog
@@ -51,7 +52,8 @@ class Commits:
     def tick(self, changes: Mapping[str, Any], notes: Notes) -> None:
         """Commits changes by table, in a turn. notes: override those of the clock."""
         timed = self._clock.notes_of_tick(self._definitions.marks, self._runtime.notes, changes)
-        with collector_paused() if sum(map(len, changes.values())) <= FEW else nullcontext():
+        rows = [len(change) for change in changes.values() if isinstance(change, PendingRows)]  # a frame of Spark's is not counted
+        with collector_paused() if len(rows) == len(changes) and sum(rows) <= FEW else nullcontext():
             self._runtime.tick(changes, {**timed, **notes})
         self._contents.queue()
 

@@ -13,7 +13,7 @@ from deltic.purity import name_of
 from deltic.schema import Field, Schema, Type
 from deltic.types import NESTED, PLAIN
 
-BY_ROW: Final = 300
+BY_ROW: Final = (300, 301)
 """PySpark's evaluation type of a udtf of rows."""
 _COLUMN: Final = re.compile(r"\s*(`[^`]+`|\w+)\s*:?\s+(.+?)\s*$|\s*(`[^`]+`|\w+)\s*:(.+?)\s*$", re.DOTALL)
 
@@ -35,7 +35,7 @@ def handler_of(function: Any) -> Any:
 def columns_of(name: str, function: Any, returns: Any) -> Schema:
     """The columns of the rows that a table function returns; each may be NULL unless a schema in Python says otherwise."""
     given = function._returnType if returns is None and handler_of(function) is not function else returns
-    if getattr(function, "evalType", BY_ROW) != BY_ROW:
+    if getattr(function, "evalType", BY_ROW[0]) not in BY_ROW:
         raise CircuitError(f"{name}: a udtf on Arrow batches is not supported", remedy="a udtf of rows, with useArrow=False")
     if given is None:
         message, expected = f"{name}: the return type of a table function is not given", 'its columns, such as "word STRING, n INT"'
