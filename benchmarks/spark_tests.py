@@ -251,7 +251,7 @@ class Trial:
 
     def _create(self, name: str) -> None:
         event = self._relations[name]
-        declared = ", ".join(f"`{column}` {kind.upper()}" for column, kind, _ in event.types)
+        declared = ", ".join(f"`{column}` {kind}" for column, kind, _ in event.types)
         self._session.sql(f"CREATE TABLE `{name}` ({declared})")
         with self._session.transaction() as tx:
             tx.insert(name, content(self._folder, event))

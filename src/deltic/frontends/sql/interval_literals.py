@@ -48,6 +48,8 @@ def bound(node: tree.IntervalText) -> Literal:
 
 def _from_to(node: tree.IntervalText, end: tree.Name) -> Literal:
     """INTERVAL '1 02:03' DAY TO MINUTE."""
+    if len(node.parts) > 1:
+        raise TypeMismatch("an INTERVAL of several parts with TO", span=node.span, expected=f"INTERVAL '…' unit TO {end.text.upper()}")
     ((amount, unit),) = node.parts
     type = None if unit is None else _type_of([unit.text.upper(), end.text.upper()])
     if type is None or unit is None or type.fields != (unit.text.upper(), end.text.upper()):
