@@ -45,6 +45,7 @@ _FROM_JSON: Final = [
 LINES: Final = (
     "1,2", "1", "1,2,3", ",", "", " 1 , x ", '"a,b",c', '"a\\"b",c', '"a""b",c', 'a"b,c', '"",x', '"x"y,z', '"x', "a\nb,c", "#a,b", "x\\,y", '"a\\\\b",c', "a,", '"a" ,b', "1.5,300", "-7,+8", "é,𝒳", "a\tb,c", "'a','b'", '"a\nb",c',
 )  # fmt: skip
+CLOCKS: Final = ("14:30", "1:2:3", "T14", "T14:30:45", "14:30:45.1234567", "14:30:45 UTC", " 14:30:45", "25:00:00", "14:60:00", "14:30:", "001:02:03")  # fmt: skip
 CELLS: Final = (
     "1", "-1", "+1", " 1", "1.0", "1e3", "300", "99999999999", "99999999999999999999", "true", "TRUE", "t", "NaN", "Inf", "-Inf", "Infinity", "inf", "nan", "1.5f", "0x1p3", "2020-01-02", "2020-1-2", "2020-01-02 03:04:05", "2020-01-02T03:04:05Z", "x",
     ".5", "5.", "1.239", "-0", "-0.0",
@@ -69,6 +70,6 @@ JSON_VALUES: Final[Mapping[str, list[str]]] = {
         "from_csv(u, 'a DOUBLE')", "from_csv(a, 'a STRING, b STRING, c STRING')", "from_csv('a;b', 'a STRING, b STRING', map('sep', ';'))", "from_csv('26/08/2015', 'a DATE', map('dateFormat', 'dd/MM/yyyy'))", "from_csv(NULL, 'a INT')",
         "from_csv('26/08/2015', 'a TIMESTAMP', map('timestampFormat', 'dd/MM/yyyy'))", "from_csv(to_csv(struct(s, i)), 's STRING, i INT')"],
     "to_csv": ["to_csv(struct(s, i))", "to_csv(struct(a, s, u))", "to_csv(struct(i, x, p, d, ts, b, f))", "to_csv(struct(k, js))", "to_csv(struct(ts, d), map('timestampFormat', 'dd/MM/yyyy', 'dateFormat', 'MM.yyyy'))", "to_csv(struct(s, a), map('sep', ';'))", "to_csv(struct(url, js))", "to_csv(struct(js, url))", "to_csv(struct(r, w))"],
-    "schema_of_csv": [*(f"schema_of_csv('{cell}')" for cell in CELLS), "schema_of_csv('1,abc')", "schema_of_csv('1;abc', map('sep', ';'))", "schema_of_csv('1,,\"x\",')"],
+    "schema_of_csv": [*(f"schema_of_csv('{cell}')" for cell in (*CELLS, *CLOCKS)), "schema_of_csv('1,abc')", "schema_of_csv('1;abc', map('sep', ';'))", "schema_of_csv('1,,\"x\",')"],
     "json_object_keys": ["json_object_keys(js)", *(f"json_object_keys({_quoted(text)})" for text in WHOLE)],
 }  # fmt: skip

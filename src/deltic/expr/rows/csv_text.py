@@ -24,6 +24,8 @@ WRITABLE: Final = (*READABLE, TIMESTAMP_NTZ)
 """The types without parameters that CSV has; also DECIMAL."""
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?")
+_CLOCK: Final = re.compile(r"\s*(\d{1,2}:|T\d{1,2}(:|$))")
+"""The beginning of a time without a date, which Spark takes for one of the current day."""
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _INFINITE: Final = ("NaN", "Infinity", "+Infinity", "-Infinity")
 _BLANKS: Final = "".join(map(chr, range(33)))
@@ -151,6 +153,8 @@ def _type_of(text: str) -> Type:
         return DOUBLE
     if _DAY.fullmatch(text) and parse_date(text) is not None:
         return DATE
-    if parse_timestamp(text) is not None:
+    if parse_timestamp(text) is not None or (
+        _CLOCK.match(text) and parse_timestamp(f"1970-01-01T{text.strip().removeprefix('T')}") is not None
+    ):
         return TIMESTAMP
     return BOOLEAN if text.lower() in ("true", "false") else STRING
