@@ -84,7 +84,7 @@ def test_a_new_view_over_accumulators_begins_with_those_that_there_are() -> None
         session.apply({"events": [{"k": 2, "v": 9, "_weight": 1}]})
         assert session.view("more").rows() == [{"k": 1, "total": 11}]
         session.apply({"events": [{"k": 2, "v": 300, "_weight": 1}]})
-        assert {"k": 2, "total": 300} in session.view("more").rows(), "a dropped key begins anew"
+        assert {"k": 2, "total": 300} in session.view("more").rows(), "a dropped key starts from init"
 
 
 def test_a_tick_touches_the_rows_of_the_tick_and_their_accumulators() -> None:
