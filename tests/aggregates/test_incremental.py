@@ -13,8 +13,9 @@ from program_plans import built_in
 from programs import expected
 from seeds import rotating
 
-FAST = 4
-SLOW = 2_000
+FAST = 2
+BLOCKS = 8
+BLOCK = 20
 
 
 def check(seed: int, folder: Path | None = None) -> None:
@@ -43,8 +44,9 @@ def test_random_groups_with_restarts_from_state(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_many_random_groups(tmp_path: Path) -> None:
-    for seed in rotating(SLOW):
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_many_random_groups(block: int, tmp_path: Path) -> None:
+    for seed in rotating(BLOCK * BLOCKS)[BLOCK * block : BLOCK * (block + 1)]:
         check(seed, tmp_path / str(seed) if seed % 8 == 0 else None)
 
 

@@ -10,6 +10,7 @@ REST: Final = "rest"
 _FILES: Final = {
     "checked": ("tests/kernels/test_checked_build.py",),
     "recursions": ("tests/runtimes/test_embedded_differential.py", "tests/lowering/", "tests/circuit/test_nested"),
+    "programs": ("tests/optimizer/", "tests/aggregates/test_incremental"),
     "cycles": ("tests/runtimes/test_cyclic_joins.py", "tests/circuit/test_multiway.py", "tests/wcoj/"),
     "spark": ("tests/runtimes/test_", "tests/spark/"),
     "sql": ("tests/frontends/", "tests/expr/"),
