@@ -49,6 +49,9 @@ output relation Path(x: s64, y: s64)
 Path(x, y) :- Now(x, y).
 Path(x, y) :- Path-2(x, y), Seen(x), not Path-1(y, x).
 Path(x, z) :- Path(x, y), Path(y, z).
+output relation Folded(k: s64, s: s64, n: usize)
+Folded(k, p.0, p.1) :- Event(k, v), Keys(k), var p = (k, v).stream_aggregate(k, |acc: (s64, usize), e, w| step(acc, e.1, w), (0, 1)).
+function step(acc: (s64, usize), v: s64, w: s64): Option<(s64, usize)> = if (v == 3) None else Some{{(acc.0 * 2 + v * w, acc.1 + 1)}}
 """
 
 

@@ -12,7 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from deltic.errors import Span, TypeMismatch, UnsafeRule, Unsupported
 from deltic.expr.nodes import Expr, Literal, columns_of
-from deltic.frontends.datalog.bind_term import GROUP_BY, TermBinder
+from deltic.frontends.datalog.accumulators import accumulate
+from deltic.frontends.datalog.bind_term import GROUP_BY, GROUPINGS, STREAM_AGGREGATE, TermBinder
 from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation, Declarations
 from deltic.frontends.datalog.groups import AGGREGATES, COLLECTIONS, aggregate_name, collection, group_call
 from deltic.frontends.datalog.kinds import Kind, UnionKind, VectorKind, stored
@@ -98,6 +99,8 @@ class BodyBinder:
             term = rest.pop(0)
             if isinstance(term, AssignmentTerm) and parts_of_kind(term.value, CallTerm, lambda call: call.name == GROUP_BY):
                 rest = self._group(term, rest)
+            elif isinstance(term, AssignmentTerm) and isinstance(term.value, CallTerm) and term.value.name == STREAM_AGGREGATE:
+                self._accumulate(term, term.value)
             else:
                 self.add(term)
 
@@ -235,11 +238,7 @@ class BodyBinder:
 
     def _group(self, term: AssignmentTerm, rest: list[Term]) -> list[Term]:
         """var x = e.group_by(k).f(…), or var g = e.group_by(k) and calls of functions of g in the rest, which is returned without them."""
-        if not isinstance(term.pattern, VariableTerm):
-            raise Unsupported("a group is assigned to one variable", span=term.pattern.span, expected="var x = e.group_by(k).sum()")
-        name = term.pattern.name
-        if name in self.kinds:
-            raise TypeMismatch(f"the variable {name} is bound already", span=term.pattern.span, remedy="choose another name")
+        name = self._group_name(term)
         call = term.value
         if isinstance(call, CallTerm) and call.name == GROUP_BY:
             calls = _calls_of(name, rest)
@@ -254,6 +253,14 @@ class BodyBinder:
             raise Unsupported("group_by is part of a larger term", span=term.value.span, remedy=remedy)
         self._aggregate(inner, {name: call}, term.span)
         return rest
+
+    def _group_name(self, term: AssignmentTerm) -> str:
+        """The new variable to which a group is assigned."""
+        if not isinstance(term.pattern, VariableTerm):
+            raise Unsupported("a group is assigned to one variable", span=term.pattern.span, expected="var x = e.group_by(k).sum()")
+        if term.pattern.name in self.kinds:
+            raise TypeMismatch(f"the variable {term.pattern.name} is bound already", span=term.pattern.span, remedy="choose another name")
+        return term.pattern.name
 
     def _aggregate(self, group: CallTerm, results: dict[str, CallTerm], span: Span) -> None:
         """Replaces the plan by its groups: the columns are the keys and the results of the calls."""
@@ -299,9 +306,27 @@ class BodyBinder:
             self._extend({name: self.binder.bind(term)})
         self._keep([name for name in self.kinds if name != whole])
 
+    def _accumulate(self, term: AssignmentTerm, call: CallTerm) -> None:
+        """Replaces the plan by a fold over its ticks: the columns are the keys and the accumulator."""
+        name = self._group_name(term)
+        if len(call.arguments) != 4:
+            raise TypeMismatch(
+                "stream_aggregate takes a key, a step and the first accumulator", span=call.span, expected=GROUPINGS[STREAM_AGGREGATE]
+            )
+        keys, values = _key_names(call.arguments[1], self.kinds), self.binder.values
+        value = self.binder.bind(call.arguments[0])
+        binder = replace(self.binder, values={})
+        self.plan, kind = accumulate(self.plan, {key: values[key] for key in keys}, value, call, binder)
+        columns = tuple((one, reference(self.plan.schema, i)) for i, one in enumerate((*keys, name)))
+        self.plan = Project(self.plan, columns)
+        self.kinds = {**{key: self.kinds[key] for key in keys}, name: kind}
+
     def _closure(self, closure: ClosureTerm, value: BoundTerm) -> BoundTerm:
         if len(closure.parameters) != 1:
             raise TypeMismatch("the closure takes one parameter", span=closure.span, expected="|x| …")
+        for type in closure.types:
+            if type is not None and self.declarations.kind(type) != value.kind:
+                raise TypeMismatch(f"the parameter {closure.parameters[0]} is {value.kind}", span=type.span, expected=str(value.kind))
         binder = self.binder
         return replace(binder, values={**binder.values, closure.parameters[0]: value}).bind(closure.body)
 

@@ -56,6 +56,12 @@ NESTING: Final = 60
 """How deep calls of a program's functions may be."""
 COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=")
 GROUP_BY: Final = "group_by"
+STREAM_AGGREGATE: Final = "stream_aggregate"
+GROUPINGS: Final = {
+    GROUP_BY: "var x = e.group_by(k).sum()",
+    STREAM_AGGREGATE: "var s = e.stream_aggregate((x, y), |acc, v, w| …, init)",
+}
+"""What replaces the variables of a body, and how it is written."""
 
 
 @dataclass(slots=True)
@@ -275,8 +281,8 @@ class TermBinder:
         return values
 
     def _call(self, term: CallTerm, expected: Kind | None) -> BoundTerm:
-        if term.name == GROUP_BY:
-            raise Unsupported("group_by is not allowed here", span=term.span, expected="var x = e.group_by(k).sum() as a part of a body")
+        if term.name in GROUPINGS:
+            raise Unsupported(f"{term.name} is not allowed here", span=term.span, expected=f"{GROUPINGS[term.name]} as a part of a body")
         declared = self.declarations.functions.get(term.name)
         if declared is not None:
             return self._declared(declared, term)

@@ -430,8 +430,10 @@ class Converter:
 
     def _closure(self, node: Any, *parts: Any) -> Term:
         *parameters, body = parts
-        names = tuple(str(one.children[0]) for one in parameters if one is not None)
-        return ClosureTerm(names, self.term(body), self.span(node))
+        pairs = [one.children for one in parameters if one is not None]
+        names = tuple(str(name) for name, _ in pairs)
+        types = tuple(None if type is None else self.type(type) for _, type in pairs)
+        return ClosureTerm(names, self.term(body), self.span(node), types)
 
     def _for(self, node: Any, *_: Any) -> NoReturn:
         remedy = "FlatMap makes a row of each element, and group_by aggregates rows"

@@ -9,7 +9,7 @@ from typing import Literal as OneOf
 
 from deltic.errors import Span, Unsupported
 from deltic.frontends.datalog.bind_body import FLAT_MAP
-from deltic.frontends.datalog.bind_term import GROUP_BY
+from deltic.frontends.datalog.bind_term import GROUP_BY, STREAM_AGGREGATE
 from deltic.frontends.datalog.groups import aggregate_name
 from deltic.frontends.datalog.rewriting import parts_of_kind
 from deltic.frontends.datalog.tree import AtomTerm, CallTerm, DatalogRule, OperationTerm, Term
@@ -42,7 +42,7 @@ def _read(body: Sequence[Term]) -> list[tuple[AtomTerm, OneOf["read", "negated",
     """The atoms of a body; those before an aggregate that is not monotone are aggregated."""
     found: list[tuple[AtomTerm, OneOf["read", "negated", "aggregated"], Span]] = []
     for term in body:
-        groups = parts_of_kind(term, CallTerm, lambda call: call.name == GROUP_BY)
+        groups = parts_of_kind(term, CallTerm, lambda call: call.name in (GROUP_BY, STREAM_AGGREGATE))
         calls = [call for call in parts_of_kind(term, CallTerm) if call.arguments and call.arguments[0] in groups]
         if groups and not (calls and all(aggregate_name(call.name) in MONOTONE for call in calls)):
             found = [(atom, "negated" if how == "negated" else "aggregated", groups[0].span) for atom, how, _ in found]

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deltic.errors import Unsupported
+from deltic.frontends.datalog.bind_term import STREAM_AGGREGATE
 from deltic.frontends.datalog.declarations import Declarations
 from deltic.frontends.datalog.rewriting import parts_of_kind
-from deltic.frontends.datalog.tree import AtomTerm, DatalogRule, IndexDeclaration, OperationTerm
+from deltic.frontends.datalog.tree import AtomTerm, CallTerm, DatalogRule, IndexDeclaration, OperationTerm
 from deltic.plan.nodes import OverTicks, Plan, Reference, TickRecursion, references
 from deltic.plan.streams import is_stream
 from deltic.schema import Schema
@@ -36,6 +37,10 @@ def check_streams(rule: DatalogRule, declarations: Declarations, recursive: set[
                 raise Unsupported(what, span=atom.span, remedy=remedy)
             if is_one and not atom.differentiated:
                 streams.append(atom)
+        for call in parts_of_kind(term, CallTerm, lambda one: one.name == STREAM_AGGREGATE):
+            if not streams:
+                raise Unsupported("stream_aggregate of a relation, which keeps its rows", span=call.span, remedy="group_by")
+            streams.clear()  # the accumulators are a relation
     if len(streams) > 1:
         remedy = f"{streams[1].name}'(…), the stream as a relation"
         raise Unsupported(f"a join of the streams {streams[0].name} and {streams[1].name}", span=streams[1].span, remedy=remedy)

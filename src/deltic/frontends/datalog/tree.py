@@ -157,11 +157,12 @@ class BlockTerm:
 
 @dataclass(frozen=True, slots=True)
 class ClosureTerm:
-    """|x| body."""
+    """|x| body. types: those that are written; of all parameters, or none."""
 
     parameters: tuple[str, ...]
     body: Term
     span: Span
+    types: tuple[TypeTerm | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,112 @@
+"""stream_aggregate: a fold over a stream by a function of Datalog, with one accumulator for each key.
+
+`var s = e.stream_aggregate((x, y), |acc, v, w| step, init)`: for each value v of e in a transaction, with its weight w, the accumulator
+of the key becomes the step's value. Values of a transaction are folded in their order. A step of Option<T>, where T is the type of init,
+drops the key by None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deltic.errors import TypeMismatch
+from deltic.expr.functions.signature import constant
+from deltic.expr.interpreter import evaluate
+from deltic.expr.nodes import Expr, UserFunction, Value
+from deltic.frontends.datalog.bind_term import GROUPINGS, STREAM_AGGREGATE, TermBinder
+from deltic.frontends.datalog.declarations import BoundTerm
+from deltic.frontends.datalog.kinds import S64, Kind, UnionKind, option, stored
+from deltic.frontends.datalog.tree import (
+    BlockTerm,
+    CallTerm,
+    ClosureTerm,
+    ConstructorTerm,
+    FunctionDeclaration,
+    IfTerm,
+    MatchTerm,
+    NamedTypeTerm,
+    Term,
+)
+from deltic.plan.columns import reference
+from deltic.plan.fingerprint import fingerprint
+from deltic.plan.nodes import Accumulate, Plan, Project, Values
+from deltic.schema import Field, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The function of an accumulator, for deltic.plan.nodes.Accumulate. step: over (accumulator, value, weight).
+
+    drops: the step is an Option, a struct of the tag and the accumulator.
+    """
+
+    step: Expr
+    init: Value
+    drops: bool
+
+    def __call__(self, held: Value, group: Iterable[tuple[Any, int]]) -> Value:
+        for row, weight in group:
+            held = evaluate(self.step, (self.init if held is None else held, row[0], weight))
+            if self.drops:
+                assert isinstance(held, tuple)
+                held = held[1]
+        return held
+
+
+def accumulate(plan: Plan, keys: Mapping[str, BoundTerm], value: BoundTerm, call: CallTerm, binder: TermBinder) -> tuple[Plan, Kind]:
+    """(the relation of the keys and the accumulator, the accumulator's kind). binder: of terms without variables. Raises TypeMismatch."""
+    closure, init = call.arguments[2:]
+    if not isinstance(closure, ClosureTerm) or len(closure.parameters) != 3:
+        raise TypeMismatch("the step is a closure of the accumulator, a value and its weight", span=closure.span, expected="|acc, v, w| …")
+    types = closure.types or (None, None, None)
+    first = binder.bind(init, None if types[0] is None else binder.declarations.kind(types[0]))
+    literal = constant(first.expr)
+    if literal is None:
+        raise TypeMismatch("the first accumulator is not a constant", span=init.span, expected=GROUPINGS[STREAM_AGGREGATE])
+    kinds = (first.kind, value.kind, S64)
+    _check_types(closure, kinds, binder)
+    schema = Schema(tuple(Field(name, stored(kind), False) for name, kind in zip(closure.parameters, kinds, strict=True)))
+    parameters = {name: BoundTerm(reference(schema, i), kind) for i, (name, kind) in enumerate(zip(closure.parameters, kinds, strict=True))}
+    drops = not _is_option(first.kind) and any(_may_drop(one, binder) for one in _results(closure.body))
+    step = replace(binder, values=parameters).bind(closure.body, option(first.kind) if drops else first.kind)
+    digest = fingerprint(Project(Values((), schema), (("step", step.expr), ("init", first.expr))))
+    name = next(str(i) for i in range(len(keys) + 2) if str(i) not in keys)
+    fold = Fold(step.expr, literal.value, drops)
+    function = UserFunction(f"{STREAM_AGGREGATE}.<lambda>", f"deltic.datalog.1.{digest}", (None, (name,)), 0, False, fold)
+    below = Project(plan, (*((key, bound.expr) for key, bound in keys.items()), (name, value.expr)))
+    columns = tuple((key, reference(below.schema, i)) for i, key in enumerate(keys))
+    returned = Schema((Field(name, stored(first.kind), False),))
+    return Accumulate(below, columns, (len(keys),), function, returned), first.kind
+
+
+def _check_types(closure: ClosureTerm, kinds: tuple[Kind, ...], binder: TermBinder) -> None:
+    for parameter, type, kind in zip(closure.parameters, closure.types or (None,) * len(kinds), kinds, strict=True):
+        if type is not None and binder.declarations.kind(type) != kind:
+            raise TypeMismatch(f"the parameter {parameter} is {kind}", span=type.span, expected=str(kind))
+
+
+def _results(term: Term) -> list[Term]:
+    """The terms whose value the term may have."""
+    match term:
+        case IfTerm():
+            return [*_results(term.then), *([] if term.otherwise is None else _results(term.otherwise))]
+        case MatchTerm():
+            return [one for _, result in term.cases for one in _results(result)]
+        case BlockTerm():
+            return _results(term.result)
+        case _:
+            return [term]
+
+
+def _may_drop(result: Term, binder: TermBinder) -> bool:
+    """Whether a result is an Option."""
+    if isinstance(result, ConstructorTerm):
+        return result.name in ("None", "Some")
+    declared = binder.declarations.functions.get(result.name) if isinstance(result, CallTerm) else None
+    return isinstance(declared, FunctionDeclaration) and isinstance(declared.type, NamedTypeTerm) and declared.type.name == "Option"
+
+
+def _is_option(kind: Kind) -> bool:
+    return isinstance(kind, UnionKind) and kind.name == "Option"
