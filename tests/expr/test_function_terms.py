@@ -9,25 +9,26 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.function_comparison import Ask, Term, bound, differences
-from benchmarks.function_samples import SCHEMA, sample_rows, table_of
+from benchmarks.function_samples import SCHEMA, Row, sample_rows, table_of
 from benchmarks.function_terms import TERMS
 from deltic.expr import can_fail
 from expr_check import check
+from parts import slow
 
 ROWS = sample_rows()
+NULLS = [(None,) * len(SCHEMA)] * 2
 CHUNK = 40
 TEXTS = [(name, sql) for name, texts in TERMS.items() for sql in texts]
 """Bound by the tests, not here: every worker imports this module, and binding all of them takes seconds."""
 
 
+@pytest.mark.parametrize("rows", [sample_rows(40), *slow(ROWS)], ids=len)
 @pytest.mark.parametrize("name", TERMS)
-def test_columns_equal_rows(name: str) -> None:
+def test_columns_equal_rows(name: str, rows: list[Row]) -> None:
     for sql in TERMS[name]:
         term = bound(name, sql)
-        check(term, ROWS, table_of)
-        check(term, [], table_of)
-        check(term, ROWS[7:8], table_of)
-        check(term, [(None,) * len(SCHEMA)] * 2, table_of)
+        for some in (rows, [], rows[7:8], NULLS):
+            check(term, some, table_of)
 
 
 @pytest.fixture(scope="module")

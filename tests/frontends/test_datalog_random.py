@@ -22,7 +22,7 @@ from deltic.session.draft import Draft
 
 FAST = 12
 SLOW = 10_000
-ON_SPARK = 3
+ON_SPARK = 1
 SLOW_ON_SPARK = 100
 TICKS = 4
 

@@ -19,9 +19,10 @@ from deltic.plan.show import show
 from deltic.plan.walk import nodes
 from deltic.storage.program import CLOCK
 from engines import embedded
+from parts import slow
 from random_joins import ALL, NOW, SEEN_THROUGH, TABLES, Wrapping, conditioned, permuted, random_atoms, random_join, random_tables, timed
 
-SEEDS = range(150)
+SEEDS = range(80)
 TIMED = (22, 49)
 
 
@@ -47,7 +48,7 @@ def test_a_cycle_is_a_multiway_join_through_filters_of_all_kinds_and_beside_othe
         cyclic += is_cyclic(atoms)
         assert formed(after) is is_cyclic(atoms), f"seed {seed}, {atoms}\n{show(plan)}\n{show(after)}"
         assert not list(binary_cycles(after)), f"seed {seed}, {atoms}\n{show(plan)}\n{show(after)}"
-    assert len(SEEDS) / 4 < cyclic < len(SEEDS) * 3 / 4
+    assert len(SEEDS) / 5 < cyclic < len(SEEDS) * 3 / 4
 
 
 @pytest.mark.parametrize(("wrappings", "loose"), [(ALL, False), (ALL, True), ((), True)])
@@ -59,10 +60,10 @@ def test_a_cycle_is_a_multiway_join_or_there_is_a_note_why_not(wrappings: tuple[
             notes = list(binary_cycles(after))
             noted += bool(notes)
             assert formed(after) or notes, f"seed {seed}, {atoms}\n{show(plan)}\n{show(after)}"
-    assert noted > 8
+    assert noted > 2
 
 
-@pytest.mark.parametrize("first", range(0, 200, 50))
+@pytest.mark.parametrize("first", [0, *slow(*range(50, 400, 50))])
 def test_a_formed_join_means_the_same_and_fails_nowhere_else(first: int) -> None:
     meant = 0
     for seed in range(first, first + 50):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pytest
@@ -17,6 +17,9 @@ from deltic.types import frozen_list
 from expr_terms import alike, outcome, table_of
 
 Table = Callable[[Sequence[tuple[Value, ...]]], pa.Table]
+KEPT: Final = 64
+_COLUMNS: dict[tuple[Any, ...], tuple[Sequence[tuple[Value, ...]], list[pa.Array]]] = {}
+"""Rows and their columns, by the rows' identity: 0.0 and -0.0 are equal, and different."""
 
 
 def check(term: Any, rows: Sequence[tuple[Value, ...]], table: Table = table_of) -> None:
@@ -44,5 +47,10 @@ def check(term: Any, rows: Sequence[tuple[Value, ...]], table: Table = table_of)
 
 
 def columns_of(rows: Sequence[tuple[Value, ...]], table: Table = table_of) -> list[pa.Array]:
-    """The rows' columns, one array each."""
-    return [column.combine_chunks() for column in table(rows).columns]
+    """The rows' columns, one array each; kept, since thousands of terms are evaluated on the same rows."""
+    key = (table, *map(id, rows))
+    if key not in _COLUMNS:
+        if len(_COLUMNS) == KEPT:
+            _COLUMNS.clear()
+        _COLUMNS[key] = rows, [column.combine_chunks() for column in table(rows).columns]
+    return _COLUMNS[key][1]
