@@ -56,12 +56,20 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Without Python's collector of cycles, which takes a quarter of the time: it walks the trees of rewritten modules again and again."""
+    """Without Python's collector of cycles, which takes a quarter of the time: it walks the trees of rewritten modules again and again.
+
+    What is collected by then stays to the end, so that later collections leave it out: they took a tenth of the tests' time.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
+        gc.freeze()
         gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()  # extensions complain about what is left at exit
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
