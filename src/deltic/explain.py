@@ -309,7 +309,7 @@ def _inputs(node: Node, peers: Sequence[Node], around: Sequence[str]) -> tuple[s
 def _key(node: Node, peers: Sequence[Node], circuit: Dataflow) -> str:
     operator = node.operator.flat if isinstance(node.operator, NestedJoin) else node.operator
     if isinstance(operator, JoinOperator | SemiJoin):
-        return ", ".join(word_names(peers[node.inputs[0]].shape)[: operator.key])
+        return ", ".join(dict.fromkeys(word_names(peers[node.inputs[0]].shape)[: operator.key]))
     if isinstance(operator, Exchange) and operator.key is not None:
         return ", ".join(word_names(node.shape)[w] for w in operator.key)
     if node.owns in circuit.arrangements:

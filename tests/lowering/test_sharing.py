@@ -206,3 +206,100 @@ def test_copies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["state", "show", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "copy of e (dst, src)" in shown and "rows of e are held in 2 arrangements" in shown
+
+
+NULLABLE = {
+    **{name: VIEWS[name] for name in ("triangles", "squares", "hops")},
+    "counted": f"SELECT count(*) AS a, count(DISTINCT t.a) AS b FROM ({VIEWS['triangles']}) t",
+    "siblings": "SELECT x.dst AS a, y.dst AS b FROM e x JOIN e y ON x.src = y.src",
+    "both": "SELECT x.src AS a, y.src AS b FROM e x JOIN e y ON x.src = y.src AND x.dst = y.dst",
+    "ends": "SELECT x.src AS a, x.dst AS b FROM e x WHERE NOT EXISTS (SELECT * FROM e y WHERE y.src = x.dst)",
+    "inner": "SELECT x.src AS a, x.dst AS b FROM e x WHERE EXISTS (SELECT * FROM e y WHERE y.src = x.dst)",
+    "kept": "SELECT x.src AS a, y.dst AS b FROM e x LEFT JOIN e y ON x.dst = y.src",
+    "sums": "SELECT x.src AS a, count(*) AS b FROM e x JOIN e y ON x.dst = y.src GROUP BY x.src",
+    "reach": """WITH RECURSIVE r AS (SELECT src AS a, dst AS b FROM e UNION SELECT r.a, e.dst AS b FROM r JOIN e ON r.b = e.src)
+        SELECT a, b FROM r""",
+}
+Nullable = Counter[tuple[int | None, int | None]]
+
+
+def nullable_script(kind: str, columns: tuple[str, str], views: dict[str, str] = NULLABLE) -> str:
+    table = f"CREATE TABLE e (src {kind} {columns[0]}, dst {kind} {columns[1]});"
+    return table + ";".join(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in views.items())
+
+
+def with_nulls(edges: Nullable) -> dict[str, Counter[tuple[object, ...]]]:
+    """By nested loops, in which NULL equals nothing."""
+    rows = sorted(edges.elements(), key=repr)
+    follows = {row: [next for next in rows if row[1] is not None and next[0] == row[1]] for row in set(rows)}
+    counts: dict[str, Counter[tuple[object, ...]]] = {view: Counter() for view in NULLABLE}
+    for a, b in rows:
+        for _, c in follows[a, b]:
+            counts["hops"][a, c] += 1
+            counts["sums"][a,] += 1
+            for _, d in follows[b, c]:
+                counts["triangles"][a, b, c] += d is not None and d == a
+                counts["squares"].update((a, b, c, d) for _, last in follows[c, d] if last is not None and last == a)
+        counts["siblings"].update((b, other) for same, other in rows if a is not None and same == a)
+        counts["both"].update((a, a) for other in rows if None not in (a, b) and other == (a, b))
+        counts["inner" if follows[a, b] else "ends"][a, b] += 1
+        counts["kept"].update((a, c) for _, c in follows[a, b] or [(None, None)])
+    counts["sums"] = Counter((a, n) for (a,), n in counts["sums"].items())
+    triangles = +counts["triangles"]
+    counts["counted"] = Counter([(triangles.total(), len({a for a, _, _ in triangles}))])
+    reach = set(rows)
+    while more := {(a, c) for a, b in reach for d, c in rows if b is not None and d == b} - reach:
+        reach |= more
+    counts["reach"] = Counter(reach)
+    return {view: +rows for view, rows in counts.items()}
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("kind", ["BIGINT", "INT"])
+@pytest.mark.parametrize("columns", [("", ""), ("NOT NULL", ""), ("", "NOT NULL")])
+def test_nullable_columns_are_held_as_often_as_others(kind: str, shards: int, columns: tuple[str, str]) -> None:
+    """On several shards the table's own arrangement, which has rows with NULLs, serves no join by nullable keys; in scopes neither."""
+    listed = []
+    views = {name: query for name, query in NULLABLE.items() if name not in ("reach", "both" if shards > 1 else "")}
+    for each in (("NOT NULL", "NOT NULL"), columns):
+        with deltic.Session(shards=shards) as session:
+            session.program(nullable_script(kind, each, views))
+            listed.append(Counter((copy.table, copy.columns) for copy in held(session)))
+    assert listed[0] == listed[1] and listed[0].total() < 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns"),
+    [
+        ("BIGINT", ("", "")),
+        ("BIGINT", ("NOT NULL", "")),
+        ("BIGINT", ("", "NOT NULL")),
+        ("STRING", ("", "")),
+        ("INT", ("", "NOT NULL")),
+    ],
+)
+def test_nulls_match_nothing_in_shared_arrangements(tmp_path: Path, kind: str, columns: tuple[str, str]) -> None:
+    edges, rng = Nullable(), random.Random(f"{kind} {columns}")
+
+    def value(constraint: str) -> int | None:
+        return rng.randrange(5) if constraint or rng.random() < 0.6 else None
+
+    def written(row: tuple[int | None, int | None]) -> dict[str, object]:
+        values = [str(part) if kind == "STRING" and part is not None else part for part in row]
+        return dict(zip(("src", "dst"), values, strict=True))
+
+    def read(rows: Counter[tuple[object, ...]]) -> Counter[tuple[object, ...]]:
+        return Counter({tuple(int(v) if isinstance(v, str) else v for v in row): n for row, n in rows.items()})
+
+    for shards in (1, 3, 1):
+        with opened(tmp_path, shards, nullable_script(kind, columns)) as session:
+            assert session.last_tick is None or not session.last_tick.changes or not edges
+            for _ in range(2):
+                new = [(value(columns[0]), value(columns[1])) for _ in range(6)]
+                removed = rng.sample(sorted(edges.elements(), key=repr), min(4, edges.total()))
+                with session.transaction() as tx:
+                    tx.insert("e", [written(row) for row in new])
+                    tx.delete("e", [written(row) for row in removed])
+                edges.update(new)
+                edges.subtract(removed)
+                assert {view: read(rows) for view, rows in content(session).items()} == with_nulls(edges)

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from deltic.circuit.nodes import ArrangementSpec, Dataflow, Level, Node, NodeKind, Port, Shape
-from deltic.circuit.operator import Operator
+from deltic.circuit.operator import OMITTED, Operator
 from deltic.circuit.operators.accumulate import AccumulateOperator
 from deltic.circuit.operators.arrange import Arrange
 from deltic.circuit.operators.child import Child
@@ -213,8 +213,9 @@ def _canonical_fields(value: object, named: bool) -> str:
     form = _canonical_form(kind)
     if form is None:
         return repr(repr(value))
-    name, compared, names_count = form
-    return _nested([name, *[canonical(getattr(value, field), named=named or names_count) for field in compared]])
+    name, compared, optional, names_count = form
+    present = [field for field, default in optional if getattr(value, field) != default] if optional else ()
+    return _nested([name, *[canonical(getattr(value, field), named=named or names_count) for field in (*compared, *present)]])
 
 
 def _nested(parts: Sequence[str]) -> str:
@@ -223,13 +224,18 @@ def _nested(parts: Sequence[str]) -> str:
 
 
 @cache
-def _canonical_form(kind: type) -> tuple[str, tuple[str, ...], bool] | None:
-    """(the repr of its name in ids, its compared fields, whether names of columns in it count); None if the class is not a dataclass."""
+def _canonical_form(kind: type) -> tuple[str, tuple[str, ...], tuple[tuple[str, object], ...], bool] | None:
+    """(the repr of its name in ids, its compared fields, those of OMITTED with their defaults, whether names of columns in it count).
+
+    None if the class is not a dataclass.
+    """
     if not dataclasses.is_dataclass(kind):
         return None
-    compared = tuple(field.name for field in dataclasses.fields(kind) if field.compare)
+    fields = [field for field in dataclasses.fields(kind) if field.compare]
+    compared = tuple(field.name for field in fields if OMITTED not in field.metadata)
+    optional = tuple((field.name, field.default) for field in fields if OMITTED in field.metadata)
     name = str(kind.__name__)
-    return repr(STATE_NAMES.get(name, name.removesuffix("Operator"))), compared, issubclass(kind, NAMED)
+    return repr(STATE_NAMES.get(name, name.removesuffix("Operator"))), compared, optional, issubclass(kind, NAMED)
 
 
 @cache

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from deltic.circuit.measures import carry_pairs
 from deltic.circuit.operator import Context, Delta
+from deltic.circuit.operators.keys import key_words
 from deltic.circuit.rules import Limb, PlannedStep, PrefixFilter, Rule, Scaling
 from deltic.errors import WeightOverflow
 from deltic.trace.rows import Rows
@@ -35,7 +36,7 @@ class Prefixes:
     @staticmethod
     def of(rule: Rule, change: Delta) -> Prefixes:
         """The first prefixes of a rule."""
-        columns = {position: change.columns[word] for position, word in enumerate(rule.start)}
+        columns = dict(enumerate(key_words(change, rule.start)))
         started = Prefixes(columns, tuple(change.weights[factor] for factor in rule.plan.factors))
         return started if rule.plan.scaling is None else started.scaled(rule.plan.scaling)
 

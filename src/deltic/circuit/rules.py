@@ -115,9 +115,10 @@ class Product:
 class Rule:
     """A delta rule.
 
-    port: the input whose change it starts from. start: the words of the change that form the first prefix. output: the prefix positions of
-    the output words. weights: the output weights. limbs: pairs (high, low) of output weights whose value is high · 2^32 + low, where the
-    relations have such weights; limbs of words are derived. dimensions: the cube's dimension of each position; None, or absent, for none.
+    port: the input whose change it starts from. start: the words of the change that form the first prefix; ONE adds the constant 1, by
+    which flag words are looked up. output: the prefix positions of the output words. weights: the output weights. limbs: pairs (high, low)
+    of output weights whose value is high · 2^32 + low, where the relations have such weights; limbs of words are derived. dimensions: the
+    cube's dimension of each position; None, or absent, for none.
     """
 
     port: int

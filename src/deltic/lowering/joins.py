@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 
 from deltic.circuit.nodes import Shape
 from deltic.circuit.operators.join import JoinOperator
+from deltic.circuit.operators.keys import ONE, Keys
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.expr.nodes import Call, Column, Expr, Literal
 from deltic.lowering.keys import stored_position
 from deltic.lowering.protocol import PlanLowering
-from deltic.lowering.streams import ZERO, Arranged, is_any_null, is_not_null, normalized
+from deltic.lowering.streams import ZERO, Arranged, Nulls, Streams, is_any_null, is_not_null, normalized
 from deltic.plan.columns import map_columns, reference
 from deltic.plan.nodes import Filter, Join, Plan, Project, Union, Weighted, references
 from deltic.plan.signs import may_be_negative
@@ -26,11 +27,30 @@ from deltic.trace.encoding import words_of
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a join: the arrangement, and for each payload field its words there. content: the identity of its rows by key."""
+    """One side of a join: the arrangement, and for each payload field its words there.
+
+    content: the identity of its rows that have a key. values: the words of the key, without flags. nulls: the words that are NULL in rows
+    without a key, which match nothing; () if it has no such rows.
+    """
 
     arranged: Arranged
     payload: tuple[tuple[int, ...], ...]
     content: str
+    values: tuple[int, ...]
+    nulls: Nulls = ()
+
+    @staticmethod
+    def of(streams: Streams, arranged: Arranged, fields: Sequence[int], content: str, keys: int) -> Side:
+        """The payload is that of these fields. The first `keys` of a row are the key, without flags: it is not NULL in a match."""
+        fields_of = enumerate(zip(streams.schema(arranged.node), arranged.fields, strict=True))
+        words = tuple(w[-words_of(f.type, False) :] if i < keys else w for i, (f, w) in fields_of)
+        values = tuple(word for key in words[:keys] for word in key)
+        return Side(arranged, tuple(words[f] for f in fields), content, values, streams.nulls(arranged.node, keys))
+
+    def key_from(self, other: Side) -> tuple[int, ...]:
+        """The words of this side's key, as positions in the rows of the other side, whose keys are of the same types."""
+        values = dict(zip(self.values, other.values, strict=True))
+        return tuple(values.get(word, ONE) for word in range(self.arranged.key))
 
 
 def lower_join(lowering: PlanLowering, plan: Join) -> int:
@@ -60,13 +80,12 @@ def with_ordered_keys(plan: Join) -> Join:
 
 
 def side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payload: Sequence[Expr]) -> Side:
-    """Arranges `payload` (expressions over the stream) by `keys`, without the rows that have a NULL key."""
-    names = [f"k{i}" for i in range(len(keys))]
-    key_fields = [Field(n, k.type, False) for n, k in zip(names, keys, strict=True)]
+    """Arranges `payload` (expressions over the stream) by `keys`, with the rows that have a NULL key only if the streams keep them."""
+    key_fields = [Field(f"k{i}", k.type, k.nullable) for i, k in enumerate(keys)]
     places: list[int] = []
     extra: list[Expr] = []
     for expr in payload:
-        place = _same_words(expr, keys)
+        place = list(keys).index(expr) if expr in keys and not expr.type.has_zeros else None
         if place is None and expr in extra:
             place = len(keys) + extra.index(expr)
         if place is None:
@@ -74,9 +93,16 @@ def side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payload: Seq
             extra.append(expr)
         places.append(place)
     fields = [*key_fields, *(Field(f"p{i}", e.type, e.nullable) for i, e in enumerate(extra))]
-    mapped = lowering.streams.map(stream, [*map(normalized, keys), *extra], Schema(tuple(fields)), is_not_null(keys))
-    content = content_of(lowering, mapped, places)
-    return table_side(lowering, stream, keys, payload, content) or arranged_by_key(lowering, mapped, keys, places)
+    mapped = lowering.streams.map(stream, [*map(normalized, keys), *extra], Schema(tuple(fields)))
+    return table_side(lowering, stream, mapped, keys, payload, places) or arranged_by_key(lowering, mapped, keys, places)
+
+
+def with_key(lowering: PlanLowering, mapped: int, keys: int) -> int:
+    """The rows whose first `keys` fields are not NULL, which these fields then state."""
+    schema = lowering.streams.schema(mapped)
+    columns = [reference(schema, i) for i in range(len(schema))]
+    target = Schema(tuple(replace(f, nullable=f.nullable and i >= keys) for i, f in enumerate(schema)))
+    return mapped if target == schema else lowering.streams.map(mapped, columns, target, is_not_null(columns[:keys]))
 
 
 def content_of(lowering: PlanLowering, mapped: int, places: Sequence[int]) -> str:
@@ -85,15 +111,21 @@ def content_of(lowering: PlanLowering, mapped: int, places: Sequence[int]) -> st
 
 
 def arranged_by_key(lowering: PlanLowering, mapped: int, keys: Sequence[Expr], places: Sequence[int]) -> Side:
-    width = lowering.streams.shape(mapped).layout.slices[len(keys) - 1].stop
-    route = () if list(keys) == [ZERO] else tuple(range(width))
-    arranged = lowering.streams.arrange(lowering.streams.exchange(mapped, route), len(keys))
-    return Side(arranged, tuple(arranged.fields[p] for p in places), content_of(lowering, mapped, places))
+    """The fields `places` of a stream arranged by its first fields, the keys."""
+    streams, present = lowering.streams, with_key(lowering, mapped, len(keys))
+    rows = mapped if streams.keeps_nulls else present
+    slices = zip(streams.schema(rows).fields[: len(keys)], streams.shape(rows).layout.slices, strict=False)
+    route = tuple(word for f, s in slices for word in range(s.stop - words_of(f.type, False), s.stop))
+    arranged = streams.arrange(streams.exchange(rows, () if list(keys) == [ZERO] else route), len(keys))
+    return Side.of(streams, arranged, places, content_of(lowering, present, places), len(keys))
 
 
-def table_side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payload: Sequence[Expr], content: str) -> Side | None:
+def table_side(
+    lowering: PlanLowering, stream: int, mapped: int, keys: Sequence[Expr], payload: Sequence[Expr], places: Sequence[int]
+) -> Side | None:
     """The table's own arrangement, if it is partitioned by the keys or, on a single shard, sorted by them first; else None.
 
+    mapped: the stream with the keys first; its fields `places` are the payload.
     It is sorted by the primary key, then by the other columns. The join must read plain columns that identify rows: with fewer columns,
     a separate arrangement has fewer rows, since equal ones are merged.
     """
@@ -104,25 +136,20 @@ def table_side(lowering: PlanLowering, stream: int, keys: Sequence[Expr], payloa
     node = lowering.streams.builder.nodes[source]
     assert isinstance(node.operator, TableInput) and node.owns is not None
     key_fields = [fields[e.index] for e in keys if isinstance(e, Column)]
-    if key_fields != list(range(len(key_fields))) or any(k.nullable or k.type.has_zeros for k in keys):
+    if key_fields != list(range(len(key_fields))) or any(k.type.has_zeros for k in keys):
+        return None
+    if any(k.nullable for k in keys) and not lowering.streams.keeps_nulls:
         return None
     table = node.operator.table
     read = {fields[e.index] for e in (*keys, *payload) if isinstance(e, Column)}
     if not read.issuperset(range(len(table.key) or len(table.schema))):
         return None
     arranged = lowering.streams.arranged(source, node.owns, len(key_fields))
-    if lowering.streams.single:
-        arranged = replace(arranged, partition=tuple(range(arranged.key)))
-    elif arranged.partition != tuple(range(arranged.key)):
+    if not lowering.streams.single and arranged.partition != tuple(range(arranged.key)):
         return None
-    return Side(arranged, tuple(arranged.fields[fields[e.index]] for e in payload if isinstance(e, Column)), content)
-
-
-def _same_words(expr: Expr, keys: Sequence[Expr]) -> int | None:
-    """The position of a key that has the same words as the expression, given that no key is NULL."""
-    if expr.type.has_zeros or words_of(expr.type, expr.nullable) != words_of(expr.type, False):
-        return None
-    return list(keys).index(expr) if expr in keys else None
+    content = content_of(lowering, with_key(lowering, mapped, len(keys)), places)
+    side = Side.of(lowering.streams, arranged, [fields[e.index] for e in payload if isinstance(e, Column)], content, len(keys))
+    return replace(side, arranged=replace(arranged, partition=side.values))
 
 
 def joined(
@@ -136,23 +163,42 @@ def joined(
 ) -> int:
     """The join of two arranged sides. order: (side, payload field) for each field of `schema`.
 
-    If a field is NOT NULL in `schema` but nullable in its side, it has no NULLs there, and its flag word is left out.
+    If a field is NOT NULL in `schema` but nullable in its side, it has no NULLs there, and its flag word is left out. The flag of a
+    nullable key is added after the join.
     """
     a, b = left.arranged, right.arranged
-    widths = [words_of(field.type, field.nullable) for field in schema]
-    output = tuple((s, word) for (s, i), n in zip(order, widths, strict=True) for word in (left, right)[s].payload[i][-n:])
-    operator = JoinOperator(a.id, b.id, a.key, ((a.width, a.weights), (b.width, b.weights)), output, weights, limbs)
-    partition = _joined_partition(a.partition, output)
-    builder, shape = lowering.streams.builder, Shape(schema, len(weights))
-    content = builder.digest("join", left.content, right.content, a.key, tuple(order), shape, weights, limbs)
-    return builder.add(operator, (a.node, b.node), shape, partition, reads=(a.id, b.id), content=content)
+    payload = [(left, right)[s].payload[i] for s, i in order]
+    narrow = _narrowed(schema, payload)
+    widths = [words_of(field.type, field.nullable) for field in narrow]
+    output = tuple((s, word) for (s, _), words, n in zip(order, payload, widths, strict=True) for word in words[-n:])
+    keys = _sought(left, right)
+    operator = JoinOperator(a.id, b.id, a.key, ((a.width, a.weights), (b.width, b.weights)), output, weights, limbs, keys=keys)
+    partition = _joined_partition(left, right, output)
+    builder, shape = lowering.streams.builder, Shape(narrow, len(weights))
+    content = builder.digest("join", left.content, right.content, len(left.values), tuple(order), shape, weights, limbs)
+    inputs = tuple(lowering.streams.not_null(side.arranged.node, side.nulls) for side in (left, right))
+    return lowering.streams.conform(builder.add(operator, inputs, shape, partition, reads=(a.id, b.id), content=content), schema)
 
 
-def _joined_partition(key: tuple[int, ...] | None, output: tuple[tuple[int, int], ...]) -> tuple[int, ...] | None:
-    if not key:
-        return key
+def _narrowed(schema: Schema, payload: Sequence[Sequence[int]]) -> Schema:
+    """The schema, NOT NULL where the words of a field have no flag."""
+    fields = (replace(f, nullable=f.nullable and len(w) == words_of(f.type, True)) for f, w in zip(schema, payload, strict=True))
+    return Schema(tuple(fields))
+
+
+def _sought(left: Side, right: Side) -> Keys:
+    """The words by which each side looks up the other; () if these are the first of both."""
+    keys = (right.key_from(left), left.key_from(right))
+    return () if keys[0] == keys[1] == tuple(range(left.arranged.key)) else keys
+
+
+def _joined_partition(left: Side, right: Side, output: tuple[tuple[int, int], ...]) -> tuple[int, ...] | None:
+    """The places in the output of the words by which the left side is partitioned, part of its key."""
+    if not left.arranged.partition:
+        return left.arranged.partition
     places = {pair: place for place, pair in reversed(list(enumerate(output)))}
-    words = [places.get((0, w), places.get((1, w))) for w in key]
+    same = dict(zip(left.values, right.values, strict=True))
+    words = [places.get((0, word), places.get((1, same[word]))) for word in left.arranged.partition]
     return None if None in words else tuple(word for word in words if word is not None)
 
 
@@ -201,12 +247,16 @@ def _once(plan: Plan) -> Plan:
 
 def _semi_keyed(lowering: PlanLowering, left: Side, right: Side, schema: Schema, anti: bool) -> int:
     a, b = left.arranged, right.arranged
+    narrow = _narrowed(schema, left.payload)
     output = tuple(word for words in left.payload for word in words)
-    operator = SemiJoin(a.id, b.id, a.key, a.width, b.width, output, anti)
-    partition = _joined_partition(a.partition, tuple((0, w) for w in output))
+    keys = _sought(left, right)
+    operator = SemiJoin(a.id, b.id, a.key, a.width, b.width, output, anti, keys)
+    partition = _joined_partition(left, right, tuple((0, w) for w in output))
     builder = lowering.streams.builder
-    content = builder.digest("semijoin", left.content, right.content, a.key, anti)
-    return builder.add(operator, (a.node, b.node), Shape(schema), partition, reads=(a.id, b.id), content=content)
+    content = builder.digest("semijoin", left.content, right.content, len(left.values), anti)
+    inputs = tuple(lowering.streams.not_null(side.arranged.node, side.nulls) for side in (left, right))
+    node = builder.add(operator, inputs, Shape(narrow), partition, reads=(a.id, b.id), content=content)
+    return lowering.streams.conform(node, schema)
 
 
 def _semi_whole(lowering: PlanLowering, left: int, matches: int, anti: bool) -> int:
@@ -223,7 +273,7 @@ def _semi_whole(lowering: PlanLowering, left: int, matches: int, anti: bool) -> 
 
 def _whole(lowering: PlanLowering, arranged: Arranged) -> Side:
     """The arrangement as a side whose keys are all of its fields."""
-    return Side(arranged, arranged.fields, content_of(lowering, arranged.node, range(len(arranged.fields))))
+    return Side(arranged, arranged.fields, content_of(lowering, arranged.node, range(len(arranged.fields))), tuple(range(arranged.width)))
 
 
 def _semi_scoped(lowering: PlanLowering, left: int, kept: Side, present: int, anti: bool) -> int:

@@ -3,6 +3,9 @@
 A shared variable is one word, since it is never NULL; other variables have the words of their field. Rules, occurrences and views share
 equal arrangements. In a scope the builder gives the operator its nested form.
 
+Where arrangements keep rows with NULLs in shared columns, these match nothing: the changes that rules start from are without them, a flag
+word is looked up as the constant 1, and a variable that only columns without flags bind is tested.
+
 On several shards the rows of each arrangement are replicated by a cube of the shared variables (circuit/cube.py), so that each shard
 computes its own part of the result. On a single shard, and in scopes, all rows are on the home shard, where joins of any shape share
 arrangements.
@@ -19,17 +22,21 @@ from dataclasses import dataclass, replace
 from deltic.aggregates.definition import Measure
 from deltic.circuit.cube import Cube, Placement
 from deltic.circuit.nodes import Shape
+from deltic.circuit.operators.keys import ONE
 from deltic.circuit.operators.map import Map
 from deltic.circuit.operators.multiway import MultiwayJoinOperator
 from deltic.circuit.rules import Extend, Fetch, Limb, PrefixFilter, Product, Rule, RuleAtom, Step
-from deltic.expr.nodes import Column, Expr, columns_of
+from deltic.expr.nodes import Call, Column, Expr, columns_of
 from deltic.lowering.delta_rules import Bind, DeltaRule, Index, Need, Take, delta_rules, size_of
 from deltic.lowering.protocol import PlanLowering
-from deltic.lowering.streams import Arranged, is_not_null
+from deltic.lowering.streams import FLAG, Arranged, Nulls, is_not_null
 from deltic.lowering.weighing import Weighing
 from deltic.plan.columns import columns_of_all, conjunction, conjuncts, reference, remap
 from deltic.plan.nodes import MultiwayJoin
-from deltic.schema import Field, Schema
+from deltic.schema import BOOLEAN, Field, Schema
+
+Port = tuple[str, Nulls]
+"""An input of the join: (arrangement, the words that are NULL in rows that it leaves out)."""
 
 
 def lower_multiway_join(lowering: PlanLowering, plan: MultiwayJoin) -> int:
@@ -137,14 +144,14 @@ class _Joining:
     def lower(self, *, steady: bool) -> int:
         """The stream. steady: a row must be removed on the shard that added it, because readers may keep rows without an exchange."""
         builder = self.streams.builder
-        streams = {index: self._stream(index) for rule in self.rules for index in rule.indexes}
-        arranged = {index: self._arranged(index, stream) for index, stream in streams.items()}
-        ports = tuple({a.id: a for a in arranged.values()}.values())  # different plans may have one stream
+        indexes = list(dict.fromkeys(index for rule in self.rules for index in rule.indexes))
+        arranged = {index: self._arranged(index, self._stream(index, self.streams.keeps_nulls)) for index in indexes}
+        ports, sources = self._ports(arranged), {a.id: a.node for a in arranged.values()}
         placed = () if steady or self.cube is None else tuple(map(self._placements, arranged))
         operator = MultiwayJoinOperator(self._rules(arranged), cube=self.cube, placed=placed)
-        unspread = {index: replace(arranged[index], id=builder.nodes[stream].content) for index, stream in streams.items()}
-        relation = builder.digest("multiway join", steady, *self._rules(unspread))
-        inputs, reads = tuple(port.node for port in ports), tuple(port.id for port in ports)
+        relation = builder.digest("multiway join", steady, *self._rules({index: self._unspread(index) for index in indexes}))
+        inputs = tuple(self.streams.not_null(sources[name], nulls) for name, nulls in ports)
+        reads = tuple(sources)
         shape = Shape(self.schema, 1 + len(self.summed))  # the partition is None on a single shard too, so that readers have the same ids
         return builder.add(operator, inputs, shape, None, reads=reads, relation=relation)
 
@@ -164,14 +171,18 @@ class _Joining:
         )
         return Cube(len(self.plan.shared), relations)
 
-    def _stream(self, index: Index) -> int:
-        """The rows of an index, in the order of its columns."""
-        schema = index.source.schema
-        columns = [reference(schema, i) for i in index.order]
-        keys = columns[: index.shared]
-        fields = [Field(f.name, f.type, f.nullable and i >= index.shared) for i, f in enumerate(schema[c] for c in index.order)]
-        rows = self.lowering.relation(index.source)
-        return self.streams.map(rows, columns, Schema(tuple(fields)), is_not_null(keys), index.measures)
+    def _stream(self, index: Index, keeps_nulls: bool) -> int:
+        """The rows of an index, in the order of its columns. keeps_nulls: also those with NULL in a shared column."""
+        columns = [reference(index.source.schema, i) for i in index.order]
+        fields = (index.source.schema[column] for column in index.order)
+        schema = Schema(tuple(Field(f.name, f.type, f.nullable and (keeps_nulls or i >= index.shared)) for i, f in enumerate(fields)))
+        present = None if keeps_nulls else is_not_null(columns[: index.shared])
+        return self.streams.map(self.lowering.relation(index.source), columns, schema, present, index.measures)
+
+    def _unspread(self, index: Index) -> Arranged:
+        """The index as part of the join's identity, which depends neither on shards nor on whether rows with NULLs are kept."""
+        stream = self._stream(index, keeps_nulls=False)
+        return self.streams.arranged(stream, self.streams.builder.nodes[stream].content, index.shared)
 
     def _arranged(self, index: Index, stream: int) -> Arranged:
         if self.cube is None:
@@ -188,18 +199,32 @@ class _Joining:
         variables = [self.plan.variables[i][column] for column in index.order[: index.shared]]
         return tuple(variables.index(variable) if variable in variables else None for variable in self.plan.shared)
 
+    def _ports(self, arranged: Mapping[Index, Arranged]) -> list[Port]:
+        """The changes of all arrangements, then those that rules start from; different plans may have one stream."""
+        starts = ((a.id, self._nulls(index, a)) for index, a in arranged.items())
+        return list(dict.fromkeys([*((a.id, ()) for a in arranged.values()), *starts]))
+
+    def _nulls(self, index: Index, source: Arranged) -> Nulls:
+        """The words that are NULL in rows that match nothing; () if there are no such rows."""
+        return self.streams.nulls(source.node, index.shared)
+
     def _rules(self, arranged: Mapping[Index, Arranged]) -> tuple[Rule, ...]:
-        ports = list(dict.fromkeys(a.id for a in arranged.values()))
+        ports = self._ports(arranged)
         return tuple(self._rule(rule, arranged, ports) for rule in self.rules)
 
     def _variables(self, rule: DeltaRule, i: int) -> list[int]:
         """The variables of input i in the order of the index that the rule reads."""
         return [self.plan.variables[i][column] for column in rule.indexes[i].order]
 
-    def _rule(self, rule: DeltaRule, arranged: Mapping[Index, Arranged], ports: Sequence[str]) -> Rule:
+    def _rule(self, rule: DeltaRule, arranged: Mapping[Index, Arranged], ports: Sequence[Port]) -> Rule:
         prefix = _Prefix(self.fields)
         prefix.bind(self._variables(rule, rule.input))
-        start = range(prefix.width)
+        nulls = {index: self._nulls(index, arranged[index]) for index in rule.indexes}
+        first = rule.indexes[rule.input]
+        start = [word for word in range(arranged[first].width) if (word, FLAG) not in nulls[first]]
+        if any(null == FLAG for index in rule.others for _, null in nulls[index]):
+            prefix.bind_one()
+            start.append(ONE)
         waiting = list(self.conditions)
         steps: list[Step] = []
         leaves = [rule.input]
@@ -210,13 +235,23 @@ class _Joining:
             prefix.bind([step.variable] if isinstance(step, Bind) else step.variables)
             ready = [part for part in waiting if all(self.plan.flat[column] in prefix.places for column in columns_of(part))]
             waiting = [part for part in waiting if part not in ready]
-            condition = self._filter(ready, prefix) if ready else None
+            tested = step.variable if isinstance(step, Bind) and self._may_bind_null(rule, step, arranged) else None
+            condition = self._filter(ready, prefix, tested) if ready or tested is not None else None
             steps.append(Extend(atoms, condition) if isinstance(step, Bind) else Fetch(atoms[0], condition))
         assert sorted(leaves) == list(range(len(self.plan.inputs)))
         output = tuple(word for variable in self.listed for word in prefix.places[variable])
         weights = (Product(), *(self._product(each, leaves, prefix) for each in self.summed))
-        port = ports.index(arranged[rule.indexes[rule.input]].id)
+        port = ports.index((arranged[first].id, nulls[first]))
         return Rule(port, tuple(start), tuple(steps), output, weights, self.limbs, self._dimensions(prefix))
+
+    def _may_bind_null(self, rule: DeltaRule, step: Bind, arranged: Mapping[Index, Arranged]) -> bool:
+        """Whether all columns that bind the variable are nullable and without a flag, so that the word of NULL could be common to them."""
+        for i in step.inputs:
+            index = rule.indexes[i]
+            place = arranged[index].fields[self._variables(rule, i).index(step.variable)][0]
+            if all(word != place or null == FLAG for word, null in self._nulls(index, arranged[index])):
+                return False
+        return True
 
     def _dimensions(self, prefix: _Prefix) -> tuple[int | None, ...]:
         """The dimension of each position's variable."""
@@ -228,17 +263,26 @@ class _Joining:
         word = None if summed.variable is None else prefix.places[summed.variable].start
         return Product(factors, word, summed.limb)
 
-    def _atom(self, rule: DeltaRule, i: int, step: Bind | Take, source: Arranged, ports: Sequence[str], prefix: _Prefix) -> RuleAtom:
-        variables = self._variables(rule, i)
-        bound = variables[: variables.index(step.variable)] if isinstance(step, Bind) else variables[: rule.indexes[i].shared]
-        key = tuple(word for variable in bound for word in prefix.places[variable])
+    def _atom(self, rule: DeltaRule, i: int, step: Bind | Take, source: Arranged, ports: Sequence[Port], prefix: _Prefix) -> RuleAtom:
+        index, variables = rule.indexes[i], self._variables(rule, i)
+        flags = [(words[0], FLAG) in self._nulls(index, source) for words in source.fields]
+        bound = variables[: variables.index(step.variable)] if isinstance(step, Bind) else variables[: index.shared]
+        key = [word for variable, flag in zip(bound, flags, strict=False) for word in prefix.looked_up(variable, flag)]
+        if isinstance(step, Bind) and flags[len(bound)]:
+            key.append(prefix.one)
         leaf = isinstance(step, Take) or len(key) + 1 == source.width
-        return RuleAtom(ports.index(source.id), source.id, source.width, key, i < rule.input, leaf, source.weights)
+        return RuleAtom(ports.index((source.id, ())), source.id, source.width, tuple(key), i < rule.input, leaf, source.weights)
 
-    def _filter(self, parts: Sequence[Expr], prefix: _Prefix) -> PrefixFilter:
-        """The conditions as a filter over the variables that they read."""
+    def _filter(self, conditions: Sequence[Expr], prefix: _Prefix, tested: int | None) -> PrefixFilter:
+        """The conditions as a filter over the variables that they read. tested: a variable that must not be NULL, where it may be."""
+        parts = list(conditions)
+        fields = dict(self.fields)
+        if tested is not None:
+            fields[tested] = replace(fields[tested], nullable=True)
+            column = Column(self.plan.flat.index(tested), fields[tested].type, True, fields[tested].name)
+            parts.append(Call("is_not_null", (column,), BOOLEAN, False))
         columns = sorted({column for part in parts for column in columns_of(part)})
-        schema = Schema(tuple(self.fields[self.plan.flat[column]] for column in columns))
+        schema = Schema(tuple(fields[self.plan.flat[column]] for column in columns))
         places = {column: place for place, column in enumerate(columns)}
         predicate = conjunction(remap(part, places, schema) for part in parts)
         words = tuple(word for column in columns for word in prefix.places[self.plan.flat[column]])
@@ -246,10 +290,17 @@ class _Joining:
 
 
 class _Prefix:
-    """The variables bound so far. places: the positions of each variable's words."""
+    """The variables bound so far. places: the positions of each variable's words. one: that of the constant 1, if it is bound."""
 
     def __init__(self, fields: dict[int, Field]) -> None:
-        self._fields, self.places, self.width = fields, dict[int, range](), 0
+        self._fields, self.places, self.width, self.one = fields, dict[int, range](), 0, ONE
+
+    def bind_one(self) -> None:
+        self.one, self.width = self.width, self.width + 1
+
+    def looked_up(self, variable: int, flag: bool) -> Sequence[int]:
+        """The positions of the words by which a shared variable is looked up in a column, which may have a flag word."""
+        return (self.one, *self.places[variable]) if flag else self.places[variable]
 
     def bind(self, variables: Sequence[int]) -> None:
         for variable in variables:

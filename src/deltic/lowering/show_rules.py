@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 from deltic.circuit.nodes import Dataflow, Node, Shape
 from deltic.circuit.operators.child import Child
+from deltic.circuit.operators.keys import ONE
 from deltic.circuit.operators.multiway import MultiwayJoinOperator
 from deltic.circuit.operators.nested_multiway import NestedMultiwayJoin
+from deltic.circuit.operators.not_null import NotNull
 from deltic.circuit.rules import Extend, Rule, RuleAtom
 from deltic.lowering.agm import agm_bound
 
@@ -90,16 +92,17 @@ def _picture(
     """peers: the nodes of its scope."""
     ports = {port: name for name, (port, _, _) in join.sources.items()}
     reads = [ports[port] for port in range(len(ports))]
+    starts = [_start(source, node, reads, peers) for source in node.inputs]
     readers = Counter(atom for rule in join.rules for atom in {atom.arrangement for step in rule.steps for atom in step.atoms})
-    for name, source in zip(reads, node.inputs, strict=True):
+    for name, source in zip(reads, node.inputs, strict=False):
         readers[name] += sum(source in other.inputs for other in peers if other.id != node.id)
-    edges = [(edge, statistics.get(name, (0, 0))[0]) for name, edge in _edges(join.rules[0], reads)]
+    edges = [(edge, statistics.get(name, (0, 0))[0]) for name, edge in _edges(join.rules[0], starts)]
     bound = frozenset[int]().union(*(edge for edge, _ in edges))
     unknown = join.cube is not None or any(rows == 0 for _, rows in edges)
     sizes = None if unknown else tuple((edge, math.log2(rows)) for edge, rows in edges)
     return JoinPicture(
         node.name,
-        tuple(_rule(rule, reads, circuit) for rule in join.rules),
+        tuple(_rule(rule, starts, circuit) for rule in join.rules),
         tuple(map(short, reads)),
         tuple(short(name) for name in reads if readers[name] > 1),
         round(agm_bound(bound, tuple((edge, 1.0) for edge, _ in edges)), 3),
@@ -107,18 +110,26 @@ def _picture(
     )
 
 
+def _start(source: int, node: Node, reads: Sequence[str], peers: Sequence[Node]) -> str:
+    """The arrangement whose change an input is, possibly without rows that have NULLs."""
+    (source,) = peers[source].inputs if isinstance(peers[source].operator, NotNull) else (source,)
+    return reads[node.inputs.index(source)]
+
+
 def _edges(rule: Rule, ports: Sequence[str]) -> list[tuple[str, frozenset[int]]]:
     """For each occurrence (its arrangement, the positions of its variables). It occurs in the step that binds its last word."""
-    edges = [(ports[rule.port], frozenset(range(len(rule.start))))]
+    ones = frozenset(position for position, word in enumerate(rule.start) if word == ONE)
+    edges = [(ports[rule.port], frozenset(range(len(rule.start))) - ones)]
     position = len(rule.start)
     for step in rule.steps:
         bound = range(position, position := position + step.width)
-        edges += [(atom.arrangement, frozenset((*atom.key, *bound))) for atom in step.atoms if atom.leaf]
+        edges += [(atom.arrangement, frozenset((*atom.key, *bound)) - ones) for atom in step.atoms if atom.leaf]
     return edges
 
 
 def _rule(rule: Rule, ports: Sequence[str], circuit: Dataflow) -> RulePicture:
-    names = _distinct([word_names(circuit.arrangements[ports[rule.port]].shape)[word] for word in rule.start], [])
+    words = word_names(circuit.arrangements[ports[rule.port]].shape)
+    names = _distinct(["" if word == ONE else words[word] for word in rule.start], [])
     steps = []
     for step in rule.steps:
         first = step.atoms[0]
@@ -126,11 +137,11 @@ def _rule(rule: Rule, ports: Sequence[str], circuit: Dataflow) -> RulePicture:
         bound = _distinct(words[:1] if isinstance(step, Extend) else words, names)
         steps.append(tuple(_read(atom, names, bound) for atom in step.atoms))
         names = [*names, *bound]
-    return RulePicture(short(ports[rule.port]), tuple(dict.fromkeys(names)), tuple(steps))
+    return RulePicture(short(ports[rule.port]), tuple(filter(None, dict.fromkeys(names))), tuple(steps))
 
 
 def _read(atom: RuleAtom, names: Sequence[str], bound: Sequence[str]) -> Read:
-    return Read(short(atom.arrangement), tuple(names[p] for p in atom.key), tuple(dict.fromkeys(bound)), atom.new)
+    return Read(short(atom.arrangement), tuple(filter(None, (names[p] for p in atom.key))), tuple(dict.fromkeys(bound)), atom.new)
 
 
 def _distinct(words: Sequence[str], used: Sequence[str]) -> list[str]:

@@ -18,19 +18,27 @@ from deltic.circuit.operators.generate import GenerateOperator
 from deltic.circuit.operators.inspect import InspectOperator
 from deltic.circuit.operators.linear import Exchange, Negate, Plus
 from deltic.circuit.operators.map import Map, is_identity
+from deltic.circuit.operators.not_null import NotNull
 from deltic.circuit.operators.table import StreamInput, TableInput
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import TRUE, Call, Case, Column, Expr, Literal, children
 from deltic.plan.columns import conjunction, reference, substitute
 from deltic.plan.nodes import FlatMap, Generate, Inspect
 from deltic.schema import BIGINT, BOOLEAN, Field, Schema, StreamSchema, TableSchema
-from deltic.trace.encoding import Layout
+from deltic.trace.encoding import MARKER, Layout, words_of
 
 FALLIBLE = ("sequence", "generate_series")
 """Table functions that can fail on some arguments."""
 
 ZERO = Literal(0, BIGINT)
 """The key of rows without a key: they form one group, on the home shard."""
+
+
+FLAG = 0
+"""The flag word of NULL, in types whose values have a flag word before them if they are nullable."""
+
+Nulls = tuple[tuple[int, int], ...]
+"""(position, the word of NULL: FLAG or the marker) for each nullable column of a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,15 @@ class Streams:
     def __init__(self, builder: CircuitBuilder | None = None, *, single: bool = False) -> None:
         self.builder = CircuitBuilder(several=not single) if builder is None else builder
         self.single = single
+
+    @property
+    def keeps_nulls(self) -> bool:
+        """Whether arrangements for joins hold rows with NULL keys too, so that all joins share them.
+
+        On several shards such rows, which never match, are not moved to one shard, where all of them would be. A scope is the same on any
+        number of shards.
+        """
+        return self.single
 
     def shape(self, stream: int) -> Shape:
         return self.builder.nodes[stream].shape
@@ -148,6 +165,17 @@ class Streams:
         partitions = {self.partition(s) for s in streams}
         partition = partitions.pop() if len(partitions) == 1 else None
         return self.builder.add(Plus(), tuple(streams), self.shape(streams[0]), partition)
+
+    def not_null(self, stream: int, nulls: Nulls) -> int:
+        """The rows of an arranged stream in which no word is that of NULL."""
+        if not nulls:
+            return stream
+        return self.builder.add(NotNull(nulls), (stream,), self.shape(stream), self.partition(stream))
+
+    def nulls(self, stream: int, fields: int) -> Nulls:
+        """The words that are NULL in the stream's first fields, where these are nullable."""
+        first = zip(self.schema(stream).fields[:fields], self.shape(stream).layout.slices, strict=False)
+        return tuple((s.start, FLAG if words_of(f.type, True) > words_of(f.type, False) else int(MARKER)) for f, s in first if f.nullable)
 
     def negate(self, stream: int) -> int:
         """Every weight times -1."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from deltic.aggregates.definition import Measure
 from deltic.expr.nodes import Column, Expr
-from deltic.lowering.joins import Side, arranged_by_key, content_of, joined, table_side, with_ordered_keys
+from deltic.lowering.joins import Side, arranged_by_key, joined, table_side, with_ordered_keys
 from deltic.lowering.multiway import weigh_multiway_join
 from deltic.lowering.protocol import PlanLowering
 from deltic.lowering.streams import is_not_null, normalized
@@ -71,14 +71,14 @@ def _weigh_side(lowering: PlanLowering, plan: Join, side: int, weighing: Weighin
     keys = [pair[side] for pair in plan.keys]
     groups, present = ([_over(e, width) for e in exprs if _side_of(e, width) == side] for exprs in (weighing.groups, weighing.present))
     measures = tuple(Measure(m.kind, _over(m.argument, width)) for m in weighing.measures if _side_of(m.argument, width) == side)
-    fields = [Field(f"k{i}", k.type, False) for i, k in enumerate(keys)]
+    fields = [Field(f"k{i}", k.type, k.nullable) for i, k in enumerate(keys)]
     fields += [Field(f"g{i}", g.type, g.nullable) for i, g in enumerate(groups)]
-    inner = Weighing((*map(normalized, keys), *groups), measures, (*present, *keys))
+    inner = Weighing((*map(normalized, keys), *groups), measures, tuple(present))
     stream = weigh(lowering, below, inner, Schema(tuple(fields)))
     places = range(len(keys), len(fields))
     shared = None
     if not measures and not present:
-        shared = table_side(lowering, lowering.relation(below), keys, groups, content_of(lowering, stream, places))
+        shared = table_side(lowering, lowering.relation(below), stream, keys, groups, places)
     return shared or arranged_by_key(lowering, stream, keys, places)
 
 

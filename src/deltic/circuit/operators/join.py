@@ -7,14 +7,15 @@ written.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from deltic.circuit.measures import carry_pairs
-from deltic.circuit.operator import Context, Delta, as_batch
+from deltic.circuit.operator import OMITTED, Context, Delta, as_batch
 from deltic.circuit.operators.chain import ARROW, Chain
+from deltic.circuit.operators.keys import Keys, key_words
 from deltic.circuit.operators.selection_vector import SelectionVector
 from deltic.errors import WeightOverflow
 from deltic.trace.probe import probe
@@ -37,12 +38,13 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JoinOperator:
-    """Rows of two arrangements whose first `key` words are equal.
+    """Rows of two arrangements whose first `key` words are equal, or as `keys` says.
 
     output: (side, word) for each output word; side 0 is left. weights: for each output weight its factors (left weight, right weight).
     widths: (columns, weights) of the two arrangements. limbs: pairs (high, low) of *output* weights whose value is high·2^32 + low; if a
     product of a low limb would leave 64 bits, its carry first moves into the high limb. chain: the operators applied to the matches; none
-    of them can fail, since matches are not consolidated.
+    of them can fail, since matches are not consolidated. keys: for each side the words of its change that the other side is looked up by,
+    if the keys of both differ in flag words; see `key_words`.
     """
 
     left: str
@@ -53,6 +55,7 @@ class JoinOperator:
     weights: tuple[tuple[int, int], ...] = ((0, 0),)
     limbs: tuple[tuple[int, int], ...] = ()
     chain: Chain | None = None
+    keys: Keys = field(default=(), metadata={OMITTED: True})
 
     @property
     def name(self) -> str:
@@ -79,7 +82,11 @@ class JoinOperator:
     def _match(self, delta: Delta, side: int, spine: Spine, context: Context) -> Match:
         """The matches of `delta`, the change of `side`, in `spine`, the trace of the other side."""
         other_words = [word for other, word in self.output if other != side]
-        return Match(delta, side, *probe(spine, delta.columns[: self.key], other_words, context.counters))
+        return Match(delta, side, *probe(spine, self.sought(delta, side), other_words, context.counters))
+
+    def sought(self, delta: Delta, side: int) -> Sequence[np.ndarray]:
+        """The keys to look up in the other side for `delta`, the change of `side`."""
+        return key_words(delta, self.keys[side]) if self.keys else delta.columns[: self.key]
 
     def _gathered(self, match: Match, chain: Chain) -> SelectionVector:
         """The joined rows as input of the chain."""

@@ -60,7 +60,7 @@ class NestedJoin:
         flat, width, depth = self.flat, self.flat.widths[1 - side][0], self.depths[1 - side]
         other_words = [word for other, word in flat.output if other != side]
         words = (*other_words, *range(width, width + depth))
-        source, matches, weights = _probed(spine, delta.columns[: flat.key], words, nest.counters)
+        source, matches, weights = _probed(spine, flat.sought(delta, side), words, nest.counters)
         rows = flat.matched(delta, side, source, matches[: len(other_words)], weights)
         now, later = split_by_time(matches[len(other_words) :], nest.time)
         for time, positions in later:
