@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from benchmarks.byte_terms import BYTES
 from benchmarks.collection_terms import COLLECTIONS
 from benchmarks.interval_terms import INTERVALS
 from benchmarks.json_terms import JSON_VALUES
@@ -433,6 +434,7 @@ TOPICS: Final = (
     INTERVALS,
     JSON_VALUES,
     TEXT_VALUES,
+    BYTES,
 )
 TERMS: Final[Mapping[str, list[str]]] = {
     name: [term for topic in TOPICS for term in topic.get(name, ())] for name in dict.fromkeys(name for topic in TOPICS for name in topic)

@@ -32,6 +32,7 @@ PERCENTAGES = (
     *("0.3) WITHIN GROUP (ORDER BY x", "0.3) WITHIN GROUP (ORDER BY n DESC", "array(0, 0.5)) WITHIN GROUP (ORDER BY m"),
     *("0.5) WITHIN GROUP (ORDER BY h", "0.0) WITHIN GROUP (ORDER BY f DESC"),
 )
+BITMAPS = ("CAST(s AS BINARY)", "DISTINCT CAST(s AS BINARY)", "CAST(repeat(s, 1000) AS BINARY)")
 PAIRS = ("x, y", "m, x", "i, n", "DISTINCT x, i", "f, h")
 ARGUMENTS = {
     "count": ("*", "x", "x, s", "DISTINCT i, b"),
@@ -48,6 +49,10 @@ ARGUMENTS = {
     **dict.fromkeys(REGRESSIONS, (*PAIRS[:3], PAIRS[4], "x, x", "y, 1", "1, y")),
     **dict.fromkeys(("collect_list", "array_agg", "collect_set"), ("x", "s", "DISTINCT i", "d", "m", "array(i, h)")),
     **dict.fromkeys(("listagg", "string_agg"), LISTED),
+    **dict.fromkeys(("first", "first_value", "last", "last_value"), ("id * 0", "id - id, true", "CASE WHEN id < 0 THEN s END")),
+    "bitmap_construct_agg": ("id", "id % 3", "CAST(i AS STRING)) FILTER (WHERE i > 0", "bitmap_bit_position(n)"),
+    **dict.fromkeys(("bitmap_or_agg", "bitmap_and_agg"), BITMAPS),
+    **dict.fromkeys(("vector_sum", "vector_avg"), ("array(CAST(i AS FLOAT), f)", "DISTINCT array(f)", "array(CAST(NULL AS FLOAT))")),
     "any_value": ("id * 0", "id - id, true", "CASE WHEN id < 0 THEN s END"),
     "mode": ("k", "i, true", "b, true", ") WITHIN GROUP (ORDER BY i", ") WITHIN GROUP (ORDER BY i DESC", ") WITHIN GROUP (ORDER BY d DESC"),
     "percentile": ("x, 0.3", "n, 1", "m, array(0, 0.25, 0.99)", "DISTINCT i, 0.5", "h, 1.0 / 3", "f, 0.123456789"),
@@ -143,5 +148,6 @@ def alike(call: str, ours: Any, theirs: Any) -> bool:
     if isinstance(ours, list) and isinstance(theirs, list):
         return len(ours) == len(theirs) and all(alike(call, a, b) for a, b in zip(ours, theirs, strict=True))
     if isinstance(ours, float) and isinstance(theirs, float):
-        return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
+        digits = 1e-6 if call.startswith("vector") else 1e-9  # of FLOATs, and of DOUBLEs
+        return math.isclose(ours, theirs, rel_tol=digits, abs_tol=digits)
     return ours == theirs and ours.__class__ is theirs.__class__

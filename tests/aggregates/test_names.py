@@ -14,6 +14,8 @@ from sql_data import TestCatalog
 ARGUMENTS = {
     **dict.fromkeys(("bool_and", "bool_or", "count_if"), "b"),
     **dict.fromkeys(("percentile", "approx_percentile"), "k, 0.5"),
+    **dict.fromkeys(("bitmap_or_agg", "bitmap_and_agg"), "CAST('a' AS BINARY)"),
+    **dict.fromkeys(("vector_sum", "vector_avg"), "array(CAST(k AS FLOAT))"),
     **dict.fromkeys(("percentile_cont", "percentile_disc"), "0.5) WITHIN GROUP (ORDER BY k"),
 }
 NAMES = [(name, function.name, function.parameters[0]) for function in built_in() for name in (function.name, *function.aliases)]

@@ -30,9 +30,21 @@ def test_an_example_is_compared(answer: list[float], verdict: str) -> None:
 def test_refused_queries_are_counted_by_error() -> None:
     finding = Finding("nonsense", "misc_funcs")
     tried(finding, ["SELECT nonsense(1)"], lambda query: pa.table({"c": [1]}))
-    result = summary([finding, Finding("rand", "math_funcs"), Finding("to_xml", "xml_funcs")])
-    assert result["refused"]["nonsense"] == "there is no function nonsense"
-    assert result["kinds"]["math_funcs"] == {"of the moment": 1} and result["deterministic"] == {"refused": 1}
+    result = summary([finding, Finding("rand", "math_funcs"), Finding("to_xml", "xml_funcs"), Finding("make_time", "datetime_funcs")])
+    assert result["refused"] == {
+        "TIME": ["make_time"],
+        "of the moment": ["rand"],
+        "there is no function nonsense": ["nonsense"],
+        "xml_funcs": ["to_xml"],
+    }
+    assert result["kinds"]["math_funcs"] == {"of the moment": 1} and result["deterministic"] == {"refused": 2}
+
+
+def test_the_share_is_that_of_deterministic_functions() -> None:
+    alike = [Finding("abs", "math_funcs", agreeing=1), Finding("sin", "math_funcs", agreeing=1), Finding("mode", "agg_funcs", agreeing=1)]
+    result = summary([*alike, Finding("nonsense", "misc_funcs"), Finding("to_xml", "xml_funcs")])
+    assert (result["of"], result["same_percent"]) == (3, 33.3)
+    assert result["deterministic"] == {"same": 1, "differs": 1, "any": 1, "refused": 1}
 
 
 def test_a_function_without_terms_is_tried_on_columns_of_every_type() -> None:

@@ -14,7 +14,23 @@ from deltic.expr.nodes import Expr, Literal
 from deltic.optimizer.fold import fold
 from deltic.plan.columns import reference
 from deltic.plan.nodes import Aggregate, AggregateCall, Plan, Table
-from deltic.schema import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TINYINT, Field, Schema, TableSchema, Type, decimal
+from deltic.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TINYINT,
+    Field,
+    Schema,
+    TableSchema,
+    Type,
+    decimal,
+)
 from deltic.types import array_type
 from program_data import Content, Source, domain
 from program_plans import built_in
@@ -47,11 +63,24 @@ def calls(function: AggregateFunction, schema: Schema) -> Iterator[AggregateCall
     least, most = function.parameters
     for count in {least or 1, most or least or 1}:
         of_count = function.of(count)
-        columns = [reference(schema, i) for i in range(len(schema))]
+        columns = _columns(function, [reference(schema, i) for i in range(len(schema))])
         for written in product(*(constants(of_count, i) if i in of_count.constants else columns for i in range(count))):
             for order, directions in _orders(function, columns):
                 if (call := call_of(function, [*written, *order], directions=directions)) is not None:
                     yield call
+
+
+def _columns(function: AggregateFunction, columns: list[Expr]) -> list[Expr]:
+    """The columns, or what is made of them for a function of values that are in none."""
+    match function.name:
+        case "bitmap_construct_agg":
+            return [resolve("bitmap_bit_position", [column]) for column in columns if column.type == BIGINT]
+        case "bitmap_or_agg" | "bitmap_and_agg":
+            return [cast(column, BINARY) for column in columns if column.type == STRING]
+        case "vector_sum" | "vector_avg":
+            return [resolve("array", [column]) for column in columns if column.type == FLOAT]
+        case _:
+            return columns
 
 
 def _orders(function: AggregateFunction, columns: Sequence[Expr]) -> Iterator[tuple[tuple[Expr, ...], tuple[Direction, ...]]]:

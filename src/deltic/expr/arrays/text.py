@@ -12,6 +12,7 @@ from deltic.expr.arrays.datum import Datum, Kernel
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.nodes import Call
 from deltic.expr.rows.text import MAX_LENGTH, like_regex
+from deltic.schema import BINARY
 
 
 def with_constants(fast: Callable[..., Datum | None]) -> Kernel:
@@ -25,6 +26,11 @@ def with_constants(fast: Callable[..., Datum | None]) -> Kernel:
         return per_distinct(call, length, value, *others)
 
     return kernel
+
+
+def of_text(kernel: Kernel, of_bytes: Kernel = per_distinct) -> Kernel:
+    """The kernel of a function whose first argument is a STRING, or a BINARY."""
+    return lambda call, length, *values: (of_bytes if call.arguments[0].type == BINARY else kernel)(call, length, *values)
 
 
 def case(change: Callable[[Datum], Datum]) -> Kernel:
@@ -80,7 +86,8 @@ def like(value: pa.Array, pattern: str, escape: str) -> Datum:
 
 
 def concat(call: Call, length: int, *parts: Datum) -> Datum:
-    return pc.binary_join_element_wise(*parts, "", null_handling="emit_null")
+    nothing = pa.scalar(b"", pa.binary()) if call.type == BINARY else ""
+    return pc.binary_join_element_wise(*parts, nothing, null_handling="emit_null")
 
 
 def concat_ws(call: Call, length: int, separator: Datum, *parts: Datum) -> Datum:

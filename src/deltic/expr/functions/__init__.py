@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Final
 
 from deltic.expr.functions import (
+    aes,
     array_elements,
     array_making,
     bits,
@@ -74,7 +75,7 @@ TOPICS: Final[Mapping[str, tuple[Function | Rewrite, ...]]] = MappingProxyType(
         ),
         "text": (*text.FUNCTIONS, *search.FUNCTIONS, *pieces.FUNCTIONS, *regex.FUNCTIONS),
         "numbers as text": (*number_text.FUNCTIONS, *number_patterns.FUNCTIONS),
-        "hashes, encodings, URLs": (*hashes.FUNCTIONS, *encodings.FUNCTIONS, *urls.FUNCTIONS),
+        "hashes, encodings, URLs": (*hashes.FUNCTIONS, *encodings.FUNCTIONS, *aes.FUNCTIONS, *urls.FUNCTIONS),
         "JSON and CSV": (*json_text.FUNCTIONS, *json_values.FUNCTIONS, *csv_text.FUNCTIONS),
         "arrays, maps and structs": (*nested.FUNCTIONS, *array_elements.FUNCTIONS, *array_making.FUNCTIONS, *maps.FUNCTIONS),
         "higher-order functions": lambdas.FUNCTIONS,

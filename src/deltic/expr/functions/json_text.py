@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from deltic.expr.arrays.distinct import per_distinct
-from deltic.expr.functions.signature import TEXT, takes
+from deltic.expr.functions.signature import TEXT_ALONE, takes
 from deltic.expr.registry import Function
 from deltic.expr.rows import json_text as rows
 from deltic.schema import INT, STRING
@@ -13,14 +13,14 @@ from deltic.schema import INT, STRING
 FUNCTIONS: Final = (
     Function(
         name="get_json_object",
-        signature=takes([TEXT, TEXT], STRING, nullable="always"),
+        signature=takes([TEXT_ALONE, TEXT_ALONE], STRING, nullable="always"),
         can_fail=False,
         rows=lambda call, text, path: rows.value_at(text, path),
         arrays=per_distinct,
     ),
     Function(
         name="json_array_length",
-        signature=takes([TEXT], INT, nullable="always"),
+        signature=takes([TEXT_ALONE], INT, nullable="always"),
         can_fail=False,
         rows=lambda call, text: rows.array_length(text),
         arrays=per_distinct,

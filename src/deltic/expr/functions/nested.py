@@ -31,7 +31,10 @@ def _array(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 
 def _map(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """key, value, key, value, …"""
-    if len(arguments) % 2 or not arguments:
+    if not arguments:
+        expected = "map(key, value, …); map_filter(map(1, 'a'), (k, v) -> false) is an empty MAP<INT, STRING>"
+        raise TypeMismatch("an empty MAP has no types of keys and values", span=span, expected=expected)
+    if len(arguments) % 2:
         raise TypeMismatch(f"{name} takes keys and values in turn, found {len(arguments)} arguments", span=span)
     keys = common_arguments(name, arguments[::2], common_type([a.type for a in arguments[::2]]), span)
     values = common_arguments(name, arguments[1::2], common_type([a.type for a in arguments[1::2]]), span)

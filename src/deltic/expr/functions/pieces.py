@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -10,16 +10,20 @@ import pyarrow.compute as pc
 
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.arrays.text import of_text
 from deltic.expr.failures import invalid
-from deltic.expr.functions.signature import INTEGER, LONG, TEXT, Parameter, accept, check_count, constant, takes
+from deltic.expr.functions.signature import INTEGER, LONG, TEXT, TEXT_OR_BYTES, Parameter, accept, check_count, constant, takes
+from deltic.expr.functions.text import text_or_bytes
 from deltic.expr.nodes import Call, Expr, Literal
-from deltic.expr.registry import Function, Rewrite, Typed, resolve
+from deltic.expr.registry import Builder, Function, Rewrite, Typed, resolve
 from deltic.expr.rows import pieces as rows
 from deltic.expr.rows.bases import convert
+from deltic.expr.rows.text import size_bytes
 from deltic.expr.typing import case
-from deltic.schema import BOOLEAN, INT, NULL, STRING
+from deltic.schema import BINARY, BOOLEAN, INT, NULL, STRING
 
 PLAIN: Final = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
+_BYTES: Final = Parameter("BINARY", lambda t: t if t == BINARY else None)
 
 
 def _btrim(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
@@ -34,12 +38,12 @@ def _space(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
 
 
 def _elt(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-    """(position, text, …): a CASE, so that only the text that is chosen is evaluated."""
+    """(position, text, …): a CASE, so that only the text that is chosen is evaluated; of BINARYs if all are."""
     check_count(name, arguments, 2, None, span)
     position = accept(name, 1, arguments[0], INTEGER, span)
-    texts = [accept(name, i, a, TEXT, span) for i, a in enumerate(arguments[1:], 2)]
+    type, texts = text_or_bytes(name, arguments[1:], span)
     count = Literal(len(texts), INT)
-    outside = Call("no_element", (position, count), STRING, position.nullable, span)
+    outside = Call("no_element", (position, count), type, position.nullable, span)
     return case([(resolve("=", [position, Literal(i, INT)]), text) for i, text in enumerate(texts, 1)], outside, span)
 
 
@@ -47,10 +51,34 @@ def _outside(call: Call, position: int, count: int) -> str:
     raise invalid(f"elt: there is no text {position}, they are counted from 1 to {count}", call.span)
 
 
-def _valid(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-    """The argument: a STRING is valid UTF-8 always."""
-    check_count(name, arguments, 1, 1, span)
-    return accept(name, 1, arguments[0], PLAIN, span)
+def _valid(function: str) -> Builder:
+    """The argument itself, since a STRING is valid UTF-8 always; of BINARY a call of `function`."""
+
+    def build(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+        check_count(name, arguments, 1, 1, span)
+        if arguments[0].type == BINARY:
+            return Call(function, tuple(arguments), STRING, function == "text_or_null" or arguments[0].nullable, span)
+        return accept(name, 1, arguments[0], TEXT, span)
+
+    return build
+
+
+def _validated(call: Call, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise invalid(f"validate_utf8: X'{data.hex().upper()}' is not UTF-8", call.span) from None
+
+
+def _text_or_null(data: bytes) -> str | None:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _of_bytes(name: str, run: Callable[..., str | None], *, can_fail: bool = False) -> Function:
+    return Function(name=name, named=False, signature=takes([_BYTES], STRING), can_fail=can_fail, rows=run, arrays=per_distinct)
 
 
 def _mask(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -86,9 +114,9 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     ),
     Function(
         name="bit_length",
-        signature=takes([TEXT], INT),
+        signature=takes([TEXT_OR_BYTES], INT),
         can_fail=False,
-        rows=lambda call, text: len(text.encode()) * 8,
+        rows=lambda call, text: size_bytes(text) * 8,
         arrays=lambda call, length, text: pc.multiply(pc.binary_length(text), pa.scalar(8, pa.int32())),
     ),
     Function(
@@ -144,10 +172,15 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     ),
     Function(
         name="is_valid_utf8",
-        signature=takes([PLAIN], BOOLEAN),
+        signature=takes([TEXT_OR_BYTES], BOOLEAN),
         can_fail=False,
-        rows=lambda call, text: True,
-        arrays=lambda call, length, text: pc.equal(text, text),
+        rows=lambda call, text: isinstance(text, str) or _text_or_null(text) is not None,
+        arrays=of_text(lambda call, length, text: pc.equal(text, text)),
     ),
-    *(Rewrite(name=name, build=_valid) for name in ("make_valid_utf8", "validate_utf8", "try_validate_utf8")),
+    Rewrite(name="make_valid_utf8", build=_valid("readable_text")),
+    Rewrite(name="validate_utf8", build=_valid("validated_text")),
+    Rewrite(name="try_validate_utf8", build=_valid("text_or_null")),
+    _of_bytes("readable_text", lambda call, data: data.decode(errors="replace")),
+    _of_bytes("validated_text", _validated, can_fail=True),
+    _of_bytes("text_or_null", lambda call, data: _text_or_null(data)),
 )

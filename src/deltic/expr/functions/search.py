@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import AnyStr, Final
 
 import pyarrow.compute as pc
 
@@ -11,12 +11,13 @@ from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import text as arrays
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.failing import is_nonzero_number
-from deltic.expr.functions.signature import INTEGER, TEXT, accept, check_count, constant, takes
+from deltic.expr.functions.signature import INTEGER, TEXT, accept, any_nullable, check_count, constant, takes
+from deltic.expr.functions.text import text_or_bytes
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Rewrite, Typed, resolve
 from deltic.expr.rows import text as rows
 from deltic.expr.typing import case
-from deltic.schema import BOOLEAN, INT, STRING
+from deltic.schema import BINARY, BOOLEAN, INT, STRING
 
 ONE: Final = Literal(1, INT)
 EMPTY: Final = Literal("", STRING)
@@ -71,7 +72,27 @@ def _translated(call: Call, text: str, search: str, by: str) -> str:
     return text.translate(table)
 
 
-def _overlaid(call: Call, text: str, by: str, position: int, length: int) -> str:
+def _overlay(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """(text, by, position[, length]), where text and by are both BINARY, or neither is."""
+    check_count(name, arguments, 3, 4, span)
+    text, by, *rest = arguments
+    if (text.type == BINARY) != (by.type == BINARY):
+        expected = f"{text.type.sql}, found {by.type.sql}"
+        raise TypeMismatch(f"argument 2 of {name} has the wrong type", span=by.span or span, expected=expected)
+    type, taken = text_or_bytes(name, [text, by], span)
+    places = [accept(name, i, a, INTEGER, span) for i, a in enumerate(rest, 3)]
+    whole = (*taken, *places, *(Literal(-1, INT),) * (2 - len(places)))
+    return Typed(whole, type, any_nullable(whole))
+
+
+def _of_two(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """Two strings, or two BINARYs."""
+    check_count(name, arguments, 2, 2, span)
+    _, taken = text_or_bytes(name, arguments, span)
+    return Typed(taken, BOOLEAN, any_nullable(taken))
+
+
+def _overlaid(call: Call, text: AnyStr, by: AnyStr, position: int, length: int) -> AnyStr:
     """Replaces `length` characters from `position` by `by`; a negative length means len(by)."""
     rest = position + (length if length >= 0 else len(by))
     return rows.substring(text, 1, position - 1) + by + rows.substring(text, rest, 2**31 - 1)
@@ -98,7 +119,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="overlay",
-        signature=takes([TEXT, TEXT, INTEGER, INTEGER], STRING, defaults=[Literal(-1, INT)]),
+        signature=_overlay,
         can_fail=False,
         rows=_overlaid,
         arrays=per_distinct,
@@ -121,24 +142,24 @@ FUNCTIONS: Final = (
     Rewrite(name="instr", build=_instr),
     Function(
         name="startswith",
-        signature=takes([TEXT, TEXT], BOOLEAN),
+        signature=_of_two,
         can_fail=False,
         rows=lambda call, s, prefix: s.startswith(prefix),
-        arrays=arrays.with_constants(pc.starts_with),
+        arrays=arrays.of_text(arrays.with_constants(pc.starts_with)),
     ),
     Function(
         name="endswith",
-        signature=takes([TEXT, TEXT], BOOLEAN),
+        signature=_of_two,
         can_fail=False,
         rows=lambda call, s, suffix: s.endswith(suffix),
-        arrays=arrays.with_constants(pc.ends_with),
+        arrays=arrays.of_text(arrays.with_constants(pc.ends_with)),
     ),
     Function(
         name="contains",
-        signature=takes([TEXT, TEXT], BOOLEAN),
+        signature=_of_two,
         can_fail=False,
         rows=lambda call, s, part: part in s,
-        arrays=arrays.with_constants(pc.match_substring),
+        arrays=arrays.of_text(arrays.with_constants(pc.match_substring)),
     ),
     Function(
         name="like",

@@ -12,23 +12,43 @@ from deltic.errors import Span
 from deltic.expr.arrays import text as arrays
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.failing import is_at_most
-from deltic.expr.functions.signature import INTEGER, TEXT, Parameter, accept, any_nullable, check_count, flattened, takes
+from deltic.expr.functions.signature import (
+    INTEGER,
+    TEXT,
+    TEXT_OR_BYTES,
+    Parameter,
+    accept,
+    any_nullable,
+    check_count,
+    first,
+    flattened,
+    takes,
+)
 from deltic.expr.nodes import Call, Expr, Literal, Value
 from deltic.expr.registry import Function, Nulls, Typed, resolve
 from deltic.expr.rows import text as rows
 from deltic.expr.typing import case
-from deltic.schema import BIGINT, BINARY, INT, NULL, STRING
+from deltic.schema import BIGINT, BINARY, INT, NULL, STRING, Type
 
 MOST: Final = Literal(2**31 - 1, INT)
 SPACE: Final = Literal(" ", STRING)
 
 
 def _concat(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
-    """The signature of CONCAT: any number of strings, or of ARRAYs; nested calls are flattened."""
+    """The signature of CONCAT: any number of strings, of BINARYs, or of ARRAYs; nested calls are flattened."""
     if any(a.type.name == "ARRAY" for a in arguments):
         return resolve("concat_arrays", arguments, span, written=name)
-    converted = tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
-    return Typed(flattened("concat", converted), STRING, any_nullable(converted)) if converted else Literal("", STRING, span)
+    if not arguments:
+        return Literal("", STRING, span)
+    type, converted = text_or_bytes(name, arguments, span)
+    return Typed(flattened("concat", converted), type, any_nullable(converted))
+
+
+def text_or_bytes(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple[Type, tuple[Expr, ...]]:
+    """The arguments as they are if all are BINARY, else as strings; and that type."""
+    if all(argument.type == BINARY for argument in arguments):
+        return BINARY, tuple(arguments)
+    return STRING, tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
 
 
 def _concat_ws(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -49,7 +69,18 @@ def _elements_as_text(name: str, array: Expr, separator: Expr, span: Span | None
 def _reversed(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Expr:
     if len(arguments) == 1 and arguments[0].type.name == "ARRAY":
         return resolve("reverse_array", arguments, span, written=name)
-    return takes([TEXT], STRING)(name, arguments, span)
+    return takes([TEXT_OR_BYTES], first)(name, arguments, span)
+
+
+def _padded(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
+    """(text, length[, padding]): BINARY if both are, padded with zeros by default; else a STRING, padded with blanks."""
+    check_count(name, arguments, 2, 3, span)
+    value, length, *padding = arguments
+    if not padding:
+        padding = [Literal(b"\0", BINARY) if value.type == BINARY else SPACE]
+    type, (value, by) = text_or_bytes(name, [value, *padding], span)
+    taken = value, accept(name, 2, length, INTEGER, span), by
+    return Typed(taken, type, any_nullable(taken))
 
 
 def _trimmed(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -60,7 +91,9 @@ def _trimmed(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
 
 
 def _joined(call: Call, *parts: Value) -> Value:
-    return None if None in parts else "".join(map(str, parts))
+    if None in parts:
+        return None
+    return "".join(map(str, parts)) if call.type == STRING else b"".join(part for part in parts if isinstance(part, bytes))
 
 
 def _joined_by(call: Call, separator: Any, *parts: Any) -> Value:
@@ -72,7 +105,7 @@ def _padding_can_fail(call: Call) -> bool:
 
 
 _SOUNDS: Final = dict(zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "01230127022455012623017202", strict=True))
-_BYTES: Final = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
+_BYTES: Final = Parameter("BINARY or STRING", lambda t: BINARY if t in (BINARY, STRING, NULL) else None)
 _PLAIN: Final = Parameter("STRING", lambda t: STRING if t in (STRING, NULL) else None)
 _HEXED: Final = Parameter(
     "STRING, BINARY or BIGINT", lambda t: BIGINT if t.is_integer else t if t == BINARY else STRING if t in (STRING, NULL) else None
@@ -108,7 +141,7 @@ FUNCTIONS: Final = (
         name="crc32",
         signature=takes([_BYTES], BIGINT),
         can_fail=False,
-        rows=lambda call, s: zlib.crc32(s.encode()),
+        rows=lambda call, data: zlib.crc32(data),
         arrays=per_distinct,
     ),
     Function(name="soundex", signature=takes([_PLAIN], STRING), can_fail=False, rows=_sound, arrays=per_distinct),
@@ -138,16 +171,16 @@ FUNCTIONS: Final = (
     Function(
         name="length",
         aliases=("char_length", "character_length", "len"),
-        signature=takes([TEXT], INT),
+        signature=takes([TEXT_OR_BYTES], INT),
         can_fail=False,
         rows=lambda call, s: len(s),
-        arrays=arrays.plain(pc.utf8_length),
+        arrays=arrays.of_text(arrays.plain(pc.utf8_length), arrays.plain(pc.binary_length)),
     ),
     Function(
         name="octet_length",
-        signature=takes([TEXT], INT),
+        signature=takes([TEXT_OR_BYTES], INT),
         can_fail=False,
-        rows=lambda call, s: len(s.encode()),
+        rows=lambda call, s: rows.size_bytes(s),
         arrays=arrays.plain(pc.binary_length),
     ),
     Function(
@@ -160,17 +193,17 @@ FUNCTIONS: Final = (
     Function(
         name="substring",
         aliases=("substr",),
-        signature=takes([TEXT, INTEGER, INTEGER], STRING, defaults=[MOST]),
+        signature=takes([TEXT_OR_BYTES, INTEGER, INTEGER], first, defaults=[MOST]),
         can_fail=False,
         rows=lambda call, s, position, length: rows.substring(s, position, length),
-        arrays=arrays.with_constants(arrays.substring),
+        arrays=arrays.of_text(arrays.with_constants(arrays.substring)),
     ),
     Function(
         name="left",
-        signature=takes([TEXT, INTEGER], STRING),
+        signature=takes([TEXT_OR_BYTES, INTEGER], first),
         can_fail=False,
         rows=lambda call, s, n: rows.left(s, n),
-        arrays=arrays.with_constants(arrays.left),
+        arrays=arrays.of_text(arrays.with_constants(arrays.left)),
     ),
     Function(
         name="right",
@@ -219,14 +252,14 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="lpad",
-        signature=takes([TEXT, INTEGER, TEXT], STRING, defaults=[SPACE]),
+        signature=_padded,
         can_fail=_padding_can_fail,
         rows=lambda call, s, n, pad: rows.pad_left(s, n, pad, call.span),
         arrays=per_distinct,
     ),
     Function(
         name="rpad",
-        signature=takes([TEXT, INTEGER, TEXT], STRING, defaults=[SPACE]),
+        signature=_padded,
         can_fail=_padding_can_fail,
         rows=lambda call, s, n, pad: rows.pad_right(s, n, pad, call.span),
         arrays=per_distinct,
@@ -236,7 +269,7 @@ FUNCTIONS: Final = (
         signature=_reversed,
         can_fail=False,
         rows=lambda call, s: s[::-1],
-        arrays=arrays.plain(pc.utf8_reverse),
+        arrays=arrays.of_text(arrays.plain(pc.utf8_reverse)),
     ),
     Function(
         name="repeat",

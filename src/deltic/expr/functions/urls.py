@@ -8,7 +8,7 @@ from typing import Final
 from deltic.errors import Span
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.failures import invalid
-from deltic.expr.functions.signature import TEXT, accept, check_count, takes
+from deltic.expr.functions.signature import TEXT, TEXT_ALONE, accept, check_count, takes
 from deltic.expr.nodes import Call, Expr
 from deltic.expr.registry import Function, Typed
 from deltic.expr.rows import percent as rows
@@ -26,7 +26,7 @@ def _decoded(call: Call, text: str) -> str:
 def _parts(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
     """(url, part[, key])."""
     check_count(name, arguments, 2, 3, span)
-    return Typed(tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1)), STRING, True)
+    return Typed(tuple(accept(name, i, a, TEXT_ALONE, span) for i, a in enumerate(arguments, 1)), STRING, True)
 
 
 def _part(lenient: bool) -> Callable[..., str | None]:

@@ -1,11 +1,11 @@
-"""String functions on one row. Positions count code points from 1, as in Spark."""
+"""String functions on one row, some also on BINARY. Positions count code points or bytes from 1, as in Spark."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import AnyStr, Final
 
 from deltic.errors import Span
 from deltic.expr.failures import invalid, too_long
@@ -14,17 +14,22 @@ MAX_LENGTH: Final = 2**24
 """The most characters of a result of REPEAT, LPAD, RPAD or REPLACE."""
 
 
-def substring(text: str, position: int, length: int) -> str:
+def size_bytes(text: str | bytes) -> int:
+    """The bytes of a BINARY, or of a string in UTF-8."""
+    return len(text) if isinstance(text, bytes) else len(text.encode())
+
+
+def substring(text: AnyStr, position: int, length: int) -> AnyStr:
     """Spark's SUBSTRING: positions count from 1, 0 means 1, negative ones count from the end; positions before the text use up length.
 
     >>> substring("hello", -3, 2), substring("hello", 0, 2), substring("hello", -10, 7)
     ('ll', 'he', 'he')
     """
     start = position - 1 if position > 0 else len(text) + position if position < 0 else 0
-    return text[max(start, 0) : max(min(start + length, len(text)), 0)] if length > 0 else ""
+    return text[max(start, 0) : max(min(start + length, len(text)), 0)] if length > 0 else text[:0]
 
 
-def left(text: str, length: int) -> str:
+def left(text: AnyStr, length: int) -> AnyStr:
     return text[: max(length, 0)]
 
 
@@ -47,18 +52,18 @@ def replace(text: str, search: str, replacement: str, span: Span | None = None) 
     return text.replace(search, replacement)
 
 
-def pad_left(text: str, length: int, pad: str, span: Span | None = None) -> str:
+def pad_left(text: AnyStr, length: int, pad: AnyStr, span: Span | None = None) -> AnyStr:
     return _padding("lpad", text, length, pad, span) + text[: max(length, 0)]
 
 
-def pad_right(text: str, length: int, pad: str, span: Span | None = None) -> str:
+def pad_right(text: AnyStr, length: int, pad: AnyStr, span: Span | None = None) -> AnyStr:
     return text[: max(length, 0)] + _padding("rpad", text, length, pad, span)
 
 
-def _padding(function: str, text: str, length: int, pad: str, span: Span | None) -> str:
+def _padding(function: str, text: AnyStr, length: int, pad: AnyStr, span: Span | None) -> AnyStr:
     missing = length - len(text)
     if missing <= 0 or not pad:
-        return ""
+        return pad[:0]
     checked_length(function, length, span)
     return (pad * (missing // len(pad) + 1))[:missing]
 

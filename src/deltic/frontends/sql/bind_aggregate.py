@@ -23,11 +23,9 @@ from deltic.schema import NULL
 if TYPE_CHECKING:
     from deltic.frontends.sql.bind_expression import ExpressionBinder
 
-_ORDERED: Final = "MIN_BY(x, y) and MAX_BY(x, y) are x at the least and greatest y; ANY_VALUE(x) is x where any will do"
 _WINDOW: Final = "ORDER BY … LIMIT n keeps the first n rows; MIN and MAX have an order"
 _SKETCH: Final = "COUNT(DISTINCT x), PERCENTILE(x, p) and COUNT(*) by groups are exact, and cost little in a view"
 UNSUPPORTED: Final = {
-    **dict.fromkeys(("first", "first_value", "last", "last_value"), _ORDERED),
     **dict.fromkeys(("nth_value", "row_number", "rank", "dense_rank", "ntile", "lag", "lead", "percent_rank", "cume_dist"), _WINDOW),
     **dict.fromkeys(("count_min_sketch", "approx_top_k", "approx_top_k_accumulate", "approx_top_k_combine"), _SKETCH),
     **dict.fromkeys(("hll_sketch_agg", "hll_union_agg", "theta_sketch_agg", "theta_union_agg", "theta_intersection_agg"), _SKETCH),

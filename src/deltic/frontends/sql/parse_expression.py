@@ -14,7 +14,7 @@ from deltic.frontends.sql import tree
 from deltic.frontends.sql.interval_literals import UNITS
 from deltic.frontends.sql.lexer import NUMBER, QUOTED, STRING, WORD
 from deltic.frontends.sql.parse_order import OrderParser
-from deltic.frontends.sql.refusals import AFTER_ARGUMENT, AFTER_OPERAND, AFTER_VALUE, OPERANDS, refuse
+from deltic.frontends.sql.refusals import AFTER_ARGUMENT, AFTER_VALUE, OPERANDS, refuse
 
 OR, AND, NOT, PREDICATE, COMPARISON = 1, 2, 3, 4, 5
 _TABLE: Final = {
@@ -77,7 +77,6 @@ class ExpressionParser(OrderParser, ABC):
                 left = self._predicate(left, start)
                 highest = AND
             else:
-                refuse(self, AFTER_OPERAND, start)
                 return left
 
     def _operation(self, first: tree.Expression, level: int, start: int) -> tree.Operation:
@@ -150,7 +149,6 @@ class ExpressionParser(OrderParser, ABC):
             return tree.Prefix("NOT", call, self.since(start)) if negated else call
         if self.sees("NULL"):
             raise SyntaxFailure("IS is missing", span=self.span, expected="x IS NULL, x IS NOT NULL")
-        refuse(self, AFTER_OPERAND, start)
         raise self.failure("IN, BETWEEN or LIKE")
 
     def _is(self, left: tree.Expression, start: int) -> tree.Expression:
@@ -403,6 +401,8 @@ class ExpressionParser(OrderParser, ABC):
                 return self._substring(start)
             case "POSITION" if self._is_worded("IN"):
                 return self._position(start)
+            case "OVERLAY" if self._is_worded("PLACING"):
+                return self._overlay(start)
             case _ if word in _UNIT_CALLS and self._has_unit():
                 return self._unit_call(word, start)
             case _:
@@ -482,6 +482,18 @@ class ExpressionParser(OrderParser, ABC):
             arguments.append(self.expression())
         self._closed()
         return tree.FunctionCall("substring", tuple(arguments), False, None, True, self.since(start))
+
+    def _overlay(self, start: int) -> tree.FunctionCall:
+        """OVERLAY(text PLACING by FROM start [FOR length])."""
+        self._opened()
+        arguments = [self.expression()]
+        for word in ("PLACING", "FROM"):
+            self.expect(word)
+            arguments.append(self.expression())
+        if self.passes("FOR"):
+            arguments.append(self.expression())
+        self._closed()
+        return tree.FunctionCall("overlay", tuple(arguments), False, None, True, self.since(start))
 
     def _position(self, start: int) -> tree.FunctionCall:
         """POSITION(part IN text)."""

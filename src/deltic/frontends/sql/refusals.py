@@ -50,13 +50,6 @@ AFTER_VALUE: Final[Refusals] = _by_first(
 )
 """After a value; the place is the value and the word."""
 
-AFTER_OPERAND: Final[Refusals] = _by_first(
-    {
-        "PLACING": ("OVERLAY … PLACING is not supported", "concat() of substrings"),
-    }
-)
-"""Where an operator could stand; the place is the left operand and the word."""
-
 OPERANDS: Final[Refusals] = _by_first(
     {
         "?": _PARAMETER,
