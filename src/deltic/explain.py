@@ -58,6 +58,8 @@ CLASSES = {
     "current": LINEAR,
     "feedback_over_ticks": LINEAR,
     "stamp": LINEAR,
+    "open_windows": LINEAR,
+    "closed_windows": LINEAR,
     "feedback": "delay by one iteration",
     "child": "fixed point",
 }

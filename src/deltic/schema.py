@@ -7,7 +7,7 @@ How values are stored is defined in trace/encoding.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
@@ -57,6 +57,7 @@ __all__ = [
     "TINYINT",
     "YEAR_TO_MONTH",
     "Field",
+    "Lateness",
     "Op",
     "Schema",
     "StreamSchema",
@@ -119,12 +120,33 @@ class Schema:
 
 
 @dataclass(frozen=True, slots=True)
+class Lateness:
+    """How late the rows of a table may be: the position of a TIMESTAMP column, and microseconds.
+
+    The watermark of the table is the greatest value that the column has had, less these. Rows before it are rejected.
+    """
+
+    column: int
+    microseconds: int
+
+    def __post_init__(self) -> None:
+        assert self.microseconds >= 0
+
+
+@dataclass(frozen=True, slots=True)
 class TableSchema:
-    """A base table: its columns and the positions of its primary key, () if it is a multiset."""
+    """A base table: its columns and the positions of its primary key, () if it is a multiset.
+
+    lateness: None if rows are never late. It does not belong to the rows, so a table may change it.
+    """
 
     name: str
     schema: Schema
     key: tuple[int, ...] = ()
+    lateness: Lateness | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        assert self.lateness is None or not self.key
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from deltic.circuit.operators.nested_arrange import NestedArrange
 from deltic.circuit.operators.over_ticks import OverTicksOperator
 from deltic.circuit.operators.reduce import ReduceOperator
 from deltic.circuit.operators.table import StreamInput, TableInput
+from deltic.circuit.operators.watermark import WatermarkOperator
 from deltic.circuit.pending import PendingRows
 from deltic.schema import Field, TableSchema, Type
 
@@ -151,6 +152,8 @@ def _streams(operator: Operator, reads_stream: bool) -> tuple[bool, bool]:
     """(whether a node is a stream, whether what it appends is gone after the tick)."""
     if isinstance(operator, OverTicksOperator):
         return reads_stream and operator.function == "delay", False
+    if isinstance(operator, WatermarkOperator):
+        return operator.closed, False
     if isinstance(operator, AccumulateOperator):
         return False, False
     is_stream = reads_stream or isinstance(operator, StreamInput)

@@ -35,6 +35,7 @@ from deltic.circuit.operators.reweigh import Reweigh
 from deltic.circuit.operators.semijoin import SemiJoin
 from deltic.circuit.operators.table import TableInput
 from deltic.circuit.operators.top_k import TopKOperator
+from deltic.circuit.operators.watermark import WatermarkOperator
 from deltic.circuit.operators.weighted import WeightedOperator
 from deltic.circuit.spreading import spread
 from deltic.schema import BIGINT, Field, Schema
@@ -180,7 +181,16 @@ def nested(operator: Operator, depth: int, depths: Mapping[str, int]) -> Operato
             return NestedReduce(operator, depth, key, ((operator.arrangement, operator.width, 1),), len(operator.output))
         case AggregateOperator():
             return _nested_aggregate(operator, depth)
-        case SemiJoin() | Exchange() | TableInput() | OverTicksOperator() | ReduceOperator() | AccumulateOperator() | WeightedOperator():
+        case (
+            SemiJoin()
+            | Exchange()
+            | TableInput()
+            | OverTicksOperator()
+            | ReduceOperator()
+            | AccumulateOperator()
+            | WeightedOperator()
+            | WatermarkOperator()
+        ):
             raise AssertionError(f"{operator.name} has no form in scopes")
         case _:
             return operator

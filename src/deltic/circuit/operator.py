@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Protocol
+
+import numpy as np
 
 from deltic.circuit.decoded_change import DecodedChange
 from deltic.trace.batch import Batch
@@ -28,6 +31,10 @@ HOME = 0
 Delta = Rows | Batch
 """A change of a relation: rows with weights, consolidated (Batch) or not (Rows)."""
 
+NO_WATERMARKS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType({})
+BEGINNING: Final = int(np.iinfo(np.int64).min)
+"""The watermark before the first row."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tick:
@@ -35,6 +42,8 @@ class Tick:
 
     epoch: its number. now_us: its time in microseconds since 1970 UTC; None without a clock. before_us: the time of the tick before; equal
     to now_us in a backfill and in the first tick that has a time.
+    watermarks: of tables with LATENESS, by name in lower case: in microseconds, after the tick before and after this one. Tables without
+    rows so far are not in it.
     fresh: None in an ordinary tick. In a backfill, the arrangements to fill: tables emit their whole content, every other arrangement is
     read as empty, and only those in `fresh` are appended to.
     """
@@ -43,6 +52,7 @@ class Tick:
     now_us: int | None = None
     fresh: frozenset[str] | None = None
     before_us: int | None = None
+    watermarks: Mapping[str, tuple[int, int]] = field(default_factory=lambda: NO_WATERMARKS)
 
 
 @dataclass(slots=True)

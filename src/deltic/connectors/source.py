@@ -50,7 +50,7 @@ class SourceBatch:
     changes: the table's columns in order, of its Arrow types, alone (all rows are inserts) or followed by `_op` or `_weight`; None if
     there are none. offsets: to be committed with the changes. rows: how many rows of the source were read, including dead letters.
     parts: the names of the parts that were read, in order. dead_letters: the rows that are not valid changes.
-    origin: the place of the i-th row of `changes`, for error messages: "file a.csv, row 7".
+    origin: the place of the i-th row of `changes`, for error messages: "file a.csv, row 7". place: its file and number, for dead letters.
     """
 
     changes: pa.Table | None
@@ -59,6 +59,7 @@ class SourceBatch:
     parts: Sequence[str] = ()
     dead_letters: Sequence[DeadLetter] = ()
     origin: Callable[[int], str] | None = None
+    place: Callable[[int], tuple[str, int]] | None = None
 
 
 class Source(Protocol):

@@ -20,6 +20,7 @@ from deltic.circuit.operators.reweigh import Reweigh, Rule
 from deltic.circuit.operators.top_k import TopKOperator
 from deltic.circuit.terms import Term
 from deltic.lowering.aggregates import lower_aggregate
+from deltic.lowering.by_watermark import lower_by_watermark
 from deltic.lowering.feedback import FedRelations
 from deltic.lowering.fuse import Fusion
 from deltic.lowering.joins import lower_join
@@ -36,6 +37,7 @@ from deltic.plan.fingerprint import Nest, column_names, fingerprint
 from deltic.plan.nodes import (
     Accumulate,
     Aggregate,
+    ByWatermark,
     Distinct,
     Filter,
     FlatMap,
@@ -168,6 +170,8 @@ class Lowering:
                 return self._multiset(plan)
             case TemporalFilter():
                 return lower_temporal_filter(self, plan)
+            case ByWatermark():
+                return lower_by_watermark(self, plan)
             case Accumulate():
                 return lower_accumulate(self, plan)
             case Reduce():

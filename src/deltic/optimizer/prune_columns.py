@@ -16,6 +16,7 @@ from deltic.plan.columns import columns_of_all, reference, remap
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
+    ByWatermark,
     Distinct,
     Filter,
     FlatMap,
@@ -105,7 +106,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> Pruned:
             return _prune_multiway_join(plan, needed)
         case FlatMap():
             return _prune_flat_map(plan, needed)
-        case TemporalFilter():
+        case TemporalFilter() | ByWatermark():
             below, kept = _prune(plan.input, needed | columns_of_all(expressions(plan)))
             return map_expressions(replace(plan, input=below), lambda expr: _moved(expr, kept, below.schema)), kept
         case Aggregate():

@@ -16,7 +16,20 @@ from typing import Final
 from deltic.expr.failing import can_fail
 from deltic.expr.nodes import Call, Expr, columns_of
 from deltic.plan.columns import columns_of_all, conjunction, conjuncts, remap, substitute
-from deltic.plan.nodes import Aggregate, Distinct, Filter, FlatMap, Join, JoinKind, Plan, Project, SetOperation, TemporalFilter, Union
+from deltic.plan.nodes import (
+    Aggregate,
+    ByWatermark,
+    Distinct,
+    Filter,
+    FlatMap,
+    Join,
+    JoinKind,
+    Plan,
+    Project,
+    SetOperation,
+    TemporalFilter,
+    Union,
+)
 from deltic.plan.traits import ignores_sign_of_zero, is_cheap
 from deltic.plan.walk import transform
 from deltic.schema import Schema
@@ -98,6 +111,9 @@ def _sink(plan: Plan, parts: Sequence[Expr]) -> Plan:
             below = replace(plan, input=_sink(plan.input, moving))
         case TemporalFilter():
             moving, staying = _split(parts, lambda _: True)
+            below = replace(plan, input=_sink(plan.input, moving))
+        case ByWatermark():
+            moving, staying = _split(parts, lambda part: not can_fail(part))
             below = replace(plan, input=_sink(plan.input, moving))
         case Aggregate() if plan.keys:
             exprs = [expr for _, expr in plan.keys]

@@ -28,6 +28,10 @@ class DeadLetters:
             DeadLetterFolder(path, known["writer"]).settle(known["epoch"])
             folder.sweep()
 
+    def takes(self, table: str) -> bool:
+        """Whether the table has a folder for its dead letters."""
+        return table in self._paths
+
     def stage(self, epoch: int, loads: Iterable[Load]) -> dict[str, Json]:
         """Writes the letters of the tick that will be `epoch`; returns the notes for its commit."""
         loads = [load for load in loads if load.batch.dead_letters]

@@ -21,6 +21,7 @@ from deltic.pipeline.bound_program import BoundProgram
 from deltic.pipeline.delivery import Delivery
 from deltic.pipeline.feeds import Load, located
 from deltic.pipeline.history import History
+from deltic.pipeline.late import without_late_rows
 from deltic.pipeline.letters import DeadLetters
 from deltic.pipeline.progress import Progress, Summary
 from deltic.session import Program, Session
@@ -166,7 +167,8 @@ class Pipeline:
     def _read(self) -> list[Load]:
         for feed in self._feeds:
             feed.source.refresh(force=self._idle)
-        return [load for feed in self._feeds if (load := feed.read()) is not None]
+        loads = [load for feed in self._feeds if (load := feed.read()) is not None]
+        return [without_late_rows(load, self.session.notes) if self._letters.takes(load.table.name) else load for load in loads]
 
     def _commit(self, loads: Sequence[Load], changes: Mapping[str, Any], notes: Mapping[str, Json]) -> None:
         epoch = self.session.epoch + 1

@@ -20,7 +20,7 @@ import datetime
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 from deltic.expr.failures import GROWTH, SAMPLES, diverged, negative_weight, no_clock
 from deltic.expr.interpreter import evaluate as value_of
@@ -33,6 +33,8 @@ from deltic.plan.aggregates import aggregate_value
 from deltic.plan.nodes import (
     Accumulate,
     Aggregate,
+    Bound,
+    ByWatermark,
     Distinct,
     Filter,
     FlatMap,
@@ -59,6 +61,8 @@ from deltic.plan.nodes import (
     references,
 )
 from deltic.plan.relation import Relation, Row, key_of, normal, normal_row
+from deltic.plan.streams import is_stream
+from deltic.schema import TableSchema
 from deltic.stacks import unbounded
 
 Pair = tuple[Row, int]
@@ -161,6 +165,8 @@ def _evaluate(plan: Plan, world: _World) -> Relation:
         case TemporalFilter():
             now = world.moment.now
             return Relation((row, weight) for row, weight in _evaluate(plan.input, world).pairs() if _is_current(plan, row, now))
+        case ByWatermark():
+            return _by_watermark(plan, world)
         case Accumulate():
             return _accumulated(plan, world)
         case Reduce():
@@ -212,6 +218,34 @@ def _delays(plan: Plan) -> int:
     """The maximum nesting depth of delays."""
     own = isinstance(plan, OverTicks) and plan.function == "delay"
     return own + max(map(_delays, inputs(plan)), default=0)
+
+
+def _by_watermark(plan: ByWatermark, world: _World) -> Relation:
+    ticks = (*world.past, world.moment)
+    after = _watermark(plan.table, ticks)
+    before = _watermark(plan.table, world.past)
+    rows = _over_ticks(OverTicks(plan.input, "integrate"), world) if is_stream(plan.input) else _evaluate(plan.input, world)
+    kept = []
+    for row, weight in rows.pairs():
+        end = _moment_of(plan.end, row)
+        is_open = after is None or (end is not None and after < end)
+        if end is None or is_open != (plan.phase == "open"):
+            continue
+        if plan.phase == "open" or (world.past and (before is None or before < end)):
+            kept.append((row, weight))
+    return Relation(kept)
+
+
+def _watermark(table: TableSchema, ticks: Iterable[Moment]) -> datetime.datetime | None:
+    """After these ticks; None before the first row. Rows that were deleted later count."""
+    assert table.lateness is not None
+    moments: list[Any] = [row[table.lateness.column] for tick in ticks for row in tick.tables[table.name]]
+    return max(moments) - datetime.timedelta(microseconds=table.lateness.microseconds) if moments else None
+
+
+def _moment_of(bound: Bound, row: Row) -> Any:
+    moment: Any = value_of(bound.moment, row)
+    return None if moment is None else moment + datetime.timedelta(microseconds=bound.offset)
 
 
 def _over_ticks(plan: OverTicks, world: _World) -> Relation:

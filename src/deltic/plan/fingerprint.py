@@ -16,6 +16,7 @@ from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
     Bound,
+    ByWatermark,
     Distinct,
     Filter,
     FlatMap,
@@ -107,6 +108,8 @@ def _own(plan: Plan, nest: Nest) -> Meaning:
             return (plan.function, tuple(_expr(argument) for argument in plan.arguments), plan.position, plan.outer)
         case TemporalFilter():
             return tuple(tuple(map(_bound, bounds)) for bounds in (plan.lower, plan.upper))
+        case ByWatermark():
+            return (plan.table.name.lower(), _bound(plan.end), plan.phase)
         case Generate():
             return (_function(plan.function), _types(plan.returned), plan.weighted)
         case Distinct() | Union() | Multiset() | Weighted() | Inspect():

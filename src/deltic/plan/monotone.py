@@ -20,6 +20,7 @@ from deltic.expr.nodes import Call, Case, Cast, Column, Expr, Literal, children
 from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
+    ByWatermark,
     Distinct,
     Filter,
     FlatMap,
@@ -156,6 +157,8 @@ def _motions(plan: Plan, states: States, names: frozenset[str]) -> Motions:
             return _generated(plan, _motions(plan.input, states, names), names)
         case TemporalFilter():
             _refuse("a recursive relation is read under a condition on now()", _place([plan], names), _OUTSIDE)
+        case ByWatermark():
+            _refuse_read("by windows", plan, names, _OUTSIDE)
         case TopK():
             _refuse_read("under ORDER BY … LIMIT", plan, names, _OUTSIDE)
         case Reduce():

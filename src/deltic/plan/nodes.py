@@ -21,13 +21,15 @@ from deltic.plan.aggregate_nodes import Aggregate, AggregateCall
 from deltic.plan.join_nodes import Hint, HintKind, Join, JoinKind, MultiwayJoin, is_word
 from deltic.plan.node import PlanNode, computed, once_per_node
 from deltic.plan.table_function_nodes import FlatMap, Generate, TableFunction
-from deltic.schema import BIGINT, BOOLEAN, TIMESTAMP, Field, Schema, TableSchema, Type
+from deltic.plan.time_nodes import Bound, ByWatermark, Phase, TemporalFilter
+from deltic.schema import BIGINT, BOOLEAN, Field, Schema, TableSchema, Type
 
 __all__ = [
     "ITERATION_LIMIT",
     "Aggregate",
     "AggregateCall",
     "Bound",
+    "ByWatermark",
     "Distinct",
     "Filter",
     "FlatMap",
@@ -41,6 +43,7 @@ __all__ = [
     "MultiwayJoin",
     "Order",
     "OverTicks",
+    "Phase",
     "Plan",
     "Project",
     "Recursion",
@@ -286,34 +289,6 @@ class Inspect(PlanNode):
         return self.input.schema
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The instant `moment` + `offset` microseconds. moment: an expression of type TIMESTAMP.
-
-    optional: a NULL moment satisfies the bound, and no clock is required if it is always NULL. Other bounds of NULL are not satisfied.
-    """
-
-    moment: Expr
-    offset: int = 0
-    optional: bool = False
-
-    def __post_init__(self) -> None:
-        assert self.moment.type == TIMESTAMP
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TemporalFilter(PlanNode):
-    """The rows on which `lower` ≤ now < `upper`, for each of the lower and the upper bounds."""
-
-    input: Plan
-    lower: tuple[Bound, ...] = ()
-    upper: tuple[Bound, ...] = ()
-
-    @computed
-    def schema(self) -> Schema:
-        return self.input.schema
-
-
 ITERATION_LIMIT: Final = 10_000
 
 
@@ -375,6 +350,7 @@ Plan = (
     | Generate
     | Multiset
     | TemporalFilter
+    | ByWatermark
     | Reduce
     | OverTicks
     | Weighted

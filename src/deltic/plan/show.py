@@ -15,6 +15,7 @@ from deltic.plan.nodes import (
     Aggregate,
     AggregateCall,
     Bound,
+    ByWatermark,
     Distinct,
     Filter,
     FlatMap,
@@ -177,6 +178,8 @@ def show_node(plan: Plan) -> str:
         case TemporalFilter():
             conditions = [f"{_bound(bound)} <= now" for bound in plan.lower] + [f"now < {_bound(bound)}" for bound in plan.upper]
             return f"TemporalFilter {' and '.join(conditions)}"
+        case ByWatermark():
+            return f"Windows {plan.phase} at the watermark of {plan.table.name}: {_bound(plan.end)}"
         case Reference():
             return f"Reference {plan.name} ({', '.join(plan.schema.names)})"
         case TickRecursion():

@@ -13,6 +13,7 @@ from deltic.errors import Span, Unsupported
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Accumulate,
+    ByWatermark,
     Join,
     MultiwayJoin,
     OverTicks,
@@ -37,6 +38,8 @@ def is_stream(plan: Plan) -> bool:
     match plan:
         case Table():
             return isinstance(plan.table, StreamSchema)
+        case ByWatermark():
+            return plan.phase == "closed"
         case OverTicks(function="integrate" | "current") | Accumulate():
             return False
         case _:
@@ -72,7 +75,7 @@ def check_streams(plan: Plan) -> None:
 def _check_feedback(plan: TickRecursion) -> None:
     names = {name for name, _ in plan.relations}
     for node in (node for _, body in plan.relations for node in nodes(body)):
-        if isinstance(node, OverTicks | Accumulate) and not names.isdisjoint(name for name, _ in references(node)):
+        if isinstance(node, OverTicks | ByWatermark | Accumulate) and not names.isdisjoint(name for name, _ in references(node)):
             remedy = "feed back a copy of it, which is one tick older"
             _refuse(f"the feedback {plan.result} is read over ticks in its own body", plan, remedy)
 

@@ -10,6 +10,7 @@ from deltic.expr.nodes import Expr
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
     Aggregate,
+    ByWatermark,
     Distinct,
     Filter,
     FlatMap,
@@ -123,6 +124,8 @@ def map_expressions(plan: Plan, change: Callable[[Expr], Expr]) -> Plan:
         case TemporalFilter():
             lower, upper = (tuple(replace(b, moment=change(b.moment)) for b in bounds) for bounds in (plan.lower, plan.upper))
             return replace(plan, lower=lower, upper=upper)
+        case ByWatermark():
+            return replace(plan, end=replace(plan.end, moment=change(plan.end.moment)))
         case TopK():
             order = tuple(replace(term, expr=change(term.expr)) for term in plan.order)
             return replace(plan, order=order, keys=tuple(change(key) for key in plan.keys))

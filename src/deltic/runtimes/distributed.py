@@ -20,9 +20,14 @@ class Distributed(ABC):
         ...
 
     @abstractmethod
-    def latest(self, columns: Mapping[str, str]) -> Mapping[str, int]:
-        """Table → the greatest value of a TIMESTAMP column in added rows, in microseconds; tables without a value are left out.
+    def extremes(self, columns: Mapping[str, str]) -> Mapping[str, tuple[int, int | None]]:
+        """Table → the least value of a TIMESTAMP column in all rows, and the greatest in added ones or None, in microseconds.
 
-        columns: table → column. Invalid rows are skipped: the tick reports them. Cost: reads the changes once.
+        columns: table → column. Tables without a value are left out. Invalid rows are skipped: the tick reports them. Cost: reads the
+        changes once.
         """
         ...
+
+    def latest(self, columns: Mapping[str, str]) -> Mapping[str, int]:
+        """The greatest values of `extremes`; tables without one are left out."""
+        return {table: latest for table, (_, latest) in self.extremes(columns).items() if latest is not None}

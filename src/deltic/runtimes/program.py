@@ -10,13 +10,14 @@ from typing import Any
 from deltic.circuit.copies import copies
 from deltic.circuit.functions import functions_of
 from deltic.circuit.nodes import ArrangementSpec, Dataflow
-from deltic.circuit.operator import Tick
+from deltic.circuit.operator import BEGINNING, Tick
 from deltic.circuit.operators.table import TableInput
 from deltic.errors import DataError, StateError
 from deltic.purity import shown
 from deltic.schema import Field, StreamSchema, TableSchema
 from deltic.storage.program import (
     CLOCK,
+    LATENESS,
     PROGRAM_NOTES,
     ArrangementDescription,
     ProgramDescription,
@@ -51,14 +52,21 @@ def next_tick(epoch: int, known: Notes, notes: Notes) -> Tick:
     now = notes.get(CLOCK, known.get(CLOCK))
     before = known.get(CLOCK, now)
     assert now is None or now >= before, "time must not decrease"
-    return Tick(epoch + 1, now, before_us=before)
+    return Tick(epoch + 1, now, before_us=before, watermarks=_watermarks(known, notes))
 
 
 def backfill(epoch: int, known: Notes, notes: Notes, fresh: frozenset[str]) -> Tick:
     """The tick that fills `fresh`, at the time of the tick before; if there was none, at the time in its notes."""
     now = known.get(CLOCK, notes.get(CLOCK))
     assert notes.get(CLOCK, now) == now
-    return Tick(epoch + 1, now, fresh, now)
+    return Tick(epoch + 1, now, fresh, now, _watermarks(known, known))
+
+
+def _watermarks(known: Notes, notes: Notes) -> dict[str, tuple[int, int]]:
+    """By table: as of the tick before, and of the one with these notes."""
+    before = {table: watermark for table, (_, watermark) in known.get(LATENESS, {}).items()}
+    after = notes.get(LATENESS, known.get(LATENESS)) or {}
+    return {table: (before.get(table, BEGINNING), watermark) for table, (_, watermark) in after.items()}
 
 
 def described(circuit: Dataflow, known: ProgramDescription, dropped: Collection[str] = ()) -> ProgramDescription:

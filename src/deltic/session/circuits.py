@@ -63,7 +63,7 @@ def _view(catalog: Namespace, name: str, schema: Schema) -> Plan:
 
 
 def _check_same(name: str, table: TableSchema, known: TableSchema) -> None:
-    if table != known:
+    if table != known or (table.lateness is not None and table.lateness != known.lateness):
         raise CircuitError(
             f"the input {name} has the columns ({_columns(table)}), and table {known.name} has ({_columns(known)})",
             expected="the columns and the key of the table",

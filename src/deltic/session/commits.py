@@ -22,6 +22,7 @@ from deltic.session.compiling import Compiler
 from deltic.session.contents import Contents
 from deltic.session.definitions import NOTHING, Definitions
 from deltic.session.functions import check_functions
+from deltic.session.lateness import late_tables, watermarks_after, watermarks_of
 
 Notes = Mapping[str, Any]
 
@@ -51,7 +52,9 @@ class Commits:
 
     def tick(self, changes: Mapping[str, Any], notes: Notes) -> None:
         """Commits changes by table, in a turn. notes: override those of the clock."""
-        timed = self._clock.notes_of_tick(self._definitions.marks, self._runtime.notes, changes)
+        known = self._runtime.notes
+        late = watermarks_after(self._definitions.late, known, changes)
+        timed = {**self._clock.notes_of_tick(self._definitions.marks, known, changes), **late}
         rows = [len(change) for change in changes.values() if isinstance(change, PendingRows)]  # a frame of Spark's is not counted
         with collector_paused() if len(rows) == len(changes) and sum(rows) <= FEW else nullcontext():
             self._runtime.tick(changes, {**timed, **notes})
@@ -68,6 +71,7 @@ class Commits:
             check_functions(self._stated, circuit)
         marks = self._clock.marks(catalog)
         timed = self._clock.notes_of_definitions(marks, self._runtime.notes, circuit, dropped)
+        timed = {**timed, **watermarks_of(late_tables(catalog.tables.values()), self._runtime.notes, dropped)}
         definitions = Definitions.of(catalog, self.compiler.plans, circuit, marks, self._definitions.views)
         self._runtime.install(circuit, dropped=dropped, notes={**(notes or {}), **timed}, definitions=definitions)
         if circuit.views or not replace:  # functions are registered before the views that call them

@@ -10,6 +10,7 @@ from deltic.errors import UnknownName
 from deltic.plan.nodes import Plan
 from deltic.runtimes import Committed
 from deltic.session.catalog import Catalog
+from deltic.session.lateness import LateTable, late_tables
 from deltic.session.watermark import Marks
 from deltic.trace.reading import Reader
 
@@ -24,20 +25,21 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """A catalog, the watermarks, and of the materialized views the optimized plans, the dataflow and the layouts."""
+    """A catalog, the watermarks, and of the materialized views the optimized plans, the dataflow and the layouts. late: see LateTable."""
 
     catalog: Catalog = field(default_factory=Catalog)
     plans: Mapping[str, Plan] = field(default_factory=dict)
     circuit: Dataflow = field(default_factory=Dataflow.empty)
     marks: Marks = field(default_factory=Marks)
     views: Mapping[str, Stored] = field(default_factory=dict)
+    late: tuple[LateTable, ...] = ()
 
     @classmethod
     def of(cls, catalog: Catalog, plans: Mapping[str, Plan], circuit: Dataflow, marks: Marks, known: Mapping[str, Stored]) -> Definitions:
         """known: layouts of before, of which equal ones stay."""
         specs = {view: circuit.arrangements[name] for view, name in circuit.views.items()}
         stored = {view: _stored(spec, known.get(view)) for view, spec in specs.items()}
-        return cls(catalog, plans, circuit, marks, stored)
+        return cls(catalog, plans, circuit, marks, stored, late_tables(catalog.tables.values()))
 
     def stored(self, view: str) -> Stored:
         """The layout of a view. Raises UnknownName for one that has been dropped."""

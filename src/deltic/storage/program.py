@@ -25,6 +25,8 @@ STRINGS: Final = "strings"
 """The note of the identity of strings."""
 WATERMARKS: Final = "watermarks"
 """The note of the watermark columns: by table in lower case, [column, its greatest value in microseconds]."""
+LATENESS: Final = "lateness"
+"""The note of watermarks by which rows are late: by table in lower case, [column, the watermark in microseconds]."""
 MOST_US: Final = 1 << 62
 Notes = Mapping[str, Json]
 
@@ -145,7 +147,8 @@ class ViewDescription:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDescription:
-    """arrangements: by id. tables, views: by name as the user wrote it. functions, now_us, watermarks: see FUNCTIONS, CLOCK, WATERMARKS.
+    """arrangements: by id. tables, views: by name as the user wrote it. functions, now_us, watermarks, lateness: see FUNCTIONS,
+    CLOCK, WATERMARKS, LATENESS.
 
     id: identifies the state permanently. hash_version: version of the hash functions of shards and string ids. identity: the key of the
     latter. spread: the number of shards under which state without a partition was filled. None: not recorded.
@@ -156,6 +159,7 @@ class ProgramDescription:
     views: Mapping[str, ViewDescription] = field(default_factory=dict)
     functions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     watermarks: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    lateness: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     now_us: int | None = None
     id: str | None = None
     hash_version: int | None = None
@@ -275,6 +279,7 @@ _PARTS: Final[Mapping[str, tuple[str, Callable[[Json], Any]]]] = {
     "views": ("views", _entries(ViewDescription.parse, "views")),
     FUNCTIONS: ("functions", _entries(_digests, FUNCTIONS)),
     WATERMARKS: ("watermarks", _entries(_mark, WATERMARKS)),
+    LATENESS: ("lateness", _entries(_mark, LATENESS)),
     CLOCK: ("now_us", _or_none(_time, CLOCK)),
     "id": ("id", _or_none(string, "id")),
     "hash": ("hash_version", _or_none(count, "hash")),

@@ -55,13 +55,19 @@ class _Gathering:
     def batch(self, offsets: Offsets, folder: Path) -> SourceBatch:
         parts = [piece.changes for piece in self.pieces if piece.changes.num_rows]
         changes = pa.concat_tables(parts) if parts else None
-        return SourceBatch(changes, offsets, self.rows, tuple(self.files), self.dead_letters, lambda row: self._origin(row, folder))
+        return SourceBatch(
+            changes, offsets, self.rows, tuple(self.files), self.dead_letters, lambda row: self._origin(row, folder), self._place
+        )
 
     def _origin(self, row: int, folder: Path) -> str:
+        file, line = self._place(row)
+        return f"file {folder / file}, row {line}"
+
+    def _place(self, row: int) -> tuple[str, int]:
         ends = list(accumulate(len(piece.lines) for piece in self.pieces))
         position = bisect_right(ends, row)
         piece = self.pieces[position]
-        return f"file {folder / piece.name}, row {piece.lines[row - ends[position]]}"
+        return piece.name, int(piece.lines[row - ends[position]])
 
 
 class FileSource:

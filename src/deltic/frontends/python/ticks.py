@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from deltic.expr.nodes import Literal
 from deltic.frontends.python.functions import inspector, taking
+from deltic.frontends.python.windows import windowed
 from deltic.plan.nodes import FlatMap, Inspect, OverTicks, Plan, Union
 from deltic.schema import BIGINT
 
@@ -48,6 +49,18 @@ class OverTime(ABC):
     def current(self) -> Self:
         """A stream as a relation: it has the stream's rows of this tick, and loses them in the next."""
         return self._over(OverTicks(self.plan, "current"))
+
+    def when_closed(self, window: str) -> Self:
+        """A stream of the rows of each window, as a whole, in the tick that closes it.
+
+        window: an SQL expression: a column with a lateness, its date, date_trunc() or time_bucket(). A window closes when the watermark
+        reaches its end. Cost: the rows of the tick and of the windows that close; the rows of open windows are kept.
+        """
+        return self._over(windowed(self.plan, window, "closed"))
+
+    def while_open(self, window: str) -> Self:
+        """A relation of the rows of windows that are open: it loses those of a window when that closes; see `when_closed`."""
+        return self._over(windowed(self.plan, window, "open"))
 
     def delta0(self) -> Self:
         """δ0: out[0] = s[0]; empty later."""

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from deltic.errors import QueryError, Span, TypeMismatch, UnknownName, Unsupported, did_you_mean
-from deltic.frontends.sql import tree
+from deltic.frontends import lateness
+from deltic.frontends.sql import interval_literals, tree
 from deltic.frontends.sql.bind_query import bind_tree, renamed
 from deltic.frontends.sql.bind_recursive import declared_body
 from deltic.frontends.sql.environment import Environment
@@ -32,6 +33,7 @@ from deltic.frontends.statements import (
 )
 from deltic.plan.nodes import ITERATION_LIMIT, Plan, Reference
 from deltic.plan.signs import as_view
+from deltic.plan.windows import at_window_close
 from deltic.schema import NULL, Field, Schema, StreamSchema, TableSchema
 
 _ALONE: Final = "CREATE MATERIALIZED VIEW name AS SELECT …, then session.view(name)"
@@ -72,9 +74,20 @@ def _create_table(parsed: TableStatement) -> CreateTable:
     nullable = tuple(replace(field, nullable=field.nullable and i not in key) for i, field in enumerate(fields))
     name, schema = definition.name.text, Schema(nullable)
     table = StreamSchema(name, schema) if parsed.stream else TableSchema(name, schema, key)
+    table = _with_lateness(table, definition)
     if parsed.timed is not None:
         check_timed(table, parsed.timed)
     return CreateTable(table, definition.if_not_exists, definition.name.span, parsed.source, parsed.timed)
+
+
+def _with_lateness(table: TableSchema, definition: tree.TableDefinition) -> TableSchema:
+    columns = [part for part in definition.parts if isinstance(part, tree.ColumnDefinition)]
+    late = [(i, column, column.lateness) for i, column in enumerate(columns) if column.lateness is not None]
+    if len(late) > 1:
+        raise Unsupported("LATENESS of two columns", span=late[1][1].span, expected="at most one column, by which rows are late")
+    for i, column, interval in late:
+        table = lateness.in_sql(table, i, interval_literals.bound(interval), column.span)
+    return table
 
 
 def _columns(table: tree.TableDefinition) -> tuple[list[Field], tuple[int, ...]]:
@@ -129,9 +142,23 @@ def _create_view(node: tree.NamedQuery, env: Environment) -> CreateView:
 def bind_view(node: tree.NamedQuery, env: Environment) -> Plan:
     """The plan of a view's query, under the view's column names and, if it is declared recursive, its declared types."""
     plan = renamed(bind_tree(node.query, env), node.columns)
+    if node.emits is not None:
+        plan = _at_window_close(plan, node.emits)
     _check_view(plan, node)
     declared = env.catalog.relation(node.name.text)
     return as_view(declared_body(plan, declared, node.name.span) if isinstance(declared, Reference) else plan)
+
+
+def _at_window_close(plan: Plan, span: Span) -> Plan:
+    closed = at_window_close(plan)
+    if closed is None:
+        raise Unsupported(
+            "EMIT ON WINDOW CLOSE of a query without windows",
+            span=span,
+            expected="GROUP BY or SELECT DISTINCT of a column with LATENESS, its date, date_trunc() or time_bucket()",
+            remedy="declare LATENESS INTERVAL … for the column in CREATE TABLE or CREATE STREAM",
+        )
+    return closed
 
 
 def _check_view(plan: Plan, node: tree.NamedQuery) -> None:

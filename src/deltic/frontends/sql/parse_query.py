@@ -26,6 +26,7 @@ _STRICT: Final = frozenset((
 ))  # fmt: skip
 """What Spark's grammar calls strictNonReserved: no aliases of tables."""
 
+EMIT: Final = ("EMIT", "ON", "WINDOW", "CLOSE")
 _PAIRS: Final = frozenset(("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"))
 _JOIN_WORDS: Final = frozenset(("INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL", "ASOF", "JOIN"))
 TABLE_FUNCTIONS: Final = "explode(array(…)), explode(sequence(…)) or explode(split(…))"
@@ -165,7 +166,7 @@ class QueryParser(ExpressionParser):
     def _may_be_alias(self) -> bool:
         """Whether the next word is a name and not the beginning of a clause."""
         word, following = self.word, self.tokens[self.position + 1]
-        if word in _ENDS or (word in _PAIRS and following.word == "BY") or word.isdigit():
+        if word in _ENDS or (word in _PAIRS and following.word == "BY") or word.isdigit() or self.sees(*EMIT):
             return False
         return not (word in ("LATERAL", "JOIN", "NOTNULL", "ISNULL") or (word in _JOIN_WORDS and following.word in _JOIN_WORDS))
 
@@ -351,7 +352,8 @@ class QueryParser(ExpressionParser):
 
     def _is_key(self, position: int) -> bool:
         """Whether the token of this number can only be another key."""
-        return self.tokens[position].word not in _ENDS | NO_OPERANDS | _PAIRS
+        words = tuple(token.word for token in self.tokens[position : position + len(EMIT)])
+        return words != EMIT and words[0] not in _ENDS | NO_OPERANDS | _PAIRS
 
     def _key(self) -> tree.Expression:
         refuse(self, GROUPING)

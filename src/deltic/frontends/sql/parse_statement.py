@@ -16,6 +16,7 @@ from deltic.frontends.sql.lexer import SIGN, WORD, Token, tokenize
 from deltic.frontends.sql.nesting import shallow
 from deltic.frontends.sql.options import WATERMARK, timed_of
 from deltic.frontends.sql.parse_function import FunctionParser
+from deltic.frontends.sql.parse_query import EMIT
 from deltic.frontends.sql.refusals import AFTER_TABLE, AFTER_VIEW, COLUMN, CREATED, STATEMENTS, refuse
 from deltic.frontends.statements import CreateSink, DropFunction, DropSink, DropStream, DropTable, DropView, Timed
 from deltic.options import Options
@@ -24,10 +25,15 @@ UNDERSTOOD: Final = (
     "CREATE TABLE or STREAM, CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW, CREATE SINK, CREATE [OR REPLACE] FUNCTION, "
     "DECLARE RECURSIVE VIEW, DROP TABLE, STREAM, VIEW, SINK or FUNCTION, SELECT"
 )
-TABLE_FORM: Final = "CREATE TABLE [IF NOT EXISTS] name (column type [NOT NULL] [PRIMARY KEY] [COMMENT '…'], …) [COMMENT '…' | USING …]"
-VIEW_FORM: Final = "CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW [IF NOT EXISTS] name [(column, …)] [COMMENT '…'] AS SELECT …"
+TABLE_FORM: Final = (
+    "CREATE TABLE [IF NOT EXISTS] name (column type [NOT NULL] [PRIMARY KEY] [LATENESS interval] [COMMENT '…'], …) [COMMENT '…' | USING …]"
+)
+VIEW_FORM: Final = (
+    "CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW [IF NOT EXISTS] name [(column, …)] [COMMENT '…'] AS SELECT … "
+    "[EMIT ON WINDOW CLOSE]"
+)
 DECLARE_FORM: Final = "DECLARE RECURSIVE VIEW name (column type [NOT NULL], …) [MAX RECURSION LEVEL n]"
-COLUMN_FORM: Final = "NOT NULL, PRIMARY KEY, COMMENT '…', a comma or )"
+COLUMN_FORM: Final = "NOT NULL, PRIMARY KEY, LATENESS INTERVAL …, COMMENT '…', a comma or )"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,17 +195,26 @@ class _Parser(FunctionParser, ClauseParser):
         self.passes(":")
         type = self.type_name()
         required = key = False
+        lateness = None
         while self.word not in (",", ")"):
             if self.passes("NOT", "NULL"):
                 required = True
             elif self.passes("PRIMARY", "KEY"):
                 key = True
+            elif self.passes("LATENESS"):
+                lateness = self._lateness()
             elif self.passes("COMMENT"):
                 self.string("the comment, as a string")
             else:
                 refuse(self, COLUMN)
                 raise self.failure(COLUMN_FORM)
-        return tree.ColumnDefinition(name, type, required, key, self.since(start))
+        return tree.ColumnDefinition(name, type, required, key, self.since(start), lateness)
+
+    def _lateness(self) -> tree.IntervalText:
+        interval = self._interval() if self.word == "INTERVAL" else None
+        if interval is None:
+            raise self.failure("LATENESS INTERVAL 1 HOUR, for example")
+        return interval
 
     def _create_view(self, replaces: bool, materialized: bool) -> tree.NamedQuery:
         if_not_exists = self._exists("NOT")
@@ -217,7 +232,9 @@ class _Parser(FunctionParser, ClauseParser):
         if self.word not in ("SELECT", "VALUES", "WITH", "FROM", "("):
             raise self.failure("a query: SELECT, VALUES or WITH")
         query = self.query()
-        return tree.NamedQuery(name, columns, materialized, replaces, if_not_exists, query, self.statement)
+        start = self.token.start
+        emits = self.since(start) if self.passes(*EMIT) else None
+        return tree.NamedQuery(name, columns, materialized, replaces, if_not_exists, query, self.statement, emits)
 
     def _view_column(self) -> tree.Name:
         name = self.identifier("the name of a column")
@@ -247,8 +264,9 @@ class _Parser(FunctionParser, ClauseParser):
         if self.word == ")":
             raise self.failure(DECLARE_FORM)
         column = self._column()
-        if column.key:
-            raise SyntaxFailure("a view has no PRIMARY KEY", span=column.span, expected=DECLARE_FORM)
+        if column.key or column.lateness is not None:
+            what = "PRIMARY KEY" if column.key else "LATENESS"
+            raise SyntaxFailure(f"a view has no {what}", span=column.span, expected=DECLARE_FORM)
         return column
 
     def _create_sink(self) -> CreateSink:

@@ -12,7 +12,7 @@ changed, since the batches that contain a row are then listed in its new shard t
 
 But the first k rows of each shard, and each shard's own MIN or MAX, are looked up wherever the rows happen to be. With another number of
 shards the same rows would be elsewhere, and their deletion would miss them. This state is dropped and filled again. The relations of
-other ticks (`OverTicks`) cannot be filled again: they are spread by whole rows, and kept.
+other ticks (`OverTicks`, and windows by a watermark) cannot be filled again: they are spread by whole rows, and kept.
 
 A scope is filled as a whole or not at all, since its arrangements are computed together.
 """
@@ -23,6 +23,7 @@ from collections.abc import Set
 
 from deltic.circuit.nodes import Dataflow
 from deltic.circuit.operators.over_ticks import OverTicksOperator
+from deltic.circuit.operators.watermark import WatermarkOperator
 
 
 def partial(circuit: Dataflow) -> frozenset[str]:
@@ -36,7 +37,7 @@ def partial(circuit: Dataflow) -> frozenset[str]:
         refilled |= anywhere
         if anywhere or affected.intersection(node.inputs) or refilled.intersection(node.reads):
             affected.add(node.id)
-            refilled |= {node.owns} if node.owns and not isinstance(node.operator, OverTicksOperator) else set()
+            refilled |= {node.owns} if node.owns and not isinstance(node.operator, OverTicksOperator | WatermarkOperator) else set()
     return frozenset(refilled)
 
 

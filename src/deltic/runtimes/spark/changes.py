@@ -26,8 +26,8 @@ from deltic.trace.strings import CollidingStrings, StringTable
 
 TAG: Final = "_table"
 """The column of a tagged frame with the number of a row's table."""
-LATEST: Final = "tag INT, latest BIGINT"
-"""Greatest values, with the numbers of their tables."""
+EXTREMES: Final = "tag INT, earliest BIGINT, latest BIGINT"
+"""Least and greatest values, with the numbers of their tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,16 @@ class Messages(Distributed):
         """The frame, its tables, and whether it is that of TaggedChanges."""
         ...
 
-    def latest(self, columns: Mapping[str, str]) -> Mapping[str, int]:
+    def extremes(self, columns: Mapping[str, str]) -> Mapping[str, tuple[int, int | None]]:
         frame, parts, tagged = self.tagged
-        task = LatestTask(tuple((part, columns.get(part.table.name)) for part in parts), tagged)
-        greatest: dict[str, int] = {}
-        for tag, latest in run_job(frame.mapInArrow(task.__call__, LATEST).collect):
+        task = ExtremesTask(tuple((part, columns.get(part.table.name)) for part in parts), tagged)
+        found: dict[str, tuple[int, int | None]] = {}
+        for tag, earliest, latest in run_job(frame.mapInArrow(task.__call__, EXTREMES).collect):
             name = parts[tag].table.name
-            greatest[name] = max(latest, greatest.get(name, latest))
-        return greatest
+            known = found.get(name, (earliest, latest))
+            added = [moment for moment in (known[1], latest) if moment is not None]
+            found[name] = min(known[0], earliest), max(added, default=None)
+        return found
 
     @abstractmethod
     def messages(self, spark: SparkSession, ports: Mapping[str, InputPort], shards: int, identity: Identity) -> DataFrame:
@@ -146,8 +148,8 @@ class EncodeTask:
 
 
 @dataclass(frozen=True, slots=True)
-class LatestTask:
-    """Maps batches of a frame to rows of LATEST. parts: each table, and the column to read."""
+class ExtremesTask:
+    """Maps batches of a frame to rows of EXTREMES. parts: each table, and the column to read."""
 
     parts: tuple[tuple[TaggedTable, str | None], ...]
     tagged: bool
@@ -156,8 +158,9 @@ class LatestTask:
         for batch in batches:
             for tag, rows in split(batch, self.tagged):
                 part, column = self.parts[tag]
-                if column is not None and rows.num_rows and (latest := _latest(rows, part, column)) is not None:
-                    yield pa.RecordBatch.from_pydict({"tag": pa.array([tag], pa.int32()), "latest": pa.array([latest], pa.int64())})
+                if column is not None and rows.num_rows and (extremes := _extremes(rows, part, column)) is not None:
+                    earliest, latest = (pa.array([moment], pa.int64()) for moment in extremes)
+                    yield pa.RecordBatch.from_pydict({"tag": pa.array([tag], pa.int32()), "earliest": earliest, "latest": latest})
 
 
 def split(batch: pa.RecordBatch, tagged: bool) -> Iterator[tuple[int, pa.Table]]:
@@ -171,14 +174,16 @@ def split(batch: pa.RecordBatch, tagged: bool) -> Iterator[tuple[int, pa.Table]]
         yield tag, pa.Table.from_arrays(struct.flatten(), names=[field.name for field in struct.type])
 
 
-def _latest(frame: pa.Table, part: TaggedTable, column: str) -> int | None:
-    """The column's greatest value in rows that are added; None also for an invalid frame, which the tick reports."""
+def _extremes(frame: pa.Table, part: TaggedTable, column: str) -> tuple[int, int | None] | None:
+    """The column's least value, and its greatest in rows that are added; None also for an invalid frame, which the tick reports."""
     try:
         changes = inserted(frame, part.table) if part.inserts else change_frame(frame, part.table, part.sequence)
     except DelticError:
         return None
-    values = changes.rows.column(part.table.schema.find(column)[0]).filter(pa.array(added(changes.ops, changes.weights)))
-    return pc.max(values.cast(pa.int64())).as_py()  # type: ignore[no-any-return]
+    values = changes.rows.column(part.table.schema.find(column)[0]).cast(pa.int64())
+    earliest = pc.min(values).as_py()
+    latest = pc.max(values.filter(pa.array(added(changes.ops, changes.weights)))).as_py()
+    return None if earliest is None else (earliest, latest)
 
 
 def inserted(frame: pa.Table, table: TableSchema) -> Changes:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltic.errors import Span
-from deltic.frontends.sql.tree.expressions import Expression, Name, TypeName
+from deltic.frontends.sql.tree.expressions import Expression, IntervalText, Name, TypeName
 from deltic.frontends.sql.tree.queries import Query
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """name type [NOT NULL] [PRIMARY KEY]."""
+    """name type [NOT NULL] [PRIMARY KEY] [LATENESS interval]."""
 
     name: Name
     type: TypeName
     required: bool
     key: bool
     span: Span
+    lateness: IntervalText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class ViewDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class NamedQuery:
-    """CREATE VIEW: a name for a query. span: the statement's."""
+    """CREATE VIEW: a name for a query. span: the statement's. emits: the place of EMIT ON WINDOW CLOSE."""
 
     name: Name
     columns: tuple[Name, ...]
@@ -86,3 +87,4 @@ class NamedQuery:
     if_not_exists: bool
     query: Query
     span: Span
+    emits: Span | None = None
