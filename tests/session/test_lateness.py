@@ -220,14 +220,14 @@ def test_state_of_closed_windows_is_dropped() -> None:
     with Session() as session:
         session.sql(READINGS + HOURLY)
         sizes, touched = [], []
-        for number in range(3_000):
+        for number in range(1_200):
             insert(session, (number / 60, number % 7, number), (number / 60, 1, 1))
             sizes.append(sum(rows for rows, _ in session._runtime.statistics().values()))
             result = session.last_tick
             assert result is not None
             touched.append(sum(work.touched for work in result.counters.values()))
-        assert max(sizes) < 2_500 and max(sizes[-500:]) <= max(sizes[:1500]) * 1.5, "of 6,000 rows"
-        assert max(touched[-500:]) <= max(touched[:1500]) * 1.5
+        assert max(sizes) < 1_500 and max(sizes[-300:]) <= max(sizes[:600]) * 1.5, "of 2,400 rows"
+        assert max(touched[-300:]) <= max(touched[:600]) * 1.5
 
 
 def test_late_rows_of_a_source_are_dead_letters_where_the_table_says_so(tmp_path: Path) -> None:
