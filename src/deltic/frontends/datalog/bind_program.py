@@ -55,10 +55,10 @@ class DatalogBinder:
             raise Unsupported("the head of a rule is delayed or differentiated", span=head.span, remedy="delay atoms of the body")
 
     def warnings(self) -> list[tuple[str, Span]]:
-        """Relations that nothing derives, or that nothing reads."""
+        """Relations that nothing derives, or that nothing reads; attributes, none of which has an effect."""
         read = {one.relation for one in self.dependencies if one.relation != one.head}
         empty = self._empty()
-        found = []
+        found = [(f"the attribute {one.name} has no effect", one.span) for one in self.declarations.attributes]
         for name, relation in self.declarations.relations.items():
             declared = relation.declaration
             assert declared is not None

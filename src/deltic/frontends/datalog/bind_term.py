@@ -12,7 +12,7 @@ from deltic.expr.nodes import Expr
 from deltic.expr.typing import case
 from deltic.frontends.datalog.builtins import BUILTINS, call_builtin, call_sql, shown_as_text
 from deltic.frontends.datalog.declarations import BoundTerm, Declarations, Substitution, unify
-from deltic.frontends.datalog.functions import call_python
+from deltic.frontends.datalog.functions import call_declared, call_python
 from deltic.frontends.datalog.kinds import BOOL, STRING_KIND, Kind, TupleKind, UnionKind, VectorKind
 from deltic.frontends.datalog.patterns import by_field, constructor_of, local_name, take_apart, unmatched
 from deltic.frontends.datalog.tree import (
@@ -24,7 +24,6 @@ from deltic.frontends.datalog.tree import (
     ConstructorTerm,
     ConversionTerm,
     FieldTerm,
-    FunctionDeclaration,
     IfTerm,
     InterpolatedTerm,
     MatchTerm,
@@ -52,8 +51,6 @@ from deltic.frontends.datalog.values import (
 from deltic.frontends.statements import Namespace
 from deltic.plan.columns import conjunction
 
-NESTING: Final = 60
-"""How deep calls of a program's functions may be."""
 COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=")
 GROUP_BY: Final = "group_by"
 STREAM_AGGREGATE: Final = "stream_aggregate"
@@ -285,7 +282,7 @@ class TermBinder:
             raise Unsupported(f"{term.name} is not allowed here", span=term.span, expected=f"{GROUPINGS[term.name]} as a part of a body")
         declared = self.declarations.functions.get(term.name)
         if declared is not None:
-            return self._declared(declared, term)
+            return call_declared(self, declared, term)
         name = local_name(term.name)
         if name in BUILTINS:
             return call_builtin(self, name, term, expected)
@@ -295,39 +292,6 @@ class TermBinder:
             self.calls.add(name.lower())
             return call_python(scalar, arguments, None, term.span)
         return call_sql(name, arguments, term.span, (*self.declarations.functions, *BUILTINS))
-
-    def _declared(self, function: FunctionDeclaration, term: CallTerm) -> BoundTerm:
-        """A call of a function of the program: its body over the arguments."""
-        if len(term.arguments) != len(function.parameters):
-            names = ", ".join(one.name for one in function.parameters)
-            raise TypeMismatch(
-                f"{function.name} takes {len(function.parameters)} arguments ({names}), found {len(term.arguments)}", span=term.span
-            )
-        found: Substitution = {}
-        for parameter, argument in zip(function.parameters, term.arguments, strict=True):
-            if not isinstance(argument, ConstantTerm) and _is_generic(parameter.type):
-                unify(parameter.type, self.bind(argument).kind, found)
-        kinds = []
-        for parameter, argument in zip(function.parameters, term.arguments, strict=True):
-            if _is_generic(parameter.type):
-                unify(parameter.type, self.bind(argument).kind, found)
-            kinds.append(self.declarations.kind(parameter.type, found))
-        values = [self.bind(argument, kind) for argument, kind in zip(term.arguments, kinds, strict=True)]
-        result = None if function.type is None else self.declarations.kind(function.type, found)
-        if function.body is None:
-            scalar = self.namespace.functions().get(function.name.lower())
-            if scalar is None:
-                remedy = f"session.register({function.name!r}, …), or a deltic.UDF in the program"
-                raise UnknownName(f"the extern function {function.name} is not registered", span=term.span, remedy=remedy)
-            self.calls.add(function.name.lower())
-            return call_python(scalar, values, result, term.span)
-        if function.name in self.around or len(self.around) >= NESTING:
-            path = " → ".join((*self.around, function.name))
-            remedy = "make it a recursive relation"
-            raise Unsupported(f"the function {function.name} calls itself: {path}", span=term.span, remedy=remedy)
-        given = {one.name: value for one, value in zip(function.parameters, values, strict=True)}
-        inner = replace(self, values=given, around=(*self.around, function.name))
-        return inner.bind(function.body, result)
 
     def _if(self, term: IfTerm, expected: Kind | None) -> BoundTerm:
         if term.otherwise is None:
@@ -402,12 +366,6 @@ def _is_adaptable(term: Term) -> bool:
             return any(map(_is_adaptable, term.items))
         case _:
             return False
-
-
-def _is_generic(type: object) -> bool:
-    name = getattr(type, "name", "")
-    parts = (*getattr(type, "arguments", ()), *getattr(type, "items", ()))
-    return name.startswith("'") or any(_is_generic(one) for one in parts)
 
 
 def _described(term: Term) -> str:

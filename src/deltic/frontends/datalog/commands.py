@@ -16,8 +16,9 @@ from deltic.expr.functions.signature import constant
 from deltic.frontends.datalog.bind_program import DatalogBinder
 from deltic.frontends.datalog.bind_term import TermBinder
 from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation
+from deltic.frontends.datalog.grammar import grammar, parsed
 from deltic.frontends.datalog.kinds import BOOL, DATE_KIND, TIMESTAMP_KIND, Kind, TupleKind, UnionKind, VectorKind, stored
-from deltic.frontends.datalog.parse import Converter, grammar, parsed
+from deltic.frontends.datalog.parse import Converter
 from deltic.frontends.datalog.patterns import by_name
 from deltic.frontends.datalog.tree import AtomTerm, ConstructorTerm, Term, TupleTerm
 from deltic.frontends.datalog.values import part

@@ -23,6 +23,7 @@ from deltic.frontends.datalog.kinds import (
     option,
 )
 from deltic.frontends.datalog.tree import (
+    Attribute,
     ConstructorDeclaration,
     DatalogColumn,
     DatalogRule,
@@ -102,6 +103,7 @@ class Declarations:
         self.relations: dict[str, DatalogRelation] = {}
         self.indexes: dict[str, IndexDeclaration] = {}
         self.rules: list[DatalogRule] = []
+        self.attributes = _of(items, Attribute)
         self.constructors: dict[str, TypeDeclaration] = {}
         for declared in _of(items, TypeDeclaration):
             _check_new(declared.name, "type", self.types, declared.span)

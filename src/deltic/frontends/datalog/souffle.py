@@ -9,7 +9,7 @@ from typing import Any, Final
 from lark import Token, Tree
 
 from deltic.errors import Span, SyntaxFailure, Unsupported
-from deltic.frontends.datalog.parse import grammar, parsed
+from deltic.frontends.datalog.grammar import grammar, parsed
 from deltic.frontends.datalog.souffle_rules import Rules
 from deltic.frontends.datalog.tree import (
     AtomTerm,

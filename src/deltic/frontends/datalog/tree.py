@@ -337,6 +337,14 @@ class DatalogRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Attribute:
+    """#[name = value], before a declaration, a rule or a column."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class ModuleImport:
     """import name as alias."""
 
@@ -384,6 +392,7 @@ Item: TypeAlias = (
     | IndexDeclaration
     | DatalogRule
     | ModuleImport
+    | Attribute
     | TransformerDeclaration
     | TransformerApplication
 )
