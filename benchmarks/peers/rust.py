@@ -11,7 +11,7 @@ import shutil
 import statistics
 import subprocess
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +71,19 @@ def recursion(folder: Path, timeout_s: float) -> harness.Figures:
     view, root = script["arguments"]["view"], script["arguments"]["root"]
     arguments = [folder / "edges.bin", *([root] if view == "reachability" else [])]
     return run(view, arguments, script["kinds"], lambda sums: sums == script["expected"], timeout_s)
+
+
+def datalog(folder: Path, case: str, inputs: Mapping[str, int], timeout_s: float) -> harness.Figures:
+    """The feeds in `folder`, as `benchmarks.drive` has them, on a program of benchmarks.programs; with the checksum after each tick."""
+    script = drive.script(folder)
+    arguments = [part for name, width in inputs.items() for part in (width + 2, folder / f"{name}.bin")]
+    found: list[object] = []
+
+    def correct(sums: list[object]) -> bool:
+        found.extend(sums)
+        return all(expected in (None, value) for expected, value in zip(script["expected"], sums, strict=True))
+
+    return run(case, arguments, script["kinds"], correct, timeout_s) | {"sums": found}
 
 
 def triangles(folder: Path, counts: Sequence[int], timeout_s: float) -> harness.Figures:

@@ -5,14 +5,16 @@
 //!        differential-peer triangles EDGES
 //!        differential-peer closure EDGES
 //!        differential-peer reachability EDGES ROOT
+//!        differential-peer points_to|same_generation|dataflow|classes WIDTH FILE ...   (a file for each input, with the width of its rows)
 //!
 //! Input files are rows of little-endian i64, sorted by their first column: the tick (0 loads), then the weight,
 //! then the columns: orders (order, customer, amount), customers (customer, region), edges (source, target).
 //! Values must fit in 32 bits. Prints one JSON object: the seconds of the load and of every tick, peak_mb and what the
-//! view held after every tick (join_aggregate: [region, count, sum] for each region; triangles: number of rows; closure
-//! and reachability: the checksum of benchmarks/checks.py).
+//! view held after every tick (join_aggregate: [region, count, sum] for each region; triangles: number of rows; closure,
+//! reachability and Datalog programs: the checksum of benchmarks/checks.py).
 
 mod input;
+mod programs;
 mod recursion;
 mod report;
 mod triangles;
@@ -121,6 +123,38 @@ fn graph<A: FnMut() -> N, N: Debug>(
     });
 }
 
+/// Feeds the facts tick by tick to the program that `build` makes, as `graph` does.
+fn program<A: FnMut() -> u64>(
+    workload: &'static str,
+    files: &[&str],
+    build: impl Fn(&mut Worker, &mut Handle<Time>) -> (programs::Inputs, A) + Send + Sync + 'static,
+) {
+    let feeds: Vec<_> = files.chunks_exact(2).map(|pair| input::ticks(pair[1], pair[0].parse().expect("WIDTH is a number"))).collect();
+    timely::execute_directly(move |worker| {
+        let mut probe = Handle::new();
+        let (mut inputs, mut answer) = build(worker, &mut probe);
+        assert_eq!(inputs.len(), feeds.len(), "a file for each input");
+        let (mut seconds, mut answers) = (vec![], vec![]);
+        for tick in 0..feeds.iter().map(Vec::len).max().unwrap_or(0) {
+            let start = Instant::now();
+            let now = tick as Time + 1;
+            for (session, feed) in inputs.iter_mut().zip(&feeds) {
+                for row in feed.get(tick).into_iter().flatten() {
+                    session.update([row[1] as u32, row[2] as u32, row[3] as u32], row[0] as isize);
+                }
+                session.advance_to(now);
+                session.flush();
+            }
+            while probe.less_than(&now) {
+                worker.step();
+            }
+            seconds.push(start.elapsed().as_secs_f64());
+            answers.push(answer());
+        }
+        report::print(workload, &seconds, &format!("{answers:?}"));
+    });
+}
+
 fn triangles(worker: &mut Worker, probe: &mut Handle<Time>) -> (InputSession<Time, Pair, isize>, impl FnMut() -> i64) {
     let total = Total::default();
     let edges_in = triangles::build(worker, total.clone(), probe);
@@ -138,6 +172,10 @@ fn main() {
             let root = root.parse().expect("ROOT is a node's number");
             graph("reachability", edges, move |worker, probe| recursion::reachability(worker, probe, root))
         }
+        ["points_to", ref files @ ..] => program("points_to", files, programs::points_to),
+        ["same_generation", ref files @ ..] => program("same_generation", files, programs::same_generation),
+        ["dataflow", ref files @ ..] => program("dataflow", files, programs::dataflow),
+        ["classes", ref files @ ..] => program("classes", files, programs::classes),
         _ => {
             eprintln!("usage: differential-peer join_aggregate[_pushed] ORDERS CUSTOMERS | triangles EDGES | closure EDGES | reachability EDGES ROOT");
             std::process::exit(2)

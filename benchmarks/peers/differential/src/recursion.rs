@@ -12,7 +12,7 @@ use timely::worker::Worker;
 type Edges = InputSession<Time, Pair, isize>;
 
 /// The checksum of `benchmarks/checks.py`: Σ weight · mix(row) modulo 2^64.
-trait Row {
+pub trait Row {
     fn mixed(&self) -> u64;
 }
 
@@ -42,10 +42,10 @@ fn finalise(x: u64) -> u64 {
 }
 
 /// A view's changes, taken up as they come and added to its checksum when that is asked for.
-struct View<R>(Rc<RefCell<Vec<(R, isize)>>>);
+pub struct View<R>(pub Rc<RefCell<Vec<(R, isize)>>>);
 
 impl<R: Row> View<R> {
-    fn checksum(self) -> impl FnMut() -> u64 {
+    pub fn checksum(self) -> impl FnMut() -> u64 {
         let mut sum = 0u64;
         move || {
             for (row, weight) in self.0.borrow_mut().drain(..) {

@@ -1,0 +1,130 @@
+"""Datalog programs under changes: `python -m benchmarks.datalog [--cases NAME …] [--quick] [--no-peers]`.
+
+`points_to`: Andersen's analysis of 100,000 statements. `same_generation`: pairs of relatives of one generation, 20,000 people. `dataflow`:
+null pointers along 100,000 arcs of control flow (CSDA). `classes`: completion of an ontology in OWL EL of 100,000 axioms, by its rules.
+Each loads its facts, then runs 100 ticks that delete five facts and add five. The output is compared with an evaluation from scratch after
+the load and every tenth tick, and with the other engines' after every tick. The figures at the top are those of the first case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import deltic
+from benchmarks import checks, derivation, drive, harness, programs
+from benchmarks.checks import Change
+from benchmarks.engine import CHANGE, Answer, arrow
+from benchmarks.harness import Figures
+from benchmarks.peers import rust
+from benchmarks.programs import Facts
+from deltic import kernels
+
+TIMEOUT_S = 1800.0
+TICKS, QUICK_TICKS = 100, 10
+EVERY = 10
+"""After every so many ticks the output is computed from scratch."""
+CASES: dict[str, tuple[Callable[[int, int], Facts], int]] = {
+    "points_to": (programs.points_to, 100_000),
+    "same_generation": (programs.same_generation, 20_000),
+    "dataflow": (programs.dataflow, 100_000),
+    "classes": (programs.classes, 100_000),
+}
+PROGRAMS = {
+    "points_to": programs.POINTS_TO,
+    "same_generation": programs.SAME_GENERATION,
+    "dataflow": programs.DATAFLOW,
+    "classes": programs.CLASSES,
+}
+SOUFFLE = "no package of Debian 12, and it would derive everything again after each tick"
+
+
+class Embedded:
+    """Deltic in this process: a program of Datalog, through the public API."""
+
+    def __init__(self, case: str) -> None:
+        kernels.warm_up()
+        self.program = PROGRAMS[case]
+        self.session = deltic.Session()
+        self.session.datalog(self.program.text())
+
+    def prepare(self, *changes: Change) -> dict[str, pa.Table]:
+        named = zip(self.program.inputs.items(), changes, strict=True)
+        return {name: arrow(change, [f"c{i}" for i in range(width)]) for (name, width), change in named if len(change[0])}
+
+    def tick(self, prepared: dict[str, pa.Table]) -> pa.Table:
+        self.session.apply(prepared)
+        return self.session.view(self.program.output).changes()
+
+    def answer(self, read: pa.Table) -> Answer:
+        columns = [np.asarray(read[name].combine_chunks()).astype(np.int64) for name in ("c0", "c1", "_weight")]
+        return Answer(columns[:-1], columns[-1])
+
+
+def engine(case: str, widths: dict[str, int]) -> Embedded:
+    return Embedded(case)
+
+
+def write(folder: Path, case: str, facts: Facts, ticks: int, every: int) -> Figures:
+    """Writes the input of benchmarks.drive; returns its sizes."""
+    feeds = facts.feeds()
+    expected: list[int | None] = [None] * (ticks + 1)
+    rows = 0
+    for tick, columns in derivation.outputs(facts.program, feeds, every):
+        expected[tick] = checks.Accumulated().replace(columns)
+        rows = rows or len(columns[0])
+    drive.write(folder, feeds, [CHANGE] * (ticks + 1), expected, case=case, widths=facts.program.inputs)
+    changes = [int((feed[:, 0] == 1).sum()) for feed in feeds.values()]
+    loaded = [int((feed[:, 0] == 0).sum()) for feed in feeds.values()]
+    return {"facts": sum(loaded), "rows": rows, "ticks": ticks, "changes": sum(changes)}
+
+
+def measure(case: str, quick: bool, peers: bool) -> Figures:
+    """One case, each engine in a process of its own."""
+    make, size = CASES[case]
+    ticks = QUICK_TICKS if quick else TICKS
+    with tempfile.TemporaryDirectory(prefix="deltic-bench-") as made:
+        folder = Path(made)
+        params = write(folder, case, make(size // 10 if quick else size, ticks), ticks, 1 if quick else EVERY)
+        harness.progress(f"{case}: " + ", ".join(f"{key} {value:,}" for key, value in params.items()))
+        own = harness.drive("benchmarks.datalog", folder, TIMEOUT_S)
+        harness.progress(harness.describe("deltic", own))
+        answers = measure_peers(folder, case, own.get("sums")) if peers else {}
+    for figure in (own, *answers.values()):
+        figure.pop("by_kind", None)
+        figure.pop("sums", None)
+    return {"correct": False, **own, "params": params, "peers": answers}
+
+
+def measure_peers(folder: Path, case: str, sums: list[int] | None) -> dict[str, Figures]:
+    """Every peer over the feed in `folder`, one after another. sums: the checksums after every tick that are to be equal."""
+    peers = {
+        "differential": rust.datalog(folder, case, PROGRAMS[case].inputs, TIMEOUT_S),
+        "duckdb": harness.drive("benchmarks.peers.duckdb_datalog", folder, TIMEOUT_S),
+        "souffle": {"absent": SOUFFLE},
+    }
+    for name, figure in peers.items():
+        if "absent" not in figure and sums is not None:
+            figure["correct"] = figure["correct"] and figure["sums"] == sums
+        harness.progress(harness.describe(name, figure))
+    return peers
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.datalog", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True, help="measure the peers too")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the facts, ten ticks")
+    options = parser.parse_args()
+    cases = {name: measure(name, options.quick, options.peers) for name in options.cases}
+    face = next(iter(cases.values()))
+    harness.emit({"benchmark": "datalog", "engine": "deltic", **face, "growth": None, "cases": cases})
+
+
+if __name__ == "__main__":
+    main()
