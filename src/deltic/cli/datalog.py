@@ -5,17 +5,18 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Parameter, validators
 
 from deltic.cli.datalog_commands import CommandRunner
+from deltic.cli.datalog_shell import converse
 from deltic.cli.exits import Exit
 from deltic.cli.output import emit
 from deltic.cli.spark import opened_spark
-from deltic.errors import DelticError, SourceError
+from deltic.errors import SourceError
 from deltic.frontends.datalog import DatalogBinder
 from deltic.frontends.datalog.commands import sorted_rows
 from deltic.frontends.datalog.declarations import DatalogRelation
@@ -125,27 +126,18 @@ def _write(session: Session, binder: DatalogBinder, folder: Path) -> None:
 
 
 def _converse(runner: CommandRunner) -> None:
-    """Reads commands line by line. An error ends a script on standard input, but not a conversation."""
-    terminal = sys.stdin.isatty()
-    if terminal:
-        with suppress(ImportError):
-            import readline  # noqa: PLC0415, F401  gives input() history and editing
-    waiting, first, line_number = "", 1, 0
-    while True:
-        try:
-            line = input(">> " if terminal and not waiting else "")
-        except EOFError:
-            return
-        line_number += 1
-        waiting = f"{waiting}\n{line}" if waiting else line
-        if not line.rstrip().endswith(";"):
-            first = first if waiting.strip() else line_number + 1
-            continue
-        try:
-            if runner.run(runner.parse(waiting, f"line {first}" if not terminal else "<terminal>")):
+    """Reads commands from the terminal, or line by line from standard input, where an error ends the script."""
+    if sys.stdin.isatty():
+        converse(runner)
+        return
+    waiting, first = "", 1
+    for number, line in enumerate(sys.stdin, 1):
+        waiting += line
+        if line.rstrip().endswith(";"):
+            if runner.run(runner.parse(waiting, f"line {first}")):
                 return
-        except DelticError as error:
-            if not terminal:
-                raise
-            print(f"deltic: {error}", file=sys.stderr)
-        waiting, first = "", line_number + 1
+            waiting = ""
+        if not waiting.strip():
+            waiting, first = "", number + 1
+    if waiting:
+        runner.run(runner.parse(waiting, f"line {first}"))

@@ -1,0 +1,107 @@
+"""The shell of `deltic datalog`: what is typed runs, an error does not end it, names are completed, and the history is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+import deltic
+from deltic.cli import datalog_shell
+from deltic.cli.datalog_commands import CommandRunner
+from deltic.cli.datalog_shell import CommandCompleter, converse, history_file
+from deltic.session import Datalog
+
+PROGRAM = """
+input relation Likes(a: u32, b: u32)
+input relation Person(id: u32)
+output relation Friends(a: u32, b: u32)
+index ByB(b: u32) on Likes(_, b)
+Friends(a, b) :- Likes(a, b), Person(a), Person(b).
+"""
+
+
+@pytest.fixture
+def runner() -> Iterator[tuple[CommandRunner, list[str]]]:
+    source, lines = Datalog(PROGRAM), list[str]()
+    with deltic.Session() as session:
+        session.datalog(source)
+        yield CommandRunner(session, source.bound(), lines.append), lines
+
+
+def typed(runner: CommandRunner, keys: str) -> list[str]:
+    """The history after these keys."""
+    history = InMemoryHistory()
+    with create_pipe_input() as pipe:
+        pipe.send_text(keys)
+        converse(runner, history=history, input=pipe, output=DummyOutput())
+    return history.get_strings()
+
+
+def test_what_is_typed_runs(runner: tuple[CommandRunner, list[str]]) -> None:
+    keys = "start;\rinsert Person(1), insert Person(2),\rinsert Likes(1, 2);\rcommit dump_changes;\r\rdump Friends;\rexit;\rdump;\r"
+    history = typed(runner[0], keys)
+    assert runner[1] == ["Friends:", "Friends{.a = 1, .b = 2}: +1", "Friends{.a = 1, .b = 2}"]
+    assert history == [
+        "start;",
+        "insert Person(1), insert Person(2),\ninsert Likes(1, 2);",
+        "commit dump_changes;",
+        "dump Friends;",
+        "exit;",
+    ]
+
+
+def test_an_error_ends_nothing(runner: tuple[CommandRunner, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = []
+    monkeypatch.setattr(datalog_shell, "print_formatted_text", lambda text, **_: printed.extend(text))
+    typed(runner[0], "insert Likes(1, 2);\rstart; insert Like(1);\rstar\x03echo on;\r\x04")
+    assert runner[1] == ["on"]
+    texts = [text for _, text in printed]
+    assert any("no transaction is open" in text for text in texts)
+    assert any("there is no relation Like" in text for text in texts)
+    assert ("ansicyan", "help: did you mean 'Likes'?\n") in printed
+    assert printed[0][0] == "ansired bold"
+
+
+def test_help_lists_the_commands(runner: tuple[CommandRunner, list[str]]) -> None:
+    typed(runner[0], "help;\rhelp\r\x04")
+    assert runner[1][0] == runner[1][1]
+    assert {line.split("  ")[0] for line in runner[1][0].splitlines()} == {*datalog_shell.COMMANDS}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("s", ["start"]),
+        ("start; in", ["insert", "insert_or_update"]),
+        ("insert ", ["Likes", "Person"]),
+        ("insert L", ["Likes"]),
+        ("insert Likes(1, 2), delete P", ["Person"]),
+        ("dump ", ["Friends"]),
+        ("query_index ", ["ByB"]),
+        ("commit ", ["dump_changes"]),
+        ("clear F", []),
+        ("timestamp ", []),
+    ],
+)
+def test_names_are_completed(runner: tuple[CommandRunner, list[str]], text: str, names: list[str]) -> None:
+    completions = CommandCompleter(runner[0]).get_completions(Document(text), CompleteEvent())
+    assert [one.text for one in completions] == names
+
+
+def test_a_completion_replaces_the_word(runner: tuple[CommandRunner, list[str]]) -> None:
+    text = "start; insert Per"
+    (one,) = CommandCompleter(runner[0]).get_completions(Document(text), CompleteEvent())
+    assert text[: len(text) + one.start_position] + one.text == "start; insert Person"
+
+
+def test_the_history_is_in_the_users_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert history_file() == tmp_path / "deltic" / "datalog_history"
+    assert history_file().parent.is_dir()
