@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from benchmarks.byte_terms import BYTES
+from benchmarks.collation_terms import COLLATED
 from benchmarks.collection_terms import COLLECTIONS
 from benchmarks.interval_terms import INTERVALS
 from benchmarks.json_terms import JSON_VALUES
@@ -430,6 +431,7 @@ TOPICS: Final = (
     _JSON,
     _NESTED,
     _FORMATTED,
+    COLLATED,
     COLLECTIONS,
     INTERVALS,
     JSON_VALUES,

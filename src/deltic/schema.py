@@ -113,10 +113,10 @@ class Schema:
 
     @property
     def arrow(self) -> pa.Schema:
-        """With the name of an INTERVAL's type beside it, which Arrow's does not say."""
-        return pa.schema(
-            [pa.field(f.name, f.type.arrow, f.nullable, {TYPE: f.type.sql} if f.type.is_interval else None) for f in self.fields]
-        )
+        """With the name of a type beside it where Arrow's type does not say it: an INTERVAL's, and one with a collation."""
+        named = [f.type.is_interval or f.type.is_collated for f in self.fields]
+        parts = zip(self.fields, named, strict=True)
+        return pa.schema([pa.field(f.name, f.type.arrow, f.nullable, {TYPE: f.type.sql} if name else None) for f, name in parts])
 
 
 @dataclass(frozen=True, slots=True)

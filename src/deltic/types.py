@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
 
+from deltic.collations import BINARY_NAME, COLLATIONS
 from deltic.kinds import DAY_TIME, KINDS, YEAR_MONTH, TypeKind, interval_word
 
 INTEGER_BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
@@ -39,6 +40,7 @@ class Field:
 class Type:
     """A Spark SQL type; `precision` and `scale` are those of DECIMAL and 0 elsewhere.
 
+    collation: of a STRING, "" for UTF8_BINARY.
     parts: of an ARRAY its element, of a MAP its key and value, of a STRUCT its fields; a part may be NULL, but for a key.
 
     >>> decimal(10, 2).sql, array_type(struct((Field("a", INT), Field("b c", STRING)))).sql
@@ -49,6 +51,7 @@ class Type:
     precision: int = 0
     scale: int = 0
     parts: tuple[Field, ...] = ()
+    collation: str = ""
     kind: TypeKind = field(init=False, compare=False, repr=False)
     """What it has in common with all types of its name."""
 
@@ -56,7 +59,7 @@ class Type:
         object.__setattr__(self, "kind", KINDS[self.name])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.name, self.precision, self.scale, self.parts)
+        return _restored, self._values
 
     def __eq__(self, other: object) -> bool:
         """The generated comparison, with a shortcut for the same object: every tick compares types many times."""
@@ -64,10 +67,14 @@ class Type:
             return True
         if not isinstance(other, Type):
             return NotImplemented
-        return (self.name, self.precision, self.scale, self.parts) == (other.name, other.precision, other.scale, other.parts)
+        return self._values == other._values
 
     def __hash__(self) -> int:
-        return hash((self.name, self.precision, self.scale, self.parts))
+        return hash(self._values)
+
+    @property
+    def _values(self) -> tuple[str, int, int, tuple[Field, ...], str]:
+        return self.name, self.precision, self.scale, self.parts, self.collation
 
     @property
     def sql(self) -> str:
@@ -78,6 +85,8 @@ class Type:
             return f"{self.name}<{', '.join(part.type.sql for part in self.parts)}>"
         if self.is_limited:
             return f"{self.name}({self.precision})"
+        if self.collation:
+            return f"{self.name} COLLATE {self.collation}"
         return f"DECIMAL({self.precision},{self.scale})" if self.is_decimal else self.name
 
     @property
@@ -89,6 +98,8 @@ class Type:
         """
         if self.name == "STRUCT":
             return f"struct<{','.join(f'{part.name}:{part.type.catalog}' for part in self.parts)}>"
+        if self.collation:
+            return f"string collate {self.collation}"
         return f"{self.name.lower()}<{','.join(part.type.catalog for part in self.parts)}>" if self.parts else self.sql.lower()
 
     @classmethod
@@ -128,6 +139,27 @@ class Type:
     def is_limited(self) -> bool:
         """Whether it is CHAR(n) or VARCHAR(n), which only columns of tables are: an expression that reads one is a STRING."""
         return self.name in ("CHAR", "VARCHAR")
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its values are texts: STRING of any collation, CHAR(n) or VARCHAR(n)."""
+        return self.name == "STRING" or self.is_limited
+
+    @property
+    def is_collated(self) -> bool:
+        """Whether texts of a collation other than UTF8_BINARY are in its values, which then can be equal in SQL and differ."""
+        return bool(self.collation) or any(part.type.is_collated for part in self.parts)
+
+    @property
+    def plain(self) -> Type:
+        """The type of the same values with the collation UTF8_BINARY.
+
+        >>> array_type(text("UTF8_LCASE")).plain.sql
+        'ARRAY<STRING>'
+        """
+        if not self.is_collated:
+            return self
+        return STRING if self.collation else replace(self, parts=tuple(replace(part, type=part.type.plain) for part in self.parts))
 
     @property
     def read(self) -> Type:
@@ -219,8 +251,17 @@ PLAIN: Final[Mapping[str, Type]] = MappingProxyType(
 """The types without parameters, by name: one object each, since every tick compares types."""
 
 
-def _restored(name: str, precision: int, scale: int, parts: tuple[Field, ...]) -> Type:
-    return PLAIN[name] if name in PLAIN else Type(name, precision, scale, parts)
+def _restored(name: str, precision: int, scale: int, parts: tuple[Field, ...], collation: str) -> Type:
+    return PLAIN[name] if name in PLAIN and not collation else Type(name, precision, scale, parts, collation)
+
+
+def text(collation: str) -> Type:
+    """STRING with a collation of deltic.collations.
+
+    >>> text("UTF8_LCASE").sql, text("UTF8_BINARY").sql
+    ('STRING COLLATE UTF8_LCASE', 'STRING')
+    """
+    return STRING if collation in ("", BINARY_NAME) else Type("STRING", collation=collation)
 
 
 def limited(name: str, length: int) -> Type:
@@ -278,7 +319,8 @@ def _quoted(name: str) -> str:
 
 
 _DEEPEST: Final = 100
-_WORD: Final = re.compile(r"[A-Z_ ]+")
+_WORD: Final = re.compile(r"[A-Z_ ]+?(?=[^A-Z_ ]|$| COLLATE )")
+_COLLATION: Final = re.compile(r" COLLATE ([A-Z0-9_]+)")
 _FIELD: Final = re.compile(r"(?:([A-Za-z_][A-Za-z0-9_]*)|`((?:[^`]|``)*)`): ")
 _LENGTH: Final = re.compile(r"\((\d{1,10})\)")
 _DIGITS: Final = re.compile(r"\((\d{1,2}), ?(\d{1,2})\)")
@@ -301,6 +343,8 @@ def _parsed(sql: str, at: int, depth: int = 0) -> tuple[Type, int]:
         if digits is None:
             raise ValueError(f"there is no type {sql[:1000]}")
         return decimal(int(digits[1]), int(digits[2])), digits.end()
+    if name == "STRING" and (collation := _COLLATION.match(sql, end)) is not None and collation[1] in COLLATIONS:
+        return text(collation[1]), collation.end()
     return _parsed_parts(sql, name, end, depth) if name in NESTED else (PLAIN.get(name) or Type(name), end)
 
 

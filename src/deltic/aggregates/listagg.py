@@ -17,7 +17,7 @@ from deltic.schema import BINARY, STRING, Type
 
 def _rule(name: str, types: Sequence[Type], span: Span | None) -> Signature:
     result = BINARY if types[0] == BINARY else STRING
-    if types[0].is_nested:
+    if types[0].is_nested or types[0].is_collated:
         raise refused(name, types[0], "STRING or BINARY", span)
     if len(types) > 1 and types[1] != result:
         raise refused_argument(name, 2, types[1], result.sql, span)

@@ -14,7 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from deltic.errors import Span, UnknownName
+from deltic.errors import Span, TypeMismatch, UnknownName
 from deltic.expr.nodes import Call, Column, Expr
 from deltic.schema import Field, Type
 
@@ -57,6 +57,9 @@ class Nulls(enum.Enum):
     LAZY = "the function evaluates its arguments itself"
 
 
+Collated = Callable[["Function", str, Sequence[Expr], Span | None], Expr]
+"""(the function, the name as written, the arguments, the call's place) -> the call, where texts in the arguments have collations."""
+
 _MISSING: Final[Any] = object()
 _FORMS: Final = {"signature": "a signature", "rows": "a row form", "arrays": "an array form", "can_fail": "can_fail"}
 
@@ -72,6 +75,7 @@ class Function:
     distinct combination of arguments. can_fail: whether a call whose arguments have values can raise on some row; False is certain.
     ignores_sign_of_zero: the value is the same for arguments 0.0 and -0.0.
     lambdas: of a higher-order function, which is LAZY: which of its arguments are lambdas, and over what.
+    collated: how a call with collated texts is built (expr/collating.py has the ways); None refuses them.
 
     Raises TypeError with the function's name if a part is missing.
     """
@@ -87,6 +91,7 @@ class Function:
     named: bool = True
     ignores_sign_of_zero: bool = False
     lambdas: LambdaRule | None = None
+    collated: Collated | None = None
 
     def __post_init__(self) -> None:
         missing = [words for form, words in _FORMS.items() if getattr(self, form) is _MISSING]
@@ -94,6 +99,16 @@ class Function:
             raise TypeError(f"the function {self.name} lacks {' and '.join(missing)}")
 
     def build(self, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+        collated = next((argument for argument in arguments if argument.type.is_collated), None)
+        if collated is None:
+            return self.built(name, arguments, span)
+        if self.collated is None:
+            expected = f"STRING, found {collated.type.sql}"
+            raise TypeMismatch(f"{name} does not support collations", span=span, expected=expected, remedy="x COLLATE UTF8_BINARY")
+        return self.collated(self, name, arguments, span)
+
+    def built(self, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+        """The call by the signature alone."""
         typed = self.signature(name, arguments, span)
         return typed.call(self.name, span) if isinstance(typed, Typed) else typed
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from deltic.errors import EvaluationError, Span, TypeMismatch
+from deltic.expr.collating import agreed_case, has_text, stripped
 from deltic.expr.interpreter import evaluate
 from deltic.expr.nodes import Call, Case, Cast, Constants, Expr, Literal, Value, lookup_key
 from deltic.kinds import DAY_TIME, YEAR_MONTH
@@ -114,6 +115,9 @@ def _wider(left: Type, right: Type) -> Type | None:
         return left
     if left == NULL:
         return right
+    if left.is_collated or right.is_collated:
+        common = _wider(left.plain, right.plain)
+        return None if common is None or has_text(common) else common
     if left.is_nested or right.is_nested:
         return _wider_nested(left, right)
     if left.is_interval or right.is_interval:
@@ -160,6 +164,7 @@ def _wider_number(left: Type, right: Type) -> Type:
 
 def can_cast(source: Type, target: Type) -> bool:
     """Whether ANSI Spark has a cast between the types."""
+    source, target = source.plain, target.plain
     if source in (target, NULL) or (target == STRING and not source.is_nested):
         return True
     if source.is_nested or target.is_nested:
@@ -195,6 +200,7 @@ def _can_cast_parts(source: Type, target: Type) -> bool:
 
 def cast_can_fail(source: Type, target: Type) -> bool:
     """Whether some value of `source` cannot be represented in `target` (CAST raises, TRY_CAST gives NULL)."""
+    source, target = source.plain, target.plain
     if source.is_nested and source != target:
         targets = [part.type for part in target.parts] or [STRING] * len(source.parts)
         return source.name == "MAP" or any(cast_can_fail(a.type, b) for a, b in zip(source.parts, targets, strict=True))
@@ -231,6 +237,9 @@ def cast(expr: Expr, type: Type, span: Span | None = None, *, lenient: bool = Fa
         raise TypeMismatch(f"cannot cast {expr.type.sql} to {type.sql}", span=place, remedy=_cast_remedy(expr.type, type))
     if isinstance(expr, Literal) and expr.value is None:
         return Literal(None, type, expr.span)
+    if expr.type.is_collated or type.is_collated:
+        plain = cast(stripped(expr), type.plain, place, lenient=lenient) if expr.type.plain != type.plain else expr
+        return plain if plain.type == type else Cast(plain, type, plain.nullable, lenient, place)
     nullable = expr.nullable or (lenient and cast_can_fail(expr.type, type)) or (expr.type.is_float and type.is_decimal)
     node = Cast(expr, type, nullable, lenient, place)
     return _folded(node) if isinstance(expr, Literal) else node
@@ -261,7 +270,8 @@ def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr | None, span: Sp
     for condition, _ in branches:
         if condition.type not in (BOOLEAN, NULL):
             raise TypeMismatch("a condition is not BOOLEAN", span=condition.span or span, expected=f"BOOLEAN, found {condition.type.sql}")
-    values = [value for _, value in branches] + [last]
+    values = agreed_case([*(value for _, value in branches), last], span)
+    branches, last = [(condition, value) for (condition, _), value in zip(branches, values[:-1], strict=True)], values[-1]
     type = common_type([value.type for value in values])
     if type is None:
         names = ", ".join(dict.fromkeys(value.type.sql for value in values))

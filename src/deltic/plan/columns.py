@@ -91,7 +91,7 @@ def conjuncts(expr: Expr) -> tuple[Expr, ...]:
     """The parts of nested ANDs, in order of evaluation.
 
     >>> conjuncts(TRUE)
-    (Literal(value=True, type=Type(name='BOOLEAN', precision=0, scale=0, parts=())),)
+    (Literal(value=True, type=Type(name='BOOLEAN', precision=0, scale=0, parts=(), collation='')),)
     """
     if isinstance(expr, Call) and expr.function == "and":
         return tuple(part for argument in expr.arguments for part in conjuncts(argument))

@@ -20,6 +20,7 @@ from typing import Final
 from deltic.aggregates import aggregate_functions
 from deltic.errors import Span
 from deltic.expr.nodes import Literal
+from deltic.plan.collations import by_keys
 from deltic.plan.columns import columns_of_all, reference, remap
 from deltic.plan.node import once_per_node
 from deltic.plan.nodes import (
@@ -82,8 +83,11 @@ def may_be_negative(plan: Plan, negative: frozenset[str] | None = NONE) -> bool:
 
 
 def as_view(plan: Plan, place: str = "the view") -> Plan:
-    """The plan with a Multiset wherever negative weights are rejected, including its root. place: names the root in errors."""
-    return _multiset(_checked(plan, NONE), place, NONE)
+    """The plan with a Multiset wherever negative weights are rejected, including its root, and with keys in place of collations.
+
+    place: names the root in errors.
+    """
+    return _multiset(_checked(by_keys(plan), NONE), place, NONE)
 
 
 @once_per_node

@@ -23,7 +23,7 @@ from deltic import canonical
 from deltic.errors import ConstraintViolation, CorruptState
 from deltic.kernels import floats
 from deltic.kernels.table import address
-from deltic.schema import BIGINT, NULL, STRING, Field, Schema, TableSchema, Type
+from deltic.schema import BIGINT, NULL, Field, Schema, TableSchema, Type
 from deltic.trace.strings import StringTable
 from deltic.trace.sums import NARROW
 from deltic.types import frozen_list
@@ -236,7 +236,7 @@ def decode(words: Sequence[npt.NDArray[np.int64]], field: Field, strings: String
 
 
 def _from_bytes(ids: npt.NDArray[np.int64], type_: Type, strings: StringTable) -> pa.Array:
-    if type_.read == STRING:
+    if type_.is_text:
         return strings.decode(ids)
     if not type_.is_nested:
         return strings.bytes_of(ids)

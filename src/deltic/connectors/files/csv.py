@@ -24,7 +24,7 @@ from pyarrow.csv import ConvertOptions, InvalidRow, ParseOptions, ReadOptions, o
 from deltic.connectors.files.portions import Fault, ParsedBlock, ParsedColumn, in_table_order, remedy_for_extra
 from deltic.connectors.files.text import from_text
 from deltic.errors import SourceError
-from deltic.schema import BINARY, STRING, Field, TableSchema
+from deltic.schema import BINARY, Field, TableSchema
 
 _ROWS: Final = 1 << 16
 _BYTES: Final = 8 << 20
@@ -78,7 +78,7 @@ class CsvFiles:
         return ParsedBlock(first, records.last - above - first + 1, records.numbers - above, columns, torn, lambda i: self._text(batch, i))
 
     def _column(self, texts: pa.Array, field: Field) -> ParsedColumn:
-        if field.type.read == STRING:
+        if field.type.is_text:
             return ParsedColumn(texts, {})
         null = pc.equal(texts, self._null)
         if field.type != BINARY and pc.any(null).as_py():  # it was quoted: no number, date or time looks like this

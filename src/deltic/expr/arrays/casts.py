@@ -43,6 +43,8 @@ def cast_array(node: Cast, array: pa.Array) -> pa.Array:
     source, target = node.argument.type, node.type
     if source == NULL:
         return pa.nulls(len(array), target.arrow)
+    if source.is_collated or target.is_collated:
+        return array  # only the collation differs
     route = partial(_by_value, lenient=node.lenient) if source.is_nested else _route(source, target)
     result, bad = route(array, source, target)
     if bad is None or not bad.any():

@@ -8,6 +8,7 @@ from typing import Any, Final
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import collections as arrays
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import as_is, comparing
 from deltic.expr.functions.comparison import check_ordered
 from deltic.expr.functions.signature import CONDITION, INTEGER, PLAIN_TEXT, Parameter, TypeRule, accept, any_nullable, check_count, constant
 from deltic.expr.nodes import Expr, Literal
@@ -118,18 +119,25 @@ def _plain(name: str, signature: TypeRule, of_row: Callable[..., Any], **more: A
 
 
 FUNCTIONS: Final = (
-    _plain("array_contains", _searching(BOOLEAN, null_typed=False), rows.contains, arrays=arrays.contains, ignores_sign_of_zero=True),
-    _plain("array_position", _searching(BIGINT, null_typed=True), rows.position, ignores_sign_of_zero=True),
+    _plain(
+        "array_contains",
+        _searching(BOOLEAN, null_typed=False),
+        rows.contains,
+        arrays=arrays.contains,
+        ignores_sign_of_zero=True,
+        collated=comparing,
+    ),
+    _plain("array_position", _searching(BIGINT, null_typed=True), rows.position, ignores_sign_of_zero=True, collated=comparing),
     _plain("array_remove", _searching(None, null_typed=True), rows.remove),
     _plain("array_compact", of_array(lambda t: t), rows.compact),
     _plain("array_distinct", of_array(lambda t: t, ordered=True), rows.distinct),
     _plain("array_union", _set_of_two(None), rows.union),
     _plain("array_intersect", _set_of_two(None), rows.intersect),
     _plain("array_except", _set_of_two(None), rows.without),
-    _plain("arrays_overlap", _set_of_two(BOOLEAN), rows.overlap, ignores_sign_of_zero=True),
+    _plain("arrays_overlap", _set_of_two(BOOLEAN), rows.overlap, ignores_sign_of_zero=True, collated=comparing),
     _plain("array_min", of_array(lambda t: t.parts[0].type, ordered=True, nullable=True), rows.best(lambda sign: sign < 0)),
     _plain("array_max", of_array(lambda t: t.parts[0].type, ordered=True, nullable=True), rows.best(lambda sign: sign > 0)),
-    _plain("array_size", of_array(lambda t: INT), lambda call, elements: len(elements), arrays=arrays.size),
+    _plain("array_size", of_array(lambda t: INT), lambda call, elements: len(elements), arrays=arrays.size, collated=as_is),
     _plain("sort_array", _sorted, rows.sort),
     _plain("array_join", _joined, rows.joined),
     _plain("get", _got, lambda call, elements, i: elements[i] if 0 <= i < len(elements) else None, arrays=arrays.get),

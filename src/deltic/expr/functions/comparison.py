@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import compare as arrays
+from deltic.expr.collating import as_is, comparing
 from deltic.expr.functions.operators import exact_operand
 from deltic.expr.functions.signature import ANY, TypeRule, any_nullable, check_count, first, takes
 from deltic.expr.nodes import WIDENED, Call, Column, Expr, Literal, Value
@@ -123,6 +124,7 @@ def _comparison(name: str, symbols: tuple[str, ...], holds: Callable[[int], bool
         symbols=symbols,
         named=False,
         signature=_two,
+        collated=comparing,
         can_fail=False,
         ignores_sign_of_zero=True,
         rows=lambda call, a, b: holds(order(a, b)),
@@ -139,6 +141,7 @@ FUNCTIONS: Final = (
     _comparison("greater_equal", (">=",), lambda sign: sign >= 0),
     Function(
         name="same",
+        collated=comparing,
         aliases=("equal_null",),
         symbols=("<=>",),
         named=False,
@@ -152,6 +155,7 @@ FUNCTIONS: Final = (
     Rewrite(name="between", named=False, build=_between),
     Function(
         name="is_null",
+        collated=as_is,
         aliases=("isnull",),
         named=False,
         signature=takes([ANY], BOOLEAN, nullable="never"),
@@ -163,6 +167,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="is_not_null",
+        collated=as_is,
         aliases=("isnotnull",),
         named=False,
         signature=takes([ANY], BOOLEAN, nullable="never"),
@@ -192,6 +197,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name=WIDENED,
+        collated=as_is,
         named=False,
         signature=takes([ANY], first, nullable="always"),
         can_fail=False,

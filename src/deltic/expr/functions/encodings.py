@@ -9,6 +9,7 @@ from typing import Final
 
 from deltic.errors import Span
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import ignoring
 from deltic.expr.failures import invalid
 from deltic.expr.functions.signature import TEXT, Parameter, accept, any_nullable, check_count, takes
 from deltic.expr.nodes import Call, Expr, Literal
@@ -96,7 +97,7 @@ def _decode(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
 
 
 FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
-    Function(name="encode", signature=takes([TEXT, TEXT], BINARY), can_fail=True, rows=_encoded, arrays=per_distinct),
+    Function(name="encode", collated=ignoring, signature=takes([TEXT, TEXT], BINARY), can_fail=True, rows=_encoded, arrays=per_distinct),
     Function(name="decode_text", named=False, signature=takes([_BYTES, TEXT], STRING), can_fail=True, rows=_decoded, arrays=per_distinct),
     Rewrite(name="decode", build=_decode),
     Function(
@@ -106,5 +107,5 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
         rows=lambda call, text: _unhex(text),
         arrays=per_distinct,
     ),
-    Function(name="unbase64", signature=takes([TEXT], BINARY), can_fail=True, rows=_unbase64, arrays=per_distinct),
+    Function(name="unbase64", collated=ignoring, signature=takes([TEXT], BINARY), can_fail=True, rows=_unbase64, arrays=per_distinct),
 )

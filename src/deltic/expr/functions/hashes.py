@@ -10,6 +10,7 @@ from typing import Final
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import hashes as arrays
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import ignoring
 from deltic.expr.functions.signature import INTEGER, Parameter, check_count, takes
 from deltic.expr.nodes import Call, Expr, Value
 from deltic.expr.registry import Function, Nulls, Signature, Typed
@@ -24,6 +25,7 @@ def _digest(name: str, run: Callable[[bytes], str], aliases: tuple[str, ...] = (
     return Function(
         name=name,
         aliases=aliases,
+        collated=ignoring,
         signature=takes([_BYTES], STRING),
         can_fail=False,
         rows=lambda call, data: run(data),
@@ -66,10 +68,18 @@ _XXHASH64: Final = rows.of_parts(rows.xxhash64)
 FUNCTIONS: Final = (
     _digest("md5", lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest()),
     _digest("sha1", lambda data: hashlib.sha1(data, usedforsecurity=False).hexdigest(), ("sha",)),
-    Function(name="sha2", signature=takes([_BYTES, INTEGER], STRING, nullable="always"), can_fail=False, rows=_sha2, arrays=per_distinct),
+    Function(
+        name="sha2",
+        collated=ignoring,
+        signature=takes([_BYTES, INTEGER], STRING, nullable="always"),
+        can_fail=False,
+        rows=_sha2,
+        arrays=per_distinct,
+    ),
     _digest("base64", lambda data: base64.b64encode(data).decode()),
     Function(
         name="hash",
+        collated=ignoring,
         signature=_of_values(INT),
         nulls=Nulls.SEEN,
         can_fail=False,
@@ -79,6 +89,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="xxhash64",
+        collated=ignoring,
         signature=_of_values(BIGINT),
         nulls=Nulls.SEEN,
         can_fail=False,

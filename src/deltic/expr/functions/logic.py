@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays.datum import Datum, nulls_of, truths
+from deltic.expr.collating import agreeing
 from deltic.expr.columns import Frame, value_of, value_where
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.comparison import common_arguments
@@ -179,6 +180,7 @@ FUNCTIONS: Final = (
     Rewrite(name="is_not_false", named=False, build=_is(False, True)),
     Function(
         name="coalesce",
+        collated=agreeing,
         signature=_choice,
         nulls=Nulls.LAZY,
         can_fail=False,

@@ -13,6 +13,7 @@ from deltic.errors import EvaluationError, Span, TypeMismatch
 from deltic.expr.arrays.compare import compare
 from deltic.expr.arrays.datum import Datum, dense, nulls_of, truths
 from deltic.expr.arrays.lookup import membership, positions
+from deltic.expr.collating import comparing
 from deltic.expr.columns import Frame, assembled, on_arrays, value_of, value_on, value_where
 from deltic.expr.failing import can_fail
 from deltic.expr.functions.comparison import check_ordered, filled
@@ -127,6 +128,7 @@ def _chosen_columns(call: Call, frame: Frame) -> Datum:
 FUNCTIONS: Final = (
     Function(
         name="in",
+        collated=comparing,
         named=False,
         signature=_members,
         nulls=Nulls.LAZY,

@@ -8,6 +8,7 @@ from typing import Any, Final
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import nested as arrays
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import agreeing, as_is
 from deltic.expr.functions.comparison import common_arguments
 from deltic.expr.functions.signature import INTEGER, Parameter, accept, check_count, constant, takes
 from deltic.expr.nodes import Call, Column, Expr, LambdaVariable, Literal, Value
@@ -186,12 +187,21 @@ def _place(name: str, place: Callable[[Call, int, int], int | None], *, named: b
 
 
 FUNCTIONS: Final = (
-    Function(name="array", signature=_array, nulls=Nulls.SEEN, can_fail=False, rows=lambda call, *values: values, arrays=arrays.array),
+    Function(
+        name="array",
+        collated=agreeing,
+        signature=_array,
+        nulls=Nulls.SEEN,
+        can_fail=False,
+        rows=lambda call, *values: values,
+        arrays=arrays.array,
+    ),
     Function(name="map", signature=_map, nulls=Nulls.SEEN, can_fail=True, rows=rows.make_map, arrays=arrays.make_map),
     Rewrite(name="struct", build=_struct),
     Rewrite(name="named_struct", build=_named_struct),
     Function(
         name="make_struct",
+        collated=as_is,
         named=False,
         signature=_struct,
         nulls=Nulls.SEEN,
@@ -199,11 +209,19 @@ FUNCTIONS: Final = (
         rows=lambda call, *values: values,
         arrays=arrays.make_struct,
     ),
-    Function(name="field", named=False, signature=_field, can_fail=False, rows=rows.field, arrays=arrays.field),
+    Function(name="field", collated=as_is, named=False, signature=_field, can_fail=False, rows=rows.field, arrays=arrays.field),
     _place("subscript", rows.place_from_0, named=False),
     _place("element_at", rows.place_from_1, named=True),
     _place("try_element_at", rows.place_or_null, named=True),
-    Function(name="size", aliases=("cardinality",), signature=takes([_SIZED], INT), can_fail=False, rows=rows.size, arrays=arrays.size),
+    Function(
+        name="size",
+        collated=as_is,
+        aliases=("cardinality",),
+        signature=takes([_SIZED], INT),
+        can_fail=False,
+        rows=rows.size,
+        arrays=arrays.size,
+    ),
     _parts("map_keys", 0),
     _parts("map_values", 1),
 )

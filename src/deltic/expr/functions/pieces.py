@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.arrays.text import of_text
+from deltic.expr.collating import ignoring
 from deltic.expr.failures import invalid
+from deltic.expr.functions.collated import found_in_set, searching
 from deltic.expr.functions.signature import INTEGER, LONG, TEXT, TEXT_OR_BYTES, Parameter, accept, check_count, constant, takes
 from deltic.expr.functions.text import text_or_bytes
 from deltic.expr.nodes import Call, Expr, Literal
@@ -58,6 +60,8 @@ def _valid(function: str) -> Builder:
         check_count(name, arguments, 1, 1, span)
         if arguments[0].type == BINARY:
             return Call(function, tuple(arguments), STRING, function == "text_or_null" or arguments[0].nullable, span)
+        if arguments[0].type.collation:
+            return arguments[0]
         return accept(name, 1, arguments[0], TEXT, span)
 
     return build
@@ -114,6 +118,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     ),
     Function(
         name="bit_length",
+        collated=ignoring,
         signature=takes([TEXT_OR_BYTES], INT),
         can_fail=False,
         rows=lambda call, text: size_bytes(text) * 8,
@@ -129,6 +134,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     ),
     Function(
         name="find_in_set",
+        collated=found_in_set,
         signature=takes([TEXT, TEXT], INT),
         can_fail=False,
         rows=lambda call, text, texts: rows.find_in_set(text, texts),
@@ -136,6 +142,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     ),
     Function(
         name="luhn_check",
+        collated=ignoring,
         signature=takes([TEXT], BOOLEAN),
         can_fail=False,
         rows=lambda call, text: rows.luhn_check(text),
@@ -151,6 +158,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     ),
     Function(
         name="substring_index",
+        collated=searching(1),
         signature=takes([TEXT, TEXT, INTEGER], STRING),
         can_fail=False,
         rows=lambda call, text, delimiter, count: rows.substring_index(text, delimiter, count),
@@ -172,6 +180,7 @@ FUNCTIONS: Final[tuple[Function | Rewrite, ...]] = (
     ),
     Function(
         name="is_valid_utf8",
+        collated=ignoring,
         signature=takes([TEXT_OR_BYTES], BOOLEAN),
         can_fail=False,
         rows=lambda call, text: isinstance(text, str) or _text_or_null(text) is not None,

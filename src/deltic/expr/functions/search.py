@@ -10,7 +10,9 @@ import pyarrow.compute as pc
 from deltic.errors import Span, TypeMismatch
 from deltic.expr.arrays import text as arrays
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import ignoring, passing
 from deltic.expr.failing import is_nonzero_number
+from deltic.expr.functions.collated import matching, searching
 from deltic.expr.functions.signature import INTEGER, TEXT, accept, any_nullable, check_count, constant, takes
 from deltic.expr.functions.text import text_or_bytes
 from deltic.expr.nodes import Call, Expr, Literal
@@ -38,7 +40,7 @@ def _locate(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | 
 
 def _instr(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
     check_count(name, arguments, 2, 2, span)
-    return _FIND(name, (arguments[1], arguments[0]), span).call("locate", span)
+    return resolve("locate", (arguments[1], arguments[0]), span, written=name)
 
 
 def _like(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -119,6 +121,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="overlay",
+        collated=passing,
         signature=_overlay,
         can_fail=False,
         rows=_overlaid,
@@ -126,6 +129,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="levenshtein",
+        collated=ignoring,
         signature=takes([TEXT, TEXT], INT),
         can_fail=False,
         rows=_distance,
@@ -133,6 +137,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="locate",
+        collated=searching(0),
         aliases=("position", "charindex"),
         signature=_locate,
         can_fail=False,
@@ -142,6 +147,7 @@ FUNCTIONS: Final = (
     Rewrite(name="instr", build=_instr),
     Function(
         name="startswith",
+        collated=searching(0, 1),
         signature=_of_two,
         can_fail=False,
         rows=lambda call, s, prefix: s.startswith(prefix),
@@ -149,6 +155,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="endswith",
+        collated=searching(0, 1),
         signature=_of_two,
         can_fail=False,
         rows=lambda call, s, suffix: s.endswith(suffix),
@@ -156,6 +163,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="contains",
+        collated=searching(0, 1),
         signature=_of_two,
         can_fail=False,
         rows=lambda call, s, part: part in s,
@@ -163,6 +171,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="like",
+        collated=matching,
         signature=_like,
         can_fail=lambda call: not isinstance(call.arguments[1], Literal),
         rows=lambda call, s, pattern, escape: rows.like(s, pattern, escape, call.span),
@@ -171,6 +180,7 @@ FUNCTIONS: Final = (
     Rewrite(name="ilike", build=_ilike),
     Function(
         name="replace",
+        collated=searching(),
         signature=takes([TEXT, TEXT, TEXT], STRING, defaults=[EMPTY]),
         can_fail=_lengthens,
         rows=lambda call, s, search, by: rows.replace(s, search, by, call.span),
@@ -178,6 +188,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="split_part",
+        collated=searching(1),
         signature=takes([TEXT, TEXT, INTEGER], STRING),
         can_fail=lambda call: not is_nonzero_number(call.arguments[2]),
         rows=lambda call, s, by, n: rows.split_part(s, by, n, call.span),

@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 from deltic.errors import Span
 from deltic.expr.arrays import text as arrays
 from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import ignoring, passing
 from deltic.expr.failing import is_at_most
+from deltic.expr.functions.collated import trimming
 from deltic.expr.functions.signature import (
     INTEGER,
     TEXT,
@@ -45,10 +47,10 @@ def _concat(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | 
 
 
 def text_or_bytes(name: str, arguments: Sequence[Expr], span: Span | None) -> tuple[Type, tuple[Expr, ...]]:
-    """The arguments as they are if all are BINARY, else as strings; and that type."""
+    """The arguments as they are if all are BINARY, else as strings, of their collations; and that type."""
     if all(argument.type == BINARY for argument in arguments):
         return BINARY, tuple(arguments)
-    return STRING, tuple(accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
+    return STRING, tuple(a if a.type.collation else accept(name, i, a, TEXT, span) for i, a in enumerate(arguments, 1))
 
 
 def _concat_ws(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed:
@@ -136,17 +138,19 @@ def _hex(call: Call, value: str | bytes | int) -> str:
 
 
 FUNCTIONS: Final = (
-    Function(name="hex", signature=takes([_HEXED], STRING), can_fail=False, rows=_hex, arrays=per_distinct),
+    Function(name="hex", collated=ignoring, signature=takes([_HEXED], STRING), can_fail=False, rows=_hex, arrays=per_distinct),
     Function(
         name="crc32",
+        collated=ignoring,
         signature=takes([_BYTES], BIGINT),
         can_fail=False,
         rows=lambda call, data: zlib.crc32(data),
         arrays=per_distinct,
     ),
-    Function(name="soundex", signature=takes([_PLAIN], STRING), can_fail=False, rows=_sound, arrays=per_distinct),
+    Function(name="soundex", collated=ignoring, signature=takes([_PLAIN], STRING), can_fail=False, rows=_sound, arrays=per_distinct),
     Function(
         name="upper",
+        collated=passing,
         aliases=("ucase",),
         signature=takes([TEXT], STRING),
         can_fail=False,
@@ -155,6 +159,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="lower",
+        collated=passing,
         aliases=("lcase",),
         signature=takes([TEXT], STRING),
         can_fail=False,
@@ -170,6 +175,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="length",
+        collated=ignoring,
         aliases=("char_length", "character_length", "len"),
         signature=takes([TEXT_OR_BYTES], INT),
         can_fail=False,
@@ -178,6 +184,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="octet_length",
+        collated=ignoring,
         signature=takes([TEXT_OR_BYTES], INT),
         can_fail=False,
         rows=lambda call, s: rows.size_bytes(s),
@@ -185,6 +192,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="ascii",
+        collated=ignoring,
         signature=takes([TEXT], INT),
         can_fail=False,
         rows=lambda call, s: rows.ascii_code(s),
@@ -192,6 +200,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="substring",
+        collated=passing,
         aliases=("substr",),
         signature=takes([TEXT_OR_BYTES, INTEGER, INTEGER], first, defaults=[MOST]),
         can_fail=False,
@@ -200,6 +209,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="left",
+        collated=passing,
         signature=takes([TEXT_OR_BYTES, INTEGER], first),
         can_fail=False,
         rows=lambda call, s, n: rows.left(s, n),
@@ -207,6 +217,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="right",
+        collated=passing,
         signature=takes([TEXT, INTEGER], STRING),
         can_fail=False,
         rows=lambda call, s, n: rows.right(s, n),
@@ -214,6 +225,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="concat",
+        collated=passing,
         symbols=("||",),
         signature=_concat,
         nulls=Nulls.SEEN,
@@ -223,6 +235,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="concat_ws",
+        collated=passing,
         signature=_concat_ws,
         nulls=Nulls.SEEN,
         can_fail=False,
@@ -231,6 +244,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="trim",
+        collated=trimming,
         signature=_trimmed,
         can_fail=False,
         rows=lambda call, s, characters=" ": s.strip(characters),
@@ -238,6 +252,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="ltrim",
+        collated=trimming,
         signature=_trimmed,
         can_fail=False,
         rows=lambda call, s, characters=" ": s.lstrip(characters),
@@ -245,6 +260,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="rtrim",
+        collated=trimming,
         signature=_trimmed,
         can_fail=False,
         rows=lambda call, s, characters=" ": s.rstrip(characters),
@@ -252,6 +268,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="lpad",
+        collated=passing,
         signature=_padded,
         can_fail=_padding_can_fail,
         rows=lambda call, s, n, pad: rows.pad_left(s, n, pad, call.span),
@@ -259,6 +276,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="rpad",
+        collated=passing,
         signature=_padded,
         can_fail=_padding_can_fail,
         rows=lambda call, s, n, pad: rows.pad_right(s, n, pad, call.span),
@@ -266,6 +284,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="reverse",
+        collated=passing,
         signature=_reversed,
         can_fail=False,
         rows=lambda call, s: s[::-1],
@@ -273,6 +292,7 @@ FUNCTIONS: Final = (
     ),
     Function(
         name="repeat",
+        collated=passing,
         signature=takes([TEXT, INTEGER], STRING),
         can_fail=True,
         rows=lambda call, s, n: rows.repeat(s, n, call.span),

@@ -45,6 +45,8 @@ _PARSERS: Final[dict[str, Callable[[str], Value]]] = {
 
 def cast_value(value: Value, source: Type, target: Type, span: Span | None = None, *, lenient: bool = False) -> Value:
     """The value cast to `target`; `value` is not NULL and of type `source`. NaN and infinities become NULL as DECIMAL."""
+    if source.is_collated or target.is_collated:
+        return value  # only the collation differs
     if isinstance(value, tuple):
         return _nested_text(value, source, span) if target == STRING else _nested(value, source, target, span, lenient)
     if isinstance(value, bytes):

@@ -130,6 +130,10 @@ def _aggregate(node: tree.FunctionCall, arguments: tuple[Expr, ...], order: tupl
     _check_count(registered, name, len(arguments), bool(node.within), span)
     signature = function.rule(name, [argument.type for argument in arguments], span)
     cast_to = [cast(argument, type, span) for argument, type in zip(arguments, signature.arguments, strict=True)]
+    for argument, type in zip(arguments, signature.arguments, strict=True):
+        if argument.type.is_collated and type == argument.type.plain:
+            message = f"{name.upper()} is not supported for a text with a collation"
+            raise Unsupported(message, span=argument.span or span, remedy="x COLLATE UTF8_BINARY")
     for i, (expected, is_valid) in function.constants.items():
         if i < len(cast_to):
             cast_to[i] = _constant(name, cast_to[i], arguments[i].span or span, expected, is_valid)

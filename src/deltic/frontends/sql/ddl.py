@@ -71,6 +71,9 @@ def _create_table(parsed: TableStatement) -> CreateTable:
     for i in key:
         if not fields[i].type.is_ordered:
             raise TypeMismatch(f"a PRIMARY KEY of {fields[i].type.sql}: a MAP cannot be compared", span=definition.name.span)
+        if fields[i].type.is_collated:
+            remedy = "declare it STRING, and write COLLATE in queries"
+            raise Unsupported(f"a PRIMARY KEY of {fields[i].type.sql} is not supported", span=definition.name.span, remedy=remedy)
     nullable = tuple(replace(field, nullable=field.nullable and i not in key) for i, field in enumerate(fields))
     name, schema = definition.name.text, Schema(nullable)
     table = StreamSchema(name, schema) if parsed.stream else TableSchema(name, schema, key)

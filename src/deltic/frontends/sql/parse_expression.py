@@ -40,7 +40,7 @@ NO_OPERANDS: Final = frozenset((
 ))  # fmt: skip
 """Words that cannot be columns where an operand is expected, unless in back quotes."""
 
-_AFTER_VALUE: Final = ("::", "[", ".")
+_AFTER_VALUE: Final = ("::", "[", ".", "COLLATE")
 """What a value goes on with: a cast, a subscript, a field."""
 CLOCKS: Final = frozenset(("CURRENT_DATE", "CURRENT_TIMESTAMP", "CURRENT_TIME", "CURRENT_USER", "SESSION_USER", "USER", "LOCALTIMESTAMP"))
 _UNIT_CALLS: Final = {
@@ -123,6 +123,10 @@ class ExpressionParser(OrderParser, ABC):
                     self.depth -= 1
                     self.expect("]")
                     node = tree.Subscript(node, index, self.since(start))
+                case "COLLATE":
+                    name = self.collation()
+                    arguments = (node, tree.StringText(name.text, name.span))
+                    node = tree.FunctionCall("collate", arguments, False, None, True, self.since(start))
                 case _:
                     node = tree.FieldOf(node, self.identifier("the name of a field"), self.since(start))
         refuse(self, AFTER_VALUE, start)

@@ -32,9 +32,16 @@ class TypeParser(TokenCursor):
             words += f" {' '.join(_MORE[first.word])}"
         parts = self._parts(first.word == "STRUCT") if self.word in ("<", "<>") else None
         parameters = self.listed(self._parameter) if self.word == "(" else ()
-        if self.passes("COLLATE"):
-            words += f" COLLATE {self.identifier('a collation').text.upper()}"
-        return tree.TypeName(words, parameters, parts, self.since(first.start))
+        collation = self.collation() if self.passes("COLLATE") else None
+        return tree.TypeName(words, parameters, parts, self.since(first.start), collation)
+
+    def collation(self) -> tree.Name:
+        """The name of a collation, after COLLATE."""
+        start = self.token.start
+        words = [self.identifier("a collation").text]
+        while self.passes("."):
+            words.append(self.identifier("a collation").text)
+        return tree.Name(".".join(words), self.since(start))
 
     def _parameter(self) -> str:
         if self.token.kind not in (NUMBER, WORD):

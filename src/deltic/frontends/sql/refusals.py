@@ -44,7 +44,6 @@ AFTER_VALUE: Final[Refusals] = _by_first(
         "=>": ("named arguments are not supported", "give the arguments in their order"),
         ":": ("fields of a VARIANT are not supported", "a column for each field"),
         "??": ("?? is not supported", "coalesce(a, b)"),
-        "COLLATE": ("COLLATE is not supported: strings compare by their bytes", "compare lower(x)"),
         "AT TIME ZONE": ("AT TIME ZONE is not supported: timestamps are in UTC", "add an INTERVAL"),
     }
 )

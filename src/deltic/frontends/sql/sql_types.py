@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from deltic.errors import TypeMismatch, Unsupported
+from deltic.expr.functions.collated import known_collation
 from deltic.frontends.sql import tree
 from deltic.kinds import KIND_WORDS
 from deltic.schema import Field, Type, decimal
-from deltic.types import NESTED, PLAIN, array_type, limited, map_type, struct
+from deltic.types import NESTED, PLAIN, array_type, limited, map_type, struct, text
 
 MAX_PRECISION: Final = 38
 
@@ -28,6 +29,10 @@ _FORMS: Final = {"ARRAY": "ARRAY<element>", "MAP": "MAP<key, value>", "STRUCT": 
 def sql_type(node: tree.TypeName) -> Type:
     """The type. Raises Unsupported for types that Deltic does not have."""
     kind = KIND_WORDS.get(node.word)
+    if node.collation is not None:
+        if kind is None or kind.name != "STRING" or node.parameters or node.parts is not None:
+            raise Unsupported(f"the type {node.word} with a collation is not supported", span=node.span, expected="STRING COLLATE …")
+        return text(known_collation(node.collation.text, node.collation.span).name)
     if kind is not None and kind.name in NESTED and not node.parameters:
         return _nested(node, kind.name)
     if kind is not None and kind.name in ("CHAR", "VARCHAR") and node.parts is None:
@@ -67,6 +72,8 @@ def _nested(node: tree.TypeName, name: str) -> Type:
     if name == "ARRAY" and len(types) == 1:
         return array_type(*types)
     if name == "MAP" and len(types) == 2:
+        if types[0].is_collated:
+            raise Unsupported("a key of a MAP with a collation is not supported", span=parts[0].span, remedy="STRING")
         if not types[0].is_ordered:
             raise TypeMismatch(f"the key of a MAP cannot be {types[0].sql}", span=parts[0].span, expected="a type that is not a MAP")
         return map_type(*types)

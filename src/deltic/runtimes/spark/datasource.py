@@ -48,6 +48,7 @@ from deltic.runtimes.view_layout import ViewLayout
 from deltic.schema import BIGINT, Field, Schema, Type, decimal
 from deltic.storage.reader import StateReader
 from deltic.trace.reading import WEIGHT, copied
+from deltic.types import text
 
 FORMAT: Final = "deltic"
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
@@ -99,7 +100,7 @@ def spark_type(type_: Type) -> DataType:
             message = f"PySpark cannot read {type_.sql} from a Python data source"
             raise FrameError(message, expected="other types", remedy="CAST(CAST(x AS INTERVAL MONTH) AS INT) in the view")
         case name:
-            return _SPARK[name]
+            return StringType(type_.collation) if type_.collation else _SPARK[name]
 
 
 class DelticSource(DataSource):
@@ -260,6 +261,8 @@ def _feed(reader: StateReader, options: ReadOptions, schema: StructType) -> View
 def _deltic_type(field: StructField, view: str) -> Type:
     if isinstance(field.dataType, DecimalType):
         return decimal(field.dataType.precision, field.dataType.scale)
+    if isinstance(field.dataType, StringType):
+        return text(field.dataType.collation)
     for name, spark in _SPARK.items():
         if spark == field.dataType:
             return Type(name)

@@ -78,6 +78,8 @@ def _choices(filters: Iterable[Filter], field: Field) -> list[Any] | None:
 
 
 def _values(f: EqualTo | EqualNullSafe | In, type_: Type) -> list[Any] | None:
+    if type_.is_collated:
+        return None
     given = list(f.value) if isinstance(f, In) else [f.value]
     values = [value for value in given if value is not None]
     if len(values) < len(given) and not isinstance(f, In):
@@ -119,7 +121,7 @@ def _holds(column: pa.ChunkedArray[Any], f: Filter, type_: Type) -> Any:
         return column.is_valid()
     if isinstance(f, IsNull) or (isinstance(f, EqualNullSafe) and f.value is None):
         return column.is_null()
-    if type_.is_float:
+    if type_.is_float or type_.is_collated:
         return None
     if isinstance(f, (StringStartsWith, StringEndsWith, StringContains)):
         return _TEXT_TESTS[type(f)](column, f.value) if type_.name == "STRING" else None

@@ -196,12 +196,16 @@ class SearchedCase:
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """A type. word: its words before any bracket, in upper case. parts: the contents of <…>; None without it."""
+    """A type. word: its words before any bracket, in upper case. parts: the contents of <…>; None without it.
+
+    collation: the name after COLLATE.
+    """
 
     word: str
     parameters: tuple[str, ...]
     parts: tuple[TypePart, ...] | None
     span: Span
+    collation: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)

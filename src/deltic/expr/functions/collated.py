@@ -1,0 +1,175 @@
+"""COLLATE and COLLATION, the keys of texts, and the functions that search texts of UTF8_LCASE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deltic.collations import BINARY_NAME, COLLATIONS, Collation, collation_of, full_name
+from deltic.errors import Span, TypeMismatch, Unsupported
+from deltic.expr.arrays.datum import Datum
+from deltic.expr.arrays.distinct import per_distinct
+from deltic.expr.collating import COLLATE, KEY, RETYPED, agreed, as_is, retyped, stripped, with_collation
+from deltic.expr.functions.signature import ANY, check_count, constant, first, takes
+from deltic.expr.nodes import Call, Expr, Literal
+from deltic.expr.registry import Collated, Function, Rewrite, resolve
+from deltic.expr.rows import collated_text as rows
+from deltic.expr.typing import cast
+from deltic.schema import BOOLEAN, INT, NULL, STRING, Type
+from deltic.types import text
+
+_PATTERN: Final = "pattern_key"
+_FOLDED: Final = "folded_"
+"""Before the name of a function, its form for UTF8_LCASE."""
+
+
+def known_collation(name: str, span: Span | None) -> Collation:
+    """The collation with a name. Raises Unsupported."""
+    found = collation_of(name)
+    if found is None:
+        message = f"the collation {name.upper()} is not supported"
+        raise Unsupported(message, span=span, expected=", ".join(COLLATIONS), remedy="UTF8_LCASE ignores case")
+    return found
+
+
+def _collate(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    check_count(name, arguments, 2, 2, span)
+    value, known = arguments[0], constant(arguments[1])
+    if known is None or not isinstance(known.value, str):
+        raise TypeMismatch("the name of a collation is not constant", span=arguments[1].span or span, expected="a STRING")
+    collation = known_collation(known.value, known.span or span)
+    if value.type == NULL:
+        value = cast(value, STRING)
+    if not value.type.is_text:
+        raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=value.span or span, expected=f"STRING, found {value.type.sql}")
+    return Call(COLLATE, (value,), text(collation.name), value.nullable, span)
+
+
+def _collation(name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    check_count(name, arguments, 1, 1, span)
+    type = arguments[0].type
+    if type != NULL and not type.is_text:
+        raise TypeMismatch(f"argument 1 of {name} has the wrong type", span=arguments[0].span or span, expected=f"STRING, found {type.sql}")
+    return Literal(full_name(type.collation or BINARY_NAME), STRING, span)
+
+
+def _keys(call: Call, length: int, values: Datum) -> Datum:
+    """Texts in ASCII, which most are, are folded by Arrow."""
+    collation = COLLATIONS.get(call.arguments[0].type.collation)
+    if collation is None or not isinstance(values, pa.Array) or (collation.folds and pc.all(pc.string_is_ascii(values)).as_py() is False):
+        return per_distinct(call, length, values)
+    trimmed = pc.utf8_rtrim(values, " ") if collation.trims else values
+    return pc.ascii_lower(trimmed) if collation.folds else trimmed
+
+
+def _is_value(call: Call, length: int, values: Datum) -> Datum:
+    return values
+
+
+def searching(*trimmed: int) -> Collated:
+    """The treatment of a function that searches a text. trimmed: which arguments lose their blanks where those do not count."""
+
+    def build(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+        same, known = agreed(name, arguments, span)
+        collation, parts = COLLATIONS[known], [stripped(part) for part in same]
+        if collation.trims:
+            parts = [resolve("rtrim", [part]) if i in trimmed else part for i, part in enumerate(parts)]
+        return _searched(record.built(name, parts, span), collation, name, span)
+
+    return build
+
+
+def _searched(built: Expr, collation: Collation, name: str, span: Span | None) -> Expr:
+    if collation.folds:
+        if not isinstance(built, Call):
+            raise TypeMismatch(f"{name} does not support the collation {collation.name} here", span=span, remedy="x COLLATE UTF8_BINARY")
+        built = replace(built, function=_FOLDED + built.function)
+    return retyped(built, with_collation(built.type, collation.name))
+
+
+def trimming(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """TRIM and its kin: with characters they compare."""
+    same, known = agreed(name, arguments, span)
+    collation, built = COLLATIONS[known], record.built(name, [stripped(part) for part in same], span)
+    if len(arguments) == 1:
+        return retyped(built, with_collation(built.type, known))
+    if collation.trims:
+        raise TypeMismatch(f"{name} with characters does not support {known}", span=span, remedy="x COLLATE UTF8_BINARY")
+    return _searched(built, collation, name, span)
+
+
+def matching(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """LIKE. As in Spark it does not compare by the key, but letters in both cases, and takes no collation that trims."""
+    same, known = agreed(name, arguments[:2], span)
+    parts = [*(stripped(part) for part in same), *(stripped(part) for part in arguments[2:])]
+    if COLLATIONS[known].trims:
+        raise TypeMismatch(f"{name} does not support {known}", span=span, remedy="x COLLATE UTF8_BINARY")
+    if not COLLATIONS[known].folds:
+        return record.built(name, parts, span)
+    return record.built(name, [*(Call(_PATTERN, (part,), STRING, part.nullable, part.span) for part in parts[:2]), *parts[2:]], span)
+
+
+def found_in_set(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
+    """FIND_IN_SET compares the parts by their keys."""
+    same, known = agreed(name, arguments, span)
+    built = record.built(name, [stripped(part) for part in same], span)
+    assert isinstance(built, Call)
+    return replace(built, function=_FOLDED + built.function, arguments=(*built.arguments, Literal(known, STRING)))
+
+
+def _found(call: Call, word: str, words: str, collation: str) -> int:
+    key = COLLATIONS[collation].key
+    keys = list(map(key, words.split(",")))
+    return keys.index(key(word)) + 1 if "," not in word and key(word) in keys else 0
+
+
+def _internal(
+    name: str, type: Type | Callable[[Sequence[Type]], Type], rows: Callable[..., object], arrays: Callable[..., Datum]
+) -> Function:
+    return Function(
+        name=name,
+        named=False,
+        signature=takes([ANY], type),
+        can_fail=False,
+        rows=rows,
+        arrays=arrays,
+        ignores_sign_of_zero=False,
+        collated=as_is,
+    )
+
+
+def _folding(name: str, count: int, type: Type, rows: Callable[..., object], *, can_fail: bool = False) -> Function:
+    return Function(
+        name=_FOLDED + name, named=False, signature=takes([ANY] * count, type), can_fail=can_fail, rows=rows, arrays=per_distinct
+    )
+
+
+FUNCTIONS: Final = (
+    Function(
+        name=COLLATE,
+        signature=_collate,
+        can_fail=False,
+        rows=lambda call, value: value,
+        arrays=_is_value,
+        collated=as_is,
+    ),
+    Rewrite(name="collation", build=_collation),
+    _internal(RETYPED, first, lambda call, value: value, _is_value),
+    _internal(KEY, lambda types: types[0].plain, lambda call, value: rows.key_of_value(value, call.arguments[0].type), _keys),
+    _internal(_PATTERN, STRING, lambda call, value: rows.pattern_key(value), per_distinct),
+    _folding("contains", 2, BOOLEAN, lambda call, s, part: rows.contains(s, part)),
+    _folding("startswith", 2, BOOLEAN, lambda call, s, prefix: rows.starts_with(s, prefix)),
+    _folding("endswith", 2, BOOLEAN, lambda call, s, suffix: rows.ends_with(s, suffix)),
+    _folding("locate", 3, INT, lambda call, search, s, position: rows.locate(search, s, position)),
+    _folding("replace", 3, STRING, lambda call, s, search, by: rows.replace(s, search, by, call.span), can_fail=True),
+    _folding("split_part", 3, STRING, lambda call, s, by, n: rows.split_part(s, by, n, call.span), can_fail=True),
+    _folding("substring_index", 3, STRING, lambda call, s, by, n: rows.substring_index(s, by, n)),
+    _folding("find_in_set", 3, INT, _found),
+    _folding("trim", 2, STRING, lambda call, s, characters: rows.trimmed(s, characters)),
+    _folding("ltrim", 2, STRING, lambda call, s, characters: rows.trimmed_left(s, characters)),
+    _folding("rtrim", 2, STRING, lambda call, s, characters: rows.trimmed_right(s, characters)),
+)

@@ -1,0 +1,129 @@
+"""Texts with collations in views that change: compared with the oracle, with Python's own grouping by key, on shards and after restarts."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import deltic
+from deltic.errors import TypeMismatch, Unsupported
+from deltic.types import Type
+from tests.support.checked import Checked
+
+TABLE = """
+    CREATE TABLE t (
+        id INT PRIMARY KEY, g INT, c STRING COLLATE UTF8_LCASE, d STRING COLLATE UTF8_LCASE_RTRIM, a ARRAY<STRING COLLATE UTF8_LCASE>
+    );
+"""
+VIEWS = {
+    "grouped": "SELECT c, count(*) AS n, count(DISTINCT d) AS m FROM t GROUP BY c",
+    "several": "SELECT c, d, sum(g) AS total FROM t GROUP BY c, d",
+    "nested": "SELECT a, count(*) AS n FROM t GROUP BY a",
+    "kept": "SELECT DISTINCT c, g FROM t",
+    "extremes": "SELECT g, min(c) AS lo, max(d) AS hi, min_by(id, c) AS first, any_value(c) AS some FROM t GROUP BY g",
+    "joined": "SELECT l.id, r.id AS other FROM t l JOIN t r ON l.c = r.c AND l.g = r.g",
+    "outer_joined": "SELECT l.id, r.d FROM t l LEFT JOIN (SELECT DISTINCT d FROM t WHERE g = 1) r ON l.d = r.d",
+    "first_rows": "SELECT c, id FROM t ORDER BY c DESC, id LIMIT 4",
+    "filtered": "SELECT id, c || 'x' AS cx FROM t WHERE c IN ('A', 'İ', 'straße') OR d = 'b' OR contains(c, 'SS') OR c > 'X'",
+    "among": "SELECT id FROM t WHERE c IN (SELECT d COLLATE UTF8_LCASE FROM t WHERE g = 2)",
+    "either": "SELECT c FROM t WHERE g = 0 UNION SELECT c FROM t WHERE g = 1",
+    "both": "SELECT c, g > 0 AS p FROM t WHERE id % 2 = 0 INTERSECT SELECT c, g > 0 FROM t WHERE id % 2 = 1",
+    "neither": "SELECT c FROM t EXCEPT SELECT c FROM t WHERE g = 1",
+}
+TEXTS = ("a", "A", "a ", "A  ", "b", "B", "", " ", "İ", "i\u0307", "STRASSE", "straße", "ς", "Σ", "σ", "x" * 40, "X" * 40, None)
+
+
+def script() -> str:
+    return TABLE + "".join(f"CREATE MATERIALIZED VIEW {name} AS {query};" for name, query in VIEWS.items())
+
+
+def key(text: str | None) -> str | None:
+    """By the definition in Spark's source."""
+    special = {"İ": "i\u0307", "ς": "σ"}
+    return None if text is None else "".join(special.get(one) or one.lower() for one in text)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_views_compare_by_keys_as_rows_change(shards: int, tmp_path: Path) -> None:
+    rng = Random(11)
+    checked = Checked(script(), session=deltic.Session(shards=shards, state=tmp_path / "state"))
+    rows: dict[int, tuple[Any, ...]] = {}
+    for tick in range(8):
+        changes: Counter[tuple[Any, ...]] = Counter()
+        for id_ in rng.sample(range(30), 12):
+            old = rows.pop(id_, None)
+            if old is not None:
+                changes[old] -= 1
+            if old is None or rng.random() < 0.6:
+                texts = tuple(rng.choices(TEXTS, k=rng.randrange(3)))
+                row = (id_, rng.randrange(3), rng.choice(TEXTS), rng.choice(TEXTS), texts)
+                rows[id_] = row
+                changes[row] += 1
+        checked.tick({"t": {row: n for row, n in changes.items() if n}})
+        assert_keys(checked.session, list(rows.values()))
+        if tick == 3:
+            checked.session.close()
+            checked.open(deltic.Session(shards=shards, state=tmp_path / "state"))
+    checked.session.close()
+
+
+def assert_keys(session: deltic.Session, rows: list[tuple[Any, ...]]) -> None:
+    """Against groups by key in Python."""
+    groups: dict[str | None, list[tuple[Any, ...]]] = defaultdict(list)
+    for row in rows:
+        groups[key(row[2])].append(row)
+    grouped = {key(row["c"]): row for row in session.view("grouped").rows()}
+    assert {k: row["n"] for k, row in grouped.items()} == {k: len(members) for k, members in groups.items()}
+    for k, members in groups.items():
+        distinct = {(key(d) or "").rstrip(" ") for _, _, _, d, _ in members if d is not None}
+        assert grouped[k]["m"] == len(distinct)
+        assert grouped[k]["c"] == max((c for _, _, c, _, _ in members if c is not None), key=str.encode, default=None)
+    known = [(row[0], row[1], key(row[2])) for row in rows if row[2] is not None]
+    pairs = Counter((left[0], right[0]) for left in known for right in known if left[1:] == right[1:])
+    assert Counter((row["id"], row["other"]) for row in session.view("joined").rows()) == pairs
+    nested = Counter(tuple(map(key, row[4])) for row in rows)
+    assert {tuple(map(key, row["a"])): row["n"] for row in session.view("nested").rows()} == nested
+
+
+def test_a_collation_is_part_of_the_type(tmp_path: Path) -> None:
+    for sql in ("STRING COLLATE UTF8_LCASE", "ARRAY<STRUCT<a: STRING COLLATE UTF8_BINARY_RTRIM, b: INTERVAL DAY TO SECOND>>"):
+        assert Type.parse(sql).sql == sql
+    with pytest.raises(ValueError, match="there is no type"):
+        Type.parse("STRING COLLATE NOPE")
+    with deltic.Session(state=tmp_path / "state") as session:
+        session.sql(TABLE + "CREATE MATERIALIZED VIEW v AS SELECT c, d || 'x' AS e, typeof(a) AS a FROM t")
+        with session.transaction() as tx:
+            tx.insert("t", [{"id": 1, "g": 0, "c": "A", "d": "B ", "a": ["x"]}])
+    with deltic.Session(state=tmp_path / "state") as session:
+        session.sql(TABLE + "CREATE MATERIALIZED VIEW v AS SELECT c, d || 'x' AS e, typeof(a) AS a FROM t")
+        assert session.view("v").rows() == [{"c": "A", "e": "B x", "a": "array<string collate UTF8_LCASE>"}]
+        assert session.view("v").to_arrow().schema.field("e").metadata == {b"deltic.type": b"STRING COLLATE UTF8_LCASE_RTRIM"}
+        assert session.view("v").to_arrow().schema.field("e").type == pa.string()
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT c FROM t EXCEPT ALL SELECT c FROM t", "EXCEPT ALL is not supported for columns with collations"),
+        ("SELECT mode(c) FROM t", "MODE is not supported for a text with a collation"),
+        ("SELECT c = d FROM t", "the texts of = have different collations"),
+        ("WITH RECURSIVE r AS (SELECT c FROM t UNION SELECT c FROM r) SELECT * FROM r", "recursive queries"),
+        ("SELECT regexp_replace(c, 'a', 'b') FROM t", "regexp_replace does not support collations"),
+        ("SELECT map(c, 1) FROM t", "map does not support collations"),
+    ],
+)
+def test_what_is_not_supported_is_refused(query: str, message: str) -> None:
+    with deltic.Session() as session:
+        session.sql(TABLE)
+        with pytest.raises((Unsupported, TypeMismatch), match=message):
+            session.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+
+
+def test_a_primary_key_with_a_collation_is_refused() -> None:
+    with deltic.Session() as session, pytest.raises(Unsupported, match="a PRIMARY KEY of STRING COLLATE UTF8_LCASE is not supported"):
+        session.sql("CREATE TABLE u (k STRING COLLATE UTF8_LCASE, PRIMARY KEY (k))")
