@@ -152,3 +152,26 @@ def test_what_cannot_be_fed_back_is_an_error() -> None:
     late.output("late", late.feedback("late", schema=PAIR)(lambda before: table.plus(before.delay()).distinct()))
     with deltic.Session() as session, pytest.raises(DelticError, match="read over ticks in its own body"):
         session.install(late)
+
+
+def test_joins_below_a_feedback_take_negative_weights() -> None:
+    made = deltic.Circuit()
+    changes, factors = made.input("changes", schema=PAIR), made.input("factors", schema=PAIR)
+
+    @made.feedback("sums", schema=PAIR)
+    def sums(before: deltic.Stream) -> deltic.Stream:
+        negative = changes.negate().index_with("k")
+        step = before.index_with("k").join(negative, lambda key, one, other: (one.k, one.v))
+        return step.negate().plus(factors)
+
+    made.output("sums", sums)
+    with deltic.Session() as session:
+        session.install(made)
+        moments = [Moment({"changes": Relation(), "factors": Relation()})]
+        for added in ({"factors": (1, 5)}, {"changes": (1, 0)}, {"changes": (1, 1)}, {}):
+            session.apply({name: [{"k": row[0], "v": row[1], "_weight": 1}] for name, row in added.items()})
+            held = {name: content + Relation([(added[name], 1)] if name in added else []) for name, content in moments[-1].tables.items()}
+            moments.append(Moment(held))
+            expected = evaluate(made.outputs["sums"], held, past=moments[:-1])
+            assert Relation((tuple(row.values()), 1) for row in session.view("sums").rows()) == expected, added
+        assert len(session.view("sums").rows()) > 1

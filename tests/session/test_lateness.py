@@ -13,7 +13,7 @@ import pytest
 
 import deltic
 from deltic import Pipeline, Session
-from deltic.errors import CircuitError, DataError, DelticError
+from deltic.errors import CatalogError, CircuitError, DataError, DelticError
 from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.nodes import Plan
 from deltic.plan.relation import Relation
@@ -116,6 +116,9 @@ PROGRAM = """
     CREATE MATERIALIZED VIEW long AS
         SELECT time_bucket(INTERVAL 1 MONTH, at, TIMESTAMP '2024-01-31 03:00:00') AS start, count(*) AS n FROM s GROUP BY 1
         EMIT ON WINDOW CLOSE;
+    CREATE MATERIALIZED VIEW ever AS
+        SELECT date_trunc('hour', at) AS hour, k, sum(v) AS total, max(v) AS top FROM integrate(s) WHERE v <> 1 GROUP BY 1, 2;
+    CREATE MATERIALIZED VIEW ever_once AS SELECT DISTINCT time_bucket(INTERVAL 2 HOURS, at) AS start, k FROM integrate(s);
     CREATE MATERIALIZED VIEW stored AS SELECT date_trunc('DAY', at) AS day, k, count(*) AS n FROM t GROUP BY 1, 2 EMIT ON WINDOW CLOSE;
 """
 
@@ -230,6 +233,26 @@ def test_state_of_closed_windows_is_dropped() -> None:
         assert max(touched[-300:]) <= max(touched[:600]) * 1.5
 
 
+def test_a_relation_of_windows_keeps_the_rows_of_open_ones_alone() -> None:
+    with Session() as session:
+        session.sql(
+            READINGS
+            + "CREATE MATERIALIZED VIEW ever AS "
+            + HOURLY.split(" AS\n")[1].replace("EMIT ON WINDOW CLOSE", "").replace("FROM readings", "FROM integrate(readings)")
+        )
+        assert "Windows open" in str(session.explain("ever"))
+        sizes, touched = [], []
+        for number in range(400):
+            insert(session, (number / 15, 1, number), (number / 15, 1, 1))
+            sizes.append(sum(rows for rows, _ in session._runtime.statistics().values()))
+            result = session.last_tick
+            assert result is not None
+            touched.append(sum(work.touched for work in result.counters.values()))
+        assert max(sizes) < 900 and max(sizes[-100:]) <= max(sizes[:200]) * 1.5, f"{max(sizes)}, of 800 rows in two arrangements"
+        assert max(touched[-100:]) <= max(touched[:200]) * 1.5
+        assert len(rows(session, "ever")) == 27 and rows(session, "ever")[3] == (at(3), 1, 30, 59)
+
+
 def test_late_rows_of_a_source_are_dead_letters_where_the_table_says_so(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
@@ -285,6 +308,16 @@ def test_errors_have_a_place(statement: str, message: str) -> None:
         with pytest.raises(DelticError) as error:
             session.sql(statement)
         assert message in str(error.value) and "^" in str(error.value), str(error.value)
+
+
+def test_a_stream_is_created_from_python() -> None:
+    with Session() as session:
+        session.stream("readings", schema={"at": datetime.datetime, "sensor": int, "v": int}, lateness={"at": "1 hour"})
+        session.sql(HOURLY)
+        insert(session, (0, 1, 1), (3, 1, 1))
+        assert rows(session, "hourly") == [(at(0), 1, 1, 1)]
+        with pytest.raises(CatalogError, match="readings is defined already"):
+            session.stream("readings", schema={"at": datetime.datetime})
 
 
 def test_errors_of_circuits() -> None:

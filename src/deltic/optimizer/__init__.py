@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Final
 
 from deltic.optimizer.drop_distinct import drop_distinct
+from deltic.optimizer.forget_closed_windows import forget_closed_windows
 from deltic.optimizer.form_inner_joins import form_inner_joins
 from deltic.optimizer.form_multiway_joins import form_multiway_joins
 from deltic.optimizer.merge_projections import merge_projections
@@ -34,12 +35,13 @@ RULES: Final[tuple[Rule, ...]] = (
     simplify,
     merge_projections,
     form_inner_joins,
+    forget_closed_windows,
     push_filters_down,
     push_time_down,
     drop_distinct,
     prune_columns,
 )
-ROUNDS: Final = 20  # each rule only moves down or removes; plans settle in a few rounds
+ROUNDS: Final = 20  # rules move down or remove, or split what they match no more; plans settle in a few rounds
 
 __all__ = ["ROUNDS", "RULES", "optimize"]
 

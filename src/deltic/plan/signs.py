@@ -41,6 +41,7 @@ from deltic.plan.nodes import (
     Reduce,
     Reference,
     TemporalFilter,
+    TickRecursion,
     TopK,
     Union,
     inputs,
@@ -87,7 +88,7 @@ def as_view(plan: Plan, place: str = "the view") -> Plan:
 
     place: names the root in errors.
     """
-    return _multiset(_checked(by_keys(plan), NONE), place, NONE)
+    return _multiset(_checked(by_keys(plan), NONE, NONE), place, NONE)
 
 
 @once_per_node
@@ -102,12 +103,15 @@ def _negative_relations(plan: Recursion, around: frozenset[str] | None) -> froze
 
 
 @once_per_node
-def _checked(plan: Plan, negative: frozenset[str]) -> Plan:
+def _checked(plan: Plan, negative: frozenset[str], fed: frozenset[str]) -> Plan:
+    """fed: the relations of feedbacks over ticks around it, which a join may read as any others: nothing has to converge."""
     if isinstance(plan, Recursion):
         inner = _negative_relations(plan, negative)
         assert inner is not None
-        return map_inputs(plan, lambda body: _checked(body, inner))
-    plan = map_inputs(plan, lambda below: _checked(below, negative))
+        names = frozenset(name for name, _ in plan.relations)
+        fed = fed | names if isinstance(plan, TickRecursion) else fed - names
+        return map_inputs(plan, lambda body: _checked(body, inner, fed))
+    plan = map_inputs(plan, lambda below: _checked(below, negative, fed))
     match plan:
         case Aggregate():
             refusing = [call.function.upper() for _, call in plan.aggregates if not call.definition.takes_negative]
@@ -118,7 +122,7 @@ def _checked(plan: Plan, negative: frozenset[str]) -> Plan:
             return plan
         case Reduce():
             return replace(plan, input=_multiset(plan.input, f"the rows that {plan.function.name} reads", negative))
-        case Join() | MultiwayJoin() if references(plan):
+        case Join() | MultiwayJoin() if any(name not in fed for name, _ in references(plan)):
             return _growing(plan, negative)
         case _:
             return plan

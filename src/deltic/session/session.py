@@ -19,7 +19,7 @@ from deltic.connectors.recognise import is_spark
 from deltic.errors import CatalogError, CircuitError, FrameError, UnknownName
 from deltic.explain import Explanation, explain
 from deltic.frontends.datalog import Dialect
-from deltic.frontends.python import UDF, Circuit, check_unchanged
+from deltic.frontends.python import UDF, Circuit, Columns, Lateness, check_unchanged
 from deltic.frontends.sql import parse_script
 from deltic.kernels import prepare
 from deltic.purity import shown
@@ -160,6 +160,17 @@ class Session:
             for statement in circuit_statements(circuit, self._catalog.tables, self._catalog):
                 draft.apply(statement)
             self._commits.install(draft.catalog, draft.dropped, replace=replace)
+
+    def stream(self, name: str, *, schema: Columns, lateness: Lateness | None = None) -> None:
+        """Creates a stream, as CREATE STREAM does: it holds the rows that a tick inserts, and is empty in the next tick.
+
+        schema: {"column": type}, and lateness: {"column": "1 hour"}, as in `Circuit.stream`. Raises CircuitError, CatalogError.
+        """
+        circuit = Circuit()
+        circuit.stream(name, schema=schema, lateness=lateness)
+        if name.lower() in self._catalog.tables:
+            raise CatalogError(f"{name} is defined already", remedy="drop it first, or give it another name")
+        self.install(circuit)
 
     def register(
         self, name: str | UDF, function: Any = None, returns: Any = None, *, on_batches: bool = False, aggregate: bool = False
