@@ -5,21 +5,24 @@ from __future__ import annotations
 import doctest
 import importlib
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from random import Random
 
 import pytest
 
 from deltic.errors import EvaluationError
+from deltic.expr import resolve
 from deltic.expr.failing import can_fail
-from deltic.expr.nodes import Column
+from deltic.expr.nodes import Column, Literal
 from deltic.optimizer import RULES, optimize
 from deltic.plan.columns import agrees
-from deltic.plan.evaluate import evaluate
+from deltic.plan.evaluate import Moment, evaluate
 from deltic.plan.fingerprint import fingerprint
-from deltic.plan.nodes import Bound, Plan, TemporalFilter
+from deltic.plan.nodes import Aggregate, AggregateCall, Bound, Distinct, Filter, OverTicks, Plan, Project, Table, TemporalFilter
 from deltic.plan.relation import Relation
 from deltic.plan.show import show
 from deltic.plan.walk import expressions, nodes
-from deltic.schema import TIMESTAMP
+from deltic.schema import BIGINT, STRING, TIMESTAMP, Field, Lateness, Schema, StreamSchema
 from parts import slow
 from program_data import INSTANTS
 from programs import Case, applied, case, daring, empty, expected, mixed, outcome
@@ -72,7 +75,9 @@ def test_each_rule_alone_keeps_the_relation(rule: object, seeds: range) -> None:
     for seed in seeds:
         program = mixed(seed)
         tables = applied(empty(program.tables), program.ticks[0])
-        for plan in (timed for view in program.views.values() for timed in (view, *of_times(view))):
+        tables["events"] = events(seed)
+        timed = (timed for view in program.views.values() for timed in (view, *of_times(view)))
+        for plan in (*timed, *of_windows()):
             after = rule(plan)
             changed += after != plan
             assert result(after, tables) == result(plan, tables), f"{program}: {show(plan)}"
@@ -92,9 +97,29 @@ def of_times(plan: Plan) -> Iterator[Plan]:
             yield TemporalFilter(plan, (Bound(moment, DAY_US),))
 
 
+def of_windows() -> Iterator[Plan]:
+    """Groups and distinct rows by windows over all rows of a stream."""
+    schema = Schema((Field("at", TIMESTAMP, False), Field("k", BIGINT)))
+    every = OverTicks(Table(StreamSchema("events", schema, lateness=Lateness(0, DAY_US))), "integrate")
+    at, k = (Column(i, field.type, field.nullable, field.name) for i, field in enumerate(schema))
+    day = resolve("date_trunc", [Literal("DAY", STRING), at])
+    large = Filter(every, resolve("greater", [k, Literal(2, BIGINT)]))
+    yield Distinct(large)
+    yield Distinct(Project(every, (("k", k), ("day", day))))
+    yield Aggregate(
+        large, (("day", day),), (("n", AggregateCall("count", (), BIGINT, False)), ("top", AggregateCall("max", (k,), BIGINT, True)))
+    )
+
+
+def events(seed: int) -> Relation:
+    rng = Random(f"events {seed}")
+    start = datetime(2024, 1, 1, tzinfo=UTC)
+    return Relation(((start + timedelta(hours=rng.randrange(100)), rng.choice([None, *range(5)])), 1) for _ in range(rng.randrange(12)))
+
+
 def result(plan: Plan, tables: dict[str, Relation]) -> Relation | type[EvaluationError]:
     try:
-        return evaluate(plan, tables, now=NOW)
+        return evaluate(plan, tables, now=NOW, past=[Moment(dict.fromkeys(tables, Relation()), NOW)])
     except EvaluationError as error:
         return type(error)
 

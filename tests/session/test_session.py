@@ -396,6 +396,7 @@ def test_the_public_attributes_of_a_session(session: deltic.Session) -> None:
         "sources",
         "spark",
         "sql",
+        "stream",
         "table",
         "tables",
         "transaction",
