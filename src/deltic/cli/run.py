@@ -52,7 +52,8 @@ def run(
     Parameters
     ----------
     script
-        A file of CREATE TABLE … USING …, CREATE MATERIALIZED VIEW and CREATE SINK statements, or a Python module (.py) whose variable
+        A file of CREATE TABLE … USING …, CREATE MATERIALIZED VIEW and CREATE SINK statements, a Datalog program (.dl) whose relations
+        have #[source = …] and #[sink = …], or a Python module (.py) whose variable
         `program` is a deltic.Program. Relative paths are relative to its folder.
     engine
         Where ticks run: on Spark, or in this process. Default: on Spark if PySpark is installed.
@@ -60,7 +61,7 @@ def run(
         Spark's master. Default: this machine, all processors.
     state
         The state folder, or its URL in an object store. Default: the script's name with .state for
-        .sql or .py, beside the script.
+        .sql, .dl or .py, beside the script.
     once
         Read the files that exist, and end. This is the default.
     follow

@@ -17,7 +17,7 @@ from deltic.frontends.datalog.strata import dependencies, recursive, strata
 from deltic.frontends.datalog.streams import check_index, check_streams, delayed, fed_back
 from deltic.frontends.datalog.tree import AtomTerm, DatalogRule, FieldTerm, IndexDeclaration, Item, Term, TupleTerm, VariableTerm
 from deltic.frontends.datalog.values import checked, optional, part
-from deltic.frontends.statements import CreateTable, CreateView, Namespace, Rebind, Statement
+from deltic.frontends.statements import CreateSink, CreateTable, CreateView, Namespace, Rebind, Statement
 from deltic.plan.columns import reference
 from deltic.plan.monotone import check_monotone
 from deltic.plan.nodes import ITERATION_LIMIT, Distinct, Plan, Project, Reference, Table, Union, Values
@@ -58,7 +58,7 @@ class DatalogBinder:
         """Relations that nothing derives, or that nothing reads; attributes, none of which has an effect."""
         read = {one.relation for one in self.dependencies if one.relation != one.head}
         empty = self._empty()
-        found = [(f"the attribute {one.name} has no effect", one.span) for one in self.declarations.attributes]
+        found = [(f"the attribute {one.name} has no effect", one.span) for one in self.declarations.attributes if one.connector is None]
         for name, relation in self.declarations.relations.items():
             declared = relation.declaration
             assert declared is not None
@@ -86,9 +86,9 @@ class DatalogBinder:
             if relation.is_input:
                 table = self.table(relation)
                 known = namespace.relation(relation.name)
+                assert relation.declaration is not None
                 if known is None:
-                    assert relation.declaration is not None
-                    yield CreateTable(table, False, relation.declaration.span)
+                    yield CreateTable(table, False, relation.declaration.span, relation.declaration.connector)
                 else:
                     _check_same(relation, table, known)
         for group in self.strata:
@@ -101,7 +101,8 @@ class DatalogBinder:
                 materialized = declared.role == "output"
                 rebind = self._rebinding(group, name)
                 yield CreateView(name, plans[name], materialized, False, False, rebind, declared.span, reads, tuple(sorted(calls)))
-
+                if materialized and declared.connector is not None:
+                    yield CreateSink(f"{name}_sink", name, declared.connector, False, declared.span, declared.span)
         for index in self.declarations.indexes.values():
             check_index(index, self.declarations)
             rebind = self._index_rebinding(index)
@@ -277,6 +278,9 @@ def _check_same(relation: DatalogRelation, table: TableSchema, known: TableSchem
     assert declared is not None
     if not isinstance(known, TableSchema):
         raise CatalogError(f"{relation.name} is a view of the session", span=declared.span, remedy="read it without declaring it")
+    if declared.connector is not None:
+        remedy = "leave the attribute out: the table has the source that it was declared with"
+        raise CatalogError(f"the session has a table {known.name}", span=declared.connector.span, remedy=remedy)
     if [(f.name.lower(), f.type, f.nullable) for f in known.schema] != [(f.name.lower(), f.type, f.nullable) for f in table.schema]:
         columns = ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' NOT NULL'}" for f in known.schema)
         raise CatalogError(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from lark import Token, Tree
 
-from deltic.errors import UnknownName, Unsupported, did_you_mean
+from deltic.errors import Unsupported
+from deltic.frontends.datalog.attributes import attribute, connected
 from deltic.frontends.datalog.grammar import grammar, parsed
 from deltic.frontends.datalog.parse_term import TermConverter
 from deltic.frontends.datalog.tree import (
@@ -27,31 +28,25 @@ from deltic.frontends.datalog.tree import (
     TypeDeclaration,
 )
 
-ATTRIBUTES: Final = (
-    "by_val",
-    "custom_from_record",
-    "custom_serde",
-    "deserialize_from_array",
-    "dyn_alloc",
-    "has_side_effects",
-    "iterate_by_ref",
-    "iterate_by_val",
-    "original",
-    "rename",
-    "return_by_ref",
-    "rust",
-    "shared_ref",
-    "size",
-)
-"""Those of DDlog, which are about the Rust code that it makes. None has an effect here."""
-
 
 def parse_program(text: str, name: str) -> tuple[Item, ...]:
     """The items of a program. Raises SyntaxFailure and Unsupported."""
     tree = parsed(grammar("ddlog.lark"), text, name, "start")
     convert = Converter(text, name)
-    attributes = [convert.attribute(one) for one in tree.scan_values(lambda part: isinstance(part, Token) and part.type == "ATTRIBUTE")]
-    return (*attributes, *(convert.item(part) for part in tree.children if isinstance(part, Tree)))
+    items: list[Item] = []
+    before: list[Attribute] = []
+    for part in tree.children:
+        if isinstance(part, Token):
+            before.append(convert.attribute(part))
+            continue
+        inner = [convert.attribute(one) for one in part.scan_values(lambda token: isinstance(token, Token) and token.type == "ATTRIBUTE")]
+        connected(None, inner)
+        item = connected(convert.item(part), before)
+        assert item is not None
+        items += (*before, *inner, item)
+        before = []
+    connected(None, before)
+    return (*items, *before)
 
 
 def parse_term(text: str, name: str) -> Term:
@@ -64,12 +59,8 @@ class Converter(TermConverter):
     """Converts lark's trees of items."""
 
     def attribute(self, token: Token) -> Attribute:
-        """#[name = value] or #[name]. Raises UnknownName."""
-        name = str(token).partition("[")[2].rstrip("]").partition("=")[0].partition("(")[0].strip()
-        if name not in ATTRIBUTES:
-            remedy = did_you_mean(name, ATTRIBUTES) or "leave it out"
-            raise UnknownName(f"there is no attribute {name}", span=self.span(token), remedy=remedy)
-        return Attribute(name, self.span(token))
+        """#[name = value]. Raises UnknownName and SyntaxFailure."""
+        return attribute(str(token), self.span(token))
 
     def item(self, node: Tree[Token]) -> Item:
         method = getattr(self, f"_{node.data}_item")

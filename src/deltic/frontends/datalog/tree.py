@@ -11,6 +11,7 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from deltic.errors import Span
+from deltic.options import Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +316,8 @@ class RelationDeclaration:
     span: Span
     options: tuple[tuple[str, str], ...] = ()
     """Of Soufflé's .input and .output."""
+    connector: Options | None = None
+    """The source of an input relation, or the sink of an output relation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,10 +341,11 @@ class DatalogRule:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """#[name = value], before a declaration, a rule or a column."""
+    """#[name = value], before a declaration, a rule or a column. connector: of source and sink."""
 
     name: str
     span: Span
+    connector: Options | None = None
 
 
 @dataclass(frozen=True, slots=True)
