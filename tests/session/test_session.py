@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 import deltic
 from deltic import errors
+from deltic.session.precedence import LONGEST_S, Precedence
 
 TABLES = """
 CREATE TABLE orders (id BIGINT, customer BIGINT, amount BIGINT, PRIMARY KEY (id));
@@ -470,3 +472,27 @@ def test_a_tick_of_few_changes_over_many_views_collects_no_cycles(few: int, monk
             gc.callbacks.remove(count)
         assert gc.isenabled()
         assert len(collected) < 10 if few == 10 else len(collected) > 10, len(collected)
+
+
+def test_a_read_waits_for_a_tick_but_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    precedence = Precedence()
+    begun, may_end, order = threading.Event(), threading.Event(), list[str]()
+
+    def tick() -> None:
+        with precedence.tick():
+            precedence.give()  # a function that reads during its own tick
+            begun.set()
+            may_end.wait(10)
+            order.append("tick")
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    begun.wait(10)
+    start = time.perf_counter()
+    precedence.give()
+    assert LONGEST_S <= time.perf_counter() - start < 5 and order == []
+    may_end.set()
+    thread.join()
+    assert order == ["tick"]
+    monkeypatch.setattr("deltic.session.precedence.monotonic", lambda: pytest.fail("a read waits while no tick runs"))
+    precedence.give()

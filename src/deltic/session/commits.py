@@ -56,7 +56,8 @@ class Commits:
         late = watermarks_after(self._definitions.late, known, changes)
         timed = {**self._clock.notes_of_tick(self._definitions.marks, known, changes), **late}
         rows = [len(change) for change in changes.values() if isinstance(change, PendingRows)]  # a frame of Spark's is not counted
-        with collector_paused() if len(rows) == len(changes) and sum(rows) <= FEW else nullcontext():
+        few = len(rows) == len(changes) and sum(rows) <= FEW
+        with self._contents.precedence.tick(), collector_paused() if few else nullcontext():
             self._runtime.tick(changes, {**timed, **notes})
         self._contents.queue()
 

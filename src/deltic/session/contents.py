@@ -1,4 +1,4 @@
-"""The content of views as of the last commit, for readers and subscribers. Reads take no lock."""
+"""The content of views as of the last commit, for readers and subscribers. Reads take no lock, but let a tick go first."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from deltic.errors import ClosedError, CorruptState, SubscriberError
 from deltic.purity import shown
 from deltic.runtimes import Runtime
 from deltic.session.definitions import Definitions, Stored, definitions_of
+from deltic.session.precedence import Precedence
 from deltic.session.subscribers import Subscriber, Subscribers
 from deltic.trace.spine import Spine
 from deltic.trace.strings import StringTable, UnknownString
@@ -27,6 +28,7 @@ class Contents:
         self._decoded: tuple[object, dict[str, pa.Table]] = (None, {})
         """A commit, and by view its decoded change, once it has been read."""
         self.subscribers = Subscribers()
+        self.precedence = Precedence()
         self.closed = False
 
     def check_open(self) -> None:
@@ -53,6 +55,7 @@ class Contents:
         A concurrent commit may remove what it reads: strings that no row has any more, files of an epoch that is not retained. Then it is
         read again under the lock.
         """
+        self.precedence.give()
         try:
             return self._read(view, take)
         except (KeyError, UnknownString, CorruptState):
