@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from benchmarks.function_samples import SCHEMA, Row
@@ -25,6 +26,8 @@ from deltic.types import frozen, type_of
 
 Ask = Callable[[str], pa.Table]
 """Spark's answer to a query over the view `samples`, which has the columns of SCHEMA and `row`, an INT."""
+SPARK_ERRORS: Final = (PySparkException, Py4JJavaError)
+"""The latter where Spark has no condition for what a job met, as an overflow in Java's own arithmetic."""
 SAMPLED_ERRORS: Final = 2
 """Rows on which Deltic fails that Spark evaluates, one query each."""
 BEYOND: Final = object()
@@ -96,7 +99,7 @@ def differences(terms: Sequence[Term], rows: Sequence[Row], ask: Ask) -> Iterato
     outcomes = [[outcome(term.expr, row) for row in rows] for term in terms]
     try:
         answer = _answer([_guarded(term, values) for term, values in zip(terms, outcomes, strict=True)], ask)
-    except PySparkException:
+    except SPARK_ERRORS:
         for term, values in zip(terms, outcomes, strict=True):
             yield from _alone(term, values, rows, ask)
     else:
@@ -122,7 +125,7 @@ def _answer(texts: Sequence[str], ask: Ask) -> pa.Table:
 def _alone(term: Term, outcomes: Sequence[Value | EvaluationError], rows: Sequence[Row], ask: Ask) -> Iterator[tuple[Term, str]]:
     try:
         answer = _answer([_guarded(term, outcomes)], ask)
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         yield term, f"{term.sql}: Spark says {str(error).strip().splitlines()[0][:300]}"
     else:
         yield from ((term, words) for words in _compared(term, outcomes, rows, answer.column("c0")))
@@ -141,8 +144,8 @@ def _errors(term: Term, outcomes: Sequence[Value | EvaluationError], rows: Seque
     failing = [k for k, value in enumerate(outcomes) if isinstance(value, EvaluationError) and not ours_alone(value)]
     for k in random.Random(term.sql).sample(failing, min(SAMPLED_ERRORS, len(failing))):
         try:
-            spark_values = ask(f"SELECT {term.sql} AS c FROM samples WHERE row = {k}").column("c")
-        except PySparkException:
+            spark_values = ask(f"SELECT CASE WHEN row = {k} THEN {term.sql} END AS c FROM samples WHERE row = {k}").column("c")
+        except SPARK_ERRORS:
             continue
         yield f"{term.sql}: Spark {spark_values.to_pylist()}, ours {outcomes[k]!r} at {_inputs(term, rows[k])}"
 
