@@ -34,10 +34,8 @@ BEYOND: Final = object()
 """A date or time outside the years 1 to 9999."""
 LAST_PLACE: Final = 4.5e-16
 """How far functions of the C library may be from Java's, relatively."""
-APPROXIMATE: Final = frozenset((
-    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "cot", "csc", "sec", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
-    *("cbrt", "hypot", "expm1", "log1p", "exp", "ln", "log", "log2", "log10", "power", "pow"),
-))  # fmt: skip
+APPROXIMATE: Final = frozenset(("sin", "cos", "tan", "cot", "csc", "sec"))
+"""Functions of the C library, where Java has the processor's."""
 
 
 OURS_ALONE: Final = ("years 1 to 9999", "would make a string of", "would make an ARRAY of", "which a MAP cannot hold")

@@ -27,6 +27,9 @@ def of_numbers(names: str) -> dict[str, list[str]]:
 _MATH: Final = {
     **of_numbers("sin cos tan asin acos atan cot csc sec sinh cosh tanh asinh acosh atanh cbrt rint expm1 log1p degrees radians"),
     "atan2": ["atan2(x, y)", "atan2(i, x)", "atan2(y, 0)", "atan2(0D, x)", "atan2(-0.0D, y)"],
+    **of_numbers("exp ln log10 log2"),
+    "log": ["log(x, y)", "log(2, x)", "log(x)", "log(i, j)", "log(1, x)", "log(u, p)"],
+    **{name: [f"{name}({v})" for v in ("x, y", "x, 2", "i, j", "x, t", "x, 0.5", "x, -1", "2, x", "x, 1.0 / 3", "p, f")] for name in ("power", "pow")},
     "hypot": ["hypot(x, y)", "hypot(i, u)", "hypot(f, 0)"],
     "pi": ["pi()", "x + pi()"],
     "e": ["e()"],

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltic.expr.arrays import decimal_arithmetic
+from deltic.expr.arrays import decimal_arithmetic, strict_math
 from deltic.expr.arrays.datum import Datum, Kernel, array_of, dense, fail_at, nulls_of, strict_nulls, values_of
-from deltic.expr.arrays.distinct import apply_distinct
+from deltic.expr.arrays.distinct import apply_distinct, per_distinct
 from deltic.expr.nodes import Call, Literal
 from deltic.expr.registry import row_form
 from deltic.schema import BIGINT, DOUBLE, INTEGER_BITS, Type
@@ -108,29 +108,35 @@ def pmod(call: Call, length: int, left: Datum, right: Datum) -> Datum:
         return array_of(np.where(rest < 0, np.fmod(rest + b, b), rest), nulls, call.type)
 
 
-def _logarithm(function: Callable[[Datum], Datum]) -> Kernel:
-    """A logarithm: NULL where the argument is 0 or less; NaN stays NaN."""
-
-    def kernel(call: Call, length: int, value: Datum) -> Datum:
-        return function(pc.if_else(pc.less_equal(value, 0.0), pa.scalar(None, pa.float64()), value))
-
-    return kernel
+def exp(call: Call, length: int, value: Datum) -> Datum:
+    array = dense(value, length)
+    return array_of(strict_math.exp(values_of(array, DOUBLE)), nulls_of(array), DOUBLE)
 
 
-def _log2(value: Datum) -> Datum:
-    return pc.divide(pc.ln(value), math.log(2.0))
+def _logarithm(value: Datum, length: int) -> pa.Array:
+    """The natural logarithm: NULL where the argument is 0 or less; NaN stays NaN."""
+    array = dense(value, length)
+    values = values_of(array, DOUBLE)
+    return array_of(strict_math.log(values), nulls_of(array) | (values <= 0), DOUBLE)
+
+
+def ln(call: Call, length: int, value: Datum) -> Datum:
+    return _logarithm(value, length)
+
+
+def log2(call: Call, length: int, value: Datum) -> Datum:
+    return pc.divide(_logarithm(value, length), math.log(2.0))
 
 
 def log(call: Call, length: int, base: Datum, value: Datum) -> Datum:
-    nothing = pa.scalar(None, pa.float64())
-    base, value = (pc.if_else(pc.less_equal(d, 0.0), nothing, d) for d in (base, value))
-    return pc.divide(pc.ln(value), pc.ln(base))
+    return pc.divide(_logarithm(value, length), _logarithm(base, length))
 
 
 def power(call: Call, length: int, base: Datum, exponent: Datum) -> Datum:
-    """C's pow, but NaN where Java's is: for a NaN exponent, and for ±1 to an infinite power."""
-    odd = pc.or_(pc.is_nan(exponent), pc.and_(pc.equal(pc.abs(base), 1.0), pc.is_inf(exponent)))
-    return pc.if_else(odd, pa.scalar(math.nan), pc.power(base, exponent))
+    """A square is a product, as in Java; other powers are computed once per distinct combination of arguments."""
+    if isinstance(exponent, pa.Scalar) and exponent.as_py() == 2.0:
+        return pc.multiply(base, base)
+    return per_distinct(call, length, base, exponent)
 
 
 def sign(call: Call, length: int, value: Datum) -> Datum:
@@ -196,8 +202,3 @@ def rounded_units(values: np.ndarray, places: int) -> tuple[np.ndarray, np.ndarr
         fraction = product - np.floor(product)
         unsure = ~(product < _LARGEST) | (np.abs(fraction - 0.5) < _TIE)
         return np.where(unsure, 0.0, np.floor(product + 0.5)), unsure
-
-
-ln: Final = _logarithm(pc.ln)
-log10: Final = _logarithm(pc.log10)
-log2: Final = _logarithm(_log2)

@@ -6,8 +6,8 @@ is_not_false, extract(field, source), plus_months (adds an interval of months; `
 
 Deliberate differences from Spark 4.2: dates and timestamps outside the years 1 to 9999 are errors, and text of such a year is
 malformed; text that depends on the current day ('now', 'today', a time alone) and Java's short zone names (PST) are malformed;
-a DIV of decimals out of BIGINT's range is an overflow, where Spark wraps around; EXP, POWER, logarithms and
-trigonometric functions may differ in the last place; a LIKE constant with a bad escape is refused at definition.
+a DIV of decimals out of BIGINT's range is an overflow, where Spark wraps around; SIN, COS, TAN and their
+reciprocals may differ in the last place; a LIKE constant with a bad escape is refused at definition.
 """
 
 from __future__ import annotations

@@ -20,8 +20,9 @@ from deltic.expr.functions.signature import INTEGER, LONG, NUMBER, REAL, Paramet
 from deltic.expr.nodes import Call, Expr, Literal
 from deltic.expr.registry import Function, Typed, resolve
 from deltic.expr.rows import arithmetic as rows
+from deltic.expr.rows import strict_math
 from deltic.expr.rows.arithmetic import wrapped
-from deltic.expr.rows.numbers import exponential, float_quotient, power, saturated
+from deltic.expr.rows.numbers import float_quotient, power, saturated
 from deltic.expr.typing import MAX_PRECISION, bounded, cast, common_type
 from deltic.schema import BIGINT, BOOLEAN, DOUBLE, INT, NULL, Type, decimal
 
@@ -102,11 +103,11 @@ def _log(name: str, arguments: Sequence[Expr], span: Span | None) -> Typed | Exp
 
 
 def _logarithm(call: Call, value: float) -> float | None:
-    return None if value <= 0 else math.log(value)
+    return None if value <= 0 else strict_math.log(value)
 
 
 def _logarithm_of(call: Call, base: float, value: float) -> float | None:
-    return None if base <= 0 or value <= 0 else float_quotient(math.log(value), math.log(base))
+    return None if base <= 0 or value <= 0 else float_quotient(strict_math.log(value), strict_math.log(base))
 
 
 _BITS: Final = Parameter("an integer or BOOLEAN", lambda t: BIGINT if t.is_integer or t == NULL else t if t == BOOLEAN else None)
@@ -175,20 +176,20 @@ FUNCTIONS: Final = (
         arrays=arrays.sign,
     ),
     _float("sqrt", lambda call, x: math.nan if x < 0 else math.sqrt(x), lambda call, length, x: pc.sqrt(x)),
-    _float("exp", lambda call, x: exponential(x), lambda call, length, x: pc.exp(x)),
+    _float("exp", lambda call, x: strict_math.exp(x), arrays.exp),
     Function(name="ln", signature=_LN, can_fail=False, rows=_logarithm, arrays=arrays.ln),
     Function(
         name="log10",
         signature=_LN,
         can_fail=False,
-        rows=lambda call, x: None if x <= 0 else math.log10(x),
-        arrays=arrays.log10,
+        rows=lambda call, x: None if x <= 0 else strict_math.log10(x),
+        arrays=per_distinct,
     ),
     Function(
         name="log2",
         signature=_LN,
         can_fail=False,
-        rows=lambda call, x: None if x <= 0 else math.log(x) / math.log(2.0),
+        rows=lambda call, x: None if x <= 0 else strict_math.log(x) / math.log(2.0),
         arrays=arrays.log2,
     ),
     Function(name="log", signature=_log, can_fail=False, rows=_logarithm_of, arrays=arrays.log),

@@ -1,6 +1,6 @@
 """Functions of DOUBLE on one row as Java's Math has them: NaN instead of an error, infinity beyond the range.
 
-Values are those of the C library, which may differ from Java's in the last place.
+SIN, COS and TAN are those of the C library, which may differ from Java's in the last place; others are in `strict_math.py`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from deltic.expr.rows import strict_math
 from deltic.expr.rows.numbers import float_quotient
 
 DEGREES: Final = 57.29577951308232
@@ -42,20 +43,9 @@ def sec(x: float) -> float:
     return float_quotient(1.0, _cos(x))
 
 
-def atanh(x: float) -> float:
-    """±infinity at ±1, NaN outside.
-
-    >>> atanh(1.0), atanh(2.0)
-    (inf, nan)
-    """
-    if abs(x) == 1:
-        return math.copysign(math.inf, x)
-    return _atanh(x)
-
-
 def log1p(x: float) -> float | None:
     """ln(1 + x); NULL at -1 and below."""
-    return None if x <= -1 else math.log1p(x)
+    return None if x <= -1 else strict_math.log1p(x)
 
 
 def rint(x: float) -> float:
@@ -63,4 +53,4 @@ def rint(x: float) -> float:
     return math.copysign(float(round(x)), x) if math.isfinite(x) else x
 
 
-_tan, _sin, _cos, _atanh = (total(function) for function in (math.tan, math.sin, math.cos, math.atanh))
+_tan, _sin, _cos = (total(function) for function in (math.tan, math.sin, math.cos))

@@ -12,6 +12,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Final
 
+from deltic.expr.rows import strict_power
 from deltic.schema import INTEGER_BITS, Type
 
 _WIDE: Final = Context(prec=200)
@@ -151,22 +152,15 @@ def power(base: float, exponent: float) -> float:
     if math.isnan(exponent) or (abs(base) == 1 and math.isinf(exponent)):
         return math.nan
     odd = exponent.is_integer() and exponent % 2 == 1
+    if base != 0 and math.isfinite(base) and math.isfinite(exponent) and (base > 0 or exponent.is_integer()):
+        value = strict_power.power(abs(base), exponent)
+        return -value if base < 0 and odd else value
     try:
-        return math.pow(base, exponent)
-    except OverflowError:
-        return -math.inf if base < 0 and odd else math.inf
+        return math.pow(base, exponent)  # of 0, an infinity or NaN: exact
     except ValueError:
         if base != 0:
             return math.nan
         return math.copysign(math.inf, base) if odd else math.inf
-
-
-def exponential(value: float) -> float:
-    """e^value."""
-    try:
-        return math.exp(value)
-    except OverflowError:
-        return math.inf
 
 
 def saturated(value: float) -> int:
