@@ -15,7 +15,7 @@ from deltic.expr.arrays.datum import Datum
 from deltic.expr.arrays.distinct import per_distinct
 from deltic.expr.collating import COLLATE, KEY, RETYPED, agreed, as_is, retyped, stripped, with_collation
 from deltic.expr.functions.signature import ANY, check_count, constant, first, takes
-from deltic.expr.nodes import Call, Expr, Literal
+from deltic.expr.nodes import Call, Expr, Literal, is_fixed
 from deltic.expr.registry import Collated, Function, Rewrite, resolve
 from deltic.expr.rows import collated_text as rows
 from deltic.expr.typing import cast
@@ -103,14 +103,48 @@ def trimming(record: Function, name: str, arguments: Sequence[Expr], span: Span 
 
 
 def matching(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
-    """LIKE. As in Spark it does not compare by the key, but letters in both cases, and takes no collation that trims."""
+    """LIKE. It compares as Java's patterns do, and takes no collation that trims. As in Spark, simple patterns compare by the key where the
+    text is not constant."""
     same, known = agreed(name, arguments[:2], span)
-    parts = [*(stripped(part) for part in same), *(stripped(part) for part in arguments[2:])]
-    if COLLATIONS[known].trims:
+    collation = COLLATIONS[known]
+    if collation.trims:
         raise TypeMismatch(f"{name} does not support {known}", span=span, remedy="x COLLATE UTF8_BINARY")
-    if not COLLATIONS[known].folds:
+    parts = [*(stripped(part) for part in same), *(stripped(part) for part in arguments[2:])]
+    if not collation.folds:
         return record.built(name, parts, span)
-    return record.built(name, [*(Call(_PATTERN, (part,), STRING, part.nullable, part.span) for part in parts[:2]), *parts[2:]], span)
+    checked = record.built(name, parts, span)
+    assert isinstance(checked, Call)
+    pattern, escape = checked.arguments[1], checked.arguments[2]
+    assert isinstance(escape, Literal)
+    if isinstance(pattern, Literal) and not is_fixed(same[0]) and (simple := _simple(same[0], pattern, escape, span)):
+        return simple
+    keys = [Call(_PATTERN, (part,), STRING, part.nullable, part.span) for part in (parts[0], pattern)]
+    return record.built(name, [*keys, *parts[2:]], span)
+
+
+def _simple(value: Expr, pattern: Literal, escape: Literal, span: Span | None) -> Expr | None:
+    """What Spark makes of LIKE with a simple pattern; None if it is not simple."""
+    text = pattern.value
+    if not isinstance(text, str) or "_" in text or str(escape.value) in text:
+        return None
+
+    def tested(test: str, part: str) -> Expr:
+        return resolve(test, [value, Literal(part, value.type)], span)
+
+    match text.split("%"):
+        case [whole]:
+            return tested("equal", whole)
+        case ["", middle, ""] if middle:
+            return tested("contains", middle)
+        case [start, ""] if start:
+            return tested("startswith", start)
+        case ["", end] if end:
+            return tested("endswith", end)
+        case [start, end] if start and end:
+            longer = resolve(">=", [resolve("length", [value]), Literal(len(start) + len(end), INT)], span)
+            return resolve("and", [longer, tested("startswith", start), tested("endswith", end)], span)
+        case _:
+            return None
 
 
 def found_in_set(record: Function, name: str, arguments: Sequence[Expr], span: Span | None) -> Expr:
