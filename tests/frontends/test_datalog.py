@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import deltic
-from deltic.errors import AbsentRow, ArithmeticOverflow, CatalogError, DivisionByZero, DuplicateKey, TypeMismatch
+from deltic.errors import AbsentRow, ArithmeticOverflow, CatalogError, DivisionByZero, DuplicateKey, EvaluationError, TypeMismatch
 from deltic.frontends.datalog import bind_datalog
 from deltic.session.datalog import DatalogWarning
 
@@ -189,6 +189,48 @@ def test_numbers_out_of_range_fail_the_tick() -> None:
             with pytest.raises(error), session.transaction() as tx:
                 tx.insert("A", dicts(session, "A", [(bad,)]))
         assert rows(session, "B") == [(2,)]
+
+
+CIRCLE = {"tag": "Circle", "r": 3, "w": None, "h": None}
+RECT = {"tag": "Rect", "r": None, "w": 1.0, "h": 2.0}
+NONE = {"tag": "None", "x": None}
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("s", {**RECT, "tag": "Square"}),
+        ("s", {**RECT, "tag": None}),
+        ("s", {**RECT, "r": 1}),
+        ("s", {**RECT, "w": None}),
+        ("s", {**CIRCLE, "r": 256}),
+        ("o", {"tag": "Some", "x": None}),
+        ("o", {"tag": "None", "x": {"x": 1, "y": 1}}),
+        ("o", {"tag": "Some", "x": {"x": 1, "y": 16}}),
+        ("v", [{"_0": 256, "_1": NONE}]),
+        ("v", [{"_0": 1, "_1": NONE}, {"_0": 1, "_1": None}]),
+        ("v", [None]),
+    ],
+)
+def test_values_of_inputs_are_of_their_types(column: str, value: object) -> None:
+    with deltic.Session() as session:
+        session.datalog("""
+            typedef Shape = Circle{r: u8} | Rect{w: double, h: double}
+            typedef P = P{x: s64, y: bit<4>}
+            input relation A(id: s64, s: Shape, o: Option<P>, v: Vec<(u8, Option<string>)>)
+            output relation R(id: s64, s: Shape, o: Option<P>, v: Vec<(u8, Option<string>)>)
+            R(i, s, o, v) :- A(i, s, o, v).
+        """)
+        some = {"tag": "Some", "x": {"x": 1, "y": 15}}
+        good = [
+            {"id": 1, "s": CIRCLE, "o": NONE, "v": []},
+            {"id": 2, "s": RECT, "o": some, "v": [{"_0": 255, "_1": {"tag": "Some", "x": ""}}, {"_0": 0, "_1": NONE}]},
+        ]
+        with session.transaction() as tx:
+            tx.insert("A", good)
+        with pytest.raises(EvaluationError, match=rf"a value of the column A\.{column} is not of type"), session.transaction() as tx:
+            tx.insert("A", [{**good[0], "id": 3}, {**good[1], "id": 4, column: value}])
+        assert sorted(session.view("R").rows(), key=lambda row: row["id"]) == good
 
 
 def test_aggregates() -> None:

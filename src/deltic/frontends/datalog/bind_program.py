@@ -11,12 +11,13 @@ from deltic.expr.nodes import Column, Expr, Value
 from deltic.frontends.datalog.bind_body import UNIT, BodyBinder
 from deltic.frontends.datalog.declarations import BoundTerm, DatalogRelation, Declarations
 from deltic.frontends.datalog.indexes import index_plan
-from deltic.frontends.datalog.kinds import Constructor, IntegerKind, Kind, PlainKind, UnionKind, kind_of, option, stored
+from deltic.frontends.datalog.kinds import Constructor, Kind, PlainKind, UnionKind, kind_of, option, stored
 from deltic.frontends.datalog.patterns import by_name
 from deltic.frontends.datalog.strata import dependencies, recursive, strata
 from deltic.frontends.datalog.streams import check_index, check_streams, delayed, fed_back
 from deltic.frontends.datalog.tree import AtomTerm, DatalogRule, FieldTerm, IndexDeclaration, Item, Term, TupleTerm, VariableTerm
-from deltic.frontends.datalog.values import checked, optional, part
+from deltic.frontends.datalog.validity import checked_input
+from deltic.frontends.datalog.values import optional, part
 from deltic.frontends.statements import CreateSink, CreateTable, CreateView, Namespace, Rebind, Statement
 from deltic.plan.columns import reference
 from deltic.plan.monotone import check_monotone
@@ -262,14 +263,13 @@ def _of_session(name: str, plan: Plan) -> tuple[Plan, DatalogRelation]:
 
 
 def _in_range(plan: Plan, relation: DatalogRelation) -> Plan:
-    """The rows of an input; a number that is not of its column's type fails the tick."""
+    """The rows of an input; a value that is not of its column's type fails the tick."""
     columns = []
     for i, (name, kind) in enumerate(relation.columns):
-        column: Expr = reference(plan.schema, i)
         assert relation.declaration is not None
         span = relation.declaration.columns[i].span if relation.declaration.columns else relation.declaration.span
-        narrow = isinstance(kind, IntegerKind) and not kind.is_exact
-        columns.append((name, checked(replace(column, span=span), kind, span).expr if narrow else column))
+        column: Expr = replace(reference(plan.schema, i), span=span)
+        columns.append((name, checked_input(column, kind, f"{relation.name}.{name}", span)))
     return Project(plan, tuple(columns)) if any(not isinstance(expr, Column) for _, expr in columns) else plan
 
 
